@@ -1,0 +1,23 @@
+/** Claims of a valid token; `sub` is the subject's id. */
+export interface Claims {
+  sub: string
+  iat: number
+  exp: number
+  [claim: string]: unknown
+}
+
+/** Passwords (scrypt) and tokens (JWT, HS256). */
+export interface Auth {
+  /** A self-describing scrypt hash with its salt. */
+  hashPassword(password: string): Promise<string>
+  /** False for a wrong password and for a hash that is not one of ours. */
+  verifyPassword(password: string, hash: string): Promise<boolean>
+  /**
+   * Signs claims with `AUTH_SECRET_KEY`.
+   * @param claims must hold a non-empty string `sub`
+   * @param options `expiresInSec`: default `AUTH_TOKEN_TTL_SEC`
+   */
+  createToken(claims: { sub: string; [claim: string]: unknown }, options?: { expiresInSec?: number }): Promise<string>
+  /** The claims, or null for anything that is not a valid, unexpired token of ours. Never throws. */
+  validateToken(token: string): Promise<Claims | null>
+}

@@ -1,0 +1,18 @@
+export interface VariableOptions {
+  /** Used when the variable is unset. Left out: the variable is required. */
+  default?: string | number | boolean
+  /** How the text is read. Default: the type of `default`, else `string`. */
+  type?: 'string' | 'number' | 'boolean'
+}
+
+/** A plugin's own environment variables. */
+export interface Config {
+  /**
+   * The parsed value.
+   * @throws CONFIG_MISSING when unset without a default, CONFIG_INVALID when it does not parse:
+   * called in a constructor or `onBoot`, the plugin is `DEAD` with that message
+   */
+  get(name: string, options: VariableOptions & ({ type: 'number' } | { default: number })): number
+  get(name: string, options: VariableOptions & ({ type: 'boolean' } | { default: boolean })): boolean
+  get(name: string, options?: VariableOptions): string
+}

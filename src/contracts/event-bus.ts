@@ -1,0 +1,136 @@
+import type { Owner } from './tool.ts'
+
+/** At once in the primary, a promise in a lane: await it. */
+export type Awaitable<T> = T | Promise<T>
+
+/** A payload: a JSON object of at most 1 MiB. */
+export type Payload = Record<string, unknown>
+
+/** One event, as `/system/traces/flat` shows it: the payload's keys, never its values. */
+export interface EventRecord {
+  /** `evt_` and a UUIDv7 without dashes. */
+  id: string
+  /** The causing event, null for a root. */
+  parent_id: string | null
+  event: string
+  emitter: string
+  subscribers: string[]
+  payload_keys: string[]
+  /** ISO 8601 UTC with milliseconds. */
+  timestamp: string
+  /** The HTTP request at the root of it all, or null. */
+  request_id: string | null
+}
+
+/** What a subscriber learns of the event beside its data. */
+export interface EventMeta {
+  id: string
+  parent_id: string | null
+  event: string
+  emitter: string
+  timestamp: string
+  request_id: string | null
+  /** 1 on the first delivery. */
+  attempt: number
+}
+
+export type Subscriber = (data: Payload, event: EventMeta) => unknown | Promise<unknown>
+
+export interface PublishOptions {
+  /** Events with the same key reach a subscriber one after another, in the order in which they were published. */
+  key?: string
+  /** Milliseconds until the event is delivered. */
+  delayMs?: number
+  /** Milliseconds after which an event that no handler has begun is not delivered any more. */
+  ttlMs?: number
+}
+
+export interface SubscribeOptions {
+  /** Further attempts after the first one failed. Default 0. */
+  retries?: number
+  /** Before retry n: a random time up to `backoffMs * 2^(n-1)` milliseconds (full jitter). Default 500. */
+  backoffMs?: number
+  /** Milliseconds until an attempt counts as failed. Default 30,000. */
+  timeoutMs?: number
+  /** Subscribers of one group share the events: each goes to one of them. Default: the subscriber's own identity. */
+  group?: string
+  /** Every thread that hosts the subscriber gets every event. Default false: one of them does. */
+  broadcast?: boolean
+}
+
+/** Told, synchronously, when the last attempt at a delivery has failed. */
+export type FailureListener = (failure: DeliveryFailure) => void
+export interface DeliveryFailure {
+  event: string
+  event_id: string
+  subscriber: string
+  error: string
+  attempts: number
+}
+
+export interface EventBus {
+  /**
+   * Resolves with the event's id once the bus has taken it.
+   * @throws EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_BUS_FULL
+   */
+  publish(event: string, payload: Payload, options?: PublishOptions): Promise<string>
+  /** @returns a function that ends the subscription in this thread */
+  subscribe(event: string, handler: Subscriber, options?: SubscribeOptions): () => void
+  /**
+   * Publishes, and resolves with the first non-null object that a subscriber returns.
+   * @param options `timeoutMs`: default 5000
+   * @throws EVENT_BUS_NO_SUBSCRIBER at once, EVENT_BUS_REQUEST_TIMEOUT, or the error of the last subscriber when all failed
+   */
+  request<T extends Payload = Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }): Promise<T>
+  /** Receives every event record of the process; synchronous, must not block. @returns a function that removes it */
+  addListener(listener: (record: EventRecord) => void): () => void
+  /** @returns a function that removes it */
+  addFailureListener(listener: FailureListener): () => void
+  /** The last 500 event records of the process, oldest first. */
+  getTraceHistory(): Awaitable<EventRecord[]>
+  /** Event name → names of the subscribing plugins. */
+  getSubscribers(): Awaitable<Record<string, string[]>>
+}
+
+/** A subscriber as a thread registers it. */
+export interface Subscription {
+  owner: Owner
+  event: string
+  handler: Subscriber
+  options: SubscribeOptions
+}
+
+/** One logical event in a list of the system's topology. */
+export interface TopologyEntry {
+  emitters: string[]
+  subscribers: string[]
+  fire_count: number
+}
+
+/** A dead letter, without its payload's values. */
+export interface DeadLetter {
+  id: string
+  event: string
+  event_id: string
+  subscriber: string
+  error: string
+  attempts: number
+  payload_keys: string[]
+  timestamp: string
+  request_id: string | null
+}
+
+/** What the tool `event_bus` asks of the thread it is in. */
+export interface BusTransport {
+  publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
+  request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>
+  subscribe(subscription: Subscription): () => void
+  addListener(listener: (record: EventRecord) => void): () => void
+  addFailureListener(listener: FailureListener): () => void
+  history(): Awaitable<EventRecord[]>
+  topology(): Awaitable<Record<string, TopologyEntry>>
+  deadLetters(): Awaitable<DeadLetter[]>
+  /** False when there is no such dead letter. */
+  replayDeadLetter(id: string): Awaitable<boolean>
+  deleteDeadLetter(id: string): Awaitable<boolean>
+}

@@ -1,0 +1,25 @@
+/** Levels as they stand on the wire. */
+export type LogLevel = 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR'
+
+/**
+ * Receives each log call of the process.
+ * @param timestamp ISO 8601 UTC with milliseconds
+ * @param identity the plugin (`users.CreateUser`) or tool (`db`) that logged
+ */
+export type LogSink = (level: LogLevel, message: string, timestamp: string, identity: string) => void
+
+/** Structured logging. Records of all threads are written by the primary, in one stream. */
+export interface Logger {
+  /** @param fields further JSON values for the log line; never sent to `/system/logs/stream` */
+  debug(message: string, fields?: Record<string, unknown>): void
+  info(message: string, fields?: Record<string, unknown>): void
+  warning(message: string, fields?: Record<string, unknown>): void
+  /** Alias of `warning`. */
+  warn(message: string, fields?: Record<string, unknown>): void
+  error(message: string, fields?: Record<string, unknown>): void
+  /**
+   * Receives every log record of the process: at once for this thread's, within 100 ms for others'.
+   * @returns a function that removes the sink
+   */
+  addSink(sink: LogSink): () => void
+}

@@ -1,0 +1,75 @@
+/** Every error that the runtime makes: its code, its HTTP status when it reaches a client, what it says. */
+export const CATALOGUE = {
+  // configuration and boot
+  CONFIG_MISSING: [500, 'A required variable is not set'],
+  CONFIG_INVALID: [500, 'A variable does not parse'],
+  TOOL_MISSING: [500, 'A tool is not installed'],
+  TOOL_DUPLICATE: [500, 'Two folders hold a tool of the same name'],
+  TOOL_INVALID: [500, 'A folder holds no tool'],
+  TOOL_UNAVAILABLE: [503, 'A tool did not boot'],
+  PLUGIN_INVALID: [500, 'A file holds no plugin'],
+  PLUGIN_DUPLICATE: [500, 'Two plugins have the same name'],
+  MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
+  // HTTP
+  HTTP_BAD_REQUEST: [400, 'Malformed request'],
+  HTTP_PATH_INVALID: [500, 'A route path is not valid'],
+  HTTP_ROUTE_TAKEN: [500, 'A route is registered already'],
+  HTTP_HEADER_INVALID: [500, 'A response header is not valid'],
+  HTTP_STATUS_INVALID: [500, 'A response status is not valid'],
+  HTTP_AUTH_MISSING: [401, 'Missing authorization token'],
+  HTTP_AUTH_INVALID: [401, 'Invalid or expired token'],
+  HTTP_NOT_FOUND: [404, 'Not found'],
+  HTTP_METHOD_NOT_ALLOWED: [405, 'Method not allowed'],
+  HTTP_REQUEST_TIMEOUT: [408, 'The request body did not arrive in time'],
+  HTTP_BODY_TOO_LARGE: [413, 'The request body is too large'],
+  HTTP_MEDIA_TYPE: [415, 'Unsupported media type'],
+  HTTP_VALIDATION: [422, 'Validation failed'],
+  HTTP_HEADERS_TOO_LARGE: [431, 'The request header fields are too large'],
+  HTTP_INTERNAL: [500, 'Internal server error'],
+  HTTP_OVERLOADED: [503, 'The service is overloaded'],
+  HTTP_STARTING: [503, 'The service is starting'],
+  HTTP_DRAINING: [503, 'The service is shutting down'],
+  HTTP_HANDLER_TIMEOUT: [504, 'The handler did not answer in time'],
+  HTTP_LANE_STALLED: [504, 'The handler was blocked and has been stopped'],
+  // events
+  EVENT_NAME_INVALID: [500, 'An event name is not valid'],
+  EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object'],
+  EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB'],
+  EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
+  EVENT_BUS_FULL: [503, 'The event queue is full'],
+  EVENT_BUS_NO_SUBSCRIBER: [500, 'Nobody subscribes to the requested event'],
+  EVENT_BUS_REQUEST_TIMEOUT: [504, 'No subscriber replied in time'],
+  EVENT_HANDLER_TIMEOUT: [500, 'A subscriber did not finish in time'],
+  EVENT_HANDLER_FAILED: [500, 'A subscriber failed'],
+  // tools
+  DB_ERROR: [500, 'A database statement failed'],
+  STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer'],
+  STATE_VALUE_INVALID: [500, 'A state value is not JSON'],
+  STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid'],
+  AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
+  SCHEDULER_INVALID: [500, 'A job is not valid'],
+  // threads
+  LANE_GONE: [500, 'The thread that ran this has died'],
+  LANE_BUSY: [503, 'The thread takes no more calls'],
+  LANE_BOOT: [500, 'A lane did not boot'],
+  INTERNAL: [500, 'Internal error'],
+} as const satisfies Record<string, readonly [status: number, message: string]>
+
+export type ErrorCode = keyof typeof CATALOGUE
+
+/** Every error of the runtime. Narrow by `code`, never by class or message. */
+export class HeddleError extends Error {
+  readonly code: ErrorCode
+  /** The HTTP status when a handler lets it reach a client. */
+  readonly status: number
+  /** JSON for whoever handles it, for example the faults of a validation. */
+  readonly details: unknown
+
+  constructor(code: ErrorCode, message?: string, options?: { cause?: unknown; details?: unknown }) {
+    super(message ?? CATALOGUE[code][1], options?.cause === undefined ? undefined : { cause: options.cause })
+    this.name = 'HeddleError'
+    this.code = code
+    this.status = CATALOGUE[code][0]
+    this.details = options?.details
+  }
+}
