@@ -1,0 +1,124 @@
+import { randomBytes } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
+import { messageOf } from '../errors/wire.ts'
+import { parseVariable } from './parse.ts'
+import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'
+import { likelyTypos } from './typos.ts'
+
+/** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
+export const EXIT_CONFIG = 78
+
+/**
+ * The value given to `UWS_HTTP_MAX_HEADERS_SIZE` when unset, in bytes. The HTTP library reads it while it loads;
+ * it lies far above the runtime's own limit of 16 KiB, so that the runtime is the one that answers 431.
+ */
+export const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
+
+const ROWS = Object.entries(VARIABLES) as [string, VariableRow][]
+const SECRET_NAMES = new Set(ROWS.filter(([, row]) => row.secret).map(([name]) => name))
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/** All that is wrong with the environment, one line each: main prints the message and exits with `EXIT_CONFIG`. */
+export class ConfigFaults extends Error {
+  readonly faults: readonly string[]
+
+  constructor(faults: readonly string[]) {
+    super(`The environment is not valid:\n${faults.map((fault) => `  ${fault}`).join('\n')}`)
+    this.name = 'ConfigFaults'
+    this.faults = faults
+  }
+}
+
+export interface LoadedSettings {
+  settings: Settings
+  /** What should be logged once there is a log. */
+  warnings: string[]
+}
+
+/**
+ * Parses the environment. Without an argument: `process.env`, after `.env` of the current folder was added to it
+ * (variables that are set already win).
+ * @throws ConfigFaults with every fault
+ */
+export function loadSettings(env: Environment = process.env): LoadedSettings {
+  const faults: string[] = []
+  if (env === process.env) addDotEnv(faults)
+  const warnings = likelyTypos(env, Object.keys(VARIABLES))
+
+  const settings: Record<string, unknown> = {}
+  for (const [name, row] of ROWS) {
+    const parsed = readRow(row, env[name], settings)
+    if ('value' in parsed) settings[settingKey(name)] = parsed.value
+    else
+      faults.push(
+        `${name}: expected ${parsed.wanted}, got ${row.secret ? 'something else' : JSON.stringify(env[name])}`,
+      )
+  }
+  checkTogether(settings as Settings, faults)
+  if (isUnset(env.AUTH_SECRET_KEY)) settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
+
+  if (faults.length > 0) throw new ConfigFaults(faults)
+  return { settings: freezeSettings(settings as Settings), warnings }
+}
+
+/** Deep-freezes settings: a lane gets its own copy in a message, thawed. */
+export function freezeSettings(settings: Settings): Settings {
+  for (const value of Object.values(settings)) Object.freeze(value)
+  return Object.freeze(settings)
+}
+
+/** A plugin's own variable; undefined when unset, and for the runtime's secrets. */
+export function readVariable(name: string): string | undefined {
+  return SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]
+}
+
+/** Sets what libraries read from the environment while they load: call it before anything imports the HTTP library. */
+export function prepareEnvironment(): void {
+  process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)
+}
+
+function readRow(row: VariableRow, raw: string | undefined, above: Record<string, unknown>) {
+  if (!isUnset(raw)) return parseVariable(row, raw)
+  const value = typeof row.default === 'function' ? row.default(above) : row.default
+  const isPath = row.type === 'folder' || row.type === 'folders' || row.type === 'file'
+  if (isPath) return parseVariable(row, value as string)
+  return { value: Array.isArray(value) ? [...value] : value }
+}
+
+function isUnset(raw: string | undefined): raw is undefined | '' {
+  return raw === undefined || raw.trim() === ''
+}
+
+function addDotEnv(faults: string[]): void {
+  const file = resolve('.env')
+  if (!existsSync(file)) return
+  try {
+    process.loadEnvFile(file)
+  } catch (error) {
+    faults.push(`.env: cannot be read: ${messageOf(error)}`)
+  }
+}
+
+/** What no row can say alone. A setting with a fault of its own is missing here, and compares false. */
+function checkTogether(settings: Settings, faults: string[]): void {
+  if (settings.rdbMinPool > settings.rdbMaxPool) {
+    faults.push(`RDB_MIN_POOL: expected at most RDB_MAX_POOL (${settings.rdbMaxPool}), got "${settings.rdbMinPool}"`)
+  }
+}
+
+function replaceSecret(settings: Settings, faults: string[], warnings: string[]): string | undefined {
+  if (settings.httpHost !== undefined && !isLoopback(settings.httpHost)) {
+    faults.push(
+      `AUTH_SECRET_KEY: expected at least 32 characters because HTTP_HOST (${settings.httpHost}) is not a loopback address, got nothing`,
+    )
+    return undefined
+  }
+  warnings.push('AUTH_SECRET_KEY is not set: tokens are signed with a random key and end with this process')
+  return randomBytes(32).toString('base64url')
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
+}

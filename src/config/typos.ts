@@ -1,0 +1,25 @@
+const PREFIXES = /^(HTTP_|LANE|EVENT_BUS_|AUTH_|RDB_|KV_|SCHEDULER_|SHUTDOWN_|HEALTH_CHECK|SQLITE_)/
+const MAX_EDITS = 2
+
+/** Warnings for variables that are set, unknown, and one or two edits away from a known one. */
+export function likelyTypos(env: Readonly<Record<string, string | undefined>>, known: readonly string[]): string[] {
+  const unknown = Object.keys(env).filter((name) => PREFIXES.test(name) && !known.includes(name))
+  return unknown.flatMap((name) => {
+    const meant = known.find((candidate) => edits(name, candidate) <= MAX_EDITS)
+    return meant ? [`${name} is not a variable of the runtime: was ${meant} meant?`] : []
+  })
+}
+
+/** Levenshtein distance, one row of the table at a time. */
+function edits(from: string, to: string): number {
+  let row = Array.from({ length: to.length + 1 }, (_, index) => index)
+  for (let i = 1; i <= from.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= to.length; j++) {
+      const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1)
+      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1))
+    }
+    row = next
+  }
+  return row[to.length]!
+}
