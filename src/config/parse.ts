@@ -11,12 +11,13 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
   const text = row.secret ? raw : raw.trim()
   switch (row.type) {
     case 'integer':
-      return inRange(row, /^[+-]?\d+$/.test(text) ? Number(text) : Number.NaN, 'a whole number')
+      return inRange(row, /^[+-]?\d+$/.test(text) ? Number(text) : undefined, 'a whole number')
     case 'number':
-      return inRange(row, /^[+-]?(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : Number.NaN, 'a number')
-    case 'boolean':
-      if (TRUE.has(text.toLowerCase())) return { value: true }
-      return FALSE.has(text.toLowerCase()) ? { value: false } : { wanted: 'true or false' }
+      return inRange(row, parseNumber(text), 'a number')
+    case 'boolean': {
+      const value = parseBoolean(text)
+      return value === undefined ? { wanted: 'true or false' } : { value }
+    }
     case 'choice':
       return row.choices.includes(text.toLowerCase())
         ? { value: text.toLowerCase() }
@@ -35,8 +36,20 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
   }
 }
 
-function inRange(row: { min: number; max: number; unit?: string }, value: number, noun: string): Parsed {
-  if (value >= row.min && value <= row.max) return { value }
+/** A decimal number; undefined for anything else, hexadecimals and infinities included. */
+export function parseNumber(text: string): number | undefined {
+  const value = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i.test(text) ? Number(text) : Number.NaN
+  return Number.isFinite(value) ? value : undefined
+}
+
+/** true, 1, yes and on, or their opposites, in any case; undefined for anything else. */
+export function parseBoolean(text: string): boolean | undefined {
+  if (TRUE.has(text.toLowerCase())) return true
+  return FALSE.has(text.toLowerCase()) ? false : undefined
+}
+
+function inRange(row: { min: number; max: number; unit?: string }, value: number | undefined, noun: string): Parsed {
+  if (value !== undefined && value >= row.min && value <= row.max) return { value }
   return { wanted: `${noun} from ${row.min} to ${row.max}${row.unit ? ` (${row.unit})` : ''}` }
 }
 

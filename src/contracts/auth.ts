@@ -1,7 +1,7 @@
-/** Claims of a valid token; `sub` is the subject's id. */
+/** Claims of a valid token; `sub` is the subject's id. Tokens of `createToken` always hold `iat`; one signed elsewhere with the key may not. */
 export interface Claims {
   sub: string
-  iat: number
+  iat?: number
   exp: number
   [claim: string]: unknown
 }

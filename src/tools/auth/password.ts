@@ -1,0 +1,71 @@
+import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto'
+import { promisify } from 'node:util'
+import { HeddleError } from '../../errors/catalogue.ts'
+
+const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt)
+
+const MAX_PASSWORD_BYTES = 1024
+const SALT_BYTES = 16
+const KEY_BYTES = 32
+
+// One of the settings that the OWASP Password Storage Cheat Sheet lists for scrypt: 32 MiB, three passes.
+const COST = { N: 2 ** 15, r: 8, p: 3 }
+
+// What a stored hash may ask for at most: a hash is data, and data must not be able to take the process down.
+const MAX_COST = { N: 2 ** 18, r: 16, p: 16, bytes: 256 * 1024 * 1024 }
+
+/**
+ * `scrypt$N$r$p$salt$hash`, the last two in base64url: later settings can differ and old hashes still verify.
+ * @throws AUTH_INVALID_INPUT for a password that is no string or not 1 to 1024 bytes of UTF-8
+ */
+export async function hashPassword(password: string): Promise<string> {
+  const text = normalized(password)
+  if (text === undefined) {
+    throw new HeddleError('AUTH_INVALID_INPUT', `A password must be a string of 1 to ${MAX_PASSWORD_BYTES} bytes`)
+  }
+  const salt = randomBytes(SALT_BYTES)
+  const key = await derive(text, salt, KEY_BYTES, withMemory(COST))
+  return `scrypt$${COST.N}$${COST.r}$${COST.p}$${salt.toString('base64url')}$${key.toString('base64url')}`
+}
+
+/** False for a wrong password, one that could never have been hashed, and a hash that is not one of ours. */
+export async function verifyPassword(password: string, hash: string): Promise<boolean> {
+  const text = normalized(password)
+  const stored = parseHash(hash)
+  if (text === undefined || stored === undefined) return false
+  const key = await derive(text, stored.salt, stored.key.length, withMemory(stored))
+  return timingSafeEqual(key, stored.key)
+}
+
+/** One spelling for letters that Unicode can write in several ways (RFC 8265, section 4.2); undefined when out of bounds. */
+function normalized(password: unknown): string | undefined {
+  if (typeof password !== 'string' || password.length > MAX_PASSWORD_BYTES) return undefined
+  const text = password.normalize('NFC')
+  const bytes = Buffer.byteLength(text)
+  return bytes >= 1 && bytes <= MAX_PASSWORD_BYTES ? text : undefined
+}
+
+interface StoredHash {
+  N: number
+  r: number
+  p: number
+  salt: Buffer
+  key: Buffer
+}
+
+function parseHash(hash: unknown): StoredHash | undefined {
+  const parts =
+    typeof hash === 'string' ? /^scrypt\$(\d{1,7})\$(\d{1,2})\$(\d{1,2})\$([\w-]+)\$([\w-]+)$/.exec(hash) : null
+  if (!parts) return undefined
+  const [N, r, p] = parts.slice(1, 4).map(Number) as [number, number, number]
+  const [salt, key] = parts.slice(4).map((part) => Buffer.from(part, 'base64url')) as [Buffer, Buffer]
+  const isPowerOfTwo = N > 1 && (N & (N - 1)) === 0
+  const isAffordable = N <= MAX_COST.N && r <= MAX_COST.r && p <= MAX_COST.p && 128 * N * r <= MAX_COST.bytes
+  const isSized = salt.length >= 8 && salt.length <= 64 && key.length >= 16 && key.length <= 64
+  return isPowerOfTwo && r > 0 && p > 0 && isAffordable && isSized ? { N, r, p, salt, key } : undefined
+}
+
+/** Node refuses work at 32 MiB of memory, which is what N = 2^15 takes; twice the need leaves room for its overhead. */
+function withMemory({ N, r, p }: { N: number; r: number; p: number }): ScryptOptions {
+  return { N, r, p, maxmem: 2 * 128 * r * (N + p) }
+}

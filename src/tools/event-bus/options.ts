@@ -1,0 +1,78 @@
+import type { PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import { HeddleError } from '../../errors/catalogue.ts'
+
+// The longest delay that Node's timers take: 24.8 days.
+const MAX_MS = 2_147_483_647
+const MAX_RETRIES = 1000
+const MAX_KEY_CHARS = 512
+const NAME = /^[A-Za-z0-9._:-]{1,200}$/
+const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
+const DEFAULT_REQUEST_TIMEOUT_MS = 5000
+// Shared, because most events are published without options.
+const NO_OPTIONS: PublishOptions = Object.freeze({})
+
+export function checkEventName(event: unknown): void {
+  if (typeof event === 'string' && NAME.test(event)) return
+  throw new HeddleError('EVENT_NAME_INVALID', `An event name must be ${NAME_WANTED}, got ${show(event)}`)
+}
+
+export function checkFunction(what: string, value: unknown): void {
+  if (typeof value !== 'function') throw invalid(`${what} must be a function`, value)
+}
+
+export function checkPublishOptions(options: unknown): PublishOptions {
+  if (options === undefined) return NO_OPTIONS
+  const { key, delayMs, ttlMs } = asObject<PublishOptions>(options)
+  if (key !== undefined && !(typeof key === 'string' && key.length >= 1 && key.length <= MAX_KEY_CHARS)) {
+    throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
+  }
+  checkRange('delayMs', delayMs, 0, MAX_MS)
+  checkRange('ttlMs', ttlMs, 1, MAX_MS)
+  return defined({ key, delayMs, ttlMs })
+}
+
+/** @returns the options with the defaults filled in; `group` stays unset when it was */
+export function checkSubscribeOptions(options: unknown): SubscribeOptions {
+  const given = asObject<SubscribeOptions>(options)
+  const { retries = 0, backoffMs = 500, timeoutMs = 30_000, broadcast = false, group } = given
+  checkRange('retries', retries, 0, MAX_RETRIES)
+  checkRange('backoffMs', backoffMs, 0, MAX_MS)
+  checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
+  if (typeof broadcast !== 'boolean') throw invalid('broadcast must be true or false', broadcast)
+  if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
+    throw invalid(`group must be ${NAME_WANTED}`, group)
+  }
+  return defined({ retries, backoffMs, timeoutMs, broadcast, group })
+}
+
+/** @returns the timeout in milliseconds */
+export function checkRequestOptions(options: unknown): number {
+  const { timeoutMs = DEFAULT_REQUEST_TIMEOUT_MS } = asObject<{ timeoutMs?: number }>(options)
+  checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
+  return timeoutMs
+}
+
+function asObject<T extends object>(options: unknown): T {
+  if (options === undefined) return {} as T
+  if (typeof options !== 'object' || options === null) throw invalid('options must be an object', options)
+  return options as T
+}
+
+function checkRange(name: string, value: unknown, min: number, max: number): void {
+  if (value === undefined) return
+  if (Number.isInteger(value) && Number(value) >= min && Number(value) <= max) return
+  throw invalid(`${name} must be a whole number from ${min} to ${max}`, value)
+}
+
+function defined<T extends object>(options: T): T {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)) as T
+}
+
+function invalid(wanted: string, got: unknown): HeddleError {
+  return new HeddleError('EVENT_OPTIONS_INVALID', `${wanted}, got ${show(got)}`)
+}
+
+function show(value: unknown): string {
+  if (typeof value === 'string') return JSON.stringify(value.length > 80 ? `${value.slice(0, 80)}…` : value)
+  return typeof value === 'number' ? String(value) : value === null ? 'null' : typeof value
+}

@@ -1,0 +1,44 @@
+import type { EndpointOptions, Http, Method } from '../../contracts/http.ts'
+import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { HeddleError } from '../../errors/catalogue.ts'
+import { optionFault } from './options.ts'
+import { pathFault } from './path.ts'
+
+const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
+
+export default class HttpTool implements Tool {
+  readonly name = 'http'
+  #runtime: ToolRuntime
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+  }
+
+  api(owner: Owner): Http {
+    const { host } = this.#runtime
+    return {
+      addEndpoint: (path, method, handler, options = {}) => {
+        const upper = String(method).toUpperCase() as Method
+        const fault = METHODS.includes(upper) ? undefined : `the method must be one of ${METHODS.join(', ')}`
+        check(`${upper} ${show(path)}`, pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options))
+        host.addEndpoint({ owner, method: upper, path, handler, options })
+      },
+      addStream: (path, handler, options: EndpointOptions = {}) => {
+        check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options))
+        host.addStream({ owner, path, handler, options })
+      },
+    }
+  }
+}
+
+function handlerFault(handler: unknown): string | undefined {
+  return typeof handler === 'function' ? undefined : 'the handler must be a function'
+}
+
+function show(path: unknown): string {
+  return typeof path === 'string' ? JSON.stringify(path) : `a path that is ${typeof path}`
+}
+
+function check(route: string, fault: string | undefined): void {
+  if (fault !== undefined) throw new HeddleError('HTTP_PATH_INVALID', `${route}: ${fault}`)
+}

@@ -1,0 +1,55 @@
+import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
+import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { messageOf } from '../../errors/wire.ts'
+
+type LogCall = Logger['info']
+
+const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
+
+// One function for all levels below LOG_LEVEL: such a call costs nothing but itself.
+const silent: LogCall = () => {}
+
+export default class LoggerTool implements Tool {
+  readonly name = 'logger'
+  #runtime: ToolRuntime
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+  }
+
+  api(owner: Owner): Logger {
+    const { host, settings } = this.#runtime
+    const lowest = LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel)
+    const at = (level: LogLevel): LogCall => {
+      if (LEVELS.indexOf(level) < lowest) return silent
+      return (message, fields) => host.writeLog(level, asText(message), owner.name, asFields(fields))
+    }
+    const warning = at('WARNING')
+    return {
+      debug: at('DEBUG'),
+      info: at('INFO'),
+      warning,
+      warn: warning,
+      error: at('ERROR'),
+      addSink: (sink: LogSink) => {
+        if (typeof sink !== 'function') throw new TypeError('logger.addSink: the sink must be a function')
+        return host.addLogSink(sink)
+      },
+    }
+  }
+}
+
+/** Logging never breaks its caller, whatever it is given. */
+function asText(message: unknown): string {
+  if (typeof message === 'string') return message
+  try {
+    return String(messageOf(message))
+  } catch {
+    return '[a message that cannot be shown]'
+  }
+}
+
+function asFields(fields: unknown): Record<string, unknown> | undefined {
+  if (fields instanceof Error) return { error: asText(fields), stack: fields.stack }
+  return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : undefined
+}

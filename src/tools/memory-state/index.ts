@@ -1,0 +1,67 @@
+import type { State } from '../../contracts/state.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../state/input.ts'
+import { MemoryStore } from './store.ts'
+
+type StoreMethod = 'get' | 'set' | 'has' | 'delete' | 'increment' | 'compareAndSet' | 'keys' | 'clear'
+
+const METHODS: ReadonlySet<string> = new Set<StoreMethod>([
+  'get',
+  'set',
+  'has',
+  'delete',
+  'increment',
+  'compareAndSet',
+  'keys',
+  'clear',
+])
+
+/** State in the memory of the primary; every thread asks there, so that an increment in one lane is seen by all. */
+export default class MemoryStateTool implements Tool {
+  readonly name = 'state'
+  #runtime: ToolRuntime
+  /** Filled in the primary only. */
+  #store = new MemoryStore()
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+  }
+
+  api(): State {
+    // Arguments are checked in the caller's thread: a fault costs no hop, and its stack names the caller.
+    const call = (method: StoreMethod, ...args: unknown[]) => this.#runtime.callPrimary(method, args)
+    return {
+      get: async <T>(key: string, options?: { namespace?: string }) => {
+        const text = (await call('get', checkNamespace(options), checkKey(key))) as string | null
+        return text === null ? null : (JSON.parse(text) as T)
+      },
+      set: async (key, value, options) => {
+        await call('set', checkNamespace(options), checkKey(key), toJson(value), checkTtl(options))
+      },
+      delete: async (key, options) => (await call('delete', checkNamespace(options), checkKey(key))) as boolean,
+      has: async (key, options) => (await call('has', checkNamespace(options), checkKey(key))) as boolean,
+      increment: async (key, by = 1, options) => {
+        const sum = await call('increment', checkNamespace(options), checkKey(key), checkStep(by), checkTtl(options))
+        return sum as number
+      },
+      compareAndSet: async (key, expected, next, options) => {
+        const [namespace, name] = [checkNamespace(options), checkKey(key)]
+        return (await call('compareAndSet', namespace, name, toJson(expected), toJson(next))) as boolean
+      },
+      keys: async (options) => (await call('keys', checkNamespace(options))) as string[],
+      clear: async (options) => {
+        await call('clear', checkNamespace(options))
+      },
+    }
+  }
+
+  serve(method: string, args: readonly unknown[]): unknown {
+    if (!METHODS.has(method)) throw new TypeError(`state has no method ${method}`)
+    const call = this.#store[method as StoreMethod] as (...args: readonly unknown[]) => unknown
+    return call.apply(this.#store, args as unknown[])
+  }
+
+  stop(): void {
+    this.#store.close()
+  }
+}

@@ -1,0 +1,142 @@
+import { isDeepStrictEqual } from 'node:util'
+import { integerIn, notANumber, outOfRange } from '../../state/input.ts'
+
+const SWEEP_SLICE = 1000
+const SWEEP_PAUSE_MS = 1000
+// After a pass that took t, at least 20 t without one: sweeping costs at most five percent of the thread.
+const SWEEP_PAUSE_FACTOR = 20
+
+interface Entry {
+  namespace: string
+  key: string
+  /** JSON text. */
+  text: string
+  /** On the monotonic clock; Infinity: never. */
+  expiresAtMs: number
+}
+
+/**
+ * The state of the process: one Map per namespace, in the primary. Values are JSON texts.
+ * An entry that has expired is gone for every read at once; its memory goes with the next sweep. Sweeps see only entries
+ * with a time to live, a thousand per turn of the loop, and run only while there are any.
+ */
+export class MemoryStore {
+  #namespaces = new Map<string, Map<string, Entry>>()
+  #expiring = new Set<Entry>()
+  #timer: NodeJS.Timeout | undefined
+
+  /** Entries in memory, expired ones that no sweep has seen included. */
+  get size(): number {
+    return [...this.#namespaces.values()].reduce((sum, entries) => sum + entries.size, 0)
+  }
+
+  get(namespace: string, key: string): string | null {
+    return this.#live(namespace, key)?.text ?? null
+  }
+
+  set(namespace: string, key: string, text: string, ttlMs: number | null): void {
+    const known = this.#namespaces.get(namespace)?.get(key)
+    if (known) this.#expiring.delete(known)
+    this.#put({ namespace, key, text, expiresAtMs: expiryOf(ttlMs) })
+  }
+
+  has(namespace: string, key: string): boolean {
+    return this.#live(namespace, key) !== undefined
+  }
+
+  delete(namespace: string, key: string): boolean {
+    const entry = this.#live(namespace, key)
+    if (entry) this.#remove(entry)
+    return entry !== undefined
+  }
+
+  increment(namespace: string, key: string, by: number, ttlMs: number | null): number {
+    const entry = this.#live(namespace, key)
+    if (!entry) {
+      this.#put({ namespace, key, text: JSON.stringify(by), expiresAtMs: expiryOf(ttlMs) })
+      return by
+    }
+    const value = integerIn(entry.text)
+    if (value === undefined) throw notANumber(key)
+    const sum = value + by
+    if (!Number.isSafeInteger(sum)) throw outOfRange(key)
+    entry.text = JSON.stringify(sum)
+    return sum
+  }
+
+  /** `null` as expected text matches no value and a stored null alike: both are what `get` shows. */
+  compareAndSet(namespace: string, key: string, expected: string, next: string): boolean {
+    const entry = this.#live(namespace, key)
+    const current = entry?.text ?? 'null'
+    if (current !== expected && !isDeepStrictEqual(JSON.parse(current), JSON.parse(expected))) return false
+    if (entry) entry.text = next
+    else this.#put({ namespace, key, text: next, expiresAtMs: Number.POSITIVE_INFINITY })
+    return true
+  }
+
+  keys(namespace: string): string[] {
+    const nowMs = performance.now()
+    const entries = [...(this.#namespaces.get(namespace)?.values() ?? [])]
+    return entries.filter((entry) => entry.expiresAtMs > nowMs).map((entry) => entry.key)
+  }
+
+  clear(namespace: string): void {
+    for (const entry of this.#namespaces.get(namespace)?.values() ?? []) this.#expiring.delete(entry)
+    this.#namespaces.delete(namespace)
+  }
+
+  /** Forgets everything. */
+  close(): void {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    this.#namespaces.clear()
+    this.#expiring.clear()
+  }
+
+  #live(namespace: string, key: string): Entry | undefined {
+    const entry = this.#namespaces.get(namespace)?.get(key)
+    if (entry === undefined || entry.expiresAtMs > performance.now()) return entry
+    this.#remove(entry)
+    return undefined
+  }
+
+  #put(entry: Entry): void {
+    const entries = this.#namespaces.get(entry.namespace) ?? new Map<string, Entry>()
+    this.#namespaces.set(entry.namespace, entries.set(entry.key, entry))
+    if (entry.expiresAtMs === Number.POSITIVE_INFINITY) return
+    this.#expiring.add(entry)
+    if (this.#timer === undefined) this.#sweepIn(SWEEP_PAUSE_MS)
+  }
+
+  #remove(entry: Entry): void {
+    this.#expiring.delete(entry)
+    const entries = this.#namespaces.get(entry.namespace)
+    entries?.delete(entry.key)
+    if (entries?.size === 0) this.#namespaces.delete(entry.namespace)
+  }
+
+  #sweepIn(pauseMs: number): void {
+    this.#timer = setTimeout(() => this.#sweep(this.#expiring.values(), 0), pauseMs).unref()
+  }
+
+  /** One slice; the iterator stays valid while entries come and go between slices. */
+  #sweep(entries: Iterator<Entry>, spentMs: number): void {
+    const startedMs = performance.now()
+    for (let seen = 0; seen < SWEEP_SLICE; seen++) {
+      const { value, done } = entries.next()
+      if (done) {
+        const passMs = spentMs + performance.now() - startedMs
+        this.#timer = undefined
+        if (this.#expiring.size > 0) this.#sweepIn(Math.max(SWEEP_PAUSE_MS, passMs * SWEEP_PAUSE_FACTOR))
+        return
+      }
+      if (value.expiresAtMs <= startedMs) this.#remove(value)
+    }
+    const sliceMs = performance.now() - startedMs
+    this.#timer = setTimeout(() => this.#sweep(entries, spentMs + sliceMs), 0).unref()
+  }
+}
+
+function expiryOf(ttlMs: number | null): number {
+  return ttlMs === null ? Number.POSITIVE_INFINITY : performance.now() + ttlMs
+}

@@ -1,0 +1,68 @@
+import type { JobHandler, Schedule, Scheduler } from '../../contracts/scheduler.ts'
+import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { HeddleError } from '../../errors/catalogue.ts'
+import { messageOf } from '../../errors/wire.ts'
+import { nextCronRun } from '../../jobs/cron.ts'
+
+const MIN_EVERY_MS = 10
+const MAX_NAME_CHARS = 200
+
+/** Checks jobs and hands them to the thread's host; the primary's clock fires them. */
+export default class SchedulerTool implements Tool {
+  readonly name = 'scheduler'
+  #runtime: ToolRuntime
+  #names = new WeakMap<Owner, Set<string>>()
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+  }
+
+  api(owner: Owner): Scheduler {
+    const add = (name: string, schedule: Schedule, handler: JobHandler) => {
+      if (typeof handler !== 'function') throw invalid(name, 'the handler must be a function')
+      this.#claim(owner, name)
+      this.#runtime.host.addJob({ owner, name, schedule, handler })
+    }
+    return {
+      cron: (name, expression, handler) => {
+        checkExpression(name, expression)
+        add(name, { kind: 'cron', expression }, handler)
+      },
+      every: (name, everyMs, handler) => {
+        if (!Number.isSafeInteger(everyMs) || everyMs < MIN_EVERY_MS) {
+          throw invalid(name, `every wants a whole number of milliseconds, at least ${MIN_EVERY_MS}, got ${everyMs}`)
+        }
+        add(name, { kind: 'every', everyMs }, handler)
+      },
+      at: (name, date, handler) => {
+        const atMs = date instanceof Date ? date.getTime() : Number.NaN
+        if (Number.isNaN(atMs)) throw invalid(name, 'at wants a valid Date')
+        add(name, { kind: 'at', atMs }, handler)
+      },
+      list: () => this.#runtime.host.jobs(),
+    }
+  }
+
+  #claim(owner: Owner, name: string): void {
+    if (typeof name !== 'string' || name.trim() === '' || name.length > MAX_NAME_CHARS) {
+      throw invalid(name, `the name must have 1 to ${MAX_NAME_CHARS} characters`)
+    }
+    const names = this.#names.get(owner) ?? new Set()
+    if (names.has(name)) throw invalid(name, `${owner.name} has a job of this name already`)
+    this.#names.set(owner, names.add(name))
+  }
+}
+
+function checkExpression(name: string, expression: string): void {
+  let next: number | null
+  try {
+    next = nextCronRun(expression, Date.now())
+  } catch (error) {
+    throw invalid(name, `the cron expression ${JSON.stringify(expression)} is not valid: ${messageOf(error)}`)
+  }
+  if (next === null) throw invalid(name, `the cron expression ${JSON.stringify(expression)} never comes true`)
+}
+
+function invalid(name: unknown, fault: string): HeddleError {
+  return new HeddleError('SCHEDULER_INVALID', `Job ${JSON.stringify(name) ?? typeof name}: ${fault}`)
+}
