@@ -1,0 +1,212 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { JobClock } from '../../src/jobs/clock.ts'
+
+interface Run {
+  key: string
+  atMs: number
+}
+
+function build(t: TestContext, work: (key: string) => Promise<void> = async () => {}, enabled = true) {
+  const runs: Run[] = []
+  const logs: string[] = []
+  const clock = new JobClock({
+    enabled,
+    run: (key) => {
+      runs.push({ key, atMs: Date.now() })
+      return work(key)
+    },
+    log: (level, message) => logs.push(`${level} ${message}`),
+  })
+  t.after(() => clock.stop())
+  return { clock, runs, logs }
+}
+
+async function until(fact: () => boolean): Promise<void> {
+  const deadlineMs = performance.now() + 5000
+  while (!fact()) {
+    if (performance.now() > deadlineMs) assert.fail('it never came true')
+    await sleep(2)
+  }
+}
+
+const every = (everyMs: number) => ({ kind: 'every', everyMs }) as const
+const at = (atMs: number) => ({ kind: 'at', atMs }) as const
+const cron = (expression: string) => ({ kind: 'cron', expression }) as const
+
+test('nothing runs before the clock has started', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('a', 'p', 'a', at(0))
+  clock.add('b', 'p', 'b', every(10))
+  await sleep(40)
+  assert.deepEqual(runs, [])
+  assert.equal(clock.list()[0]!.next_run, null)
+  clock.start()
+  await until(() => runs.length >= 2)
+})
+
+test('an interval runs on its grid without drift', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('job', 'p', 'job', every(20))
+  const startedMs = Date.now()
+  clock.start()
+  await until(() => runs.length === 20)
+  const elapsedMs = runs.at(-1)!.atMs - startedMs
+  // A timer that is set anew after each run, a millisecond late each time, would be at 420 and more.
+  assert.ok(elapsedMs >= 398, `20 runs in ${elapsedMs} ms`)
+  const offGrid = runs.map((run) => (run.atMs - startedMs) % 20)
+  assert.ok(offGrid.filter((ms) => ms <= 8 || ms >= 19).length >= 15, `off the grid by ${offGrid}`)
+})
+
+test('runs that a blocked thread missed are made up for by one', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('job', 'p', 'job', every(10))
+  clock.start()
+  await until(() => runs.length === 1)
+  const blockedUntilMs = Date.now() + 200
+  while (Date.now() < blockedUntilMs);
+  await sleep(15)
+  assert.ok(runs.length <= 4, `${runs.length} runs`)
+})
+
+test('a run that is still going is not started again, and what was due meanwhile counts as skipped', async (t) => {
+  let end = () => {}
+  const going = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const { clock, runs } = build(t, () => going)
+  clock.add('job', 'p', 'job', every(10))
+  clock.start()
+  await until(() => clock.list()[0]!.skipped >= 3)
+  assert.deepEqual([runs.length, clock.list()[0]!.running], [1, true])
+  end()
+  await until(() => runs.length >= 2)
+})
+
+test('a failing run is logged and does not end the job', async (t) => {
+  const { clock, runs, logs } = build(t, async () => {
+    throw new Error('broken')
+  })
+  clock.add('job', 'mail.Digest', 'poll', every(10))
+  clock.start()
+  await until(() => runs.length >= 3)
+  assert.equal(logs[0], 'ERROR Job poll of mail.Digest failed: broken')
+})
+
+test('a run that throws instead of rejecting is one that failed', async (t) => {
+  const { clock, logs } = build(t, () => {
+    throw new Error('at once')
+  })
+  clock.add('job', 'p', 'job', at(0))
+  clock.start()
+  await until(() => logs.length === 1)
+})
+
+test('a date runs once: in the past at the start, in the future when it comes', async (t) => {
+  const { clock, runs } = build(t)
+  const soonMs = Date.now() + 60
+  clock.add('past', 'p', 'past', at(Date.now() - 86_400_000))
+  clock.add('soon', 'p', 'soon', at(soonMs))
+  clock.start()
+  assert.equal(clock.list()[1]!.next_run, new Date(soonMs).toISOString())
+  await until(() => runs.length === 2)
+  assert.ok(runs.find((run) => run.key === 'soon')!.atMs >= soonMs)
+  await sleep(40)
+  assert.equal(runs.length, 2)
+  assert.deepEqual(
+    clock.list().map((job) => [job.next_run, job.runs]),
+    [
+      [null, 1],
+      [null, 1],
+    ],
+  )
+})
+
+test('a date beyond the longest timer of Node waits', async (t) => {
+  const { clock, runs } = build(t)
+  const warned = once(process, 'warning', { signal: AbortSignal.timeout(40) }).catch(() => undefined)
+  clock.add('far', 'p', 'far', at(Date.now() + 2 ** 32))
+  clock.add('farther', 'p', 'farther', at(9e15))
+  clock.start()
+  assert.equal(await warned, undefined)
+  assert.deepEqual(runs, [])
+  assert.equal(clock.list()[1]!.next_run, null)
+})
+
+test('a cron expression runs in its second, once', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('job', 'p', 'job', cron('* * * * * *'))
+  clock.start()
+  await until(() => runs.length === 2)
+  const seconds = runs.map((run) => Math.floor(run.atMs / 1000))
+  assert.equal(seconds[1]! - seconds[0]!, 1)
+  for (const run of runs) assert.ok(run.atMs % 1000 < 200, `${run.atMs % 1000} ms into the second`)
+})
+
+test('cron expressions are read in UTC', (t) => {
+  const { clock } = build(t)
+  clock.add('job', 'p', 'job', cron('30 3 * * *'))
+  clock.start()
+  assert.match(clock.list()[0]!.next_run!, /T03:30:00\.000Z$/)
+})
+
+test('a key that is added again is the same job', async (t) => {
+  const { clock, runs } = build(t)
+  const atMs = Date.now() + 30
+  for (let lane = 0; lane < 3; lane++) clock.add('p.once', 'p', 'once', at(atMs + lane))
+  for (let lane = 0; lane < 3; lane++) clock.add('p.poll', 'p', 'poll', every(50))
+  assert.equal(clock.list().length, 2)
+  clock.start()
+  await until(() => runs.some((run) => run.key === 'p.once'))
+  clock.add('p.once', 'p', 'once', at(Date.now()))
+  await until(() => runs.some((run) => run.key === 'p.poll'))
+  assert.equal(runs.filter((run) => run.key === 'p.once').length, 1)
+})
+
+test('a key that comes again with another interval takes it', async (t) => {
+  const { clock, runs } = build(t)
+  clock.add('job', 'p', 'job', every(600_000))
+  clock.start()
+  clock.add('job', 'p', 'job', every(10))
+  await until(() => runs.length >= 1)
+  assert.deepEqual(clock.list()[0]!.schedule, every(10))
+})
+
+test('a job that is added after the start runs', async (t) => {
+  const { clock, runs } = build(t)
+  clock.start()
+  clock.add('job', 'p', 'job', at(0))
+  await until(() => runs.length === 1)
+})
+
+test('a clock that is not enabled lists its jobs and never fires', async (t) => {
+  const { clock, runs } = build(t, undefined, false)
+  clock.add('job', 'p', 'job', every(10))
+  clock.start()
+  await sleep(50)
+  assert.deepEqual(runs, [])
+  assert.deepEqual(clock.list(), [
+    { plugin: 'p', name: 'job', schedule: every(10), next_run: null, runs: 0, skipped: 0, running: false },
+  ])
+})
+
+test('stop waits for the run under way, and nothing starts after it', async (t) => {
+  let isDone = false
+  const { clock, runs } = build(t, async () => {
+    await sleep(50)
+    isDone = true
+  })
+  clock.add('job', 'p', 'job', every(10))
+  clock.start()
+  await until(() => runs.length === 1)
+  await clock.stop()
+  assert.equal(isDone, true)
+  const before = runs.length
+  clock.start()
+  clock.add('late', 'p', 'late', at(0))
+  await sleep(40)
+  assert.equal(runs.length, before)
+  await clock.stop()
+})

@@ -1,0 +1,297 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { State } from '../../src/contracts/state.ts'
+
+export interface StateUnderTest {
+  state: State
+  /** The same store, as another thread or replica sees it. */
+  other: State
+}
+
+/** The contract of the tool `state`, run against every implementation. `create` returns an empty store and cleans up by `t.after`. */
+export function runStateContract(name: string, create: (t: TestContext) => Promise<StateUnderTest>): void {
+  const check = (title: string, body: (under: StateUnderTest) => Promise<void>) =>
+    test(title, async (t) => body(await create(t)))
+  const rejects = (work: () => Promise<unknown>, code: string) => assert.rejects(work, { code })
+
+  /** Time to live is the one thing that only waiting shows: waits for the fact, with a deadline. */
+  async function until(fact: () => Promise<boolean>): Promise<void> {
+    const deadlineMs = performance.now() + 5000
+    while (!(await fact())) {
+      if (performance.now() > deadlineMs) assert.fail('it never came true')
+      await sleep(5)
+    }
+  }
+
+  describe(`state contract: ${name}`, () => {
+    const values: unknown[] = [
+      'text',
+      '',
+      '"',
+      'naïve 🧵 \u0000 \ud83d',
+      0,
+      -1.5,
+      9007199254740991,
+      true,
+      false,
+      null,
+      [],
+      {},
+      [1, [2, { a: null }]],
+      JSON.parse('{"__proto__":1,"constructor":2}'),
+    ]
+    for (const value of values) {
+      check(`returns ${JSON.stringify(value)} as it was set`, async ({ state, other }) => {
+        await state.set('key', value)
+        assert.deepEqual(await state.get('key'), value)
+        assert.deepEqual(await other.get('key'), value)
+      })
+    }
+
+    check('get of an unknown key is null', async ({ state }) => assert.equal(await state.get('none'), null))
+
+    check('set replaces the value', async ({ state }) => {
+      await state.set('key', 1)
+      await state.set('key', { now: 'an object' })
+      assert.deepEqual(await state.get('key'), { now: 'an object' })
+    })
+
+    check('a caller cannot change what is stored', async ({ state }) => {
+      const value = { list: [1] }
+      await state.set('key', value)
+      value.list.push(2)
+      const read = (await state.get<{ list: number[] }>('key'))!
+      read.list.push(3)
+      assert.deepEqual(await state.get('key'), { list: [1] })
+    })
+
+    check('a Date is stored as its string and undefined properties are left out', async ({ state }) => {
+      await state.set('key', { at: new Date(0), none: undefined })
+      assert.deepEqual(await state.get('key'), { at: '1970-01-01T00:00:00.000Z' })
+    })
+
+    check('has tells a stored null from no value', async ({ state }) => {
+      await state.set('key', null)
+      assert.deepEqual([await state.has('key'), await state.has('none')], [true, false])
+    })
+
+    check('delete is true once', async ({ state, other }) => {
+      await state.set('key', 1)
+      assert.deepEqual([await other.delete('key'), await state.delete('key')], [true, false])
+      assert.equal(await state.get('key'), null)
+    })
+
+    check('keys of different namespaces never meet', async ({ state }) => {
+      await state.set('b:c', 1, { namespace: 'a' })
+      await state.set('c', 2, { namespace: 'a:b' })
+      await state.set('b:c', 3)
+      assert.equal(await state.get('b:c', { namespace: 'a' }), 1)
+      assert.equal(await state.get('c', { namespace: 'a:b' }), 2)
+      assert.equal(await state.get('b:c', { namespace: 'default' }), 3)
+      assert.deepEqual(await state.keys({ namespace: 'a' }), ['b:c'])
+    })
+
+    check('namespaces and keys with the names of built-ins and patterns are ordinary', async ({ state }) => {
+      for (const key of ['__proto__', 'constructor', '*', '?[a]', 'ключ', ' ', '{x}']) {
+        await state.set(key, key, { namespace: key })
+        assert.equal(await state.get(key, { namespace: key }), key)
+        assert.deepEqual(await state.keys({ namespace: key }), [key])
+      }
+    })
+
+    check('keys lists the namespace, clear empties it and no other', async ({ state }) => {
+      const many = Array.from({ length: 300 }, (_, index) => `key-${index}`)
+      await Promise.all(many.map((key) => state.set(key, 1, { namespace: 'many' })))
+      await state.set('kept', 1)
+      await state.set('kept', 1, { namespace: 'many-more' })
+      assert.deepEqual((await state.keys({ namespace: 'many' })).sort(), many.sort())
+      await state.clear({ namespace: 'many' })
+      assert.deepEqual(await state.keys({ namespace: 'many' }), [])
+      assert.deepEqual([await state.keys(), await state.keys({ namespace: 'many-more' })], [['kept'], ['kept']])
+      await state.clear({ namespace: 'never-used' })
+    })
+
+    check('increment creates, adds, and takes negative and zero steps', async ({ state, other }) => {
+      assert.equal(await state.increment('n'), 1)
+      assert.equal(await other.increment('n', 5), 6)
+      assert.equal(await state.increment('n', -10), -4)
+      assert.equal(await state.increment('n', 0), -4)
+      assert.equal(await state.get('n'), -4)
+      assert.equal(await state.increment('zero', 0), 0)
+      assert.equal(await state.has('zero'), true)
+    })
+
+    check('increment works on a number that was set, and a set replaces it', async ({ state }) => {
+      await state.set('n', 41)
+      assert.equal(await state.increment('n'), 42)
+      await state.set('n', 7)
+      assert.equal(await state.increment('n'), 8)
+    })
+
+    check('concurrent increments are all counted, each result once', async ({ state, other }) => {
+      const results = await Promise.all(
+        Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? state : other).increment('n')),
+      )
+      assert.equal(new Set(results).size, 200)
+      assert.equal(await state.get('n'), 200)
+    })
+
+    for (const value of ['5', 'text', 1.5, null, true, [], {}, 1e21]) {
+      check(`increment refuses a key that holds ${JSON.stringify(value)}`, async ({ state }) => {
+        await state.set('key', value)
+        await rejects(() => state.increment('key'), 'STATE_NOT_A_NUMBER')
+        assert.deepEqual(await state.get('key'), value)
+      })
+    }
+
+    check('increment never leaves the safe integers', async ({ state }) => {
+      await state.set('max', Number.MAX_SAFE_INTEGER)
+      await rejects(() => state.increment('max'), 'STATE_NOT_A_NUMBER')
+      assert.equal(await state.get('max'), Number.MAX_SAFE_INTEGER)
+      await state.set('min', -Number.MAX_SAFE_INTEGER)
+      await rejects(() => state.increment('min', -1), 'STATE_NOT_A_NUMBER')
+      assert.equal(await state.increment('max', -1), Number.MAX_SAFE_INTEGER - 1)
+    })
+
+    for (const by of [1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1', null]) {
+      check(`increment refuses the step ${by === null ? 'null' : typeof by} ${by}`, async ({ state }) => {
+        await rejects(() => state.increment('n', by as number), 'STATE_OPTIONS_INVALID')
+        assert.equal(await state.has('n'), false)
+      })
+    }
+
+    check('compareAndSet sets only where the value deeply equals', async ({ state, other }) => {
+      await state.set('key', { a: 1, b: [2, { c: null }] })
+      assert.equal(await state.compareAndSet('key', { a: 1, b: [2, { c: 0 }] }, 'no'), false)
+      assert.equal(await other.compareAndSet('key', { b: [2, { c: null }], a: 1 }, { a: 2 }), true)
+      assert.deepEqual(await state.get('key'), { a: 2 })
+      assert.equal(await state.compareAndSet('key', { a: '2' }, 'no'), false)
+    })
+
+    check('compareAndSet takes null for no value, and creates', async ({ state }) => {
+      assert.equal(await state.compareAndSet('key', 'something', 1), false)
+      assert.equal(await state.has('key'), false)
+      assert.equal(await state.compareAndSet('key', null, 1), true)
+      assert.equal(await state.compareAndSet('key', null, 2), false)
+      assert.equal(await state.get('key'), 1)
+      await state.set('null', null)
+      assert.equal(await state.compareAndSet('null', null, 3), true)
+    })
+
+    check('of concurrent compareAndSet calls one wins', async ({ state, other }) => {
+      const calls = Array.from({ length: 50 }, (_, index) =>
+        (index % 2 === 0 ? state : other).compareAndSet('lock', null, index),
+      )
+      const won = (await Promise.all(calls)).flatMap((didSet, index) => (didSet ? [index] : []))
+      assert.equal(won.length, 1)
+      assert.equal(await state.get('lock'), won[0])
+    })
+
+    check('a key is gone when its time to live is over, for every call', async ({ state, other }) => {
+      await state.set('key', 1, { ttlMs: 60 })
+      await state.set('stays', 1)
+      assert.equal(await other.get('key'), 1)
+      await until(async () => (await state.get('key')) === null)
+      assert.deepEqual([await state.has('key'), await state.delete('key')], [false, false])
+      assert.deepEqual(await state.keys(), ['stays'])
+      assert.equal(await state.compareAndSet('key', null, 2), true)
+      assert.equal(await state.get('key'), 2)
+    })
+
+    check('set without a time to live removes the old one, with one replaces it', async ({ state }) => {
+      await state.set('a', 1, { ttlMs: 60 })
+      await state.set('a', 2)
+      await state.set('b', 1, { ttlMs: 60 })
+      await state.set('b', 2, { ttlMs: 60_000 })
+      await state.set('witness', 1, { ttlMs: 120 })
+      await until(async () => !(await state.has('witness')))
+      assert.deepEqual([await state.get('a'), await state.get('b')], [2, 2])
+    })
+
+    check('increment opens a fixed window: later calls do not move its end', async ({ state }) => {
+      const startedMs = performance.now()
+      assert.equal(await state.increment('hits', 1, { ttlMs: 150 }), 1)
+      let last = 1
+      await until(async () => {
+        const before = last
+        last = await state.increment('hits', 1, { ttlMs: 150 })
+        return last < before
+      })
+      assert.equal(last, 1)
+      assert.ok(performance.now() - startedMs >= 145)
+    })
+
+    check('increment gives no time to live to a key that has none', async ({ state }) => {
+      await state.set('n', 1)
+      await state.increment('n', 1, { ttlMs: 30 })
+      await state.set('witness', 1, { ttlMs: 90 })
+      await until(async () => !(await state.has('witness')))
+      assert.equal(await state.get('n'), 2)
+    })
+
+    check('compareAndSet and increment keep the time to live', async ({ state }) => {
+      await state.set('a', 1, { ttlMs: 80 })
+      await state.set('b', 1, { ttlMs: 80 })
+      assert.equal(await state.compareAndSet('a', 1, 2), true)
+      await state.increment('b')
+      await until(async () => !(await state.has('a')) && !(await state.has('b')))
+    })
+
+    const cycle: Record<string, unknown> = {}
+    cycle.self = cycle
+    const lossy: [string, unknown][] = [
+      ['undefined', undefined],
+      ['a function', () => 1],
+      ['a symbol', Symbol('s')],
+      ['a bigint', 1n],
+      ['NaN', Number.NaN],
+      ['Infinity', Number.POSITIVE_INFINITY],
+      ['a cycle', cycle],
+      ['a nested function', { a: [() => 1] }],
+      ['a nested NaN', { a: Number.NaN }],
+      ['undefined in an array', [undefined]],
+    ]
+    for (const [what, value] of lossy) {
+      check(`refuses ${what} as a value`, async ({ state }) => {
+        await rejects(() => state.set('key', value), 'STATE_VALUE_INVALID')
+        await rejects(() => state.compareAndSet('key', null, value), 'STATE_VALUE_INVALID')
+        await rejects(() => state.compareAndSet('key', value, 1), 'STATE_VALUE_INVALID')
+        assert.equal(await state.has('key'), false)
+      })
+    }
+
+    for (const key of ['', 'k'.repeat(513), '\ud800', 5, null, undefined, {}]) {
+      check(`refuses the key ${typeof key} ${String(key).slice(0, 10)} in every method`, async ({ state }) => {
+        const bad = key as string
+        await rejects(() => state.get(bad), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.set(bad, 1), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.has(bad), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.delete(bad), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.increment(bad), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.compareAndSet(bad, null, 1), 'STATE_OPTIONS_INVALID')
+        if (bad !== undefined) await rejects(() => state.get('key', { namespace: bad }), 'STATE_OPTIONS_INVALID')
+      })
+    }
+
+    check('takes the longest key and namespace', async ({ state }) => {
+      const longest = 'ü'.repeat(512)
+      await state.set(longest, 1, { namespace: longest })
+      assert.deepEqual(await state.keys({ namespace: longest }), [longest])
+    })
+
+    for (const ttlMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER, '5', null]) {
+      check(`refuses a time to live of ${typeof ttlMs} ${ttlMs}`, async ({ state }) => {
+        await rejects(() => state.set('key', 1, { ttlMs: ttlMs as number }), 'STATE_OPTIONS_INVALID')
+        await rejects(() => state.increment('key', 1, { ttlMs: ttlMs as number }), 'STATE_OPTIONS_INVALID')
+        assert.equal(await state.has('key'), false)
+      })
+    }
+
+    check('its methods work when they are taken off the object', async ({ state }) => {
+      const { set, get } = state
+      await set('key', 1)
+      assert.equal(await get('key'), 1)
+    })
+  })
+}

@@ -1,0 +1,145 @@
+import { loadSettings } from '../../src/config/load.ts'
+import type { Settings } from '../../src/config/schema.ts'
+import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
+import type { Endpoint, Stream } from '../../src/contracts/http.ts'
+import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
+import type { MetricsSink } from '../../src/contracts/registry.ts'
+import type { JobDefinition } from '../../src/contracts/scheduler.ts'
+import type { Host, Owner, Tool, ToolRuntime } from '../../src/contracts/tool.ts'
+import { fromWire, toWire } from '../../src/errors/wire.ts'
+
+export const SECRET = 'a secret of more than thirty-two characters'
+
+export interface LogLine {
+  level: LogLevel
+  message: string
+  identity: string
+  fields: Record<string, unknown> | undefined
+}
+
+/** What a tool handed to its host, in the order of the calls. */
+export interface Recorded {
+  endpoints: Endpoint[]
+  streams: Stream[]
+  jobs: JobDefinition[]
+  logs: LogLine[]
+  logSinks: Set<LogSink>
+  metricsSinks: Set<MetricsSink>
+  statuses: unknown[][]
+  published: unknown[][]
+  requested: unknown[][]
+  subscriptions: Subscription[]
+  listeners: Set<unknown>
+}
+
+export interface FixtureOptions {
+  settings?: Partial<Settings>
+  env?: Record<string, string>
+  topology?: Record<string, TopologyEntry>
+  /** The tool's instance in the primary, which makes this the runtime of a lane. */
+  primary?: () => Tool
+}
+
+/** A runtime for one tool instance whose host keeps what it is given. */
+export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRuntime; recorded: Recorded } {
+  const recorded: Recorded = {
+    endpoints: [],
+    streams: [],
+    jobs: [],
+    logs: [],
+    logSinks: new Set(),
+    metricsSinks: new Set(),
+    statuses: [],
+    published: [],
+    requested: [],
+    subscriptions: [],
+    listeners: new Set(),
+  }
+  const runtime: ToolRuntime = {
+    thread: options.primary ? { kind: 'lane', index: 0 } : { kind: 'primary' },
+    settings: { ...loadSettings({ AUTH_SECRET_KEY: SECRET }).settings, ...options.settings },
+    env: (name) => options.env?.[name],
+    log: (level, message, fields) => recorded.logs.push({ level, message, identity: 'tool', fields }),
+    context: () => undefined,
+    callPrimary: async () => {
+      throw new Error('connect the runtime to its tool first')
+    },
+    sharedMemory: (_name, byteLength) => new SharedArrayBuffer(byteLength),
+    instrument: (target) => target,
+    host: recordingHost(recorded, options.topology ?? {}),
+  }
+  return { runtime, recorded }
+}
+
+/** Builds a tool on a runtime of its own; with `primary`, as a lane's instance whose calls cross to that one as JSON. */
+export function buildTool<T extends Tool>(
+  ToolClass: new (runtime: ToolRuntime) => T,
+  options: FixtureOptions = {},
+): { tool: T; recorded: Recorded; runtime: ToolRuntime } {
+  const { runtime, recorded } = fixtureRuntime(options)
+  const tool = new ToolClass(runtime)
+  const served = options.primary ?? (() => tool)
+  runtime.callPrimary = async (method, args) => {
+    if (!options.primary) return tool.serve?.(method, args)
+    try {
+      return asJson(await served().serve?.(method, asJson(args)))
+    } catch (error) {
+      throw fromWire(asJson(toWire(error)))
+    }
+  }
+  return { tool, recorded, runtime }
+}
+
+export function owner(name = 'users.CreateUser'): Owner {
+  return { name, instance: undefined }
+}
+
+function asJson<T>(value: T): T {
+  return value === undefined ? value : JSON.parse(JSON.stringify(value))
+}
+
+function adder<T>(set: Set<T>): (item: T) => () => void {
+  return (item) => {
+    set.add(item)
+    return () => void set.delete(item)
+  }
+}
+
+function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntry>): Host {
+  const bus: BusTransport = {
+    publish: async (...args) => {
+      recorded.published.push(args)
+      return 'evt_1'
+    },
+    request: async (...args) => {
+      recorded.requested.push(args)
+      return { reply: true }
+    },
+    subscribe: (subscription) => {
+      recorded.subscriptions.push(subscription)
+      return () => {
+        recorded.subscriptions = recorded.subscriptions.filter((known) => known !== subscription)
+      }
+    },
+    addListener: adder(recorded.listeners),
+    addFailureListener: adder(recorded.listeners),
+    history: () => [],
+    topology: () => topology,
+    deadLetters: () => [],
+    replayDeadLetter: () => false,
+    deleteDeadLetter: () => false,
+  }
+  return {
+    bus,
+    addEndpoint: (endpoint) => recorded.endpoints.push(endpoint),
+    addStream: (stream) => recorded.streams.push(stream),
+    writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
+    addLogSink: adder(recorded.logSinks),
+    addMetricsSink: adder(recorded.metricsSinks),
+    metrics: () => [],
+    systemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
+    updateToolStatus: (...args) => recorded.statuses.push(args),
+    addJob: (job) => recorded.jobs.push(job),
+    jobs: () => [],
+  }
+}
