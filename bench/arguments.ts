@@ -1,0 +1,47 @@
+import { parseArgs } from 'node:util'
+
+export interface BenchArguments {
+  /** Names of the cases to run; empty: all. */
+  names: string[]
+  profile: boolean
+  list: boolean
+  baselinesOnly: boolean
+  measureMs: number
+  rounds: number
+}
+
+export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--list]
+  names          cases to run; all when none is given
+  --profile      leave CPU profiles of the primary and of each lane in bench/results (figures are then not comparable)
+  --seconds N    length of a measured window (default 3)
+  --rounds N     how often every side is measured, in turn (default 5, at least 3)
+  --baselines    run only the other side of the comparisons
+  --list         print the cases`
+
+/** @throws for an unknown option or a number out of range */
+export function parseArguments(argv: readonly string[]): BenchArguments {
+  const { values, positionals } = parseArgs({
+    args: [...argv],
+    allowPositionals: true,
+    options: {
+      profile: { type: 'boolean', default: false },
+      list: { type: 'boolean', default: false },
+      baselines: { type: 'boolean', default: false },
+      seconds: { type: 'string', default: '3' },
+      rounds: { type: 'string', default: '5' },
+    },
+  })
+  const seconds = Number(values.seconds)
+  const rounds = Number(values.rounds)
+  if (!(seconds >= 0.1 && seconds <= 600)) throw new Error(`--seconds must be 0.1 to 600, not ${values.seconds}`)
+  if (!(Number.isInteger(rounds) && rounds >= 3 && rounds <= 100))
+    throw new Error(`--rounds must be 3 to 100, not ${values.rounds}`)
+  return {
+    names: positionals,
+    profile: values.profile,
+    list: values.list,
+    baselinesOnly: values.baselines,
+    measureMs: seconds * 1000,
+    rounds,
+  }
+}

@@ -1,0 +1,61 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { BenchCase } from '../bench-case.ts'
+import { residentBytes } from '../cpu.ts'
+import { startHeddle } from '../server.ts'
+import { median } from '../statistics.ts'
+
+const BOOTS = 5
+const IDLE_MS = 3000
+const LANES = 2
+const BYTES_PER_MB = 1_000_000
+
+export const boot: BenchCase = {
+  name: 'boot',
+  title: 'Boot to ready, and resident memory when idle, two lanes, shipped domains',
+  async run(context) {
+    const bootsMs: number[] = []
+    const residentMb: number[] = []
+    // The first boot fills the cache of transformed sources, as a first start does, and is not counted.
+    for (let attempt = context.baselinesOnly ? BOOTS + 1 : 0; attempt <= BOOTS; attempt++) {
+      const server = await startHeddle({
+        lanes: LANES,
+        domains: ['domains'],
+        profileDir: attempt === BOOTS ? context.profileDir('heddle') : undefined,
+      })
+      try {
+        if (attempt === 0) continue
+        bootsMs.push(server.bootMs)
+        // Not a wait for something to happen: memory is asked for after this much idleness.
+        if (attempt > BOOTS - 3) {
+          await sleep(IDLE_MS)
+          residentMb.push(residentBytes(server.pid) / BYTES_PER_MB)
+        }
+        context.say(
+          `boot ${attempt}: ${server.bootMs.toFixed(0)} ms${residentMb.length > 0 ? `, ${residentMb.at(-1)!.toFixed(0)} MB` : ''}`,
+        )
+      } finally {
+        await server.stop()
+      }
+    }
+    const bare = { baseline: null, baselineName: null, ratio: null, faults: [] }
+    return {
+      rows: [
+        {
+          ...bare,
+          label: 'boot: spawn to ready',
+          unit: 'ms',
+          heddle: median(bootsMs),
+          target: { of: 'figure', sense: 'under', value: 1500, unit: 'ms' },
+        },
+        {
+          ...bare,
+          label: 'boot: resident when idle',
+          unit: 'MB',
+          heddle: median(residentMb),
+          target: { of: 'figure', sense: 'under', value: 180, unit: 'MB' },
+        },
+      ],
+      details: { bootsMs, residentMb },
+    }
+  },
+}

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { askJson } from '../ask-json.ts'
+import type { BenchCase } from '../bench-case.ts'
+import { TICK_EVENT, type TickCount } from '../domains/bench/tick-count.ts'
+import { type BenchServer, startHeddle } from '../server.ts'
+import { median } from '../statistics.ts'
+
+const EVENTS = 200_000
+const WARMUP_EVENTS = 50_000
+const BATCH = 1000
+const LANE_ATTEMPTS = 200
+const SETTLE_DEADLINE_MS = 30_000
+
+/** One run of `count` events. */
+interface TickRun {
+  published: number
+  handled: number
+  crossed: number
+  /** Times the bus had no room and the publisher came back. */
+  refused: number
+  elapsedMs: number
+  perSec: number
+  crossedPerSec: number
+}
+
+export const events: BenchCase = {
+  name: 'events',
+  title: 'Events published in one lane, handled in another, recorded in the trace',
+  async run(context) {
+    const runs = context.baselinesOnly ? [] : await measure(context.rounds, context.profileDir('heddle'), context.say)
+    const crossedShare = median(runs.map((run) => run.crossed / run.handled))
+    return {
+      rows: [
+        {
+          label: 'events: published in one lane, handled in another',
+          unit: 'events/s',
+          heddle: median(runs.map((run) => run.crossedPerSec)),
+          baseline: null,
+          baselineName: null,
+          ratio: null,
+          target: { of: 'figure', sense: 'at least', value: 150_000, unit: 'events/s' },
+          faults: runs
+            .filter((run) => run.handled !== run.published)
+            .map((run) => `${run.handled} handled of ${run.published} published`),
+          ...(crossedShare === null ? {} : { note: `${(crossedShare * 100).toFixed(1)} % crossed lanes` }),
+        },
+      ],
+      details: { runs },
+    }
+  },
+}
+
+async function measure(
+  rounds: number,
+  profileDir: string | undefined,
+  say: (text: string) => void,
+): Promise<TickRun[]> {
+  const server = await startHeddle({ lanes: 2, profileDir })
+  try {
+    const thread = await publishingThread(server)
+    await tickRun(server, 'warm-up', thread, WARMUP_EVENTS)
+    const runs: TickRun[] = []
+    for (let round = 1; round <= rounds; round++) {
+      const run = await tickRun(server, `round-${round}`, thread, EVENTS)
+      say(
+        `round ${round} ${Math.round(run.perSec)} events/s, ${run.crossed} of ${run.handled} crossed lanes, ${run.refused} refusals`,
+      )
+      runs.push(run)
+    }
+    await verifyTrace(server, WARMUP_EVENTS + rounds * EVENTS)
+    return runs
+  } finally {
+    await server.stop()
+  }
+}
+
+/** Whichever lane takes this request publishes from now on, and subscribes no more. */
+async function publishingThread(server: BenchServer): Promise<number> {
+  const order = { run: 'first', count: 0, leave: true }
+  return (await askJson<{ data: { thread: number } }>(server, '/bench/publish', { post: order })).data.thread
+}
+
+async function tickRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
+  const { startedAtMs, refused } = await publish(server, { run, thread, count, batch: BATCH })
+  const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
+  for (;;) {
+    const reply = await askJson<{ data: { lanes: Record<string, TickCount> } }>(server, '/bench/count')
+    const lanes = Object.values(reply.data.lanes).filter((lane) => lane.run === run)
+    const handled = lanes.reduce((sum, lane) => sum + lane.handled, 0)
+    if (handled >= count || performance.now() > deadlineMs) {
+      const crossed = lanes.reduce((sum, lane) => sum + lane.crossed, 0)
+      const elapsedMs = Math.max(...lanes.map((lane) => lane.lastAtMs)) - startedAtMs
+      return {
+        published: count,
+        handled,
+        crossed,
+        refused,
+        elapsedMs,
+        perSec: (handled / elapsedMs) * 1000,
+        crossedPerSec: (crossed / elapsedMs) * 1000,
+      }
+    }
+    await sleep(10)
+  }
+}
+
+/** The dispatcher chooses the lane: asks again until the publishing one has taken the request. */
+async function publish(server: BenchServer, order: object): Promise<{ startedAtMs: number; refused: number }> {
+  for (let attempt = 0; attempt < LANE_ATTEMPTS; attempt++) {
+    const response = await fetch(`http://${server.host}:${server.port}/bench/publish`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(order),
+    })
+    const text = await response.text()
+    if (response.status === 200) return JSON.parse(text).data
+    if (response.status !== 409) throw new Error(`/bench/publish answered ${response.status}: ${text}`)
+  }
+  throw new Error(`no request of ${LANE_ATTEMPTS} reached the publishing lane`)
+}
+
+/** Every event has gone through the trace: the topology has counted it, and the last records are there to be read. */
+async function verifyTrace(server: BenchServer, published: number): Promise<void> {
+  type Topology = Record<string, { fire_count: number }>
+  const { topology } = await askJson<{ topology: Topology }>(server, '/system/events')
+  const fired = topology[TICK_EVENT]?.fire_count
+  if (fired !== published) throw new Error(`/system/events counts ${fired} ${TICK_EVENT}, ${published} were published`)
+  const records = await askJson<{ event: string }[]>(server, '/system/traces/flat')
+  const ticks = records.filter((record) => record.event === TICK_EVENT).length
+  if (ticks === 0) throw new Error(`/system/traces/flat shows no ${TICK_EVENT}`)
+}

@@ -1,0 +1,68 @@
+import assert from 'node:assert/strict'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { askJson } from '../ask-json.ts'
+import type { BenchCase } from '../bench-case.ts'
+import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { postRequest } from '../load/http-request.ts'
+import type { LoadResult } from '../load/plan.ts'
+import { type BenchServer, heddleSide, serverSide } from '../server.ts'
+
+const BODIES = 32
+const CONNECTIONS = 64
+const SETTLE_DEADLINE_MS = 5000
+
+export const write: BenchCase = {
+  name: 'write',
+  title: 'POST with a validated JSON body, one SQLite insert, one event with one subscriber',
+  async run(context) {
+    const requests = Array.from({ length: BODIES }, (_, index) =>
+      postRequest('/bench/items', { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' }),
+    )
+    const rounds = await compare(context, {
+      sides: {
+        ...heddleSide(context, 'heddle', 1),
+        ...serverSide(context, 'fastify', 'bench/baselines/write-fastify.ts'),
+      },
+      load: { requests, connections: CONNECTIONS },
+      before: verifyAnswer,
+      after: verifyEvents,
+    })
+    return {
+      rows: [
+        {
+          label: 'write: requests per second',
+          unit: 'requests/s',
+          heddle: medianOf(rounds, 'heddle', perSec),
+          baseline: medianOf(rounds, 'fastify', perSec),
+          baselineName: 'Fastify + better-sqlite3',
+          ratio: medianRatio(rounds, 'heddle', 'fastify', perSec),
+          target: { of: 'ratio', sense: 'at least', value: 1, unit: '×' },
+          faults: faultsOf(rounds, 'heddle', 'fastify'),
+          ...busyNote(rounds),
+        },
+      ],
+      details: { rounds },
+    }
+  },
+}
+
+/** Valid bodies are stored and answered with 201, others with 422. */
+async function verifyAnswer(server: BenchServer): Promise<void> {
+  const created = await askJson(server, '/bench/items', { post: { name: 'first', quantity: 1 }, status: 201 })
+  assert.deepEqual(created, { success: true, data: { id: 1 } }, server.name)
+  await askJson(server, '/bench/items', { post: { name: '', quantity: 0 }, status: 422 })
+}
+
+/** Every request that was answered has had its event handled: nothing was skipped to be fast. */
+async function verifyEvents(server: BenchServer, { okWithWarmup }: LoadResult): Promise<void> {
+  const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
+  for (;;) {
+    const { data } = await askJson<{ data: { handled: number } }>(server, '/bench/items/handled')
+    // The first item was created before the load.
+    if (data.handled > okWithWarmup) return
+    if (performance.now() > deadlineMs) {
+      throw new Error(`${server.name} handled ${data.handled} events of ${okWithWarmup} requests`)
+    }
+    await sleep(50)
+  }
+}

@@ -1,0 +1,42 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import type { LoadMessage, LoadPlan, LoadResult } from './plan.ts'
+
+/** The load generator's child process, as its parent uses it: one plan at a time. */
+export class LoadGenerator {
+  readonly #child: ChildProcess
+
+  constructor() {
+    this.#child = fork(new URL('./child.ts', import.meta.url), {
+      execArgv: ['--import', import.meta.resolve('tsx')],
+      env: { ...process.env, NODE_ENV: 'production' },
+    })
+  }
+
+  /** @throws when the server cannot be reached at all, or the generator's process has ended */
+  async run(plan: LoadPlan): Promise<LoadResult> {
+    const settled = new AbortController()
+    const { signal } = settled
+    this.#child.send({ kind: 'plan', plan } satisfies LoadMessage)
+    try {
+      const [message] = (await Promise.race([
+        once(this.#child, 'message', { signal }),
+        once(this.#child, 'exit', { signal }).then(([code]) => {
+          throw new Error(`the load generator ended with code ${code}`)
+        }),
+      ])) as [LoadMessage]
+      if (message.kind !== 'result')
+        throw new Error(message.kind === 'failed' ? message.error : `unexpected ${message.kind}`)
+      return message.result
+    } finally {
+      settled.abort()
+    }
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child.exitCode !== null || this.#child.signalCode !== null) return
+    const exited = once(this.#child, 'exit')
+    if (this.#child.connected) this.#child.disconnect()
+    await exited
+  }
+}

@@ -1,0 +1,77 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { machineCpuUs, processCpuUs } from '../cpu.ts'
+import { LoadConnection } from './connection.ts'
+import { LatencyHistogram } from './latency.ts'
+import type { LoadPlan, LoadResult } from './plan.ts'
+
+/** Puts one plan's load on a server and counts what comes back in the measured window. */
+export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
+  const latency = new LatencyHistogram()
+  const counts = { ok: 0, non2xx: 0, errors: 0 }
+  const events = {
+    answered(ok: boolean, latencyMs: number) {
+      if (ok) counts.ok++
+      else counts.non2xx++
+      latency.record(latencyMs)
+    },
+    failed() {
+      counts.errors++
+    },
+  }
+  const requests = plan.requests.map((text) => Buffer.from(text))
+  const connections = Array.from(
+    { length: plan.connections },
+    (_, index) => new LoadConnection(plan, requests, index, events),
+  )
+  try {
+    await sleep(plan.warmupMs)
+    const warmupOk = counts.ok
+    Object.assign(counts, { ok: 0, non2xx: 0, errors: 0 })
+    latency.clear()
+    const start = clocks(plan.observedPid)
+    await sleep(plan.measureMs)
+    const end = clocks(plan.observedPid)
+    return summarize({ ...counts, okWithWarmup: warmupOk + counts.ok }, latency, start, end)
+  } finally {
+    for (const connection of connections) connection.close()
+  }
+}
+
+interface Clocks {
+  machineUs: number
+  atMs: number
+  ownCpuUs: number
+  serverCpuUs: number | null
+}
+
+function clocks(observedPid: number | undefined): Clocks {
+  const own = process.cpuUsage()
+  return {
+    machineUs: machineCpuUs(),
+    serverCpuUs: observedPid === undefined ? null : processCpuUs(observedPid),
+    ownCpuUs: own.user + own.system,
+    atMs: performance.now(),
+  }
+}
+
+function summarize(
+  counts: { ok: number; okWithWarmup: number; non2xx: number; errors: number },
+  latency: LatencyHistogram,
+  start: Clocks,
+  end: Clocks,
+): LoadResult {
+  const elapsedMs = end.atMs - start.atMs
+  const ownUs = end.ownCpuUs - start.ownCpuUs
+  const serverUs = start.serverCpuUs === null || end.serverCpuUs === null ? null : end.serverCpuUs - start.serverCpuUs
+  const perRequest = (us: number) => (counts.ok === 0 ? 0 : us / counts.ok)
+  const otherCores = serverUs === null ? null : (end.machineUs - start.machineUs - ownUs - serverUs) / 1000 / elapsedMs
+  return {
+    ...counts,
+    elapsedMs,
+    okPerSec: (counts.ok / elapsedMs) * 1000,
+    latencyMs: { p50: latency.percentileMs(0.5), p99: latency.percentileMs(0.99), max: latency.maxMs },
+    serverCpuUsPerRequest: serverUs === null ? null : perRequest(serverUs),
+    otherCores: otherCores === null ? null : Math.max(0, otherCores),
+    loadCpuUsPerRequest: perRequest(ownUs),
+  }
+}

@@ -1,0 +1,111 @@
+// npm run bench: runs the cases, prints the table, leaves the figures in bench/results.
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArguments, USAGE } from './arguments.ts'
+import type { BenchCase, CaseResult } from './bench-case.ts'
+import { isMet } from './bench-case.ts'
+import { boot } from './cases/boot.ts'
+import { cpu } from './cases/cpu.ts'
+import { events } from './cases/events.ts'
+import { hello } from './cases/hello.ts'
+import { toolcall } from './cases/toolcall.ts'
+import { write } from './cases/write.ts'
+import { LoadGenerator } from './load/generator.ts'
+import { describeMachine } from './machine.ts'
+import { ProfileFolder } from './profiles.ts'
+import { formatTable } from './table.ts'
+
+const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot]
+const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
+
+type Outcome = { name: string; title: string } & ({ result: CaseResult } | { error: string })
+
+async function main(): Promise<void> {
+  const options = parseArguments(process.argv.slice(2))
+  if (options.list) {
+    for (const { name, title } of CASES) console.log(`${name.padEnd(10)}${title}`)
+    return
+  }
+  const unknown = options.names.filter((name) => !CASES.some((entry) => entry.name === name))
+  if (unknown.length > 0)
+    throw new Error(`no such case: ${unknown.join(', ')} (there are ${CASES.map(({ name }) => name).join(', ')})`)
+
+  const machine = describeMachine()
+  console.log(
+    `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}, Node ${machine.node}`,
+  )
+  console.log(
+    Object.entries(machine.packages)
+      .map((entry) => entry.join(' '))
+      .join(', '),
+  )
+
+  const startedAt = new Date().toISOString()
+  const outcomes: Outcome[] = []
+  for (const entry of CASES) {
+    if (options.names.length === 0 || options.names.includes(entry.name)) outcomes.push(await runCase(entry, options))
+  }
+  const rows = outcomes.flatMap((outcome) => ('result' in outcome ? outcome.result.rows : []))
+  console.log(`\n${formatTable(rows)}`)
+  if (options.profile) console.log('Measured while profiling: do not compare these figures with others.')
+  for (const outcome of outcomes)
+    if ('error' in outcome) console.log(`! ${outcome.name} failed to run: ${outcome.error}`)
+
+  const report = {
+    startedAt,
+    options,
+    machine,
+    rows: rows.map((row) => ({ ...row, met: isMet(row) })),
+    cases: outcomes,
+  }
+  console.log(`\nFigures: ${saveReport(report, startedAt)}`)
+  if (outcomes.some((outcome) => 'error' in outcome)) process.exitCode = 1
+}
+
+async function runCase(entry: BenchCase, options: ReturnType<typeof parseArguments>): Promise<Outcome> {
+  console.log(`\n${entry.name}: ${entry.title}`)
+  const profiles = options.profile ? new ProfileFolder(RESULTS) : undefined
+  const load = new LoadGenerator()
+  const { name, title } = entry
+  try {
+    const result = await entry.run({
+      measureMs: options.measureMs,
+      // One process per side: a profile of each thread, not one per round.
+      rounds: options.profile ? 1 : options.rounds,
+      baselinesOnly: options.baselinesOnly,
+      load,
+      profileDir: (server) => profiles?.directoryFor(server),
+      say: (text) => console.log(`  ${text}`),
+    })
+    return { name, title, result }
+  } catch (error) {
+    const text = error instanceof Error ? error.message : String(error)
+    console.log(`  failed: ${text}`)
+    return { name, title, error: text }
+  } finally {
+    await load.stop()
+    for (const path of profiles?.collect(name) ?? []) console.log(`  profile ${path}`)
+  }
+}
+
+function saveReport(report: object, startedAt: string): string {
+  mkdirSync(RESULTS, { recursive: true })
+  const path = join(RESULTS, `${startedAt.replaceAll(':', '-')}.json`)
+  const text = `${JSON.stringify(report, null, 2)}\n`
+  for (const file of [path, join(RESULTS, 'latest.json')]) writeFileSync(file, text)
+  return path
+}
+
+// The servers end with this process: let 'exit' handlers run when it is interrupted.
+for (const [signal, code] of [
+  ['SIGINT', 130],
+  ['SIGTERM', 143],
+] as const)
+  process.on(signal, () => process.exit(code))
+
+main().catch((error: unknown) => {
+  console.error(error instanceof Error ? error.message : error)
+  console.error(USAGE)
+  process.exitCode = 64
+})

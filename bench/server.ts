@@ -1,0 +1,174 @@
+import { type ChildProcess, fork } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import type { CaseContext } from './bench-case.ts'
+
+const ROOT = fileURLToPath(new URL('..', import.meta.url))
+const READY_TIMEOUT_MS = 20_000
+const STOP_TIMEOUT_MS = 15_000
+const STDERR_TAIL_CHARS = 4_000
+const HOST = '127.0.0.1'
+
+/** A server under test, in a process of its own on a free loopback port. */
+export interface BenchServer {
+  readonly name: string
+  readonly host: string
+  readonly port: number
+  readonly pid: number
+  /** Milliseconds from spawn to its own word that it is ready. */
+  readonly bootMs: number
+  /** Asks it to drain, and kills it when it does not end. Removes its files. May be called twice. */
+  stop(): Promise<void>
+}
+
+export interface StartOptions {
+  /** Of the server in results and profiles. */
+  name: string
+  /** Module that is run, relative to the repository. */
+  script: string
+  /** Added to the environment of this process. */
+  env?: Record<string, string>
+  /** Folder for CPU profiles: one per thread, written when the process ends. */
+  profileDir?: string | undefined
+}
+
+export interface HeddleOptions {
+  name?: string
+  lanes: number
+  /** Default: the shipped domains and the benchmark's own. */
+  domains?: string[]
+  profileDir?: string | undefined
+}
+
+/** The runtime as one side of a comparison; none at all when only baselines are wanted. */
+export function heddleSide(
+  context: CaseContext,
+  name: string,
+  lanes: number,
+): Record<string, () => Promise<BenchServer>> {
+  if (context.baselinesOnly) return {}
+  return { [name]: () => startHeddle({ name, lanes, profileDir: context.profileDir(name) }) }
+}
+
+/** A baseline as one side of a comparison. */
+export function serverSide(
+  context: CaseContext,
+  name: string,
+  script: string,
+): Record<string, () => Promise<BenchServer>> {
+  return { [name]: () => startServer({ name, script, profileDir: context.profileDir(name) }) }
+}
+
+/** Starts the runtime itself with the shipped defaults: nothing that observes is turned off. */
+export async function startHeddle(options: HeddleOptions): Promise<BenchServer> {
+  const domains = options.domains ?? ['domains', 'bench/domains']
+  return startServer({
+    name: options.name ?? 'heddle',
+    script: 'src/main.ts',
+    env: { LANES: String(options.lanes), DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter) },
+    profileDir: options.profileDir,
+  })
+}
+
+/** Starts a server and waits for its `ready` over IPC. @throws with the end of its stderr when it does not come up */
+export async function startServer(options: StartOptions): Promise<BenchServer> {
+  const directory = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
+  const port = await freePort()
+  const startedMs = performance.now()
+  const child = fork(join(ROOT, options.script), {
+    cwd: ROOT,
+    execArgv: [
+      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.ts')],
+      ...(options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : []),
+    ],
+    env: {
+      ...process.env,
+      NODE_ENV: 'production',
+      HTTP_HOST: HOST,
+      HTTP_PORT: String(port),
+      SQLITE_PATH: join(directory, 'bench.db'),
+      ...options.env,
+    },
+    stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
+  })
+  live.set(child, directory)
+  const stop = () => stopChild(child)
+  try {
+    await untilReady(child, options.name)
+  } catch (error) {
+    await stop()
+    throw error
+  }
+  return { name: options.name, host: HOST, port, pid: child.pid!, bootMs: performance.now() - startedMs, stop }
+}
+
+async function untilReady(child: ChildProcess, name: string): Promise<void> {
+  let stderr = ''
+  child.stderr!.setEncoding('utf8').on('data', (text: string) => {
+    stderr = (stderr + text).slice(-STDERR_TAIL_CHARS)
+  })
+  const settled = new AbortController()
+  const { signal } = settled
+  const failed = (why: string) => new Error(`${name} ${why}${stderr ? `:\n${stderr}` : ''}`)
+  try {
+    await Promise.race([
+      untilMessage(child, 'ready', signal),
+      // 'close', not 'exit': only then has stderr been read to its end.
+      once(child, 'close', { signal }).then(([code, killedBy]) => {
+        throw failed(`ended before it was ready (${killedBy ?? `code ${code}`})`)
+      }),
+      sleep(READY_TIMEOUT_MS, undefined, { signal }).then(() => {
+        throw failed(`was not ready after ${READY_TIMEOUT_MS} ms`)
+      }),
+    ])
+  } finally {
+    settled.abort()
+  }
+}
+
+async function untilMessage(child: ChildProcess, wanted: string, signal: AbortSignal): Promise<void> {
+  for (;;) {
+    const [message] = await once(child, 'message', { signal })
+    if (message === wanted) return
+  }
+}
+
+async function stopChild(child: ChildProcess): Promise<void> {
+  const directory = live.get(child)
+  if (directory === undefined) return
+  if (child.exitCode === null && child.signalCode === null) {
+    const exited = once(child, 'exit')
+    child.kill('SIGTERM')
+    const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+    await exited
+    clearTimeout(killer)
+  }
+  live.delete(child)
+  rmSync(directory, { recursive: true, force: true })
+}
+
+/** A port that was free a moment ago: a server that must be told its port cannot ask for 0. */
+async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, HOST)
+  await once(probe, 'listening')
+  const address = probe.address()
+  probe.close()
+  await once(probe, 'close')
+  if (address === null || typeof address === 'string') throw new Error('no free loopback port')
+  return address.port
+}
+
+/** Servers that still run, with their temporary folder. `orphan-guard.ts` covers the case that this process is killed. */
+const live = new Map<ChildProcess, string>()
+
+process.on('exit', () => {
+  for (const [child, directory] of live) {
+    child.kill('SIGKILL')
+    rmSync(directory, { recursive: true, force: true })
+  }
+})

@@ -1,0 +1,45 @@
+import { isMet, type Row, type Target } from './bench-case.ts'
+
+const HEADINGS = ['case', 'heddle', 'baseline', 'ratio', 'target', 'met?']
+const NONE = '–'
+
+/** The rows as a table that reads on a terminal and, pasted, in Markdown. Faults and notes stand below it. */
+export function formatTable(rows: readonly Row[]): string {
+  const cells = [HEADINGS, ...rows.map(rowCells)]
+  const widths = HEADINGS.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)))
+  const line = (texts: readonly string[]) =>
+    `| ${texts.map((text, column) => text.padEnd(widths[column]!)).join(' | ')} |`
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
+  const remarks = rows.flatMap((row) => [
+    ...row.faults.map((fault) => `! ${row.label}: ${fault}`),
+    ...(row.note ? [`  ${row.label}: ${row.note}`] : []),
+  ])
+  return [line(cells[0]!), rule, ...cells.slice(1).map(line), ...remarks].join('\n')
+}
+
+function rowCells(row: Row): string[] {
+  return [
+    row.label,
+    figure(row.heddle, row.unit),
+    row.baselineName ? `${figure(row.baseline, row.unit)} (${row.baselineName})` : NONE,
+    row.ratio === null ? NONE : `${row.ratio.toFixed(2)} ×`,
+    describeTarget(row.target),
+    verdict(row),
+  ]
+}
+
+function verdict(row: Row): string {
+  const met = isMet(row)
+  if (met === null) return 'not measured'
+  if (met) return 'yes'
+  return row.faults.length > 0 ? 'void, see below' : 'below target'
+}
+
+function describeTarget({ sense, value, unit }: Target): string {
+  return `${sense} ${unit === '×' ? value.toFixed(2) : value.toLocaleString('en')} ${unit}`
+}
+
+function figure(value: number | null, unit: string): string {
+  if (value === null) return NONE
+  return `${value >= 1000 ? Math.round(value).toLocaleString('en') : value.toPrecision(3)} ${unit}`
+}
