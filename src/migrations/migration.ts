@@ -1,0 +1,43 @@
+/** One file of `domains/<domain>/migrations`. */
+export interface Migration {
+  /** `<domain>/<NNN_name>`, unique. */
+  readonly id: string
+  readonly domain: string
+  /** Absolute. */
+  readonly path: string
+  /** The file's text, to be run as it is. */
+  readonly sql: string
+  /** SHA-256 of the text in hexadecimal; line ends count as LF, so a checkout with CRLF is the same file. */
+  readonly checksum: string
+  /** Ids from the header's `-- depends:` lines. */
+  readonly depends: readonly string[]
+}
+
+/** A row of `_migrations`. */
+export interface AppliedMigration {
+  readonly id: string
+  readonly checksum: string
+}
+
+/** What one transaction of a migration asks of the database. */
+export interface MigrationSession {
+  /** Creates `_migrations (id, checksum, applied_at)` when it is missing. */
+  createTable(): Promise<void>
+  /** The recorded checksum as this transaction sees it, or null. */
+  checksumOf(id: string): Promise<string | null>
+  /** Runs the text verbatim; the database finds its statements' ends. It must not end the transaction. */
+  run(sql: string): Promise<void>
+  /** @param appliedAt ISO 8601 UTC */
+  record(migration: AppliedMigration, appliedAt: string): Promise<void>
+}
+
+/** A database that can be migrated. */
+export interface MigrationDriver {
+  /** All rows of `_migrations`; none, and no table created, when it is missing. */
+  applied(): Promise<AppliedMigration[]>
+  /**
+   * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. While one process is in it,
+   * every other process that calls it waits, and then sees what the first one did.
+   */
+  transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T>
+}

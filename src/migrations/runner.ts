@@ -1,0 +1,66 @@
+import type { LogLevel } from '../contracts/logger.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/wire.ts'
+import { discoverMigrations } from './discover.ts'
+import type { AppliedMigration, Migration, MigrationDriver } from './migration.ts'
+import { orderMigrations } from './order.ts'
+
+export type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+
+/**
+ * Applies what is pending, each migration in a transaction of its own together with its row in `_migrations`.
+ * @param domainsFolders folders with `<domain>/migrations/NNN_name.sql`
+ * @returns the ids that this call applied, in their order
+ * @throws MIGRATION_INVALID before anything is applied for a cycle, a missing dependency or an applied file that has changed;
+ * and for a migration that fails, of which nothing stays (those before it stay applied)
+ */
+export async function migrate(
+  driver: MigrationDriver,
+  domainsFolders: readonly string[],
+  log: MigrationLog,
+): Promise<string[]> {
+  const done: string[] = []
+  for (const migration of await pending(driver, domainsFolders)) {
+    const startMs = performance.now()
+    if (!(await apply(driver, migration))) continue
+    done.push(migration.id)
+    log('INFO', `Applied migration ${migration.id}`, { duration_ms: Math.round(performance.now() - startMs) })
+  }
+  return done
+}
+
+/**
+ * Migrations that are not applied yet, in the order in which they would be. Changes nothing.
+ * @throws MIGRATION_INVALID as `migrate` does before it applies anything
+ */
+export async function pending(driver: MigrationDriver, domainsFolders: readonly string[]): Promise<Migration[]> {
+  const migrations = orderMigrations(await discoverMigrations(domainsFolders))
+  const recorded = new Map((await driver.applied()).map((row: AppliedMigration) => [row.id, row.checksum]))
+  return migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
+}
+
+/** False when another process has applied it in the meantime. */
+async function apply(driver: MigrationDriver, migration: Migration): Promise<boolean> {
+  try {
+    return await driver.transaction(async (session) => {
+      await session.createTable()
+      if (isApplied(migration, await session.checksumOf(migration.id))) return false
+      await session.run(migration.sql)
+      await session.record(migration, new Date().toISOString())
+      return true
+    })
+  } catch (thrown) {
+    if (thrown instanceof HeddleError && thrown.code === 'MIGRATION_INVALID') throw thrown
+    const message = `Migration ${migration.id} failed and was rolled back: ${messageOf(thrown)} (${migration.path})`
+    throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
+  }
+}
+
+function isApplied(migration: Migration, recorded: string | null): boolean {
+  if (recorded === null) return false
+  if (recorded === migration.checksum) return true
+  throw new HeddleError(
+    'MIGRATION_INVALID',
+    `Migration ${migration.id} was changed after it was applied: put ${migration.path} back as it was, and write a new migration`,
+  )
+}

@@ -1,0 +1,101 @@
+import { mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import Database from 'better-sqlite3'
+import { DbError } from '../../errors/db-error.ts'
+import { isBusy, toDbError } from './failure.ts'
+import { type Outcome, Statement } from './statement.ts'
+
+/** Prepared statements kept per connection; the least recently used goes first. */
+const MAX_STATEMENTS = 256
+
+/**
+ * One connection of one thread: synchronous, never waits for a lock (`busy` is thrown at once and retried by the caller,
+ * since SQLite's own busy handler would sleep in the thread's event loop).
+ */
+export class Connection {
+  readonly #database: Database.Database
+  readonly #statements = new Map<string, Statement>()
+
+  constructor(path: string) {
+    mkdirSync(dirname(path), { recursive: true })
+    this.#database = new Database(path, { timeout: 0 })
+    try {
+      const mode = this.#database.pragma('journal_mode = WAL', { simple: true })
+      if (mode !== 'wal') throw new DbError('unavailable', `${path} has journal mode ${mode}, not WAL`)
+      this.#database.pragma('synchronous = NORMAL')
+      this.#database.pragma('foreign_keys = ON')
+    } catch (thrown) {
+      this.#database.close()
+      throw thrown
+    }
+  }
+
+  /** The prepared statement, from the cache when it is there. @throws DbError */
+  statement(sql: string): Statement {
+    const cached = this.#statements.get(sql)
+    if (cached) {
+      // A move to the end costs more than the lookup: needed only where something may be evicted soon.
+      if (this.#statements.size > MAX_STATEMENTS / 2) {
+        this.#statements.delete(sql)
+        this.#statements.set(sql, cached)
+      }
+      return cached
+    }
+    let statement: Statement
+    try {
+      statement = new Statement(this.#database.prepare(sql), sql)
+    } catch (thrown) {
+      // The schema cannot be read just now: the caller tries again.
+      if (isBusy(thrown)) throw thrown
+      throw toDbError(thrown, true)
+    }
+    if (this.#statements.size >= MAX_STATEMENTS) this.#statements.delete(this.#statements.keys().next().value as string)
+    this.#statements.set(sql, statement)
+    return statement
+  }
+
+  /** @throws what the driver throws, or DbError */
+  run(sql: string, params: readonly unknown[]): Outcome {
+    return this.statement(sql).run(params)
+  }
+
+  /** Takes SQLite's write lock. @throws busy when another connection has it */
+  begin(): void {
+    this.rollback()
+    this.#control('BEGIN IMMEDIATE')
+  }
+
+  commit(): void {
+    this.#control('COMMIT')
+  }
+
+  /** Does nothing where SQLite has rolled back already. */
+  rollback(): void {
+    if (this.#database.inTransaction) this.#control('ROLLBACK')
+  }
+
+  get inTransaction(): boolean {
+    return this.#database.inTransaction
+  }
+
+  /** Runs a script verbatim; SQLite itself finds the statements' ends. */
+  script(sql: string): void {
+    this.#database.exec(sql)
+  }
+
+  close(): void {
+    this.#statements.clear()
+    this.#database.close()
+  }
+
+  readonly #controls = new Map<string, Database.Statement>()
+
+  #control(sql: string): void {
+    let prepared = this.#controls.get(sql)
+    if (!prepared) {
+      prepared = this.#database.prepare(sql)
+      this.#controls.set(sql, prepared)
+    }
+    prepared.run()
+  }
+}

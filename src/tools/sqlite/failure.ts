@@ -1,0 +1,61 @@
+import type { DbErrorKind } from '../../contracts/db.ts'
+import { DbError } from '../../errors/db-error.ts'
+import { messageOf } from '../../errors/wire.ts'
+
+// Extended result codes: https://sqlite.org/rescode.html
+const CONSTRAINTS: Record<string, DbErrorKind> = {
+  SQLITE_CONSTRAINT_UNIQUE: 'unique_violation',
+  SQLITE_CONSTRAINT_PRIMARYKEY: 'unique_violation',
+  SQLITE_CONSTRAINT_ROWID: 'unique_violation',
+  SQLITE_CONSTRAINT_FOREIGNKEY: 'foreign_key_violation',
+  SQLITE_CONSTRAINT_NOTNULL: 'not_null_violation',
+  SQLITE_CONSTRAINT_CHECK: 'check_violation',
+}
+const UNAVAILABLE = /^SQLITE_(?:FULL|IOERR|CANTOPEN|READONLY|NOTADB|CORRUPT|PERM|AUTH|PROTOCOL|NOMEM|NOLFS)(?:_|$)/
+// SQLITE_ERROR stands for these and for much that goes wrong while a correct statement runs.
+const SYNTAX =
+  /^(?:no such |near "|unrecognized token|incomplete input|ambiguous column|table .* (?:already exists|has )|.*syntax error)/
+
+/** The driver's own code, for example `SQLITE_BUSY`; empty for what is no SQLite error. */
+function codeOf(thrown: unknown): string {
+  const code = (thrown as { code?: unknown } | null)?.code
+  return typeof code === 'string' && code.startsWith('SQLITE_') ? code : ''
+}
+
+/** True when another connection holds what the statement needs: nothing has happened, it can be tried again. */
+export function isBusy(thrown: unknown): boolean {
+  const code = codeOf(thrown)
+  return /^SQLITE_(?:BUSY|LOCKED)/.test(code) && code !== 'SQLITE_BUSY_SNAPSHOT'
+}
+
+/** True when the statement broke a constraint. */
+export function isConstraint(thrown: unknown): boolean {
+  return codeOf(thrown).startsWith('SQLITE_CONSTRAINT')
+}
+
+/**
+ * The typed error of anything that the driver threw; its message is kept.
+ * @param preparing while the statement was prepared, every fault that is the statement's own is `syntax`
+ */
+export function toDbError(thrown: unknown, preparing = false): DbError {
+  if (thrown instanceof DbError) return thrown
+  return new DbError(kindOf(thrown, preparing), messageOf(thrown), { cause: thrown })
+}
+
+function kindOf(thrown: unknown, preparing: boolean): DbErrorKind {
+  const code = codeOf(thrown)
+  const message = messageOf(thrown)
+  if (code === '') {
+    if (message.includes('connection is not open')) return 'unavailable'
+    return preparing ? 'syntax' : 'other'
+  }
+  if (isBusy(thrown) || code === 'SQLITE_INTERRUPT') return 'timeout'
+  if (code === 'SQLITE_BUSY_SNAPSHOT') return 'serialization'
+  // ON DELETE RESTRICT is a trigger of SQLite's own.
+  if (code === 'SQLITE_CONSTRAINT_TRIGGER' && message === 'FOREIGN KEY constraint failed')
+    return 'foreign_key_violation'
+  if (CONSTRAINTS[code]) return CONSTRAINTS[code]
+  if (UNAVAILABLE.test(code)) return 'unavailable'
+  if (code === 'SQLITE_ERROR' && (preparing || SYNTAX.test(message))) return 'syntax'
+  return 'other'
+}

@@ -1,0 +1,106 @@
+import { DbError } from '../../errors/db-error.ts'
+import type { Connection } from './connection.ts'
+import { isBusy, isConstraint, toDbError } from './failure.ts'
+import type { Outcome } from './statement.ts'
+import type { Exclusive, Write } from './write.ts'
+
+/** Most writes in one commit. */
+const MAX_WRITES = 512
+/** Milliseconds of work after which a batch is committed as it stands, so that the event loop and other threads get their turn. */
+const MAX_BATCH_MS = 5
+
+interface Batch {
+  /** How many items from the front have been answered. */
+  settled: number
+  /** The rest waits for SQLite's lock. */
+  busy: boolean
+}
+
+/**
+ * Runs the writes at the front in one commit and answers them after it. Never throws.
+ *
+ * There is no savepoint for each: SQLite undoes a failing statement by itself and leaves its transaction open
+ * (https://sqlite.org/lang_conflict.html, ABORT). Where it does not (`OR ROLLBACK`, a full disk), or where the commit itself
+ * finds a broken constraint (deferred foreign keys), nothing of the batch is left, and each write is run again alone.
+ */
+export function commitTogether(connection: Connection, items: readonly (Write | Exclusive)[]): Batch {
+  const writes = leadingWrites(items)
+  if (writes.length === 1) return commitAlone(connection, writes)
+  try {
+    connection.begin()
+  } catch (thrown) {
+    if (isBusy(thrown)) return { settled: 0, busy: true }
+    return rejectAll(writes, thrown)
+  }
+  const results = runUntilUndone(connection, writes)
+  const done = writes.slice(0, results.length)
+  if (!connection.inTransaction) return commitAlone(connection, done)
+  try {
+    connection.commit()
+  } catch (thrown) {
+    rollback(connection)
+    return isConstraint(thrown) ? commitAlone(connection, done) : rejectAll(done, thrown)
+  }
+  for (let i = 0; i < done.length; i++) answer(done[i]!, results[i]!)
+  return { settled: done.length, busy: false }
+}
+
+function leadingWrites(items: readonly (Write | Exclusive)[]): Write[] {
+  const writes: Write[] = []
+  for (const item of items) {
+    if (item.kind !== 'write' || writes.length === MAX_WRITES) break
+    if (item.solitary && writes.length > 0) break
+    writes.push(item)
+    if (item.solitary) break
+  }
+  return writes
+}
+
+/** Results of as many writes as the time allows, or up to the one that made SQLite roll back all of them. */
+function runUntilUndone(connection: Connection, writes: readonly Write[]): (Outcome | DbError)[] {
+  const results: (Outcome | DbError)[] = []
+  const endMs = performance.now() + MAX_BATCH_MS
+  for (const write of writes) {
+    try {
+      results.push(connection.run(write.sql, write.params))
+    } catch (thrown) {
+      results.push(toDbError(thrown))
+      if (!connection.inTransaction) break
+    }
+    if (performance.now() > endMs) break
+  }
+  return results
+}
+
+/** Each write in a commit of its own. */
+function commitAlone(connection: Connection, writes: readonly Write[]): Batch {
+  let settled = 0
+  for (const write of writes) {
+    try {
+      write.resolve(connection.run(write.sql, write.params))
+    } catch (thrown) {
+      if (isBusy(thrown)) return { settled, busy: true }
+      write.reject(toDbError(thrown))
+    }
+    settled++
+  }
+  return { settled, busy: false }
+}
+
+function rejectAll(writes: readonly Write[], thrown: unknown): Batch {
+  for (const write of writes) write.reject(toDbError(thrown))
+  return { settled: writes.length, busy: false }
+}
+
+function answer(write: Write, result: Outcome | DbError): void {
+  if (result instanceof DbError) write.reject(result)
+  else write.resolve(result)
+}
+
+function rollback(connection: Connection): void {
+  try {
+    connection.rollback()
+  } catch {
+    // The commit's own error says more; the next `begin` of this connection rolls back what may be left.
+  }
+}

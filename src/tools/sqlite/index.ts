@@ -1,0 +1,204 @@
+import { stat } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { DbError } from '../../errors/db-error.ts'
+import { messageOf } from '../../errors/wire.ts'
+import { migrate, pending } from '../../migrations/runner.ts'
+import { Connection } from './connection.ts'
+import { isBusy, toDbError } from './failure.ts'
+import { SqliteMigrations } from './migration-driver.ts'
+import type { Outcome } from './statement.ts'
+import { runTransaction } from './transaction.ts'
+import { WriteLock } from './write-lock.ts'
+import { WRITE_WAIT_MS, WriteQueue } from './write-queue.ts'
+
+/** Milliseconds between two tries of a read, or of opening, that found the file locked. */
+const BUSY_PAUSE_MS = 5
+/** Milliseconds that `stop` leaves to the writes and the transaction that are under way. */
+const STOP_WAIT_MS = 2000
+
+/**
+ * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
+ *
+ * Reads run at once and see what is committed. Writes run in the order in which this thread issued them: those of one turn of
+ * the event loop in one commit, answered after it. Transactions (`BEGIN IMMEDIATE`, also those that only read) have a
+ * connection of their own and hold the write lock from their first to their last statement.
+ */
+export default class SqliteDb implements Tool, Db {
+  readonly name = 'db'
+  readonly #runtime: ToolRuntime
+  readonly #lock: WriteLock
+  readonly #writes: WriteQueue
+  #shared: Connection | null = null
+  #opening: Promise<Connection> | null = null
+  #transactions: Connection | null = null
+  #stopped = false
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+    this.#lock = new WriteLock(runtime.sharedMemory('write-lock', 64))
+    this.#writes = new WriteQueue(this.#lock, () => this.#openShared())
+  }
+
+  /**
+   * In the primary: opens the file, and migrates or says what is pending. In a lane nothing: the file is opened at first use.
+   * @throws DbError `unavailable`, MIGRATION_INVALID
+   */
+  async boot(): Promise<void> {
+    if (this.#runtime.thread.kind !== 'primary') return
+    await this.#open()
+    const { domainsDir, dbAutoMigrate } = this.#runtime.settings
+    const driver = new SqliteMigrations(this.#path())
+    const log = this.#runtime.log.bind(this.#runtime)
+    try {
+      if (dbAutoMigrate) await migrate(driver, domainsDir, log)
+      else await this.#logPending(driver)
+    } finally {
+      driver.close()
+    }
+  }
+
+  /** The contract's methods, `healthCheck` among them. */
+  api(): Db {
+    return {
+      query: (sql, params) => this.query(sql, params),
+      queryOne: (sql, params) => this.queryOne(sql, params),
+      execute: (sql, params) => this.execute(sql, params),
+      transaction: (work) => this.transaction(work),
+      healthCheck: () => this.healthCheck(),
+    }
+  }
+
+  async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    return (await this.#run(sql, params)).rows as T[]
+  }
+
+  async queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
+    return ((await this.#run(sql, params)).rows[0] as T | undefined) ?? null
+  }
+
+  async execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
+    const { rowCount, rows } = await this.#run(sql, params)
+    return { rowCount, rows: rows as T[] }
+  }
+
+  /**
+   * Waits at most 5 s for its turn (`timeout`). Rolled back with `timeout` after 10 s without a statement.
+   * A statement that fails dooms the whole transaction.
+   */
+  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    if (!this.#shared) await this.#open()
+    const connection = this.#transactions ?? (await this.#retry(() => this.#openForTransactions()))
+    return new Promise<T>((resolvePromise, reject) => {
+      this.#writes.push({
+        kind: 'exclusive',
+        deadlineMs: performance.now() + WRITE_WAIT_MS,
+        begin: () => connection.begin(),
+        run: () =>
+          runTransaction(work, {
+            connection,
+            onPulse: () => this.#lock.renew(),
+            instrument: (tx) => this.#runtime.instrument(tx),
+          }).then(resolvePromise, reject),
+        reject,
+      })
+    })
+  }
+
+  /**
+   * True when the file can be read; false when it has been removed under the open connection.
+   * @throws DbError when SQLite reports a fault
+   */
+  async healthCheck(): Promise<boolean> {
+    const rows = await this.query('SELECT count(*) AS tables FROM sqlite_master')
+    const exists = await stat(this.#path()).then(
+      () => true,
+      () => false,
+    )
+    return rows.length === 1 && exists
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    await this.#writes.close(STOP_WAIT_MS)
+    this.#stopped = true
+    this.#transactions?.close()
+    this.#shared?.close()
+  }
+
+  async #run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
+    const connection = this.#shared ?? (await this.#open())
+    let solitary = false
+    try {
+      const statement = connection.statement(sql)
+      if (statement.readonly) return statement.run(params)
+      solitary = statement.solitary
+    } catch (thrown) {
+      // A write before it in the queue may be what creates its table: then it is tried again behind that one.
+      const waits = thrown instanceof DbError && thrown.kind === 'syntax' && this.#writes.length > 0
+      if (isBusy(thrown)) return this.#retry(() => connection.run(sql, params))
+      if (!waits) throw toDbError(thrown)
+    }
+    return new Promise<Outcome>((resolvePromise, reject) => {
+      const deadlineMs = performance.now() + WRITE_WAIT_MS
+      this.#writes.push({ kind: 'write', sql, params, solitary, deadlineMs, resolve: resolvePromise, reject })
+    })
+  }
+
+  /** Tries again until the file is not locked any more. @throws DbError `timeout` after 5 s */
+  async #retry<T>(work: () => T): Promise<T> {
+    const deadlineMs = performance.now() + WRITE_WAIT_MS
+    for (;;) {
+      try {
+        return work()
+      } catch (thrown) {
+        if (!isBusy(thrown) || performance.now() >= deadlineMs) throw toDbError(thrown)
+      }
+      await new Promise((done) => setTimeout(done, BUSY_PAUSE_MS))
+    }
+  }
+
+  #open(): Promise<Connection> {
+    this.#opening ??= this.#retry(() => this.#openShared()).finally(() => {
+      this.#opening = null
+    })
+    return this.#opening
+  }
+
+  #openShared(): Connection {
+    this.#shared ??= this.#connect()
+    return this.#shared
+  }
+
+  #openForTransactions(): Connection {
+    this.#transactions ??= this.#connect()
+    return this.#transactions
+  }
+
+  #connect(): Connection {
+    if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
+    return new Connection(this.#path())
+  }
+
+  #path(): string {
+    const { sqlitePath } = this.#runtime.settings
+    if (sqlitePath === '' || sqlitePath.startsWith(':memory:') || sqlitePath.startsWith('file:')) {
+      throw new DbError('unavailable', `SQLITE_PATH must be a file that all threads can open, not "${sqlitePath}"`)
+    }
+    return resolve(sqlitePath)
+  }
+
+  async #logPending(driver: SqliteMigrations): Promise<void> {
+    try {
+      const waiting = await pending(driver, this.#runtime.settings.domainsDir)
+      if (waiting.length === 0) return
+      this.#runtime.log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', {
+        migrations: waiting.map((migration) => migration.id),
+      })
+    } catch (thrown) {
+      // The schema is someone else's task here, so it does not keep this process from starting.
+      this.#runtime.log('ERROR', messageOf(thrown))
+    }
+  }
+}

@@ -1,0 +1,102 @@
+import type Database from 'better-sqlite3'
+import type { Row } from '../../contracts/db.ts'
+import { DbError } from '../../errors/db-error.ts'
+import { bindings } from './parameters.ts'
+import { isTransactionControl, shapeOf } from './sql-shape.ts'
+
+/** What a statement did. */
+export interface Outcome {
+  /** Rows changed, or for a statement that returns rows their number. */
+  rowCount: number
+  rows: Row[]
+}
+
+// These refuse to run, or do nothing, inside of a transaction.
+const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])
+
+/**
+ * One prepared statement of one connection.
+ *
+ * Integers come back as numbers, those beyond 2^53 - 1 as bigint. Columns declared BOOLEAN come back as true and false.
+ */
+export class Statement {
+  /** False for whatever needs the write lock. */
+  readonly readonly: boolean
+  /** Cannot run in one transaction with others. */
+  readonly solitary: boolean
+  readonly #prepared: Database.Statement
+  readonly #parameterCount: number
+  /** Integers arrive as bigint: slower, exact. A read begins without, and stays with it once a value was too large. */
+  #exact: boolean
+  #columnCount = 0
+  #booleans: string[] = []
+
+  /** @throws DbError `syntax` for placeholders other than `$n`, `other` for transaction control */
+  constructor(prepared: Database.Statement, sql: string) {
+    const shape = shapeOf(sql)
+    if (isTransactionControl(shape.command)) {
+      throw new DbError('other', `${shape.command} is not a statement to send: use db.transaction(async tx => …)`)
+    }
+    if (shape.foreignPlaceholder !== null) {
+      throw new DbError('syntax', `Placeholders are $1, $2, …: "${shape.foreignPlaceholder}" is none`)
+    }
+    if (shape.missingParameter !== null) {
+      throw new DbError('syntax', `The statement uses $${shape.parameterCount} but not $${shape.missingParameter}`)
+    }
+    this.#prepared = prepared
+    this.#parameterCount = shape.parameterCount
+    this.solitary = SOLITARY.has(shape.command)
+    this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
+    // The rows of a write cannot be asked for a second time.
+    this.#exact = prepared.reader && !prepared.readonly
+    if (this.#exact) prepared.safeIntegers(true)
+  }
+
+  /** Runs it to its end. @throws what the driver throws, or DbError `other` for unfit parameters */
+  run(params: readonly unknown[]): Outcome {
+    const bound = bindings(params, this.#parameterCount)
+    if (!this.#prepared.reader) return { rowCount: this.#prepared.run(bound).changes, rows: [] }
+    let rows = this.#prepared.all(bound) as Row[]
+    if (rows.length === 0) return { rowCount: 0, rows }
+    if (!this.#exact && rows.some(hasUnsafeNumber)) {
+      this.#exact = true
+      this.#prepared.safeIntegers(true)
+      rows = this.#prepared.all(bound) as Row[]
+    }
+    if (this.#exact) for (const row of rows) narrow(row)
+    this.#decodeBooleans(rows)
+    return { rowCount: rows.length, rows }
+  }
+
+  #decodeBooleans(rows: Row[]): void {
+    // Asked for again when the table has got another shape since.
+    const columnCount = Object.keys(rows[0] ?? {}).length
+    if (columnCount !== this.#columnCount) {
+      this.#columnCount = columnCount
+      this.#booleans = this.#prepared
+        .columns()
+        .filter((column) => /^bool(?:ean)?$/i.test(column.type ?? ''))
+        .map((column) => column.name)
+    }
+    for (const name of this.#booleans) {
+      for (const row of rows) if (row[name] === 1 || row[name] === 0) row[name] = row[name] === 1
+    }
+  }
+}
+
+function hasUnsafeNumber(row: Row): boolean {
+  for (const name in row) {
+    const value = row[name]
+    if (typeof value === 'number' && (value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER)) return true
+  }
+  return false
+}
+
+function narrow(row: Row): void {
+  for (const name in row) {
+    const value = row[name]
+    if (typeof value === 'bigint' && value <= Number.MAX_SAFE_INTEGER && value >= Number.MIN_SAFE_INTEGER) {
+      row[name] = Number(value)
+    }
+  }
+}

@@ -1,0 +1,99 @@
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import { DbError } from '../../errors/db-error.ts'
+import type { Connection } from './connection.ts'
+import { toDbError } from './failure.ts'
+import type { Outcome } from './statement.ts'
+
+/** Milliseconds without a statement after which a transaction is rolled back: it keeps all other writers waiting. */
+export const TRANSACTION_IDLE_MS = 10_000
+/** Milliseconds between two signs of life. */
+const PULSE_MS = 100
+
+export interface TransactionOptions {
+  readonly connection: Connection
+  /** Called every 100 ms while the transaction lasts. */
+  readonly onPulse: () => void
+  readonly instrument: <T extends object>(target: T) => T
+  readonly idleMs?: number
+}
+
+type Status = 'open' | 'failed' | 'over'
+
+/**
+ * Runs `work` on a connection where `BEGIN IMMEDIATE` has succeeded, and ends the transaction.
+ *
+ * The first statement that fails dooms the transaction, as on PostgreSQL: further statements are refused and it is rolled back,
+ * even when `work` caught the error.
+ * @throws what `work` rejects with, or DbError
+ */
+export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
+  const { connection, idleMs = TRANSACTION_IDLE_MS } = options
+  let status: Status = 'open'
+  let failure: DbError | null = null
+  let lastStatementMs = performance.now()
+
+  function run(sql: string, params: readonly SqlValue[]): Outcome {
+    if (status === 'over') throw new DbError('other', 'This transaction is over: its tx takes no more statements')
+    if (failure) {
+      throw new DbError('other', `This transaction has failed and will be rolled back: ${failure.message}`, {
+        cause: failure,
+      })
+    }
+    lastStatementMs = performance.now()
+    try {
+      return connection.run(sql, params)
+    } catch (thrown) {
+      status = 'failed'
+      failure = toDbError(thrown)
+      throw failure
+    }
+  }
+
+  // Closures, not a class: they do not depend on what `this` is behind a proxy.
+  const tx: Queryable = {
+    query: async <R>(sql: string, params: readonly SqlValue[] = []) => run(sql, params).rows as R[],
+    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) => (run(sql, params).rows[0] as R) ?? null,
+    execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
+      const { rowCount, rows } = run(sql, params)
+      return { rowCount, rows: rows as R[] }
+    },
+  }
+
+  let pulse: NodeJS.Timeout | undefined
+  const idle = new Promise<never>((_, reject) => {
+    pulse = setInterval(() => {
+      options.onPulse()
+      if (performance.now() - lastStatementMs < idleMs) return
+      reject(new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`))
+    }, PULSE_MS)
+  })
+
+  try {
+    const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
+    if (failure) throw failure
+    commit(connection)
+    return result
+  } catch (thrown) {
+    rollback(connection)
+    throw thrown
+  } finally {
+    status = 'over'
+    clearInterval(pulse)
+  }
+}
+
+function commit(connection: Connection): void {
+  try {
+    connection.commit()
+  } catch (thrown) {
+    throw toDbError(thrown)
+  }
+}
+
+function rollback(connection: Connection): void {
+  try {
+    connection.rollback()
+  } catch {
+    // What made the transaction fail says more; the next `begin` of this connection rolls back what may be left.
+  }
+}

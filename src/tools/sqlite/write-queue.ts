@@ -1,0 +1,163 @@
+import { DbError } from '../../errors/db-error.ts'
+import type { Connection } from './connection.ts'
+import { isBusy, toDbError } from './failure.ts'
+import { commitTogether } from './group-commit.ts'
+import type { Exclusive, Write } from './write.ts'
+import type { WriteLock } from './write-lock.ts'
+
+/** Milliseconds that a write or a transaction waits for its turn. */
+export const WRITE_WAIT_MS = 5000
+/** Longest pause between two tries while another process holds SQLite's lock, in milliseconds. */
+const MAX_PAUSE_MS = 25
+
+type Item = Write | Exclusive
+type Blocker = 'transaction' | 'thread' | 'process'
+
+/** The writes of one thread, in the order in which they were issued. One thread has one. */
+export class WriteQueue {
+  readonly #lock: WriteLock
+  readonly #connection: () => Connection
+  #items: Item[] = []
+  #draining = false
+  #closed = false
+  /** What the oldest item waits for, null while nothing stands in its way. */
+  #blocker: Blocker | null = null
+  #expiry: NodeJS.Timeout | null = null
+  #busyCount = 0
+
+  constructor(lock: WriteLock, connection: () => Connection) {
+    this.#lock = lock
+    this.#connection = connection
+  }
+
+  get length(): number {
+    return this.#items.length
+  }
+
+  push(item: Item): void {
+    if (this.#closed) {
+      item.reject(new DbError('unavailable', 'The database is closed'))
+      return
+    }
+    this.#items.push(item)
+    if (this.#blocker !== null) this.#armExpiry()
+    if (this.#draining) return
+    this.#draining = true
+    // After what this turn of the loop still issues.
+    setImmediate(() => void this.#drain())
+  }
+
+  /** Waits until everything issued so far has settled, at most `timeoutMs`; what is left is rejected. */
+  async close(timeoutMs: number): Promise<void> {
+    const deadlineMs = performance.now() + timeoutMs
+    while (this.#draining && performance.now() < deadlineMs) await pause(2)
+    this.#closed = true
+    for (const item of this.#items.splice(0)) item.reject(new DbError('unavailable', 'The database is closed'))
+    this.#unblock()
+  }
+
+  async #drain(): Promise<void> {
+    while (this.#items.length > 0) {
+      if (!this.#lock.tryAcquire()) {
+        this.#block('thread')
+        const acquired = await this.#lock.acquire(() => this.#items.length === 0)
+        this.#unblock()
+        if (!acquired) continue
+      }
+      const busy = await this.#holding()
+      this.#lock.release()
+      if (busy) await this.#pauseForProcess()
+      else if (this.#items.length > 0) await new Promise(setImmediate)
+    }
+    this.#draining = false
+  }
+
+  /** Does the next piece of work under the lock. True when SQLite's own lock was another's. Never rejects. */
+  async #holding(): Promise<boolean> {
+    const head = this.#items[0]
+    if (head === undefined) return false
+    if (head.kind === 'exclusive') return this.#runExclusive(head)
+    // No await before the commit: the lock is held for one stretch of synchronous work.
+    try {
+      const { settled, busy } = commitTogether(this.#connection(), this.#items)
+      this.#items.splice(0, settled)
+      if (settled > 0) this.#busyCount = 0
+      return busy
+    } catch (thrown) {
+      // A fault of the connection itself: the queue goes on with the next.
+      this.#items.shift()
+      head.reject(toDbError(thrown))
+      return false
+    }
+  }
+
+  async #runExclusive(head: Exclusive): Promise<boolean> {
+    try {
+      head.begin()
+    } catch (thrown) {
+      if (isBusy(thrown)) return true
+      this.#items.shift()
+      head.reject(toDbError(thrown))
+      return false
+    }
+    this.#busyCount = 0
+    this.#items.shift()
+    this.#block('transaction')
+    await head.run()
+    this.#unblock()
+    return false
+  }
+
+  async #pauseForProcess(): Promise<void> {
+    this.#block('process')
+    const pauseMs = Math.min(MAX_PAUSE_MS, 2 ** this.#busyCount++)
+    await pause(pauseMs * (0.5 + Math.random() / 2))
+    this.#unblock()
+  }
+
+  #block(blocker: Blocker): void {
+    this.#blocker = blocker
+    this.#armExpiry()
+  }
+
+  #unblock(): void {
+    if (this.#blocker !== null) this.#expire(this.#blocker)
+    this.#blocker = null
+    if (this.#expiry) clearTimeout(this.#expiry)
+    this.#expiry = null
+  }
+
+  #armExpiry(): void {
+    const head = this.#items[0]
+    if (head === undefined || this.#expiry !== null) return
+    this.#expiry = setTimeout(
+      () => {
+        this.#expiry = null
+        this.#expire(this.#blocker ?? 'process')
+        if (this.#blocker !== null) this.#armExpiry()
+      },
+      Math.max(1, head.deadlineMs - performance.now()),
+    )
+  }
+
+  /** Every item waits equally long, so those whose time is up stand in front. */
+  #expire(blocker: Blocker): void {
+    const now = performance.now()
+    let expired = 0
+    while (expired < this.#items.length && this.#items[expired]!.deadlineMs <= now) expired++
+    if (expired === 0) return
+    for (const item of this.#items.splice(0, expired)) item.reject(new DbError('timeout', MESSAGES[blocker]))
+  }
+}
+
+const MESSAGES: Record<Blocker, string> = {
+  transaction:
+    `Waited ${WRITE_WAIT_MS} ms for a transaction of this thread to end. A write or transaction that is sent through db inside ` +
+    'of a transaction callback waits for itself: send it through the callback’s own tx',
+  thread: `Waited ${WRITE_WAIT_MS} ms for a transaction of another thread to end`,
+  process: `Waited ${WRITE_WAIT_MS} ms for the database file, which is locked`,
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}

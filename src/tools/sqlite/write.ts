@@ -1,0 +1,25 @@
+import type { DbError } from '../../errors/db-error.ts'
+import type { Outcome } from './statement.ts'
+
+/** A statement that runs for itself. */
+export interface Write {
+  readonly kind: 'write'
+  readonly sql: string
+  readonly params: readonly unknown[]
+  /** Must not share a transaction with others. */
+  readonly solitary: boolean
+  readonly deadlineMs: number
+  resolve(outcome: Outcome): void
+  reject(error: DbError): void
+}
+
+/** A transaction that holds the write lock until it has settled. */
+export interface Exclusive {
+  readonly kind: 'exclusive'
+  readonly deadlineMs: number
+  /** @throws busy when it has to be tried again */
+  begin(): void
+  /** Never rejects. */
+  run(): Promise<void>
+  reject(error: DbError): void
+}

@@ -1,0 +1,328 @@
+import assert from 'node:assert/strict'
+import { describe, type TestContext, test } from 'node:test'
+import type { Db, DbErrorKind, Queryable, SqlValue } from '../../src/contracts/db.ts'
+import { DbError } from '../../src/errors/db-error.ts'
+import { gate } from './fixture.ts'
+
+// Types that both databases take; SQLite stores by value, whatever the name.
+const SCHEMA = [
+  `CREATE TABLE authors (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, age INTEGER CHECK (age >= 0))`,
+  `CREATE TABLE books (id TEXT PRIMARY KEY, author_id TEXT NOT NULL REFERENCES authors (id) ON DELETE RESTRICT, title TEXT)`,
+  `CREATE TABLE samples (id TEXT PRIMARY KEY, big BIGINT, ratio DOUBLE PRECISION, flag BOOLEAN, bytes BYTEA, at TEXT, note TEXT)`,
+]
+
+/** Rejected with a DbError of that kind. */
+export async function rejectsWith(kind: DbErrorKind, promise: Promise<unknown>, message?: RegExp): Promise<DbError> {
+  let caught: unknown
+  await promise.catch((thrown) => {
+    caught = thrown
+  })
+  assert.ok(caught instanceof DbError, `expected a DbError ${kind}, got ${caught}`)
+  assert.equal(caught.kind, kind, caught.message)
+  assert.equal(caught.code, 'DB_ERROR')
+  if (message) assert.match(caught.message, message)
+  return caught
+}
+
+/**
+ * The behaviour of the tool `db` on every database.
+ * @param create a connected tool on an empty database that is closed and removed after the test
+ */
+export function runDbContract(name: string, create: (t: TestContext) => Promise<Db>): void {
+  async function withSchema(t: TestContext): Promise<Db> {
+    const db = await create(t)
+    for (const statement of SCHEMA) await db.execute(statement)
+    return db
+  }
+  const addAuthor = (db: Queryable, id: string, email = `${id}@example.com`) =>
+    db.execute('INSERT INTO authors (id, email) VALUES ($1, $2)', [id, email])
+  const countAuthors = async (db: Queryable) =>
+    (await db.queryOne<{ n: number }>('SELECT count(*) AS n FROM authors'))?.n ?? -1
+
+  describe(`db contract on ${name}`, () => {
+    describe('statements', () => {
+      test('query returns all rows, queryOne the first or null', async (t) => {
+        const db = await withSchema(t)
+        assert.deepEqual(await db.query('SELECT id FROM authors'), [])
+        assert.equal(await db.queryOne('SELECT id FROM authors'), null)
+        await addAuthor(db, 'a')
+        await addAuthor(db, 'b')
+        assert.deepEqual(await db.query('SELECT id FROM authors ORDER BY id'), [{ id: 'a' }, { id: 'b' }])
+        assert.deepEqual(await db.queryOne('SELECT id FROM authors ORDER BY id DESC'), { id: 'b' })
+      })
+
+      test('execute counts the rows that it changed', async (t) => {
+        const db = await withSchema(t)
+        assert.deepEqual(await addAuthor(db, 'a'), { rowCount: 1, rows: [] })
+        await addAuthor(db, 'b')
+        assert.equal((await db.execute('UPDATE authors SET age = 4')).rowCount, 2)
+        assert.equal((await db.execute('DELETE FROM authors WHERE id = $1', ['none'])).rowCount, 0)
+        assert.equal((await db.execute('DELETE FROM authors')).rowCount, 2)
+      })
+
+      test('RETURNING rows come from execute, query and queryOne, and the write happens', async (t) => {
+        const db = await withSchema(t)
+        const insert = 'INSERT INTO authors (id, email) VALUES ($1, $2) RETURNING id, email'
+        assert.deepEqual(await db.execute(insert, ['a', 'x']), { rowCount: 1, rows: [{ id: 'a', email: 'x' }] })
+        assert.deepEqual(await db.query(insert, ['b', 'y']), [{ id: 'b', email: 'y' }])
+        assert.deepEqual(await db.queryOne(insert, ['c', 'z']), { id: 'c', email: 'z' })
+        assert.equal(await db.queryOne('DELETE FROM authors WHERE id = $1 RETURNING id', ['none']), null)
+        assert.equal(await countAuthors(db), 3)
+      })
+
+      test('a placeholder can be used twice and in any order', async (t) => {
+        const db = await withSchema(t)
+        await db.execute('INSERT INTO authors (email, id) VALUES ($2, $1)', ['a', 'mail'])
+        assert.deepEqual(
+          await db.query('SELECT id FROM authors WHERE id = $1 OR (email = $2 AND id <> $2) OR id = $1', ['a', 'mail']),
+          [{ id: 'a' }],
+        )
+      })
+
+      test('what looks like a placeholder in a string, a comment or a quoted name is none', async (t) => {
+        const db = await withSchema(t)
+        const row = await db.queryOne(`SELECT '$2 ''$3' AS a, id AS "$4" /* $5 */ FROM authors -- $6\n WHERE id = $1`, [
+          'x',
+        ])
+        assert.equal(row, null)
+      })
+
+      test('more or fewer values than placeholders are refused', async (t) => {
+        const db = await withSchema(t)
+        await rejectsWith('other', db.query('SELECT id FROM authors WHERE id = $1', []), /0 values/)
+        await rejectsWith('other', db.execute('DELETE FROM authors WHERE id = $1', ['a', 'b']), /2 values/)
+        await rejectsWith('other', db.query('SELECT id FROM authors', ['a']))
+      })
+
+      test('other placeholders, gaps in the numbers and several statements at once are syntax errors', async (t) => {
+        const db = await withSchema(t)
+        await rejectsWith('syntax', db.query('SELECT id FROM authors WHERE id = ?', ['a']))
+        await rejectsWith('syntax', db.query('SELECT id FROM authors WHERE id = $2', ['a', 'b']))
+        await rejectsWith('syntax', db.query('SELECT 1; SELECT 2'))
+        await rejectsWith('syntax', db.query('SELEC 1'))
+        await rejectsWith('syntax', db.query('SELECT * FROM no_such_table'))
+        await rejectsWith('syntax', db.execute('UPDATE authors SET no_such_column = 1'))
+      })
+
+      test('a statement that begins or ends a transaction is refused', async (t) => {
+        const db = await withSchema(t)
+        for (const sql of ['BEGIN', ' /* x */ commit', '-- x\nROLLBACK', 'SAVEPOINT s', 'END', 'RELEASE s']) {
+          await rejectsWith('other', db.execute(sql), /db\.transaction/)
+        }
+        await db.transaction(async (tx) => rejectsWith('other', tx.execute('COMMIT'))).catch(() => {})
+        await addAuthor(db, 'a')
+        assert.equal(await countAuthors(db), 1)
+      })
+
+      test('writes that are issued together happen in the order in which they were issued', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a')
+        await Promise.all(
+          Array.from({ length: 50 }, (_, n) => db.execute('UPDATE authors SET email = email || $1', [`,${n}`])),
+        )
+        const row = await db.queryOne<{ email: string }>('SELECT email FROM authors')
+        assert.equal(row?.email, `a@example.com${Array.from({ length: 50 }, (_, n) => `,${n}`).join('')}`)
+      })
+
+      test('a write that fails among others fails alone', async (t) => {
+        const db = await withSchema(t)
+        const results = await Promise.allSettled(['a', 'b', 'a', 'c'].map((id, n) => addAuthor(db, id, `mail-${n}`)))
+        assert.deepEqual(
+          results.map((result) => result.status),
+          ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
+        )
+        assert.equal(await countAuthors(db), 3)
+      })
+    })
+
+    describe('values', () => {
+      async function stored(db: Db, column: string, value: SqlValue): Promise<unknown> {
+        await db.execute(`INSERT INTO samples (id, ${column}) VALUES ('s', $1)`, [value])
+        const row = await db.queryOne(`DELETE FROM samples RETURNING ${column} AS value`)
+        await db.execute(`INSERT INTO samples (id, ${column}) VALUES ('s', $1)`, [value])
+        const read = await db.queryOne(`SELECT ${column} AS value FROM samples`)
+        await db.execute('DELETE FROM samples')
+        assert.deepEqual(row?.value, read?.value, 'RETURNING and SELECT agree')
+        return read?.value
+      }
+
+      test('integers keep every digit: number up to 2^53 - 1, bigint beyond', async (t) => {
+        const db = await withSchema(t)
+        for (const value of [0, -1, 5_000_000_000, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER]) {
+          assert.equal(await stored(db, 'big', value), value)
+        }
+        for (const value of [2n ** 53n, 9007199254740993n, 2n ** 63n - 1n, -(2n ** 63n)]) {
+          assert.equal(await stored(db, 'big', value), value)
+        }
+        assert.equal(await stored(db, 'big', 12n), 12)
+        await rejectsWith('other', stored(db, 'big', 2n ** 63n))
+      })
+
+      test('booleans of a BOOLEAN column come back as true and false', async (t) => {
+        const db = await withSchema(t)
+        assert.equal(await stored(db, 'flag', true), true)
+        assert.equal(await stored(db, 'flag', false), false)
+        assert.equal(await stored(db, 'flag', null), null)
+      })
+
+      test('floats, text, bytes and null come back as they went in', async (t) => {
+        const db = await withSchema(t)
+        for (const value of [0.1, -1e300, 1.5]) assert.equal(await stored(db, 'ratio', value), value)
+        for (const value of ['', 'żółw 🧵', "'; DROP TABLE samples; --", 'x'.repeat(100_000)]) {
+          assert.equal(await stored(db, 'note', value), value)
+        }
+        assert.equal(await stored(db, 'note', null), null)
+        const bytes = await stored(db, 'bytes', new Uint8Array([0, 255, 7]))
+        assert.ok(bytes instanceof Uint8Array)
+        assert.deepEqual([...bytes], [0, 255, 7])
+      })
+
+      test('a Date is stored as its ISO 8601 text', async (t) => {
+        const db = await withSchema(t)
+        assert.equal(await stored(db, 'at', new Date(1700000000123)), '2023-11-14T22:13:20.123Z')
+      })
+
+      test('what no database would store as it is, is refused', async (t) => {
+        const db = await withSchema(t)
+        const unfit = [
+          undefined,
+          Number.NaN,
+          Number.POSITIVE_INFINITY,
+          {},
+          [1],
+          () => 1,
+          Symbol('s'),
+          new Date('x'),
+          'a\0b',
+        ]
+        for (const value of unfit) {
+          await rejectsWith(
+            'other',
+            db.execute(`UPDATE samples SET note = $1`, [value as SqlValue]),
+            /Parameter \$1 is/,
+          )
+        }
+      })
+    })
+
+    describe('errors', () => {
+      test('broken constraints have their kinds', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a')
+        await db.execute(`INSERT INTO books (id, author_id) VALUES ('b', 'a')`)
+        await rejectsWith('unique_violation', addAuthor(db, 'a', 'other'))
+        await rejectsWith('unique_violation', addAuthor(db, 'z', 'a@example.com'))
+        await rejectsWith('foreign_key_violation', db.execute(`INSERT INTO books (id, author_id) VALUES ('c', 'none')`))
+        await rejectsWith('foreign_key_violation', db.execute(`DELETE FROM authors WHERE id = 'a'`))
+        await rejectsWith('not_null_violation', db.execute(`INSERT INTO authors (id) VALUES ('n')`))
+        await rejectsWith('check_violation', db.execute(`UPDATE authors SET age = -1`))
+      })
+
+      test('the error carries the driver’s own', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a')
+        const error = await rejectsWith('unique_violation', addAuthor(db, 'a'))
+        assert.ok(error.cause instanceof Error)
+        assert.equal(error.message, error.cause.message)
+      })
+    })
+
+    describe('transactions', () => {
+      test('a transaction returns what its callback returns, and has committed by then', async (t) => {
+        const db = await withSchema(t)
+        const result = await db.transaction(async (tx) => {
+          await addAuthor(tx, 'a')
+          return countAuthors(tx)
+        })
+        assert.equal(result, 1)
+        assert.equal(await countAuthors(db), 1)
+      })
+
+      test('a callback that rejects or throws rolls back, and its error comes out', async (t) => {
+        const db = await withSchema(t)
+        const fault = new Error('no')
+        const rejected = db.transaction(async (tx) => {
+          await addAuthor(tx, 'a')
+          throw fault
+        })
+        await assert.rejects(rejected, (thrown) => thrown === fault)
+        const threw = db.transaction(() => {
+          throw fault
+        })
+        await assert.rejects(threw, (thrown) => thrown === fault)
+        assert.equal(await countAuthors(db), 0)
+      })
+
+      test('nothing outside sees a transaction before its commit, and nothing joins it across an await', async (t) => {
+        const db = await withSchema(t)
+        const inside = gate()
+        const goOn = gate()
+        const transaction = db.transaction(async (tx) => {
+          await addAuthor(tx, 'inside')
+          inside.open()
+          await goOn.opened
+          throw new Error('rolled back')
+        })
+        await inside.opened
+        assert.equal(await countAuthors(db), 0)
+        const outside = addAuthor(db, 'outside')
+        goOn.open()
+        await assert.rejects(transaction, /rolled back/)
+        await outside
+        assert.deepEqual(await db.query('SELECT id FROM authors'), [{ id: 'outside' }])
+      })
+
+      test('a plain query inside of the callback sees committed data only, and does not wait', async (t) => {
+        const db = await withSchema(t)
+        await db.transaction(async (tx) => {
+          await addAuthor(tx, 'a')
+          assert.equal(await countAuthors(db), 0)
+          assert.equal(await countAuthors(tx), 1)
+        })
+      })
+
+      test('transactions that read and then write the same row lose no update', async (t) => {
+        const db = await withSchema(t)
+        await db.execute(`INSERT INTO authors (id, email, age) VALUES ('a', 'a', 0)`)
+        await Promise.all(
+          Array.from({ length: 20 }, () =>
+            db.transaction(async (tx) => {
+              const row = await tx.queryOne<{ age: number }>(`SELECT age FROM authors WHERE id = 'a' /* FOR UPDATE */`)
+              await new Promise(setImmediate)
+              await tx.execute(`UPDATE authors SET age = $1 WHERE id = 'a'`, [(row?.age ?? 0) + 1])
+            }),
+          ),
+        )
+        assert.deepEqual(await db.queryOne('SELECT age FROM authors'), { age: 20 })
+      })
+
+      test('a failed statement dooms its transaction even when the callback catches the error', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'taken')
+        const transaction = db.transaction(async (tx) => {
+          await addAuthor(tx, 'a')
+          await rejectsWith('unique_violation', addAuthor(tx, 'taken'))
+          await rejectsWith('other', addAuthor(tx, 'b'), /has failed/)
+        })
+        await rejectsWith('unique_violation', transaction)
+        assert.deepEqual(await db.query('SELECT id FROM authors'), [{ id: 'taken' }])
+      })
+
+      test('tx refuses statements once its transaction is over', async (t) => {
+        const db = await withSchema(t)
+        let kept: Queryable | undefined
+        await db.transaction(async (tx) => {
+          kept = tx
+        })
+        await rejectsWith('other', addAuthor(kept!, 'late'), /over/)
+        await rejectsWith('other', kept!.query('SELECT 1'), /over/)
+        assert.equal(await countAuthors(db), 0)
+      })
+    })
+
+    test('healthCheck is true while the database answers', async (t) => {
+      const db = await create(t)
+      assert.equal(await db.healthCheck(), true)
+    })
+  })
+}

@@ -1,0 +1,73 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import type { LogLevel } from '../../src/contracts/logger.ts'
+import type { ThreadRef, ToolRuntime } from '../../src/contracts/tool.ts'
+import SqliteDb from '../../src/tools/sqlite/index.ts'
+
+export interface LogLine {
+  level: LogLevel
+  message: string
+  fields: Record<string, unknown> | undefined
+}
+
+/** What the tool uses of its runtime, for one thread. */
+export interface RuntimeOptions {
+  sqlitePath: string
+  thread?: ThreadRef
+  lockMemory?: SharedArrayBuffer
+  dbAutoMigrate?: boolean
+  domainsDir?: string[]
+  log?: LogLine[]
+  instrument?: <T extends object>(target: T) => T
+}
+
+export function runtimeFor(options: RuntimeOptions): ToolRuntime {
+  const memory = options.lockMemory ?? new SharedArrayBuffer(64)
+  const runtime: Partial<ToolRuntime> = {
+    thread: options.thread ?? { kind: 'primary' },
+    settings: {
+      sqlitePath: options.sqlitePath,
+      dbAutoMigrate: options.dbAutoMigrate ?? true,
+      domainsDir: options.domainsDir ?? [],
+    } as unknown as ToolRuntime['settings'],
+    log: (level, message, fields) => void options.log?.push({ level, message, fields }),
+    sharedMemory: () => memory,
+    instrument: options.instrument ?? ((target) => target),
+  }
+  return runtime as ToolRuntime
+}
+
+/** A folder that is removed after the test. */
+export async function temporaryFolder(t: TestContext): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-db-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  return folder
+}
+
+/** A booted tool on a new file (or on `sqlitePath`), stopped after the test. */
+export async function createDb(t: TestContext, options: Partial<RuntimeOptions> = {}): Promise<SqliteDb> {
+  const sqlitePath = options.sqlitePath ?? join(await temporaryFolder(t), 'data', 'service.db')
+  const db = new SqliteDb(runtimeFor({ ...options, sqlitePath }))
+  t.after(() => db.stop())
+  await db.boot()
+  return db
+}
+
+/** Writes files below `folder`; keys are relative paths. */
+export async function writeFiles(folder: string, files: Record<string, string>): Promise<void> {
+  for (const [path, text] of Object.entries(files)) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+}
+
+/** A promise that another part of the test settles. */
+export function gate(): { opened: Promise<void>; open: () => void } {
+  let open = () => {}
+  const opened = new Promise<void>((resolve) => {
+    open = resolve
+  })
+  return { opened, open }
+}
