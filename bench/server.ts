@@ -20,6 +20,8 @@ export interface BenchServer {
   readonly host: string
   readonly port: number
   readonly pid: number
+  /** Its temporary folder, with its database. */
+  readonly directory: string
   /** Milliseconds from spawn to its own word that it is ready. */
   readonly bootMs: number
   /** Asks it to drain, and kills it when it does not end. Removes its files. May be called twice. */
@@ -83,7 +85,7 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
   const child = fork(join(ROOT, options.script), {
     cwd: ROOT,
     execArgv: [
-      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.ts')],
+      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.mjs')],
       ...(options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : []),
     ],
     env: {
@@ -91,6 +93,7 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
       NODE_ENV: 'production',
       HTTP_HOST: HOST,
       HTTP_PORT: String(port),
+      HEDDLE_BENCH_DIR: directory,
       SQLITE_PATH: join(directory, 'bench.db'),
       ...options.env,
     },
@@ -104,7 +107,15 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
     await stop()
     throw error
   }
-  return { name: options.name, host: HOST, port, pid: child.pid!, bootMs: performance.now() - startedMs, stop }
+  return {
+    name: options.name,
+    host: HOST,
+    port,
+    pid: child.pid!,
+    directory,
+    bootMs: performance.now() - startedMs,
+    stop,
+  }
 }
 
 async function untilReady(child: ChildProcess, name: string): Promise<void> {
@@ -163,7 +174,7 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Servers that still run, with their temporary folder. `orphan-guard.ts` covers the case that this process is killed. */
+/** Servers that still run, with their temporary folder. `orphan-guard.mjs` covers the case that this process is killed. */
 const live = new Map<ChildProcess, string>()
 
 process.on('exit', () => {
