@@ -1,0 +1,65 @@
+import path from 'node:path'
+import { eventCalls } from './event-calls.ts'
+import { compareText } from './finding.ts'
+import { type Module, type Project, readProject } from './project.ts'
+
+/** An event that the sources publish or subscribe to. */
+export interface ScannedEvent {
+  event: string
+  /** Names of plugins, `<domain>.<ClassName>`, sorted. */
+  emitters: string[]
+  /** Names of plugins, sorted. */
+  subscribers: string[]
+}
+
+/**
+ * Finds the events of all plugins in their sources, whether they ever fired or not. Names that are only known at run time are
+ * left out. What another file of the domain does counts for each plugin that imports it.
+ */
+export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
+  return eventsOf(await readProject(domainsDirs))
+}
+
+export function eventsOf(project: Project): ScannedEvent[] {
+  const events = new Map<string, { emitters: Set<string>; subscribers: Set<string> }>()
+  const pluginsOf = pluginsByFile(project)
+  for (const { event, kind, module } of eventCalls(project)) {
+    const plugins = pluginsOf.get(module.file)
+    if (!plugins) continue
+    const entry = events.get(event) ?? { emitters: new Set(), subscribers: new Set() }
+    events.set(event, entry)
+    for (const plugin of plugins) (kind === 'emit' ? entry.emitters : entry.subscribers).add(plugin)
+  }
+  return [...events]
+    .map(([event, { emitters, subscribers }]) => ({
+      event,
+      emitters: sorted(emitters),
+      subscribers: sorted(subscribers),
+    }))
+    .sort((a, b) => compareText(a.event, b.event))
+}
+
+/** File → the plugins that run its code: the one in it, and those that import it, directly or not. */
+function pluginsByFile(project: Project): Map<string, Set<string>> {
+  const byFile = new Map(project.modules.map((module) => [module.file, module]))
+  const found = new Map<string, Set<string>>()
+  for (const plugin of project.plugins) {
+    const pending: Module[] = [plugin]
+    const reached = new Set<string>([plugin.file])
+    for (let module = pending.pop(); module; module = pending.pop()) {
+      found.set(module.file, (found.get(module.file) ?? new Set()).add(plugin.name))
+      for (const { specifier } of module.imports) {
+        const target = specifier.startsWith('.') ? path.resolve(path.dirname(module.file), specifier) : ''
+        const imported = byFile.get(target)
+        if (!imported || reached.has(target)) continue
+        reached.add(target)
+        pending.push(imported)
+      }
+    }
+  }
+  return found
+}
+
+function sorted(names: ReadonlySet<string>): string[] {
+  return [...names].sort(compareText)
+}

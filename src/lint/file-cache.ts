@@ -1,0 +1,36 @@
+import { readFile, stat } from 'node:fs/promises'
+
+interface Entry<T> {
+  mtimeMs: number
+  bytes: number
+  facts: Promise<T>
+}
+
+/** What was read out of a file, kept until the file changes (time of modification or size). */
+export class FileCache<T> {
+  readonly #entries = new Map<string, Entry<T>>()
+  readonly #read: (file: string, text: string) => T | Promise<T>
+
+  constructor(read: (file: string, text: string) => T | Promise<T>) {
+    this.#read = read
+  }
+
+  /** @throws what `stat` and `readFile` throw */
+  async get(file: string): Promise<T> {
+    const { mtimeMs, size } = await stat(file)
+    const known = this.#entries.get(file)
+    if (known && known.mtimeMs === mtimeMs && known.bytes === size) return known.facts
+    const facts = readFile(file, 'utf8').then((text) => this.#read(file, text.replace(/^\u{feff}/u, '')))
+    this.#entries.set(file, { mtimeMs, bytes: size, facts })
+    // A failed read is tried again, and its caller gets the error.
+    facts.catch(() => this.#entries.delete(file))
+    return facts
+  }
+
+  /** Forgets files of a folder that are not among `kept`. */
+  prune(folder: string, kept: ReadonlySet<string>): void {
+    for (const file of this.#entries.keys()) {
+      if (file.startsWith(folder) && !kept.has(file)) this.#entries.delete(file)
+    }
+  }
+}

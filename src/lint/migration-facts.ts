@@ -1,0 +1,31 @@
+import { lineIndex } from './line-index.ts'
+import { tablesOf } from './sql-tables.ts'
+import { tokenizeSql } from './sql-tokens.ts'
+
+/** All that the rules want to know of one migration. Plain data, kept while the file is unchanged. */
+export interface MigrationFacts {
+  /** The targets of `-- depends: <domain>/<NNN_name>` in the header. */
+  depends: Array<{ target: string; line: number }>
+  /** Such lines below the header, where the runner takes them for comments. */
+  ignoredDepends: Array<{ target: string; line: number }>
+  tables: Array<{ table: string; role: 'create' | 'use'; line: number }>
+}
+
+const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
+
+export function readMigration(sql: string): MigrationFacts {
+  const lineOf = lineIndex(sql)
+  const facts: MigrationFacts = { depends: [], ignoredDepends: [], tables: [] }
+  // The header ends at the first line that is neither blank nor a comment of `--`.
+  let inHeader = true
+  for (const token of tokenizeSql(sql)) {
+    const isLineComment = token.kind === 'comment' && sql.startsWith('--', token.offset)
+    inHeader &&= isLineComment
+    const target = isLineComment ? DEPENDS.exec(token.text)?.[1] : undefined
+    if (target === undefined) continue
+    const list = inHeader ? facts.depends : facts.ignoredDepends
+    list.push({ target, line: lineOf(token.offset) })
+  }
+  facts.tables = tablesOf(sql).map(({ table, role, offset }) => ({ table, role, line: lineOf(offset) }))
+  return facts
+}

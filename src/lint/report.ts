@@ -1,0 +1,46 @@
+import { domainIsolation } from './domain-isolation.ts'
+import { eventContract } from './event-contract.ts'
+import { eventsOf } from './event-scan.ts'
+import { compareFindings, type Finding } from './finding.ts'
+import { migrationOrder } from './migration-order.ts'
+import { readProject } from './project.ts'
+import { routeCollision, staticRoutes } from './route-collision.ts'
+import { tableOwnership } from './table-ownership.ts'
+
+/** What `/system/lint` answers and `npm run lint:architecture` prints. */
+export interface LintReport {
+  /** True when no finding is an error. */
+  ok: boolean
+  /** Sorted by file and line. */
+  findings: Finding[]
+  /** How much was looked at: files of plugins and migrations, registered routes, names of events. */
+  checked: { plugins: number; migrations: number; routes: number; events: number }
+}
+
+/**
+ * Checks the sources of all domains against the rules of the architecture. Runs between other work of the thread; files that have
+ * not changed since the last report are not read again.
+ * @param domainsDirs as `DOMAINS_DIR` lists them
+ * @param toolsDir the folder of the active tools
+ */
+export async function lintArchitecture(domainsDirs: readonly string[], toolsDir: string): Promise<LintReport> {
+  const project = await readProject(domainsDirs)
+  const findings = [
+    ...project.faults,
+    ...domainIsolation(project, toolsDir),
+    ...eventContract(project),
+    ...tableOwnership(project),
+    ...routeCollision(project),
+    ...migrationOrder(project),
+  ].sort(compareFindings)
+  return {
+    ok: findings.every(({ severity }) => severity !== 'error'),
+    findings,
+    checked: {
+      plugins: project.plugins.length,
+      migrations: project.migrations.length,
+      routes: staticRoutes(project).length,
+      events: eventsOf(project).length,
+    },
+  }
+}

@@ -1,0 +1,65 @@
+import { type Node, type Program, parse, visitorKeys } from 'oxc-parser'
+import { lineIndex } from './line-index.ts'
+
+/** A parsed TypeScript or JavaScript file. */
+export interface Syntax {
+  program: Program
+  /** Syntax errors; the program is then what could be made of the rest, possibly nothing. */
+  errors: Array<{ line: number; message: string }>
+  lineOf: (offset: number) => number
+}
+
+/** @param file only its name's ending matters: it selects the language */
+export async function parseSource(file: string, text: string): Promise<Syntax> {
+  const result = await parse(file, text, { preserveParens: false })
+  const lineOf = lineIndex(text)
+  const errors = result.errors
+    .filter((error) => error.severity === 'Error')
+    .map((error) => ({ line: lineOf(error.labels[0]?.start ?? 0), message: error.message }))
+  return { program: result.program, errors, lineOf }
+}
+
+/** Calls `visit` with each direct child, in source order. */
+export function forEachChild(node: Node, visit: (child: Node) => void): void {
+  const record = node as unknown as Record<string, Node | null | Array<Node | null> | undefined>
+  for (const key of visitorKeys[node.type] ?? []) {
+    const child = record[key]
+    if (Array.isArray(child)) {
+      for (const item of child) if (item) visit(item)
+    } else if (child) visit(child)
+  }
+}
+
+/** Calls `visit` with the node and all that it contains, parents first. */
+export function walk(node: Node, visit: (node: Node) => void): void {
+  visit(node)
+  forEachChild(node, (child) => walk(child, visit))
+}
+
+/** The expression without the type assertions, optional chaining and `await` around it. */
+export function unwrap(node: Node): Node {
+  switch (node.type) {
+    case 'TSAsExpression':
+    case 'TSSatisfiesExpression':
+    case 'TSNonNullExpression':
+    case 'TSTypeAssertion':
+    case 'TSInstantiationExpression':
+    case 'ParenthesizedExpression':
+    case 'ChainExpression':
+      return unwrap(node.expression)
+    case 'AwaitExpression':
+      return unwrap(node.argument)
+    default:
+      return node
+  }
+}
+
+/** The name of a member access or of a property, for example `bus` or `#bus`; undefined when it is computed. */
+export function staticKey(key: Node, computed: boolean): string | undefined {
+  if (key.type === 'Literal' && typeof key.value === 'string') return key.value
+  if (computed) return undefined
+  if (key.type === 'Identifier') return key.name
+  if (key.type === 'PrivateIdentifier') return `#${key.name}`
+  if (key.type === 'Literal' && typeof key.value === 'number') return String(key.value)
+  return undefined
+}

@@ -1,0 +1,64 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseSource } from '../../src/lint/syntax.ts'
+import { ENVIRONMENT_READER, forbids, IMPORT_RULES, ONLY_IMPORTERS, PRIMARY_ONLY } from './rules.ts'
+import { type Edge, environmentReads, importCycles, loadedBy, readSourceGraph } from './source-graph.ts'
+
+const graph = await readSourceGraph(['src', 'workers', 'domains'])
+
+for (const rule of IMPORT_RULES) {
+  test(`${rule.name}: ${rule.reason}`, () => {
+    assert.equal(forbids(rule, rule.example), true, 'the rule does not object to its own example')
+    assert.deepEqual(graph.edges.filter((edge) => forbids(rule, edge)).map(describe), [])
+  })
+}
+
+for (const { target, importer, reason } of ONLY_IMPORTERS) {
+  test(`${importer} alone imports ${target}: ${reason}`, () => {
+    const importers = graph.edges.filter(({ to, typeOnly }) => to === target && !typeOnly).map(({ from }) => from)
+    assert.deepEqual([...new Set(importers)], [importer])
+  })
+}
+
+test(`${ENVIRONMENT_READER} alone reads process.env`, () => {
+  assert.deepEqual([...new Set(graph.environment.map(({ from }) => from))], [ENVIRONMENT_READER])
+})
+
+test('every way to read process.env is seen', async () => {
+  const source = `import { env } from 'node:process'
+const { env: e, ...rest } = process
+globalThis.process.env.X
+process['env']
+other.env
+const f = (from = process?.env) => from
+`
+  assert.deepEqual(environmentReads(await parseSource('a.ts', source)), [1, 2, 3, 4, 6])
+})
+
+test('runtime imports go in no circle', () => {
+  assert.deepEqual(importCycles(graph.edges), [])
+})
+
+test('a circle of runtime imports is seen, one of types is none', () => {
+  const edge = (from: string, to: string, typeOnly = false): Edge => ({ from, to, typeOnly, line: 1 })
+  assert.deepEqual(importCycles([edge('a', 'b'), edge('b', 'c'), edge('c', 'b')]), ['b → c → b'])
+  assert.deepEqual(importCycles([edge('a', 'b'), edge('b', 'a', true)]), [])
+})
+
+test('what a lane loads holds no part of the primary', () => {
+  assert.ok(graph.files.includes('workers/lane.ts'), 'workers/lane.ts is missing')
+  const ways = loadedBy(graph.edges, 'workers/lane.ts')
+  assert.deepEqual(
+    PRIMARY_ONLY.flatMap((file) => ways.get(file) ?? []),
+    [],
+  )
+})
+
+test('every relative import names a file that is there, with its ending', () => {
+  const missing = graph.edges.filter(({ to }) => /^(?:src|workers|domains)\//.test(to) && !graph.files.includes(to))
+  assert.deepEqual(missing.map(describe), [])
+})
+
+function describe({ from, line, to, typeOnly }: Edge): string {
+  return `${from}:${line} imports ${to}${typeOnly ? ' (types)' : ''}`
+}

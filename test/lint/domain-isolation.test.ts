@@ -1,0 +1,63 @@
+import assert from 'node:assert/strict'
+import path from 'node:path'
+import { test } from 'node:test'
+import { fixture } from './fixture.ts'
+
+const RULE = 'domain-isolation'
+
+test('every way to import another domain is found at its line', async (t) => {
+  const { findings } = await fixture(t, {
+    'users/plugins/create-user.ts': `import { a } from '../../billing/a.ts'
+import type { B } from '../../billing/a.ts'
+export { c } from '../../billing/a.ts'
+export * from '../../billing/a.ts'
+export type { D } from '../../billing/a.ts'
+const lazy = () => import('../../billing/a.ts')
+const old = require(\`../../billing/a.ts\`)
+type E = import('../../billing/a.ts').E
+import f = require('../../billing/a.ts')
+`,
+    'billing/a.ts': 'export const a = 1\n',
+  })
+  const message = "the domain 'users' imports '../../billing/a.ts' of the domain 'billing': domains talk by events"
+  assert.deepEqual(
+    await findings(RULE),
+    [1, 2, 3, 4, 5, 6, 7, 8, 9].map((line) => `users/plugins/create-user.ts:${line} error ${message}`),
+  )
+})
+
+test("the inside of a tool and of the runtime are found, and '#' names other than '#heddle'", async (t) => {
+  const runtime = path.resolve(import.meta.dirname, '../../src/kernel/inject.ts')
+  const { findings } = await fixture(t, {
+    'users/plugins/a.ts': `import { Sqlite } from '../../../src/tools/sqlite/index.ts'
+import { proxy } from '../../../src/kernel/proxy.ts'
+import { inject } from ${JSON.stringify(runtime)}
+import { x } from '#internal'
+`,
+  })
+  assert.deepEqual(await findings(RULE), [
+    "users/plugins/a.ts:1 error the domain 'users' imports '../../../src/tools/sqlite/index.ts', the inside of a tool: take the tool in the constructor",
+    "users/plugins/a.ts:2 error the domain 'users' imports '../../../src/kernel/proxy.ts', the inside of the runtime: import '#heddle'",
+    `users/plugins/a.ts:3 error the domain 'users' imports '${runtime}', the inside of the runtime: import '#heddle'`,
+    "users/plugins/a.ts:4 error the domain 'users' imports '#internal', which is not '#heddle'",
+  ])
+})
+
+test('#heddle, its testing part, packages and files of the own domain are fine', async (t) => {
+  const { lint } = await fixture(t, {
+    'users/plugins/a.ts': `import { Plugin } from '#heddle'
+import { start } from '#heddle/testing'
+import { z } from 'zod'
+import { readFile } from 'node:fs/promises'
+import { rule } from '../rules.ts'
+// import x from '../../billing/a.ts'
+const text = "import x from '../../billing/a.ts'"
+`,
+    'users/rules.ts': 'export const rule = 1\n',
+    'users-archive/a.ts': 'export const a = 1\n',
+    'billing/a.ts': 'export const a = 1\n',
+  })
+  const { ok, findings } = await lint()
+  assert.deepEqual(findings, [])
+  assert.equal(ok, true)
+})

@@ -1,0 +1,55 @@
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import type { TestContext } from 'node:test'
+import { displayPath, type RuleName } from '../../src/lint/finding.ts'
+import { type LintReport, lintArchitecture } from '../../src/lint/report.ts'
+
+export interface Fixture {
+  root: string
+  domains: string
+  tools: string
+  write(file: string, text: string): Promise<void>
+  lint(): Promise<LintReport>
+  /** Findings as `<file below domains/>:<line> <severity> <message>`. */
+  findings(rule: RuleName): Promise<string[]>
+}
+
+/** A folder with `domains/` and `src/tools/`, gone when the test is over. @param files below `domains/` */
+export async function fixture(t: TestContext, files: Record<string, string>): Promise<Fixture> {
+  const root = await mkdtemp(path.join(tmpdir(), 'heddle-lint-'))
+  t.after(() => rm(root, { recursive: true, force: true }))
+  const domains = path.join(root, 'domains')
+  const tools = path.join(root, 'src', 'tools')
+  await mkdir(domains)
+  const write = async (file: string, text: string) => {
+    await mkdir(path.dirname(path.join(domains, file)), { recursive: true })
+    await writeFile(path.join(domains, file), text)
+  }
+  for (const [file, text] of Object.entries(files)) await write(file, text)
+  const lint = () => lintArchitecture([domains], tools)
+  const prefix = `${displayPath(domains)}/`
+  const findings = async (rule: RuleName) =>
+    (await lint()).findings
+      .filter((finding) => finding.rule === rule)
+      .map(({ file, line, severity, message }) => {
+        return `${file.replace(prefix, '')}:${line} ${severity} ${message.replaceAll(prefix, '')}`
+      })
+  return { root, domains, tools, write, lint, findings }
+}
+
+/** A plugin that runs `body` in `onBoot`, which begins in line 9. */
+export function plugin(className: string, body: string): string {
+  return `import { Plugin, type Tools } from '#heddle'
+
+export default class ${className} extends Plugin {
+  #bus; #db; #http
+  constructor({ event_bus, db, http }: Tools) {
+    super(); this.#bus = event_bus; this.#db = db; this.#http = http
+  }
+  async onBoot() {
+${body}
+  }
+}
+`
+}

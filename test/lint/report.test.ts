@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { rm } from 'node:fs/promises'
+import path from 'node:path'
+import { test } from 'node:test'
+import { lintArchitecture } from '../../src/lint/report.ts'
+import { fixture, plugin } from './fixture.ts'
+
+const COLLIDING = {
+  'a/events.ts': "import { z } from 'zod'\nexport default { 'a.done': z.object({}) }\n",
+  'a/migrations/001_a.sql': 'CREATE TABLE a (id TEXT);\n',
+  'a/plugins/a.ts': plugin('A', "this.#http.addEndpoint('/a', 'GET', this.x); this.#bus.publish('a.done', {})"),
+  'b/plugins/b.ts': plugin('B', "this.#http.addEndpoint('/a', 'GET', this.x)"),
+}
+
+test('the report counts what it checked, sorts its findings, and names files from the working directory', async (t) => {
+  const { lint, domains } = await fixture(t, {
+    ...COLLIDING,
+    'a/plugins/z.ts': `import '../../b/plugins/b.ts'\n${plugin('Z', "this.#bus.publish('z', {})")}`,
+  })
+  const { ok, findings, checked } = await lint()
+  assert.equal(ok, false)
+  assert.deepEqual(checked, { plugins: 3, migrations: 1, routes: 2, events: 2 })
+  assert.deepEqual(
+    findings.map(({ file, line, rule }) => [path.resolve(file), line, rule]),
+    [
+      [path.join(domains, 'a/plugins/z.ts'), 1, 'domain-isolation'],
+      [path.join(domains, 'a/plugins/z.ts'), 10, 'event-contract'],
+      [path.join(domains, 'b/plugins/b.ts'), 9, 'route-collision'],
+    ],
+  )
+})
+
+test('a changed, an added and a deleted file are seen by the next report', async (t) => {
+  const { lint, write, domains } = await fixture(t, COLLIDING)
+  assert.equal((await lint()).findings.length, 1)
+  await write('b/plugins/b.ts', plugin('B', "this.#http.addEndpoint('/other', 'GET', this.x)"))
+  assert.equal((await lint()).findings.length, 0)
+  await write('c/plugins/c.ts', plugin('C', "this.#http.addEndpoint('/other', 'GET', this.x)"))
+  assert.equal((await lint()).findings.length, 1)
+  await rm(path.join(domains, 'b'), { recursive: true })
+  const { findings, checked } = await lint()
+  assert.deepEqual(findings, [])
+  assert.equal(checked.plugins, 2)
+})
+
+test('a folder of domains that does not exist is an error, an empty one is none', async (t) => {
+  const { domains, tools, root } = await fixture(t, {})
+  assert.equal((await lintArchitecture([domains], tools)).ok, true)
+  const { ok, findings } = await lintArchitecture([path.join(root, 'typo')], tools)
+  assert.equal(ok, false)
+  assert.equal(findings[0]?.rule, 'parse')
+  assert.match(findings[0]?.message ?? '', /^the folder cannot be read: ENOENT/)
+})
+
+test('the command prints file, line, severity, rule and message, and exits with 1 on an error', async (t) => {
+  const { domains, tools, write } = await fixture(t, COLLIDING)
+  const failed = await run(domains, tools)
+  assert.equal(failed.status, 1)
+  const [line, summary] = failed.output.trim().split('\n')
+  assert.match(
+    line ?? '',
+    /b\/plugins\/b\.ts:9 {2}error {2}route-collision {2}GET \/a of b\.B collides with GET \/a of a\.A/,
+  )
+  assert.equal(summary, 'errors 1, warnings 0; checked: plugins 2, migrations 1, routes 2, events 1')
+
+  await write('b/plugins/b.ts', plugin('B', "this.#bus.subscribe('nobody', this.x)"))
+  const warned = await run(domains, tools)
+  assert.equal(warned.status, 0)
+  assert.match(warned.output, /b\/plugins\/b\.ts:9 {2}warning {2}event-contract {2}/)
+})
+
+function run(domains: string, tools: string): Promise<{ status: number | null; output: string }> {
+  const command = path.resolve(import.meta.dirname, '../../src/cli/lint-architecture.ts')
+  const child = spawn(process.execPath, ['--import', 'tsx', command], {
+    env: { ...process.env, DOMAINS_DIR: domains, TOOLS_DIR: tools },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  return new Promise((resolve, reject) => {
+    let output = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk) => {
+      output += chunk
+    })
+    child.on('error', reject)
+    child.on('close', (status) => resolve({ status, output }))
+  })
+}
