@@ -12,7 +12,7 @@ export interface BenchArguments {
 
 export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--list]
   names          cases to run; all when none is given
-  --profile      leave CPU profiles of the primary and of each lane in bench/results (figures are then not comparable)
+  --profile      leave CPU profiles of the primary and of each lane in bench/results (one round; figures are then not comparable)
   --seconds N    length of a measured window (default 3)
   --rounds N     how often every side is measured, in turn (default 5, at least 3)
   --baselines    run only the other side of the comparisons
