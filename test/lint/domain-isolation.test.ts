@@ -26,6 +26,16 @@ import f = require('../../billing/a.ts')
   )
 })
 
+test('a domain whose name begins with the name of another is another', async (t) => {
+  const { findings } = await fixture(t, {
+    'users/a.ts': "import '../users-archive/a.ts'\n",
+    'users-archive/a.ts': 'export {}\n',
+  })
+  assert.deepEqual(await findings(RULE), [
+    "users/a.ts:1 error the domain 'users' imports '../users-archive/a.ts' of the domain 'users-archive': domains talk by events",
+  ])
+})
+
 test("the inside of a tool and of the runtime are found, and '#' names other than '#heddle'", async (t) => {
   const runtime = path.resolve(import.meta.dirname, '../../src/kernel/inject.ts')
   const { findings } = await fixture(t, {
@@ -54,7 +64,6 @@ import { rule } from '../rules.ts'
 const text = "import x from '../../billing/a.ts'"
 `,
     'users/rules.ts': 'export const rule = 1\n',
-    'users-archive/a.ts': 'export const a = 1\n',
     'billing/a.ts': 'export const a = 1\n',
   })
   const { ok, findings } = await lint()

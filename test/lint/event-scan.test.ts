@@ -89,12 +89,13 @@ test('what only looks like the bus is not taken for it', async (t) => {
 const redis = connect()
 redis.publish('channel', 'x')
 export default class A extends Plugin {
-  #bus
-  constructor({ event_bus, state }) { super(); this.#bus = event_bus; state.publish('no.tool', {}) }
-  run(event_bus) { event_bus.publish('shadowed', {}); const text = "this.#bus.publish('text', {})" }
+  bus
+  constructor({ event_bus, state }) { super(); this.bus = event_bus; state.publish('no.tool', {}) }
+  late(name = 'only.a.default') { this.bus.publish(name, {}) }
+  run(event_bus) { event_bus.publish('shadowed', {}); const text = "this.bus.publish('text', {})" }
   other() { return function () { this.bus.publish('other.this', {}) } }
 }
-// this.#bus.publish('comment', {})
+// this.bus.publish('comment', {})
 `,
   })
   assert.deepEqual(await scanEvents([domains]), [])
