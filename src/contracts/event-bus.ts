@@ -90,6 +90,14 @@ export interface EventBus {
   getTraceHistory(): Awaitable<EventRecord[]>
   /** Event name → names of the subscribing plugins. */
   getSubscribers(): Awaitable<Record<string, string[]>>
+  /** Event name → who emits it, who subscribes, how often it fired since boot. */
+  getTopology(): Awaitable<Record<string, TopologyEntry>>
+  /** Oldest first, without payload values. */
+  getDeadLetters(): Awaitable<DeadLetter[]>
+  /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or no such subscriber any more. */
+  replayDeadLetter(id: string): Awaitable<boolean>
+  /** False when there is no such dead letter. */
+  deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
 /** A subscriber as a thread registers it. */

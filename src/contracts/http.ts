@@ -82,7 +82,11 @@ export interface Http {
    */
   addEndpoint(path: string, method: Method | Lowercase<Method>, handler: Handler, options?: EndpointOptions): void
   /** Registers a stream of server-sent events (GET). A comment line every 15 s; a client that leaves 1 MiB unread is cut off. */
-  addStream(path: string, handler: StreamHandler, options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary'>): void
+  addStream(
+    path: string,
+    handler: StreamHandler,
+    options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary'>,
+  ): void
 }
 
 /** An endpoint as a thread registers it. */

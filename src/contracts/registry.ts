@@ -1,3 +1,5 @@
+import type { Awaitable } from './event-bus.ts'
+
 export type ToolStatus = 'OK' | 'FAIL' | 'DEAD'
 
 /** One tool call. */
@@ -32,6 +34,31 @@ export interface SystemDump {
   lanes: Record<string, number>
 }
 
+/** One lane, as `/system/lanes` shows it. */
+export interface LaneInfo {
+  index: number
+  state: 'starting' | 'ready' | 'draining' | 'dead'
+  /** False while its loop stands still: it gets no work. */
+  responsive: boolean
+  requests_in_flight: number
+  deliveries_in_flight: number
+  /** Longest delay of its event loop in the last second. */
+  loop_delay_ms: number
+  heap_bytes: number
+  /** ISO 8601 UTC: when its thread was started. */
+  started_at: string
+  /** Threads that this lane has had before this one. */
+  restarts: number
+  last_death: { at: string; reason: string; in_flight: string[] } | null
+}
+
+export interface Readiness {
+  ready: boolean
+  /** Why not, or what is missing although it serves. */
+  reasons: string[]
+  lanes: Record<string, number>
+}
+
 /** Introspection of the process. */
 export interface Registry {
   /**
@@ -43,6 +70,10 @@ export interface Registry {
   getMetrics(): MetricRecord[]
   /** The health of tools and plugins of the process; in a lane at most 100 ms old. */
   getSystemDump(): SystemDump
+  /** The lanes of this process. */
+  getLanes(): Awaitable<LaneInfo[]>
+  /** Whether this process should get requests. */
+  getReadiness(): Awaitable<Readiness>
   /** Sets a tool's health; message null when left out. */
   updateToolStatus(tool: string, status: ToolStatus, options?: { message?: string | null }): void
 }

@@ -1,9 +1,9 @@
-import type { Settings } from '../config/schema.ts'
 import type { CausalContext } from '../causality/context.ts'
-import type { LogLevel, LogSink } from './logger.ts'
-import type { MetricsSink, MetricRecord, SystemDump, ToolStatus } from './registry.ts'
-import type { Endpoint, Stream } from './http.ts'
+import type { Settings } from '../config/schema.ts'
 import type { Awaitable, BusTransport } from './event-bus.ts'
+import type { Endpoint, Stream } from './http.ts'
+import type { LogLevel, LogSink } from './logger.ts'
+import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 
 /** The thread that a tool instance lives in. */
@@ -55,6 +55,8 @@ export interface Host {
   addMetricsSink(sink: MetricsSink): () => void
   metrics(): MetricRecord[]
   systemDump(): SystemDump
+  lanes(): Awaitable<LaneInfo[]>
+  readiness(): Awaitable<Readiness>
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): Awaitable<JobInfo[]>

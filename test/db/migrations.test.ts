@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { HeddleError } from '../../src/errors/catalogue.ts'
 import { migrate, pending } from '../../src/migrations/runner.ts'
+import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { SqliteMigrations } from '../../src/tools/sqlite/migration-driver.ts'
 import { createDb, type LogLine, temporaryFolder, writeFiles } from './fixture.ts'
 
@@ -21,7 +22,7 @@ async function withDomains(t: TestContext, files: Record<string, string>) {
       Object.fromEntries(Object.entries(more).map(([id, sql]) => [id.replace('/', '/migrations/'), sql])),
     )
   await add(files)
-  const driver = new SqliteMigrations(path)
+  const driver = new SqliteMigrations(new Connection(path))
   t.after(() => driver.close())
   const database = new Database(path)
   t.after(() => database.close())

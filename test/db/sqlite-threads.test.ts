@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { threadId } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 import type { WriterResult, WriterTask } from './writer-thread.ts'
@@ -36,7 +37,7 @@ test('two threads that write and count at once lose nothing and do not starve ea
 })
 
 test('a thread waits for a transaction of another without blocking, and goes on at its end', async (t) => {
-  const { db, pool, task, count } = await withThreads(t)
+  const { db, lockMemory, pool, task, count } = await withThreads(t)
   const inside = gate()
   const goOn = gate()
   const transaction = db.transaction(async (tx) => {
@@ -52,6 +53,7 @@ test('a thread waits for a transaction of another without blocking, and goes on 
   // Longer than the lease: the transaction keeps renewing it.
   await new Promise((resolve) => setTimeout(resolve, 800))
   assert.equal(done, false)
+  assert.equal(new Int32Array(lockMemory)[0], threadId + 1, 'the lock is still this thread’s')
   assert.equal(await count(), 0)
   goOn.open()
   await Promise.all([transaction, other])

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict'
 import { rename, stat, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { describe, type TestContext, test } from 'node:test'
 import Database from 'better-sqlite3'
 import type { Queryable } from '../../src/contracts/db.ts'
 import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../src/tools/sqlite/failure.ts'
 import { runTransaction } from '../../src/tools/sqlite/transaction.ts'
+import { MAX_WAITING } from '../../src/tools/sqlite/write-queue.ts'
 import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 
@@ -137,30 +138,33 @@ test('a write waits, without blocking the loop, while another process has the fi
   assert.deepEqual(await ids(), ['a', 'b'])
 })
 
-test('what waits for a lock that is never given up ends with timeout, and the next write works', async (t) => {
-  const { db, insert, ids, other } = await withItems(t)
-  other.exec('BEGIN IMMEDIATE')
-  const transaction = db.transaction((tx) => tx.query('SELECT 1'))
-  await Promise.all([rejectsWith('timeout', transaction, /locked/), rejectsWith('timeout', insert('a'), /locked/)])
-  other.exec('ROLLBACK')
-  await insert('b')
-  assert.deepEqual(await ids(), ['b'])
-})
-
-test('a write through db inside of a transaction callback waits for itself and is told so', async (t) => {
-  const { db, insert, ids } = await withItems(t)
-  await db.transaction(async (tx) => {
-    await tx.execute(`INSERT INTO items (id) VALUES ('inside')`)
-    await Promise.all([
-      rejectsWith('timeout', insert('outside'), /waits for itself.*tx/),
-      rejectsWith(
-        'timeout',
-        db.transaction((inner) => inner.query('SELECT 1')),
-        /waits for itself/,
-      ),
-    ])
+// Side by side, because each waits for the full deadline.
+describe('deadlines', { concurrency: true }, () => {
+  test('what waits for a lock that is never given up ends with timeout, and the next write works', async (t) => {
+    const { db, insert, ids, other } = await withItems(t)
+    other.exec('BEGIN IMMEDIATE')
+    const transaction = db.transaction((tx) => tx.query('SELECT 1'))
+    await Promise.all([rejectsWith('timeout', transaction, /locked/), rejectsWith('timeout', insert('a'), /locked/)])
+    other.exec('ROLLBACK')
+    await insert('b')
+    assert.deepEqual(await ids(), ['b'])
   })
-  assert.deepEqual(await ids(), ['inside'])
+
+  test('a write through db inside of a transaction callback waits for itself and is told so', async (t) => {
+    const { db, insert, ids } = await withItems(t)
+    await db.transaction(async (tx) => {
+      await tx.execute(`INSERT INTO items (id) VALUES ('inside')`)
+      await Promise.all([
+        rejectsWith('timeout', insert('outside'), /waits for itself.*tx/),
+        rejectsWith(
+          'timeout',
+          db.transaction((inner) => inner.query('SELECT 1')),
+          /waits for itself/,
+        ),
+      ])
+    })
+    assert.deepEqual(await ids(), ['inside'])
+  })
 })
 
 test('the tx that a callback gets is the instrumented one', async (t) => {
@@ -203,6 +207,16 @@ test('healthCheck is false when the file is gone', async (t) => {
   const { db, path } = await withItems(t)
   await rename(path, `${path}.moved`)
   assert.equal(await db.healthCheck(), false)
+})
+
+test('writes beyond the bound of the queue are refused, and those within it are done', async (t) => {
+  const { db, ids } = await withItems(t)
+  const writes = Array.from({ length: MAX_WAITING + 1 }, () => db.execute('UPDATE items SET n = n + 1'))
+  const results = await Promise.allSettled([...writes, db.execute(`INSERT INTO items (id) VALUES ('late')`)])
+  assert.equal(results.filter((result) => result.status === 'fulfilled').length, MAX_WAITING)
+  for (const result of results.slice(-2))
+    assert.equal(result.status === 'rejected' && result.reason.kind, 'unavailable')
+  assert.deepEqual(await ids(), [])
 })
 
 test('stop commits what was issued, refuses what comes later, and can be called twice', async (t) => {

@@ -3,6 +3,8 @@ import { test } from 'node:test'
 import { LEASE_MS, releaseLockOfThread, WriteLock } from '../../src/tools/sqlite/write-lock.ts'
 
 const never = () => false
+/** A lock that is never given fails the test instead of hanging it. */
+const limits = { timeout: 10_000 }
 /** An Atomics.waitAsync alone does not keep a process alive. */
 async function alive<T>(work: Promise<T>): Promise<T> {
   const keeper = setInterval(() => {}, 1000)
@@ -14,7 +16,7 @@ function twoOwners() {
   return { memory, first: new WriteLock(memory, 1), second: new WriteLock(memory, 2) }
 }
 
-test('one owner has the lock at a time, and a waiter gets it on release', async () => {
+test('one owner has the lock at a time, and a waiter gets it on release', limits, async () => {
   const { first, second } = twoOwners()
   assert.equal(first.tryAcquire(), true)
   assert.equal(second.tryAcquire(), false)
@@ -25,7 +27,7 @@ test('one owner has the lock at a time, and a waiter gets it on release', async 
   second.release()
 })
 
-test('an owner that releases while another waits lets it go first', async () => {
+test('an owner that releases while another waits lets it go first', limits, async () => {
   const { first, second } = twoOwners()
   assert.equal(first.tryAcquire(), true)
   const waiting = second.acquire(never)
@@ -36,7 +38,7 @@ test('an owner that releases while another waits lets it go first', async () => 
   assert.equal(await alive(first.acquire(never)), true)
 })
 
-test('an owner that is silent for longer than its lease loses the lock; one that renews keeps it', async () => {
+test('an owner that is silent for longer than its lease loses the lock; one that renews keeps it', limits, async () => {
   const { first, second } = twoOwners()
   first.tryAcquire()
   const renewing = setInterval(() => first.renew(), 50)
@@ -48,7 +50,7 @@ test('an owner that is silent for longer than its lease loses the lock; one that
   assert.equal(first.tryAcquire(), false, 'the late release of the old owner changes nothing')
 })
 
-test('the lock of a dead thread can be released from outside at once', async () => {
+test('the lock of a dead thread can be released from outside at once', limits, async () => {
   const { memory, second } = twoOwners()
   const dead = new WriteLock(memory, 7 + 1)
   dead.tryAcquire()

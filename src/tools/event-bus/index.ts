@@ -47,6 +47,10 @@ export default class EventBusTool implements Tool {
         const topology = bus.topology()
         return topology instanceof Promise ? topology.then(subscribersOf) : subscribersOf(topology)
       },
+      getTopology: () => bus.topology(),
+      getDeadLetters: () => bus.deadLetters(),
+      replayDeadLetter: (id) => bus.replayDeadLetter(id),
+      deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
   }
 }

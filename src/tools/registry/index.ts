@@ -20,6 +20,8 @@ export default class RegistryTool implements Tool {
       },
       getMetrics: () => host.metrics(),
       getSystemDump: () => host.systemDump(),
+      getLanes: () => host.lanes(),
+      getReadiness: () => host.readiness(),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null
         if (typeof tool !== 'string' || tool === '') throw invalid('the tool must be a name', tool)

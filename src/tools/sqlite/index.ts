@@ -49,7 +49,7 @@ export default class SqliteDb implements Tool, Db {
     if (this.#runtime.thread.kind !== 'primary') return
     await this.#open()
     const { domainsDir, dbAutoMigrate } = this.#runtime.settings
-    const driver = new SqliteMigrations(this.#path())
+    const driver = new SqliteMigrations(await this.#retry(() => this.#connect()))
     const log = this.#runtime.log.bind(this.#runtime)
     try {
       if (dbAutoMigrate) await migrate(driver, domainsDir, log)

@@ -1,6 +1,6 @@
 import { DbError } from '../../errors/db-error.ts'
 import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../migrations/migration.ts'
-import { Connection } from './connection.ts'
+import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 
@@ -13,9 +13,12 @@ export class SqliteMigrations implements MigrationDriver {
   readonly #connection: Connection
   readonly #waitMs: number
 
-  /** @param waitMs how long to wait for another process, in milliseconds; default 5 minutes */
-  constructor(path: string, waitMs = MIGRATION_WAIT_MS) {
-    this.#connection = new Connection(path)
+  /**
+   * @param connection used for nothing else, closed with this
+   * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
+   */
+  constructor(connection: Connection, waitMs = MIGRATION_WAIT_MS) {
+    this.#connection = connection
     this.#waitMs = waitMs
   }
 

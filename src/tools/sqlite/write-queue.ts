@@ -7,6 +7,8 @@ import type { WriteLock } from './write-lock.ts'
 
 /** Milliseconds that a write or a transaction waits for its turn. */
 export const WRITE_WAIT_MS = 5000
+/** Most writes and transactions of one thread that wait at once; further ones are refused with `unavailable`. */
+export const MAX_WAITING = 65_536
 /** Longest pause between two tries while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25
 
@@ -37,6 +39,10 @@ export class WriteQueue {
   push(item: Item): void {
     if (this.#closed) {
       item.reject(new DbError('unavailable', 'The database is closed'))
+      return
+    }
+    if (this.#items.length >= MAX_WAITING) {
+      item.reject(new DbError('unavailable', `${MAX_WAITING} writes are waiting already`))
       return
     }
     this.#items.push(item)

@@ -1,0 +1,60 @@
+import type { RequestFrame } from '../lanes/frames.ts'
+import { METHODS } from './methods.ts'
+
+/** Between a header's name and its value and after it: the one character that a header line cannot hold. */
+export const HEADER_SEPARATOR = '\r'
+
+/** One request as it crossed into the thread that handles it. Nothing is split before somebody asks. */
+export class Incoming {
+  readonly method: string
+  readonly requestId: string
+  readonly body: Uint8Array | null
+  readonly #frame: RequestFrame
+  #headers: Record<string, string> | undefined
+
+  constructor(frame: RequestFrame) {
+    this.#frame = frame
+    this.method = METHODS[frame.methodNumber]!
+    this.requestId = frame.text.slice(0, frame.requestIdLength)
+    this.body = frame.body
+  }
+
+  get ip(): string {
+    const from = this.#frame.requestIdLength
+    return this.#frame.text.slice(from, from + this.#frame.ipLength)
+  }
+
+  /** Raw, as it came. */
+  get path(): string {
+    const from = this.#frame.requestIdLength + this.#frame.ipLength
+    return this.#frame.text.slice(from, from + this.#frame.pathLength)
+  }
+
+  get hasQuery(): boolean {
+    return this.#frame.queryLength > 0
+  }
+
+  /** Raw, without the question mark. */
+  get query(): string {
+    const from = this.#frame.requestIdLength + this.#frame.ipLength + this.#frame.pathLength
+    return this.#frame.text.slice(from, from + this.#frame.queryLength)
+  }
+
+  get headers(): Record<string, string> {
+    this.#headers ??= this.#splitHeaders()
+    return this.#headers
+  }
+
+  #splitHeaders(): Record<string, string> {
+    const { requestIdLength, ipLength, pathLength, queryLength, text } = this.#frame
+    const parts = text.slice(requestIdLength + ipLength + pathLength + queryLength).split(HEADER_SEPARATOR)
+    const headers: Record<string, string> = Object.create(null)
+    for (let n = 0; n + 1 < parts.length; n += 2) {
+      const name = parts[n]!
+      const before = headers[name]
+      // Cookies alone are joined by `;` (RFC 6265, section 5.4).
+      headers[name] = before === undefined ? parts[n + 1]! : before + (name === 'cookie' ? '; ' : ', ') + parts[n + 1]!
+    }
+    return headers
+  }
+}

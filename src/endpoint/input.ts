@@ -1,0 +1,124 @@
+import type { Data } from '../contracts/http.ts'
+import type { StandardIssue, StandardSchemaV1 } from '../contracts/standard-schema.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { RequestContext } from './context.ts'
+import { parseForm } from './form.ts'
+import type { Incoming } from './incoming.ts'
+import { parseJsonBody } from './json-body.ts'
+import { isReservedKey } from './keys.ts'
+import { parseMultipart } from './multipart.ts'
+import type { PathTemplate } from './path-template.ts'
+
+export interface InputSchemas {
+  body?: StandardSchemaV1
+  query?: StandardSchemaV1
+  params?: StandardSchemaV1
+}
+
+/**
+ * The handler's `data`: query, then body fields, then path parameters; later wins.
+ * Returns it at once when nothing in it has to be awaited.
+ */
+export function readInput(
+  incoming: Incoming,
+  template: PathTemplate,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Data | Promise<Data> {
+  const params: Data = {}
+  if (template.hasParameters) template.read(incoming.path, params)
+  const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
+  if (incoming.body === null && !incoming.hasQuery && !validated) return params
+  if (incoming.body === null && !validated) {
+    const data: Data = {}
+    parseForm(incoming.query, data, 'query')
+    return Object.assign(data, params)
+  }
+  return readAll(incoming, params, schemas, context)
+}
+
+async function readAll(
+  incoming: Incoming,
+  params: Data,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Promise<Data> {
+  let query: Data = {}
+  if (incoming.hasQuery) parseForm(incoming.query, query, 'query')
+  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context)
+  const issues: { path: string; message: string }[] = []
+  if (schemas.query) query = (await validate(schemas.query, query, issues)) as Data
+  if (schemas.body) fields = await validate(schemas.body, fields === undefined ? (context.body ?? {}) : fields, issues)
+  if (schemas.params) params = (await validate(schemas.params, params, issues)) as Data
+  if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: issues })
+  if (fields !== undefined && !isPlainObject(fields)) context.body = fields
+  return Object.assign({}, query, isPlainObject(fields) ? fields : undefined, params)
+}
+
+/** The body's fields; undefined when it has none, and `context.body` holds what it is. */
+async function readBody(incoming: Incoming, wanted: boolean, context: RequestContext): Promise<Data | undefined> {
+  const bytes = incoming.body
+  if (bytes === null || bytes.byteLength === 0) return undefined
+  const encoding = incoming.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
+  }
+  const contentType = incoming.headers['content-type'] ?? ''
+  const semicolon = contentType.indexOf(';')
+  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  if (type === 'application/json' || type.endsWith('+json')) {
+    if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
+    const value = parseJsonBody(bytes)
+    if (!isPlainObject(value)) {
+      context.body = value
+      return undefined
+    }
+    return withoutReserved(value)
+  }
+  if (type === 'application/x-www-form-urlencoded') {
+    const fields: Data = {}
+    parseForm(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'), fields, 'form body')
+    return fields
+  }
+  if (type === 'multipart/form-data') {
+    const fields: Data = {}
+    await parseMultipart(bytes, contentType, fields)
+    return fields
+  }
+  if (wanted)
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported media type ${type || '(none)'}; send application/json`)
+  context.body = bytes
+  return undefined
+}
+
+function requireUtf8(parameters: string): void {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(parameters)?.[1]
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported charset ${charset}; send UTF-8`)
+  }
+}
+
+function withoutReserved(value: Data): Data {
+  for (const key of Object.keys(value)) if (isReservedKey(key)) delete value[key]
+  return value
+}
+
+function isPlainObject(value: unknown): value is Data {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+async function validate(
+  schema: StandardSchemaV1,
+  value: unknown,
+  issues: { path: string; message: string }[],
+): Promise<unknown> {
+  const outcome = schema['~standard'].validate(value)
+  const result = outcome instanceof Promise ? await outcome : outcome
+  if (result.issues === undefined) return result.value
+  for (const issue of result.issues) issues.push({ path: pathOf(issue), message: issue.message })
+  return value
+}
+
+function pathOf(issue: StandardIssue): string {
+  return (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+}

@@ -1,0 +1,48 @@
+import { HeddleError } from '../errors/catalogue.ts'
+import { FORM_MAX_FIELDS } from './form.ts'
+import { isForbiddenKey, isReservedKey } from './keys.ts'
+
+/** One uploaded file in `data._files`. */
+export interface UploadedFile {
+  field: string
+  filename: string
+  type: string
+  bytes: Uint8Array
+}
+
+/** Reads a multipart form from memory (the body limit bounds it): fields into `into`, files into `into._files`. */
+export async function parseMultipart(
+  bytes: Uint8Array,
+  contentType: string,
+  into: Record<string, unknown>,
+): Promise<void> {
+  // Loaded by the first upload: most lanes never see one.
+  const { Busboy } = await import('@fastify/busboy')
+  const files: UploadedFile[] = []
+  await new Promise<void>((resolve, reject) => {
+    const refuse = (why: string): void => reject(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
+    let parser: InstanceType<typeof Busboy>
+    try {
+      parser = new Busboy({ headers: { 'content-type': contentType }, limits: { parts: FORM_MAX_FIELDS } })
+    } catch {
+      return refuse('has no valid boundary')
+    }
+    parser.on('field', (name, value) => {
+      if (isForbiddenKey(name)) return refuse(`has the forbidden key ${name}`)
+      if (isReservedKey(name)) return
+      const before = into[name]
+      into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
+    })
+    parser.on('file', (field, stream, filename, _encoding, type) => {
+      const chunks: Buffer[] = []
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk))
+      stream.on('error', () => refuse('is broken'))
+      stream.on('end', () => files.push({ field, filename: filename ?? '', type, bytes: Buffer.concat(chunks) }))
+    })
+    parser.on('partsLimit', () => refuse(`has more than ${FORM_MAX_FIELDS} parts`))
+    parser.on('error', () => refuse('is malformed'))
+    parser.on('finish', () => resolve())
+    parser.end(bytes)
+  })
+  into._files = files
+}

@@ -1,0 +1,120 @@
+import { causality } from '../causality/context.ts'
+import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
+import type { Owner } from '../contracts/tool.ts'
+import type { RequestFrame } from '../lanes/frames.ts'
+import { RequestContext } from './context.ts'
+import { Incoming } from './incoming.ts'
+import { readInput } from './input.ts'
+import { PathTemplate } from './path-template.ts'
+import { type Reply, replyOfThrown } from './reply.ts'
+import { authenticate, type FaultLog, type Route, runRequest } from './run.ts'
+
+/** Where answers go: over the ring in a lane, straight to the listener in the primary. */
+export interface ReplySink {
+  answer(requestId: number, reply: Reply): void
+  openStream(requestId: number, head: string): void
+  streamData(requestId: number, chunk: string): void
+  endStream(requestId: number): void
+}
+
+interface StreamRoute extends Omit<Route, 'handler'> {
+  streamHandler: StreamHandler
+}
+
+/** The routes that one thread hosts, and the requests that it is at. */
+export class RequestServer {
+  readonly #sink: ReplySink
+  readonly #onFault: FaultLog
+  /** By the number that the primary gave. */
+  readonly #routes: (Route | StreamRoute | undefined)[] = []
+  /** Only those that were not answered at once: whom a cancellation may still reach. */
+  readonly #running = new Map<number, RequestContext>()
+  readonly #streams = new Map<number, AbortController>()
+
+  constructor(sink: ReplySink, onFault: FaultLog) {
+    this.#sink = sink
+    this.#onFault = onFault
+  }
+
+  addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
+    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options }
+  }
+
+  addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
+    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options }
+  }
+
+  /** Requests and streams that have no answer yet. */
+  get inFlight(): number {
+    return this.#running.size + this.#streams.size
+  }
+
+  handle(requestId: number, frame: RequestFrame): void {
+    const route = this.#routes[frame.routeNumber]!
+    const incoming = new Incoming(frame)
+    const context = new RequestContext(incoming, route.template.text)
+    if ('streamHandler' in route) {
+      void this.#stream(requestId, route, incoming, context)
+      return
+    }
+    const reply = runRequest(route, incoming, context, this.#onFault)
+    if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
+    this.#running.set(requestId, context)
+    void this.#answerLater(requestId, reply)
+  }
+
+  async #answerLater(requestId: number, pending: Promise<Reply>): Promise<void> {
+    const reply = await pending
+    this.#running.delete(requestId)
+    this.#sink.answer(requestId, reply)
+  }
+
+  /** The client is gone or the time is up. */
+  cancel(requestId: number): void {
+    this.#running.get(requestId)?.abort()
+    this.#streams.get(requestId)?.abort()
+  }
+
+  async #stream(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
+    const gone = new AbortController()
+    this.#streams.set(requestId, gone)
+    gone.signal.addEventListener('abort', () => this.#streams.delete(requestId))
+    let opened = false
+    try {
+      const claims = route.options.authValidator && (await authenticate(route.options.authValidator, incoming))
+      const data = await readInput(incoming, route.template, route.options, context)
+      if (claims !== undefined) data._auth = claims
+      this.#sink.openStream(requestId, context.head)
+      opened = true
+      const stream: SseStream = {
+        send: (frame) => {
+          if (!gone.signal.aborted) this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)
+        },
+        close: () => this.#close(requestId),
+        signal: gone.signal,
+      }
+      await causality.run({ eventId: null, requestId: incoming.requestId }, () =>
+        route.streamHandler.call(route.owner.instance, data, stream, context),
+      )
+    } catch (thrown) {
+      const { reply, isFault } = replyOfThrown(thrown)
+      if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown)
+      if (opened) return this.#close(requestId)
+      this.#streams.delete(requestId)
+      this.#sink.answer(requestId, reply)
+    }
+  }
+
+  #close(requestId: number): void {
+    const gone = this.#streams.get(requestId)
+    if (gone === undefined) return
+    this.#streams.delete(requestId)
+    gone.abort()
+    this.#sink.endStream(requestId)
+  }
+
+  /** Ends all streams: the thread is about to drain. */
+  closeStreams(): void {
+    for (const requestId of [...this.#streams.keys()]) this.#close(requestId)
+  }
+}

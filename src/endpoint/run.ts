@@ -1,0 +1,94 @@
+import { causality } from '../causality/context.ts'
+import type { AuthValidator, Data, EndpointOptions, Handler } from '../contracts/http.ts'
+import type { Owner } from '../contracts/tool.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { RequestContext } from './context.ts'
+import type { Incoming } from './incoming.ts'
+import { readInput } from './input.ts'
+import type { PathTemplate } from './path-template.ts'
+import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+
+/** A handler and what has to happen before it. */
+export interface Route {
+  owner: Owner
+  template: PathTemplate
+  handler: Handler
+  options: EndpointOptions
+}
+
+/** Told of what a handler threw: it goes to the log, never to the client. */
+export type FaultLog = (route: Route, requestId: string, thrown: unknown) => void
+
+/**
+ * Runs one request through its route: authentication, input, handler, reply. Never throws or rejects.
+ * A handler that is not async, on a route with nothing to await, answers without a single promise.
+ */
+export function runRequest(
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  onFault: FaultLog,
+): Reply | Promise<Reply> {
+  try {
+    const outcome = causality.run({ eventId: null, requestId: incoming.requestId }, handle, route, incoming, context)
+    if (!isPromise(outcome)) return replyOf(outcome, context)
+    return finish(outcome, route, incoming, context, onFault)
+  } catch (thrown) {
+    return refuse(thrown, route, incoming, onFault)
+  }
+}
+
+function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
+  const { authValidator } = route.options
+  if (authValidator !== undefined) return handleAuthenticated(authValidator, route, incoming, context)
+  const data = readInput(incoming, route.template, route.options, context)
+  if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
+  return route.handler.call(route.owner.instance, data, context)
+}
+
+async function handleAuthenticated(
+  authValidator: AuthValidator,
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<unknown> {
+  const claims = await authenticate(authValidator, incoming)
+  const data = await readInput(incoming, route.template, route.options, context)
+  data._auth = claims
+  return route.handler.call(route.owner.instance, data, context)
+}
+
+/** Source: RFC 6750, section 2.1. @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
+export async function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
+  const header = incoming.headers.authorization
+  if (header === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
+  const match = /^Bearer +([^\s]+)$/i.exec(header)
+  if (match === null) throw new HeddleError('HTTP_AUTH_MISSING')
+  const claims = await authValidator(match[1]!)
+  if (claims === null || claims === undefined) throw new HeddleError('HTTP_AUTH_INVALID')
+  return claims
+}
+
+async function finish(
+  outcome: Promise<unknown>,
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  onFault: FaultLog,
+): Promise<Reply> {
+  try {
+    return replyOf(await outcome, context)
+  } catch (thrown) {
+    return refuse(thrown, route, incoming, onFault)
+  }
+}
+
+function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog): Reply {
+  const { reply, isFault } = replyOfThrown(thrown)
+  if (isFault) onFault(route, incoming.requestId, thrown)
+  return reply
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

@@ -1,0 +1,91 @@
+import type { SubscribeOptions } from '../contracts/event-bus.ts'
+import type { EventFrame } from '../lanes/frames.ts'
+import { Fifo } from './fifo.ts'
+
+/** A thread that runs subscribers. */
+export interface EventHost {
+  /** Deliveries that it has not answered yet. */
+  readonly deliveriesInFlight: number
+  /** True when it takes one more. */
+  readonly hasRoom: boolean
+  /** False when it could not take it after all. */
+  send(deliveryId: number, frame: EventFrame): boolean
+}
+
+/** One subscriber in one thread. */
+export interface Seat {
+  readonly host: EventHost
+  /** Its number in that thread. */
+  readonly local: number
+  readonly plugin: string
+  readonly identity: string
+}
+
+/** An event that the hub has taken. */
+export interface HubEvent {
+  readonly id: string
+  readonly parentId: string | null
+  readonly event: string
+  readonly emitter: string
+  readonly requestId: string | null
+  readonly key: string | null
+  readonly payloadKeys: string
+  readonly timestampMs: number
+  readonly payload: string | Uint8Array
+  /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */
+  readonly expiresMs: number
+}
+
+/** One event on its way to one consumer (or, broadcast, to one seat of it). */
+export interface Delivery {
+  /** New for each attempt, so that a late answer to an attempt that was given up finds nobody. */
+  id: number
+  readonly consumer: Consumer
+  readonly event: HubEvent
+  attempt: number
+  /** Lanes that died while they were at it. */
+  deaths: number
+  /** Where it is, while it is somewhere. */
+  seat: Seat | null
+  /** Only this seat may get it. */
+  readonly onlySeat: Seat | null
+  /** When the attempt counts as failed, milliseconds since the epoch. */
+  deadlineMs: number
+  readonly onReply: ((reply: string) => void) | null
+}
+
+/** A logical subscriber: all the seats that share one group on one event. Each event goes to one of them (broadcast: to all). */
+export class Consumer {
+  readonly event: string
+  readonly group: string
+  readonly retries: number
+  readonly backoffMs: number
+  readonly timeoutMs: number
+  readonly broadcast: boolean
+  readonly seats: Seat[] = []
+  /** Deliveries that no thread had room for. */
+  readonly waiting = new Fifo<Delivery>()
+  /** Keys that are being handled, each with those that wait behind it. */
+  readonly keyed = new Map<string, Fifo<Delivery>>()
+
+  constructor(event: string, group: string, options: SubscribeOptions) {
+    this.event = event
+    this.group = group
+    this.retries = options.retries ?? 0
+    this.backoffMs = options.backoffMs ?? 500
+    this.timeoutMs = options.timeoutMs ?? 30_000
+    this.broadcast = options.broadcast ?? false
+  }
+
+  /** The seat with room whose thread has the fewest deliveries. */
+  pickSeat(): Seat | null {
+    const { seats } = this
+    let best: Seat | null = null
+    for (let n = 0; n < seats.length; n++) {
+      const seat = seats[n]!
+      if (!seat.host.hasRoom) continue
+      if (best === null || seat.host.deliveriesInFlight < best.host.deliveriesInFlight) best = seat
+    }
+    return best
+  }
+}

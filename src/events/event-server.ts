@@ -1,0 +1,95 @@
+import { causality } from '../causality/context.ts'
+import type { EventMeta, Payload, Subscription } from '../contracts/event-bus.ts'
+import { toWire, type WireError } from '../errors/wire.ts'
+import { type EventFrame, WANTS_REPLY } from '../lanes/frames.ts'
+
+/** Where a subscriber's outcome goes: over the ring in a lane, straight to the hub in the primary. */
+export interface DeliverySink {
+  delivered(deliveryId: number): void
+  reply(deliveryId: number, json: string): void
+  failed(deliveryId: number, error: WireError): void
+}
+
+/** The subscribers of one thread. */
+export class EventServer {
+  readonly #sink: DeliverySink
+  readonly #subscriptions: (Subscription | undefined)[] = []
+  readonly #identities = new Map<string, number>()
+  #inFlight = 0
+
+  constructor(sink: DeliverySink) {
+    this.#sink = sink
+  }
+
+  /** @returns the subscriber's number in this thread, and what the bus knows it by */
+  add(subscription: Subscription): { local: number; identity: string } {
+    const { owner, event, handler } = subscription
+    const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+    // The same method may subscribe twice to one event, and two nameless functions are two subscribers.
+    const key = `${base} ${event}`
+    const count = (this.#identities.get(key) ?? 0) + 1
+    this.#identities.set(key, count)
+    this.#subscriptions.push(subscription)
+    return { local: this.#subscriptions.length - 1, identity: count === 1 ? base : `${base}#${count}` }
+  }
+
+  remove(local: number): void {
+    this.#subscriptions[local] = undefined
+  }
+
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Runs a subscriber in the causal context of its event, and answers exactly once. */
+  handle(deliveryId: number, frame: EventFrame): void {
+    const subscription = this.#subscriptions[frame.a]
+    // It has unsubscribed while the event was on its way.
+    if (subscription === undefined) return this.#sink.delivered(deliveryId)
+    const wantsReply = (frame.b & WANTS_REPLY) !== 0
+    let outcome: unknown
+    try {
+      outcome = causality.run({ eventId: frame.id, requestId: frame.requestId }, callSubscriber, subscription, frame)
+    } catch (thrown) {
+      return this.#sink.failed(deliveryId, toWire(thrown))
+    }
+    if (!(outcome instanceof Promise)) return this.#settle(deliveryId, outcome, wantsReply)
+    this.#inFlight++
+    outcome.then(
+      (value) => {
+        this.#inFlight--
+        this.#settle(deliveryId, value, wantsReply)
+      },
+      (thrown) => {
+        this.#inFlight--
+        this.#sink.failed(deliveryId, toWire(thrown))
+      },
+    )
+  }
+
+  #settle(deliveryId: number, value: unknown, wantsReply: boolean): void {
+    if (!wantsReply || typeof value !== 'object' || value === null) return this.#sink.delivered(deliveryId)
+    let json: string
+    try {
+      json = JSON.stringify(value)
+    } catch (thrown) {
+      return this.#sink.failed(deliveryId, toWire(thrown))
+    }
+    this.#sink.reply(deliveryId, json)
+  }
+}
+
+function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {
+  const { payload } = frame
+  const text = typeof payload === 'string' ? payload : (payload as Buffer).toString('utf8')
+  const meta: EventMeta = {
+    id: frame.id,
+    parent_id: frame.parentId,
+    event: frame.event,
+    emitter: frame.emitter,
+    timestamp: new Date(frame.timestampMs).toISOString(),
+    request_id: frame.requestId,
+    attempt: frame.b & (WANTS_REPLY - 1),
+  }
+  return handler.call(owner.instance, JSON.parse(text) as Payload, meta)
+}

@@ -1,0 +1,454 @@
+import { causality } from '../causality/context.ts'
+import type {
+  DeliveryFailure,
+  EventRecord,
+  FailureListener,
+  SubscribeOptions,
+  TopologyEntry,
+} from '../contracts/event-bus.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { WireError } from '../errors/wire.ts'
+import { added, tellAll } from '../kernel/listeners.ts'
+import { WANTS_REPLY } from '../lanes/frames.ts'
+import { Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
+import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+import { Fifo } from './fifo.ts'
+import { retryDelayMs } from './retry.ts'
+import { recordOf, type Trace, TraceRing } from './trace-ring.ts'
+
+/** Lane deaths after which an event that was there each time is taken for their cause. */
+export const POISON_DEATHS = 3
+/** How often deadlines are looked at, milliseconds. */
+const SWEEP_MS = 100
+
+export interface HubOptions {
+  /** Deliveries that wait or are under way at most, delayed ones and retries included. */
+  maxQueue: number
+  log: (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
+}
+
+/** An event as it is handed to the hub. */
+export interface Publication {
+  id: string
+  parentId: string | null
+  event: string
+  emitter: string
+  requestId: string | null
+  key: string | null
+  payloadKeys: string
+  timestampMs: number
+  delayMs: number
+  ttlMs: number
+  payload: string | Uint8Array
+}
+
+/** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
+export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
+
+/**
+ * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
+ * It knows who subscribes, keeps what no thread has room for, repeats what failed, and remembers what happened.
+ */
+export class Hub {
+  readonly #options: HubOptions
+  readonly #topics = new Map<string, Topic>()
+  readonly #traces = new TraceRing()
+  readonly #deadLetters = new DeadLetters<HubEvent>()
+  readonly #listeners: RecordListener[] = []
+  readonly #failureListeners: FailureListener[] = []
+  /** Under way, by delivery id. */
+  readonly #inFlight = new Map<number, Delivery>()
+  /** Consumers with deliveries that wait for room. */
+  readonly #waiting = new Set<Consumer>()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  readonly #sweepTimer: NodeJS.Timeout
+  #nextDeliveryId = 1
+  /** Waiting, under way, delayed, between two attempts: everything that is accepted and not finished. */
+  #pending = 0
+  #closed = false
+
+  constructor(options: HubOptions) {
+    this.#options = options
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.#sweepTimer.unref()
+  }
+
+  get pending(): number {
+    return this.#pending
+  }
+
+  // ── topology ──────────────────────────────────────────────────────────────
+
+  /** Adds a seat to the consumer of `group` on `event`. The first seat's options are the consumer's. */
+  subscribe(event: string, group: string, options: SubscribeOptions, seat: Seat): () => void {
+    const topic = this.#topic(event)
+    let consumer = topic.consumers.find((each) => each.group === group)
+    if (consumer === undefined) {
+      consumer = new Consumer(event, group, options)
+      topic.consumers.push(consumer)
+    }
+    consumer.seats.push(seat)
+    topic.refresh()
+    this.#pump()
+    return () => {
+      const at = consumer.seats.indexOf(seat)
+      if (at >= 0) consumer.seats.splice(at, 1)
+      // A consumer whose last seat left by its own will takes no more events; one whose lane died gets a new seat soon.
+      if (consumer.seats.length === 0 && consumer.waiting.size === 0) {
+        topic.consumers = topic.consumers.filter((each) => each !== consumer)
+      }
+      topic.refresh()
+    }
+  }
+
+  /** A thread is gone: its seats leave, and what it had not answered goes to the others. */
+  hostGone(host: EventHost): void {
+    for (const topic of this.#topics.values()) {
+      for (const { seats } of topic.consumers) {
+        for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
+      }
+    }
+    for (const [id, delivery] of this.#inFlight) {
+      if (delivery.seat?.host !== host) continue
+      this.#inFlight.delete(id)
+      delivery.deaths++
+      if (delivery.onlySeat !== null) this.#finish(delivery)
+      else if (delivery.deaths >= POISON_DEATHS) {
+        this.#fail(delivery, `The thread died ${POISON_DEATHS} times while it handled this event`, true)
+      } else {
+        delivery.seat = null
+        this.#enqueue(delivery, true)
+      }
+    }
+    this.#pump()
+  }
+
+  topology(): Record<string, TopologyEntry> {
+    const entries: Record<string, TopologyEntry> = {}
+    for (const [event, topic] of this.#topics) {
+      entries[event] = {
+        emitters: [...topic.emitters],
+        subscribers: [...topic.subscribers],
+        fire_count: topic.fireCount,
+      }
+    }
+    return entries
+  }
+
+  // ── publishing ────────────────────────────────────────────────────────────
+
+  /** Takes an event. @throws EVENT_BUS_FULL */
+  publish(publication: Publication, origin: EventHost | null, onReply: ((reply: string) => void) | null = null): void {
+    if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
+    const topic = this.#topic(publication.event)
+    const { consumers } = topic
+    if (consumers.length > 0 && this.#pending + consumers.length > this.#options.maxQueue) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#pending} deliveries wait`)
+    }
+    topic.fireCount++
+    topic.emitters.add(publication.emitter)
+    const trace: Trace = {
+      id: publication.id,
+      parentId: publication.parentId,
+      event: publication.event,
+      emitter: publication.emitter,
+      subscribers: topic.subscribers,
+      payloadKeys: publication.payloadKeys,
+      timestampMs: publication.timestampMs,
+      requestId: publication.requestId,
+    }
+    this.#traces.push(trace)
+    if (this.#listeners.length > 0) {
+      const record = recordOf(trace)
+      for (const listener of this.#listeners) listener(record, origin)
+    }
+    if (consumers.length === 0) return
+    const event: HubEvent = {
+      id: publication.id,
+      parentId: publication.parentId,
+      event: publication.event,
+      emitter: publication.emitter,
+      requestId: publication.requestId,
+      key: publication.key,
+      payloadKeys: publication.payloadKeys,
+      timestampMs: publication.timestampMs,
+      payload: publication.payload,
+      expiresMs: publication.ttlMs === 0 ? 0 : Date.now() + publication.delayMs + publication.ttlMs,
+    }
+    for (let n = 0; n < consumers.length; n++) {
+      const consumer = consumers[n]!
+      if (consumer.broadcast) {
+        for (const seat of consumer.seats) this.#accept(consumer, event, publication.delayMs, seat, onReply)
+      } else this.#accept(consumer, event, publication.delayMs, null, onReply)
+    }
+  }
+
+  /** Publishes and resolves with the first object that a subscriber returns. */
+  request(publication: Publication, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    if (!this.hasSubscriber(publication.event)) {
+      return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${publication.event}`))
+    }
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#timers.delete(timer)
+        reject(
+          new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${publication.event} within ${timeoutMs} ms`),
+        )
+      }, timeoutMs)
+      this.#timers.add(timer)
+      const settle = (): void => {
+        clearTimeout(timer)
+        this.#timers.delete(timer)
+      }
+      try {
+        this.publish(publication, origin, (reply) => {
+          settle()
+          resolve(reply)
+        })
+      } catch (error) {
+        settle()
+        reject(error)
+      }
+    })
+  }
+
+  hasSubscriber(event: string): boolean {
+    return (this.#topics.get(event)?.consumers.length ?? 0) > 0
+  }
+
+  #accept(
+    consumer: Consumer,
+    event: HubEvent,
+    delayMs: number,
+    onlySeat: Seat | null,
+    onReply: ((reply: string) => void) | null,
+  ): void {
+    this.#pending++
+    const delivery: Delivery = {
+      id: 0,
+      consumer,
+      event,
+      attempt: 1,
+      deaths: 0,
+      seat: null,
+      onlySeat,
+      deadlineMs: 0,
+      onReply,
+    }
+    if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
+    else this.#admit(delivery)
+  }
+
+  /** Behind those of the same key, if there are any. */
+  #admit(delivery: Delivery): void {
+    const { key } = delivery.event
+    if (key !== null) {
+      const behind = delivery.consumer.keyed.get(key)
+      if (behind !== undefined) {
+        behind.push(delivery)
+        return
+      }
+      delivery.consumer.keyed.set(key, new Fifo())
+    }
+    this.#enqueue(delivery, false)
+  }
+
+  #enqueue(delivery: Delivery, first: boolean): void {
+    const { consumer } = delivery
+    if (!first && consumer.waiting.size === 0 && this.#dispatch(delivery)) return
+    if (first) consumer.waiting.unshift(delivery)
+    else consumer.waiting.push(delivery)
+    this.#waiting.add(consumer)
+  }
+
+  /** Gives a delivery to a thread. False when none has room. */
+  #dispatch(delivery: Delivery): boolean {
+    const { consumer, event } = delivery
+    const seat = delivery.onlySeat ?? consumer.pickSeat()
+    if (seat === null || !seat.host.hasRoom) return false
+    if (event.expiresMs !== 0 && event.expiresMs < Date.now()) {
+      this.#finish(delivery)
+      return true
+    }
+    const id = this.#nextDeliveryId
+    this.#nextDeliveryId = (id + 1) & 0x7fffffff
+    const sent = seat.host.send(id, {
+      id: event.id,
+      parentId: event.parentId,
+      event: event.event,
+      emitter: event.emitter,
+      requestId: event.requestId,
+      key: null,
+      payloadKeys: '',
+      timestampMs: event.timestampMs,
+      delayMs: 0,
+      ttlMs: 0,
+      a: seat.local,
+      b: delivery.onReply === null ? delivery.attempt : delivery.attempt | WANTS_REPLY,
+      payload: event.payload,
+    })
+    if (!sent) return false
+    delivery.id = id
+    delivery.seat = seat
+    delivery.deadlineMs = Date.now() + consumer.timeoutMs
+    this.#inFlight.set(id, delivery)
+    return true
+  }
+
+  /** A thread has room again (or has just come up). */
+  #pump(): void {
+    for (const consumer of this.#waiting) {
+      const { waiting } = consumer
+      while (waiting.size > 0 && this.#dispatch(waiting.peek()!)) waiting.shift()
+      if (waiting.size === 0) this.#waiting.delete(consumer)
+    }
+  }
+
+  // ── answers of the threads ────────────────────────────────────────────────
+
+  delivered(deliveryId: number): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) this.#finish(delivery)
+    if (this.#waiting.size > 0) this.#pump()
+  }
+
+  /** Delivered, and the subscriber returned an object to one who asked for it. */
+  deliveryReply(deliveryId: number, reply: string): void {
+    this.#inFlight.get(deliveryId)?.onReply?.(reply)
+    this.delivered(deliveryId)
+  }
+
+  deliveryFailed(deliveryId: number, error: WireError): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) this.#fail(delivery, error.message, false)
+    if (this.#waiting.size > 0) this.#pump()
+  }
+
+  #take(deliveryId: number): Delivery | undefined {
+    const delivery = this.#inFlight.get(deliveryId)
+    if (delivery !== undefined) this.#inFlight.delete(deliveryId)
+    return delivery
+  }
+
+  #finish(delivery: Delivery): void {
+    this.#pending--
+    const { key } = delivery.event
+    if (key === null) return
+    const { keyed } = delivery.consumer
+    const next = keyed.get(key)?.shift()
+    if (next === undefined) keyed.delete(key)
+    else this.#enqueue(next, false)
+  }
+
+  #fail(delivery: Delivery, error: string, isFinal: boolean): void {
+    const { consumer, event, attempt } = delivery
+    if (!isFinal && attempt <= consumer.retries) {
+      delivery.attempt++
+      const seatWas = delivery.seat
+      delivery.seat = null
+      if (delivery.onlySeat === null || seatWas !== null) {
+        this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery, false))
+      }
+      return
+    }
+    const subscriber = delivery.seat?.plugin ?? consumer.group
+    const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts: attempt }
+    // Listeners, then the dead-letter store, then the acknowledgement. What a listener publishes is caused by the failed event.
+    causality.run({ eventId: event.id, requestId: event.requestId }, () =>
+      tellAll(this.#failureListeners, failure, (thrown) => this.#listenerFault('failure', thrown)),
+    )
+    const givenUp = this.#deadLetters.add({ event, group: consumer.group, subscriber, error, attempts: attempt })
+    if (givenUp !== undefined) {
+      this.#options.log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
+        id: givenUp.id,
+        event: givenUp.event.event,
+      })
+    }
+    this.#finish(delivery)
+  }
+
+  #sweep(): void {
+    const nowMs = Date.now()
+    for (const [id, delivery] of this.#inFlight) {
+      if (delivery.deadlineMs > nowMs) continue
+      this.#inFlight.delete(id)
+      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
+    }
+    if (this.#waiting.size > 0) this.#pump()
+  }
+
+  #later(delayMs: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      run()
+    }, delayMs)
+    this.#timers.add(timer)
+  }
+
+  // ── listeners, traces, dead letters ───────────────────────────────────────
+
+  addListener(listener: RecordListener): () => void {
+    return added(this.#listeners, listener)
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return added(this.#failureListeners, listener)
+  }
+
+  #listenerFault(kind: string, thrown: unknown): void {
+    this.#options.log('ERROR', `A ${kind} listener of the event bus threw; it is not reported again`, {
+      error: String(thrown),
+    })
+  }
+
+  history(): EventRecord[] {
+    return this.#traces.records()
+  }
+
+  deadLetters(): ReturnType<DeadLetters<HubEvent>['list']> {
+    return this.#deadLetters.list()
+  }
+
+  deleteDeadLetter(id: string): boolean {
+    return this.#deadLetters.delete(id)
+  }
+
+  /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
+  replayDeadLetter(id: string): boolean {
+    const letter: StoredLetter<HubEvent> | undefined = this.#deadLetters.get(id)
+    if (letter === undefined) return false
+    const consumer = this.#topics.get(letter.event.event)?.consumers.find((each) => each.group === letter.group)
+    if (consumer === undefined) return false
+    this.#deadLetters.delete(id)
+    this.#accept(consumer, { ...letter.event, expiresMs: 0 }, 0, null, null)
+    return true
+  }
+
+  #topic(event: string): Topic {
+    let topic = this.#topics.get(event)
+    if (topic === undefined) {
+      topic = new Topic()
+      this.#topics.set(event, topic)
+    }
+    return topic
+  }
+
+  /** Takes nothing more. What is under way may still be answered. */
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#sweepTimer)
+    for (const timer of this.#timers) clearTimeout(timer)
+  }
+}
+
+class Topic {
+  consumers: Consumer[] = []
+  subscribers: readonly string[] = []
+  readonly emitters = new Set<string>()
+  fireCount = 0
+
+  /** A new list each time: traces keep the one that was true for them. */
+  refresh(): void {
+    this.subscribers = [...new Set(this.consumers.flatMap(({ seats }) => seats.map(({ plugin }) => plugin)))]
+  }
+}

@@ -1,0 +1,65 @@
+import type { HttpResponse } from 'uWebSockets.js'
+import type { Exchange } from './exchange.ts'
+
+/** A body has this long, and a second more for each 16 KiB that have come. */
+export const BODY_TIMEOUT_MS = 10_000
+const BODY_MIN_BYTES_PER_SEC = 16_384
+
+/** Bodies that have begun and not ended: the sweep looks here for those that are too slow. */
+export class PendingBodies {
+  readonly #pending = new Set<PendingBody>()
+
+  /**
+   * Collects a body of at most `limitBytes` and hands it over; answers 413 or 408 itself.
+   * @param expectedBytes the content length, or null for a chunked body
+   */
+  collect(
+    res: HttpResponse,
+    exchange: Exchange,
+    expectedBytes: number | null,
+    limitBytes: number,
+    done: (body: Uint8Array) => void,
+  ): void {
+    let pending: PendingBody | null = null
+    res.onData((chunk, isLast) => {
+      if (exchange.isDone) return
+      if (pending === null && isLast && chunk.byteLength <= limitBytes) {
+        // The whole body at once: it is copied into a lane's ring before the callback returns, or by whoever keeps it.
+        return done(new Uint8Array(chunk))
+      }
+      if (pending === null) {
+        pending = { exchange, chunks: [], bytes: 0, startedMs: Date.now() }
+        this.#pending.add(pending)
+        exchange.onAbort(() => this.#pending.delete(pending!))
+      }
+      pending.bytes += chunk.byteLength
+      if (pending.bytes > limitBytes) {
+        this.#pending.delete(pending)
+        return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`, true)
+      }
+      // The library takes the memory back when this returns.
+      if (chunk.byteLength > 0) pending.chunks.push(Buffer.from(Buffer.from(chunk)))
+      if (!isLast) return
+      this.#pending.delete(pending)
+      const whole = Buffer.concat(pending.chunks)
+      if (expectedBytes !== null && whole.byteLength !== expectedBytes) return exchange.close()
+      done(whole)
+    })
+  }
+
+  expire(nowMs: number): void {
+    for (const pending of this.#pending) {
+      const allowedMs = BODY_TIMEOUT_MS + (pending.bytes / BODY_MIN_BYTES_PER_SEC) * 1000
+      if (nowMs - pending.startedMs < allowedMs) continue
+      this.#pending.delete(pending)
+      pending.exchange.fail('HTTP_REQUEST_TIMEOUT', undefined, true)
+    }
+  }
+}
+
+interface PendingBody {
+  readonly exchange: Exchange
+  readonly chunks: Buffer[]
+  bytes: number
+  readonly startedMs: number
+}

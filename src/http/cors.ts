@@ -1,0 +1,36 @@
+/**
+ * Cross-origin rules. Source: Fetch standard, section 3.3 (CORS protocol).
+ * No origin is allowed unless listed; `*` allows all of them. Credentials are never allowed: tokens travel in a header.
+ */
+export class Cors {
+  readonly #origins: ReadonlySet<string>
+  readonly #any: boolean
+
+  constructor(origins: readonly string[]) {
+    this.#origins = new Set(origins)
+    this.#any = this.#origins.has('*')
+  }
+
+  /** Header lines for an answer to a request of this origin; empty when it is not allowed. */
+  headFor(origin: string): string {
+    if (origin === '' || !this.#allows(origin)) return ''
+    return this.#any
+      ? 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after\r\n'
+      : `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after\r\nvary: origin\r\n`
+  }
+
+  /** Header lines that a preflight's answer has beside `headFor`. @param requestedHeaders the value of `access-control-request-headers` */
+  preflightHead(origin: string, methods: readonly string[], requestedHeaders: string): string {
+    if (!this.#allows(origin)) return ''
+    const headers = /^[\w\-, ]+$/.test(requestedHeaders) ? `access-control-allow-headers: ${requestedHeaders}\r\n` : ''
+    return `access-control-allow-methods: ${methods.join(', ')}\r\naccess-control-max-age: 600\r\n${headers}`
+  }
+
+  get enabled(): boolean {
+    return this.#origins.size > 0
+  }
+
+  #allows(origin: string): boolean {
+    return this.#any || this.#origins.has(origin)
+  }
+}

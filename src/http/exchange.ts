@@ -1,0 +1,200 @@
+import type { HttpResponse } from 'uWebSockets.js'
+import { errorReply, JSON_TYPE, type Reply } from '../endpoint/reply.ts'
+import type { ErrorCode } from '../errors/catalogue.ts'
+import type { RouteEntry } from './routes.ts'
+import { SseClient } from './sse.ts'
+import { statusLine } from './status-line.ts'
+
+/** Whoever works at a request, and can be told that nobody waits for it any more. */
+export interface Worker {
+  cancelRequest(id: number): void
+}
+
+/** Set by the listener when it drains: every answer then closes its connection. */
+export const draining = { on: false }
+
+const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
+const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
+const SSE_LINES =
+  '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
+
+/**
+ * One request and its one answer. The only place that writes to a response.
+ * Everything is put together before `cork`, so that nothing can throw inside it.
+ */
+export class Exchange {
+  readonly requestId: string
+  readonly route: RouteEntry | null
+  /** When it is answered with 504, milliseconds since the epoch. 0: never. */
+  deadlineMs: number
+  readonly #res: HttpResponse
+  readonly #isHead: boolean
+  readonly #corsHead: string
+  #done = false
+  #worker: Worker | null = null
+  #workerRequest = 0
+  #client: SseClient | null = null
+  #onAbort: (() => void) | null = null
+
+  constructor(
+    res: HttpResponse,
+    requestId: string,
+    route: RouteEntry | null,
+    isHead: boolean,
+    corsHead: string,
+    deadlineMs: number,
+  ) {
+    this.#res = res
+    this.requestId = requestId
+    this.route = route
+    this.#isHead = isHead
+    this.#corsHead = corsHead
+    this.deadlineMs = deadlineMs
+    res.onAborted(() => this.#aborted())
+  }
+
+  get label(): string {
+    return this.route === null ? '' : `${this.route.method} ${this.route.path}`
+  }
+
+  get isDone(): boolean {
+    return this.#done
+  }
+
+  /** Who has the request now. */
+  place(worker: Worker, id: number): void {
+    this.#worker = worker
+    this.#workerRequest = id
+  }
+
+  /** Runs when the client goes away before the request is given to a worker. */
+  onAbort(callback: () => void): void {
+    this.#onAbort = callback
+  }
+
+  #aborted(): void {
+    this.#done = true
+    this.#onAbort?.()
+    this.#client?.forget()
+    this.#cancel()
+  }
+
+  #cancel(): void {
+    const worker = this.#worker
+    this.#worker = null
+    worker?.cancelRequest(this.#workerRequest)
+  }
+
+  answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
+    if (this.#done) return
+    this.#done = true
+    this.#worker = null
+    // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}`
+    if (head === '') {
+      if (body !== null) lines += JSON_LINE
+    } else {
+      if (body !== null && !head.includes('content-type: ')) lines += JSON_LINE
+      lines += `\r\n${head.slice(0, -2)}`
+      if (head.includes('content-type: text/html') && !head.includes('content-security-policy: ')) {
+        lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
+      }
+    }
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    writing = this.#res
+    writingStatus = status
+    writingLines = lines
+    writingBody = body
+    writingHead = this.#isHead
+    writingClose = close || draining.on
+    this.#res.cork(writeAnswer)
+  }
+
+  reply(reply: Reply, close = false): void {
+    this.answer(reply.status, reply.head, reply.body, close)
+  }
+
+  /** Answers with an error of the runtime; nothing happens when there was an answer already. */
+  fail(code: ErrorCode, message?: string, close = false): void {
+    if (this.#client !== null) return this.endStream()
+    this.reply(errorReply(code, message), close)
+  }
+
+  /** The time is up: 504, and the handler's signal is aborted. */
+  expire(): void {
+    if (this.#done || this.#client !== null) return
+    this.#cancel()
+    this.fail('HTTP_HANDLER_TIMEOUT')
+  }
+
+  /** Closes the connection without a word: the request was not one that may be answered. */
+  close(): void {
+    if (this.#done) return
+    this.#done = true
+    this.#res.close()
+  }
+
+  openStream(status: number, head: string): void {
+    if (this.#done) return
+    this.deadlineMs = 0
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}${SSE_LINES}`
+    if (head !== '') lines += `\r\n${head.slice(0, -2)}`
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    const res = this.#res
+    if (this.#isHead) {
+      this.#done = true
+      res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody())
+      this.#cancel()
+      return
+    }
+    this.#client = new SseClient(res, () => {
+      this.#done = true
+      this.#cancel()
+    })
+    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+    // A first comment sends the head at once: a client learns that it is connected.
+    this.#client.send(Buffer.from(': open\n\n'))
+  }
+
+  streamData(chunk: Uint8Array): void {
+    this.#client?.send(chunk)
+  }
+
+  endStream(): void {
+    this.#worker = null
+    this.#client?.end()
+  }
+
+  get isStream(): boolean {
+    return this.#client !== null
+  }
+}
+
+// What `writeAnswer` is to write: module variables instead of a closure per answer.
+let writing: HttpResponse
+let writingStatus = 200
+let writingLines = ''
+let writingBody: Uint8Array | string | null = null
+let writingHead = false
+let writingClose = false
+
+function writeAnswer(): void {
+  const res = writing
+  if (writingStatus !== 200) res.writeStatus(statusLine(writingStatus))
+  res.writeHeader('x-content-type-options', writingLines)
+  if (writingBody === null && (writingStatus === 204 || writingStatus === 304)) {
+    endBare(res, writingClose)
+  } else if (writingHead) {
+    const length = writingBody === null ? 0 : Buffer.byteLength(writingBody)
+    res.writeHeader('content-length', String(length))
+    endBare(res, writingClose)
+  } else {
+    res.end((writingBody ?? '') as string, writingClose)
+  }
+}
+
+/** Any argument to `endWithoutBody` would abort the process or write a length of its own. */
+function endBare(res: HttpResponse, close: boolean): void {
+  if (close) res.writeHeader('connection', 'close')
+  res.endWithoutBody()
+}

@@ -1,0 +1,223 @@
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import type { Settings } from '../config/schema.ts'
+import { METHODS } from '../endpoint/methods.ts'
+import { errorReply } from '../endpoint/reply.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { RequestFrame } from '../lanes/frames.ts'
+import { PendingBodies } from './body.ts'
+import { Cors } from './cors.ts'
+import { draining, Exchange } from './exchange.ts'
+import { HeadScan } from './head-scan.ts'
+import type { LocalWorker } from './local-worker.ts'
+import { makeRequestId, requestIdOf } from './request-id.ts'
+import type { RouteEntry, RouteTable } from './routes.ts'
+
+/** The request line and headers of one request at most, as the library counts them and as we do. */
+export const HEADERS_MAX_BYTES = 16_384
+/** How often timeouts are looked at, milliseconds: a deadline is met this much late at most. */
+const SWEEP_MS = 100
+
+/** What the listener needs of the lanes. */
+export interface LaneGate {
+  /** False when no lane has room. */
+  send(frame: RequestFrame, exchange: Exchange): boolean
+}
+
+export interface ListenerOptions {
+  settings: Settings
+  routes: RouteTable
+  lanes: LaneGate
+  local: LocalWorker
+  /** A request that was cut off for its framing: for the log. */
+  onFramingFault: (fault: string, ip: string) => void
+}
+
+/** The library's own types leave these out. */
+interface Library {
+  _cfg(option: 'silent'): void
+  App(): TemplatedApp & {
+    listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): void
+  }
+  us_listen_socket_close(socket: us_listen_socket): void
+  us_socket_local_port(socket: us_listen_socket): number
+  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
+}
+
+/** The HTTP front: the only place that knows uWebSockets.js. */
+export class Listener {
+  readonly #options: ListenerOptions
+  readonly #cors: Cors
+  readonly #scan = new HeadScan()
+  readonly #bodies = new PendingBodies()
+  readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
+  #app: TemplatedApp | null = null
+  #socket: us_listen_socket | null = null
+  #closeListenSocket: ((socket: us_listen_socket) => void) | undefined
+  #sweepTimer: NodeJS.Timeout | undefined
+  state: 'starting' | 'open' | 'draining' = 'starting'
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    this.#cors = new Cors(options.settings.httpCorsOrigins)
+  }
+
+  /** Binds the port and resolves with it. @throws when the port is taken */
+  async listen(exclusive: boolean): Promise<number> {
+    // Loaded late: the library reads its limits from the environment when it loads.
+    const uWS = (await import('uWebSockets.js')).default as unknown as Library
+    uWS._cfg('silent')
+    const { httpHost, httpPort } = this.#options.settings
+    const app = uWS.App()
+    app.any('/*', (res, req) => this.#onRequest(res, req))
+    this.#app = app
+    this.#closeListenSocket = uWS.us_listen_socket_close
+    // Without the flag a second process would share the port without a word.
+    const flags = exclusive ? uWS.LIBUS_LISTEN_EXCLUSIVE_PORT : 0
+    const socket = await new Promise<us_listen_socket | false>((resolve) =>
+      app.listen(httpHost, httpPort, flags, resolve),
+    )
+    if (!socket)
+      throw new HeddleError('INTERNAL', `Cannot listen on ${httpHost}:${httpPort}: the address is taken or not ours`)
+    this.#socket = socket
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.state = 'open'
+    return uWS.us_socket_local_port(socket)
+  }
+
+  /** No new connections; every further answer closes its connection. */
+  drain(): void {
+    this.state = 'draining'
+    draining.on = true
+    this.#closeSocket()
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#closeSocket()
+    clearInterval(this.#sweepTimer)
+    this.#app?.close()
+    this.#app = null
+  }
+
+  #closeSocket(): void {
+    if (this.#socket !== null) this.#closeListenSocket?.(this.#socket)
+    this.#socket = null
+  }
+
+  #sweep(): void {
+    const nowMs = Date.now()
+    this.#bodies.expire(nowMs)
+    this.#options.local.expire(nowMs)
+  }
+
+  /** Everything about a request must be read before this returns: `req` is gone then. */
+  #onRequest(res: HttpResponse, req: HttpRequest): void {
+    const scan = this.#scan
+    scan.read(req)
+    const method = req.getCaseSensitiveMethod()
+    const path = req.getUrl()
+    const fault = scan.framingFault()
+    if (fault !== null) {
+      this.#options.onFramingFault(fault, ipOf(res))
+      res.close()
+      return
+    }
+    const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
+    const corsHead = scan.origin !== '' && this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
+    const route = this.#options.routes.find(method, path)
+    const timeoutMs = route === null ? 0 : route.timeoutMs
+    const exchange = new Exchange(
+      res,
+      requestId,
+      route,
+      method === 'HEAD',
+      corsHead,
+      timeoutMs === 0 ? 0 : Date.now() + timeoutMs,
+    )
+    try {
+      this.#admit(res, req, exchange, method, path)
+    } catch (error) {
+      exchange.fail('HTTP_INTERNAL')
+      throw error
+    }
+  }
+
+  #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string): void {
+    const scan = this.#scan
+    const query = req.getQuery() ?? ''
+    if (scan.text.length + path.length + query.length > HEADERS_MAX_BYTES)
+      return exchange.fail('HTTP_HEADERS_TOO_LARGE', undefined, true)
+    const pathFault = faultOfPath(path)
+    if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
+    if (exchange.route === null) return this.#refuse(exchange, method, path, req)
+    if (this.state !== 'open')
+      return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
+
+    const ip = ipOf(res)
+    const frame: RequestFrame = {
+      routeNumber: exchange.route.number,
+      methodNumber: this.#methodNumbers.get(method)!,
+      requestIdLength: exchange.requestId.length,
+      ipLength: ip.length,
+      pathLength: path.length,
+      queryLength: query.length,
+      text: exchange.requestId + ip + path + query + scan.text,
+      body: null,
+    }
+    if (scan.contentLength === '' && scan.transferEncoding === '')
+      return this.#dispatch(exchange.route, frame, exchange)
+
+    const limitBytes = this.#options.settings.httpBodyLimit
+    const expectedBytes = scan.contentLength === '' ? null : Number(scan.contentLength)
+    if (expectedBytes !== null && expectedBytes > limitBytes) {
+      return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`, true)
+    }
+    this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
+      frame.body = body
+      this.#dispatch(exchange.route!, frame, exchange)
+    })
+  }
+
+  #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
+    if (route.host === 'lanes') {
+      if (!this.#options.lanes.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+      return
+    }
+    // A primary plugin may keep the body beyond this callback; a lane's ring has its copy by now.
+    if (frame.body !== null) frame.body = Buffer.from(frame.body)
+    if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+  }
+
+  /** No route: a preflight, another method's path, or nothing at all. */
+  #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
+    const allowed = this.#options.routes.allowed(path)
+    if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')
+    const allowLine = `allow: ${allowed.join(', ')}\r\n`
+    if (method === 'OPTIONS') {
+      const requestedHeaders = req.getHeader('access-control-request-headers')
+      const isPreflight = req.getHeader('access-control-request-method') !== ''
+      const head = isPreflight ? this.#cors.preflightHead(this.#scan.origin, allowed, requestedHeaders) : ''
+      return exchange.answer(204, allowLine + head, null)
+    }
+    const { status, body } = errorReply('HTTP_METHOD_NOT_ALLOWED')
+    exchange.answer(status, allowLine, body)
+  }
+}
+
+function faultOfPath(path: string): string | null {
+  if (path.includes('%')) {
+    let decoded: string
+    try {
+      decoded = decodeURIComponent(path)
+    } catch {
+      return 'The path has invalid percent-encoding'
+    }
+    if (decoded.includes('\0')) return 'The path has a NUL'
+  } else if (path.includes('\0')) return 'The path has a NUL'
+  if (path.includes('\ufffd')) return 'The path is not valid UTF-8'
+  return null
+}
+
+function ipOf(res: HttpResponse): string {
+  return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
+}

@@ -1,0 +1,62 @@
+import FindMyWay, { type HTTPMethod } from 'find-my-way'
+import type { Method } from '../contracts/http.ts'
+import { METHODS } from '../endpoint/methods.ts'
+import { routeShape } from '../endpoint/route-shape.ts'
+
+/** What the listener needs to know of a route. */
+export interface RouteEntry {
+  /** Its number in the frames. At most 65,535. */
+  readonly number: number
+  readonly plugin: string
+  readonly method: Method
+  readonly path: string
+  readonly isStream: boolean
+  readonly timeoutMs: number
+  /** Primary plugins answer in the listener's own thread. */
+  readonly host: 'primary' | 'lanes'
+  readonly tags: readonly string[]
+  readonly summary: string | undefined
+}
+
+/** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */
+export class RouteTable {
+  readonly #router = FindMyWay({ maxParamLength: 16_384 })
+  readonly #entries = new Map<number, RouteEntry>()
+  readonly #byShape = new Map<string, RouteEntry>()
+
+  /** The route that has the same method and the same path but for parameter names, if there is one. */
+  rival(method: Method, path: string): RouteEntry | undefined {
+    return this.#byShape.get(routeShape(method, path))
+  }
+
+  add(entry: RouteEntry): void {
+    this.#byShape.set(routeShape(entry.method, entry.path), entry)
+    this.#entries.set(entry.number, entry)
+    this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
+  }
+
+  remove(entry: RouteEntry): void {
+    this.#byShape.delete(routeShape(entry.method, entry.path))
+    this.#entries.delete(entry.number)
+    this.#router.off(entry.method as HTTPMethod, entry.path)
+  }
+
+  find(method: string, path: string): RouteEntry | null {
+    const found = this.#router.find(method as HTTPMethod, path)
+    if (found !== null) return found.store as RouteEntry
+    return method === 'HEAD' ? this.find('GET', path) : null
+  }
+
+  /** The methods that a path has, for `Allow`. Empty when there is no such path. */
+  allowed(path: string): string[] {
+    const methods = METHODS.filter((method) => this.#router.find(method as HTTPMethod, path) !== null) as string[]
+    if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD')
+    return methods
+  }
+
+  list(): RouteEntry[] {
+    return [...this.#entries.values()]
+  }
+}
+
+const NOTHING = (): void => {}

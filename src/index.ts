@@ -1,0 +1,26 @@
+/** The only module that a plugin imports, as `#heddle`. */
+
+export { causalForest, type TreeNode } from './causality/tree.ts'
+export type { Claims } from './contracts/auth.ts'
+export type { Db, DbErrorKind, Queryable, Row, SqlValue } from './contracts/db.ts'
+export type {
+  DeadLetter,
+  DeliveryFailure,
+  EventBus,
+  EventMeta,
+  EventRecord,
+  Payload,
+  TopologyEntry,
+} from './contracts/event-bus.ts'
+export type { EventContracts } from './contracts/event-contracts.ts'
+export type { Data, EndpointOptions, Handler, Http, HttpContext, SseStream } from './contracts/http.ts'
+export type { Logger, LogLevel } from './contracts/logger.ts'
+export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
+export type { JobInfo, Scheduler } from './contracts/scheduler.ts'
+export type { StandardSchemaV1 } from './contracts/standard-schema.ts'
+export type { Json, State } from './contracts/state.ts'
+export type { Tool, ToolRuntime } from './contracts/tool.ts'
+export type { Tools } from './contracts/tools.ts'
+export { HeddleError } from './errors/catalogue.ts'
+export { DbError } from './errors/db-error.ts'
+export { Plugin } from './kernel/plugin.ts'

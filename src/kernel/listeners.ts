@@ -1,0 +1,27 @@
+const faulty = new WeakSet<object>()
+
+/** Gives a record to every listener; one that throws is reported once and never breaks the others. */
+export function tellAll<T>(
+  listeners: readonly ((record: T) => void)[],
+  record: T,
+  onFault: (thrown: unknown) => void,
+): void {
+  for (const listener of listeners) {
+    try {
+      listener(record)
+    } catch (thrown) {
+      if (faulty.has(listener)) continue
+      faulty.add(listener)
+      onFault(thrown)
+    }
+  }
+}
+
+/** Puts an item into a list. @returns what takes it out again, once */
+export function added<T>(list: T[], item: T): () => void {
+  list.push(item)
+  return () => {
+    const at = list.indexOf(item)
+    if (at >= 0) list.splice(at, 1)
+  }
+}

@@ -1,0 +1,107 @@
+import { basename } from 'node:path'
+import type { PluginHealth } from '../contracts/registry.ts'
+import type { Owner } from '../contracts/tool.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/wire.ts'
+import { findPlugins, type PluginFile, shown } from './discover.ts'
+import { loadModule } from './load-module.ts'
+import type { Toolbox } from './toolbox.ts'
+
+interface PluginInstance {
+  onBoot?(): void | Promise<void>
+  onReady?(): void | Promise<void>
+  onStop?(): void | Promise<void>
+}
+
+interface Loaded {
+  readonly owner: Owner
+  readonly instance: PluginInstance
+}
+
+/** Told of every fault of a plugin's own code. */
+export type PluginFault = (plugin: string, stage: string, error: unknown) => void
+
+/** The plugins of one thread. One that fails is `DEAD`, and everybody else boots. */
+export class Plugins {
+  /** The state of each plugin that belongs to this thread, by its name. */
+  readonly health: Record<string, PluginHealth> = {}
+  readonly #toolbox: Toolbox
+  readonly #onFault: PluginFault
+  readonly #loaded: Loaded[] = []
+
+  constructor(toolbox: Toolbox, onFault: PluginFault) {
+    this.#toolbox = toolbox
+    this.#onFault = onFault
+  }
+
+  /** Loads, constructs and boots all plugins of one kind of thread, in the order of their files. */
+  async boot(domainsDirs: readonly string[], thread: 'primary' | 'worker'): Promise<void> {
+    for (const file of findPlugins(domainsDirs)) {
+      if (file.thread === thread) await this.#bootOne(file)
+    }
+  }
+
+  async #bootOne(file: PluginFile): Promise<void> {
+    let name = `${file.domain}.${pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+    const touched = new Set<string>()
+    try {
+      const Class = await loadClass(file)
+      name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+      if (this.health[name] !== undefined) {
+        const taken = new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
+        name = `${name} (${shown(file.path)})`
+        throw taken
+      }
+      const owner: Owner = { name, instance: undefined }
+      const instance = new Class(this.#toolbox.injection(owner, touched))
+      owner.instance = instance
+      await instance.onBoot?.()
+      this.#loaded.push({ owner, instance })
+      this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
+    } catch (error) {
+      this.health[name] = { status: 'DEAD', error: messageOf(error), tools: [...touched] }
+      this.#onFault(name, 'boot', error)
+    }
+  }
+
+  /** Runs every `onReady`. A plugin whose `onReady` fails stays: its routes are up already. */
+  async ready(): Promise<void> {
+    await this.#each('onReady', (instance) => instance.onReady?.())
+  }
+
+  async stop(): Promise<void> {
+    await this.#each('onStop', (instance) => instance.onStop?.())
+  }
+
+  async #each(stage: string, run: (instance: PluginInstance) => unknown): Promise<void> {
+    for (const { owner, instance } of this.#loaded) {
+      try {
+        await run(instance)
+      } catch (error) {
+        this.#onFault(owner.name, stage, error)
+      }
+    }
+  }
+}
+
+type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
+
+async function loadClass(file: PluginFile): Promise<PluginClass> {
+  const module = await loadModule(file.path)
+  const Class = module.default as PluginClass | undefined
+  if (typeof Class !== 'function' || !/^class\b/.test(Function.prototype.toString.call(Class))) {
+    throw new HeddleError('PLUGIN_INVALID', `${shown(file.path)} must have a class as its default export`)
+  }
+  const thread = Class.thread ?? 'worker'
+  if (thread !== file.thread) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)}: \`static thread\` must be written as a literal, 'primary' or 'worker', in the class itself`,
+    )
+  }
+  return Class
+}
+
+function pascalCase(fileName: string): string {
+  return fileName.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,144 @@
+import type { MetricRecord, MetricsSink } from '../contracts/registry.ts'
+import { messageOf } from '../errors/wire.ts'
+import type { MetricsRing } from '../shm/metrics-ring.ts'
+import type { NameTable } from '../shm/name-table.ts'
+import { STATUS_DEAD, STATUS_OK, type StatusTable } from '../shm/status-table.ts'
+import { added, tellAll } from './listeners.ts'
+
+export const RECOVERED = 'Recovered from transient failure'
+
+/** Methods of a tool that belong to the runtime, not to plugins. */
+const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'serve', 'stop'])
+
+// biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
+type Method = (...args: any[]) => any
+
+/** What all meters of one thread write to. */
+export interface MeterOptions {
+  threadNumber: number
+  metrics: MetricsRing
+  names: NameTable
+  statuses: StatusTable
+  /** Told when a call changed a tool's health: the message belongs to the primary's registry. */
+  onStatus: (tool: string, status: 'OK' | 'DEAD', message: string) => void
+  /** Told when a sink threw, once per sink. */
+  onSinkFault: (thrown: unknown) => void
+}
+
+/**
+ * Opens a span around a call: `begin` gives what `end` gets. Installed by the telemetry tool when tracing is on;
+ * without it the wrappers that are made have no branch for it.
+ */
+export interface SpanFactory {
+  run<T>(tool: string, method: string, call: () => T): T
+}
+
+/**
+ * The tool-call proxy: wraps every method of a tool in a timer, a metric record and the tool's health. It adds no behaviour and never retries.
+ * A wrapper costs about 150 ns: two clock reads, one record in shared memory, one plain read of the health word.
+ */
+export class Meter {
+  readonly #options: MeterOptions
+  readonly #sinks: MetricsSink[] = []
+  #spans: SpanFactory | null = null
+
+  constructor(options: MeterOptions) {
+    this.#options = options
+  }
+
+  /** Must come before the first tool is wrapped. */
+  setSpanFactory(spans: SpanFactory): void {
+    this.#spans = spans
+  }
+
+  /** Adds a sink for the calls of this thread. */
+  addSink(sink: MetricsSink): () => void {
+    return added(this.#sinks, sink)
+  }
+
+  /** An object with the same methods, each metered as `tool.<method>`. They work unbound. */
+  wrap<T extends object>(tool: string, toolIndex: number, target: T): T {
+    const wrapped: Record<string, unknown> = {}
+    for (const name of memberNames(target)) {
+      const member = (target as Record<string, unknown>)[name]
+      if (typeof member === 'function') {
+        wrapped[name] = this.#meter(tool, toolIndex, name, (member as Method).bind(target))
+      } else {
+        Object.defineProperty(wrapped, name, {
+          enumerable: true,
+          get: () => (target as Record<string, unknown>)[name],
+        })
+      }
+    }
+    return wrapped as T
+  }
+
+  #meter(tool: string, toolIndex: number, method: string, bare: Method): Method {
+    const { metrics, names, statuses, threadNumber } = this.#options
+    const callNumber = names.intern(`${tool}.${method}`)
+    const sinks = this.#sinks
+    const spans = this.#spans
+    const call: Method = spans === null ? bare : (...args) => spans.run(tool, method, () => bare(...args))
+
+    const ended = (startedMs: number, failed: boolean): void => {
+      const nowMs = performance.now()
+      const durationMs = nowMs - startedMs
+      const endedMs = CLOCK_ORIGIN_MS + nowMs
+      metrics.write(callNumber, failed, durationMs, endedMs, threadNumber)
+      if (sinks.length > 0) this.#tellSinks(tool, method, durationMs, endedMs, failed)
+    }
+    const succeeded = (startedMs: number): void => {
+      ended(startedMs, false)
+      if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered(tool, toolIndex)
+    }
+    const failed = (startedMs: number, thrown: unknown): void => {
+      ended(startedMs, true)
+      statuses.set(toolIndex, STATUS_DEAD)
+      this.#options.onStatus(tool, 'DEAD', messageOf(thrown))
+    }
+
+    return (...args) => {
+      const startedMs = performance.now()
+      let result: unknown
+      try {
+        result = call(...args)
+      } catch (thrown) {
+        failed(startedMs, thrown)
+        throw thrown
+      }
+      if (result instanceof Promise) {
+        // A side branch: the caller gets the tool's own promise, settled no later than without us.
+        result.then(
+          () => succeeded(startedMs),
+          (thrown) => failed(startedMs, thrown),
+        )
+      } else succeeded(startedMs)
+      return result
+    }
+  }
+
+  #recovered(tool: string, toolIndex: number): void {
+    if (this.#options.statuses.set(toolIndex, STATUS_OK) === STATUS_DEAD) this.#options.onStatus(tool, 'OK', RECOVERED)
+  }
+
+  #tellSinks(tool: string, method: string, durationMs: number, endedMs: number, failed: boolean): void {
+    const record: MetricRecord = {
+      tool,
+      method,
+      duration_ms: durationMs,
+      success: !failed,
+      timestamp: new Date(endedMs).toISOString(),
+    }
+    tellAll(this.#sinks, record, this.#options.onSinkFault)
+  }
+}
+
+const CLOCK_ORIGIN_MS = performance.timeOrigin
+
+function memberNames(target: object): string[] {
+  const names = new Set<string>()
+  for (let level = target; level !== Object.prototype && level !== null; level = Object.getPrototypeOf(level)) {
+    for (const name of Object.getOwnPropertyNames(level)) if (!LIFECYCLE.has(name)) names.add(name)
+  }
+  return [...names]
+}

@@ -1,0 +1,137 @@
+import type { Owner, Tool, ToolRuntime } from '../contracts/tool.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/wire.ts'
+import { findTools, loadTool } from './discover.ts'
+import type { Meter } from './proxy.ts'
+
+/** Everything in a tool's runtime but what is the tool's own. */
+export type RuntimeFactory = (toolName: () => string) => ToolRuntime
+
+interface Installed {
+  readonly tool: Tool
+  readonly index: number
+  readonly folder: string
+  /** One wrapped object for all plugins, for a tool that makes no difference between them. */
+  shared: object | undefined
+  /** Why its boot failed. */
+  fault: string | null
+}
+
+/** The tools of one thread: found, made, booted, and handed to plugins as metered objects. */
+export class Toolbox {
+  readonly #meter: Meter
+  readonly #installed = new Map<string, Installed>()
+
+  constructor(meter: Meter) {
+    this.#meter = meter
+  }
+
+  /**
+   * Makes an instance of every tool.
+   * @throws TOOL_DUPLICATE naming both folders, TOOL_INVALID
+   */
+  async install(toolsDir: string, runtimeFor: RuntimeFactory): Promise<void> {
+    for (const folder of findTools(toolsDir)) {
+      const tool = await loadTool(folder, runtimeFor)
+      const before = this.#installed.get(tool.name)
+      if (before !== undefined) {
+        throw new HeddleError(
+          'TOOL_DUPLICATE',
+          `Two folders hold a tool named ${tool.name}: ${before.folder} and ${folder.path}. Move one of them out of the tools folder.`,
+        )
+      }
+      this.#installed.set(tool.name, {
+        tool,
+        index: this.#installed.size,
+        folder: folder.path,
+        shared: undefined,
+        fault: null,
+      })
+    }
+  }
+
+  /** Boots all tools, one after another. One that fails is reported and stays: its calls fail with the reason. */
+  async boot(onFault: (tool: string, error: unknown) => void, only?: string): Promise<void> {
+    for (const [name, installed] of this.#installed) {
+      if (only !== undefined && name !== only) continue
+      try {
+        await installed.tool.boot?.()
+      } catch (error) {
+        installed.fault = messageOf(error)
+        onFault(name, error)
+      }
+    }
+  }
+
+  get names(): string[] {
+    return [...this.#installed.keys()]
+  }
+
+  indexOf(name: string): number {
+    return this.#installed.get(name)?.index ?? -1
+  }
+
+  get(name: string): Tool | undefined {
+    return this.#installed.get(name)?.tool
+  }
+
+  /** The instance behind `callPrimary`. */
+  serve(name: string, method: string, args: readonly unknown[]): unknown {
+    const tool = this.#installed.get(name)?.tool
+    if (tool?.serve === undefined) throw new HeddleError('TOOL_MISSING', `No tool ${name} serves ${method}`)
+    return tool.serve(method, args)
+  }
+
+  /** One tool as one owner sees it. @throws TOOL_MISSING, TOOL_UNAVAILABLE */
+  for(owner: Owner, name: string): object {
+    const installed = this.#installed.get(name)
+    if (installed === undefined) throw new HeddleError('TOOL_MISSING', `Missing tool: ${name}`)
+    if (installed.fault !== null)
+      throw new HeddleError('TOOL_UNAVAILABLE', `Tool ${name} did not boot: ${installed.fault}`)
+    const { tool, index } = installed
+    if (tool.api !== undefined) return this.#meter.wrap(name, index, tool.api(owner))
+    installed.shared ??= this.#meter.wrap(name, index, tool)
+    return installed.shared
+  }
+
+  instrument<T extends object>(name: string, target: T): T {
+    return this.#meter.wrap(name, this.indexOf(name), target)
+  }
+
+  /**
+   * What a plugin's constructor destructures.
+   * @param touched gets the names that it took
+   */
+  injection(owner: Owner, touched: Set<string>): object {
+    const given = new Map<string, object>()
+    return new Proxy(Object.create(null), {
+      get: (_, name) => {
+        if (typeof name !== 'string') return undefined
+        touched.add(name)
+        let tool = given.get(name)
+        if (tool === undefined) {
+          tool = this.for(owner, name)
+          given.set(name, tool)
+        }
+        return tool
+      },
+      has: (_, name) => typeof name === 'string' && this.#installed.has(name),
+      ownKeys: () => this.names,
+      getOwnPropertyDescriptor: (_, name) => ({
+        enumerable: typeof name === 'string' && this.#installed.has(name),
+        configurable: true,
+      }),
+    })
+  }
+
+  /** Stops all tools, in the reverse order of their boot. */
+  async stop(onFault: (tool: string, error: unknown) => void): Promise<void> {
+    for (const [name, { tool }] of [...this.#installed].reverse()) {
+      try {
+        await tool.stop?.()
+      } catch (error) {
+        onFault(name, error)
+      }
+    }
+  }
+}

@@ -1,0 +1,54 @@
+import type { RawBuffer } from '../shm/raw-buffer.ts'
+import type { FrameTarget, RequestFrame } from './frames.ts'
+import { readRequest } from './frames.ts'
+import type { Lane } from './lane.ts'
+import type { Exchange } from './messages.ts'
+
+/** Gives each request to the lane with the fewest in flight. */
+export class Dispatcher {
+  #lanes: Lane[] = []
+
+  /** @param lanes those that take work */
+  setLanes(lanes: Lane[]): void {
+    this.#lanes = lanes
+  }
+
+  /** False when no lane has room. */
+  send(frame: RequestFrame, exchange: Exchange): boolean {
+    const lanes = this.#lanes
+    let best: Lane | undefined
+    for (let n = 0; n < lanes.length; n++) {
+      const lane = lanes[n]!
+      if (lane.responsive && (best === undefined || lane.requestsInFlight < best.requestsInFlight)) best = lane
+    }
+    // All of them stand still: better late in one than refused.
+    best ??= leastLoaded(lanes)
+    if (best === undefined) return false
+    const id = best.sendRequest(frame, exchange)
+    if (id === -1) return false
+    exchange.place(best, id)
+    return true
+  }
+
+  /** Moves the requests that a lane whose loop stands still has not begun. @returns how many */
+  rescue(stuck: Lane): number {
+    if (!this.#lanes.some((lane) => lane !== stuck && lane.responsive)) return 0
+    const taken = stuck.takeBackRequests()
+    for (const { body, exchange } of taken) {
+      const aligned = new ArrayBuffer((body.byteLength + 7) & ~7)
+      const bytes = Buffer.from(aligned) as RawBuffer
+      bytes.set(body)
+      const from: FrameTarget = { bytes, words: new Int32Array(aligned) }
+      if (!this.send(readRequest(from, 0), exchange)) {
+        exchange.fail('HTTP_OVERLOADED')
+      }
+    }
+    return taken.length
+  }
+}
+
+function leastLoaded(lanes: Lane[]): Lane | undefined {
+  let best: Lane | undefined
+  for (const lane of lanes) if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+  return best
+}

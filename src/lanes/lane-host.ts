@@ -1,0 +1,141 @@
+import type { BusTransport } from '../contracts/event-bus.ts'
+import type { Endpoint, Stream } from '../contracts/http.ts'
+import type { LogLevel, LogSink } from '../contracts/logger.ts'
+import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
+import type { Host } from '../contracts/tool.ts'
+import { routeShape } from '../endpoint/route-shape.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { ThreadKernel } from '../kernel/thread.ts'
+import { LOG } from './frames.ts'
+import type { LaneCalls } from './lane-calls.ts'
+import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from './messages.ts'
+import type { Outbox } from './outbox.ts'
+
+/** A route as a plugin of this lane registered it. */
+export interface LaneRoute {
+  manifest: RouteManifest
+  endpoint: Endpoint | null
+  stream: Stream | null
+}
+
+/** What the tools of a lane stand on. Registrations are collected here and reported to the primary when the lane has booted. */
+export class LaneHost implements Host {
+  readonly routes: LaneRoute[] = []
+  readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
+  readonly #outbox: Outbox
+  readonly #calls: LaneCalls
+  readonly #post: (message: ToPrimary) => void
+  #kernel!: ThreadKernel
+  #bus!: BusTransport
+  #lostLogs = 0
+  dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
+  isBooted = false
+
+  constructor(outbox: Outbox, calls: LaneCalls, post: (message: ToPrimary) => void) {
+    this.#outbox = outbox
+    this.#calls = calls
+    this.#post = post
+  }
+
+  /** Completes the circle: the kernel's tools need the host, and the host the kernel's sinks. */
+  connect(kernel: ThreadKernel, bus: BusTransport): void {
+    this.#kernel = kernel
+    this.#bus = bus
+  }
+
+  get bus(): BusTransport {
+    return this.#bus
+  }
+
+  addEndpoint(endpoint: Endpoint): void {
+    const { owner, method, path, options } = endpoint
+    this.#addRoute({ manifest: routeManifest(owner.name, method, path, false, options), endpoint, stream: null })
+  }
+
+  addStream(stream: Stream): void {
+    const { owner, path, options } = stream
+    this.#addRoute({ manifest: routeManifest(owner.name, 'GET', path, true, options), endpoint: null, stream })
+  }
+
+  #addRoute(route: LaneRoute): void {
+    const { method, path } = route.manifest
+    if (this.isBooted) {
+      throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
+    }
+    const first = this.routes.find(
+      ({ manifest }) => routeShape(manifest.method, manifest.path) === routeShape(method, path),
+    )
+    if (first !== undefined) {
+      throw new HeddleError('HTTP_ROUTE_TAKEN', `${method} ${path} is registered already by ${first.manifest.plugin}`)
+    }
+    this.routes.push(route)
+  }
+
+  addJob(definition: JobDefinition): void {
+    const { owner, name, schedule } = definition
+    if (this.isBooted)
+      throw new HeddleError('SCHEDULER_INVALID', `Job ${name}: jobs are registered in onBoot, not later`)
+    this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule } })
+  }
+
+  jobs(): Promise<JobInfo[]> {
+    return this.#calls.call('#host', 'jobs', []) as Promise<JobInfo[]>
+  }
+
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
+    if (fields !== undefined) record.fields = fields
+    let json: string
+    try {
+      json = JSON.stringify(record)
+    } catch {
+      json = JSON.stringify({ ...record, fields: { unserialisable: Object.keys(fields ?? {}) } })
+    }
+    if (!this.#outbox.sendText(LOG, this.#lostLogs, json)) this.#lostLogs++
+    this.#kernel.tellLogSinks(level, message, record.timestampMs, identity)
+  }
+
+  addLogSink(sink: LogSink): () => void {
+    if (!this.#kernel.hasLogSinks) this.#post({ type: 'listen', feed: 'logs', on: true })
+    const remove = this.#kernel.addLogSink(sink)
+    return () => {
+      remove()
+      if (!this.#kernel.hasLogSinks) this.#post({ type: 'listen', feed: 'logs', on: false })
+    }
+  }
+
+  addMetricsSink(sink: MetricsSink): () => void {
+    return this.#kernel.addMetricsSink(sink)
+  }
+
+  metrics(): MetricRecord[] {
+    return this.#kernel.recentMetrics()
+  }
+
+  systemDump(): SystemDump {
+    return structuredClone(this.dump)
+  }
+
+  lanes(): Promise<LaneInfo[]> {
+    return this.#calls.call('#host', 'lanes', []) as Promise<LaneInfo[]>
+  }
+
+  readiness(): Promise<Readiness> {
+    return this.#calls.call('#host', 'readiness', []) as Promise<Readiness>
+  }
+
+  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
+    this.#post({ type: 'set-tool', tool, status, message })
+  }
+}
+
+function routeManifest(
+  plugin: string,
+  method: Endpoint['method'],
+  path: string,
+  isStream: boolean,
+  { timeoutMs, tags = [], summary }: Endpoint['options'],
+): RouteManifest {
+  return { plugin, method, path, isStream, timeoutMs, tags, summary }
+}

@@ -1,0 +1,289 @@
+import type { Reply } from '../endpoint/reply.ts'
+import { RequestServer } from '../endpoint/request-server.ts'
+import { messageOf, type WireError } from '../errors/wire.ts'
+import { EventServer } from '../events/event-server.ts'
+import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
+import { PulseWriter } from '../shm/pulse.ts'
+import {
+  CALL_ERROR,
+  CALL_RESULT,
+  CANCEL,
+  DELIVERED,
+  DELIVERY,
+  DELIVERY_FAILED,
+  DELIVERY_REPLY,
+  INLINE_MAX_BYTES,
+  PUBLISH_REFUSED,
+  PUBLISH_TAKEN,
+  REQUEST,
+  RESPONSE,
+  RESPONSE_FIXED_BYTES,
+  readEvent,
+  readRequest,
+  STREAM_DATA,
+  STREAM_END,
+  STREAM_OPEN,
+  utf8MaxBytes,
+  writeResponse,
+} from './frames.ts'
+import { Inbox } from './inbox.ts'
+import { LaneBus } from './lane-bus.ts'
+import { LaneCalls } from './lane-calls.ts'
+import { LaneHost } from './lane-host.ts'
+import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
+import { Outbox } from './outbox.ts'
+
+/** Acknowledgements that go out in one frame at most. */
+const ACKS_PER_FRAME = 4096
+
+/** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
+export class LaneServer {
+  readonly #init: LaneInit
+  readonly #outbox: Outbox
+  readonly #inbox: Inbox
+  readonly #calls: LaneCalls
+  readonly #bus: LaneBus
+  readonly #host: LaneHost
+  readonly #kernel: ThreadKernel
+  readonly #requests: RequestServer
+  readonly #events: EventServer
+  readonly #pulse: PulseWriter
+  readonly #subscriptions: SubscriptionManifest[] = []
+  readonly #acks: number[] = []
+  #acksScheduled = false
+  #ended!: () => void
+
+  constructor(init: LaneInit) {
+    this.#init = init
+    const { port, bulk, settings, shared } = init
+    this.#outbox = new Outbox(init.outbound, port, bulk)
+    this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
+    this.#pulse = new PulseWriter(init.pulse)
+    this.#calls = new LaneCalls(this.#outbox)
+    this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
+    this.#requests = new RequestServer(
+      {
+        answer: (id, reply) => this.#answer(id, reply),
+        openStream: (id, head) => this.#openStream(id, head),
+        streamData: (id, chunk) => void this.#outbox.sendText(STREAM_DATA, id, chunk),
+        endStream: (id) => void this.#outbox.sendText(STREAM_END, id, ''),
+      },
+      (route, requestId, thrown) =>
+        this.#host.writeLog('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
+          request_id: requestId,
+          stack: thrown instanceof Error ? thrown.stack : undefined,
+        }),
+    )
+    this.#events = new EventServer({
+      delivered: (id) => this.#delivered(id),
+      reply: (id, json) => void this.#outbox.sendText(DELIVERY_REPLY, id, json),
+      failed: (id, error) => void this.#outbox.sendText(DELIVERY_FAILED, id, JSON.stringify(error)),
+    })
+    this.#bus = new LaneBus({
+      outbox: this.#outbox,
+      calls: this.#calls,
+      events: this.#events,
+      onSubscribe: (local, subscription) => {
+        this.#subscriptions[local] = subscription
+        if (this.#host.isBooted) this.#post({ type: 'subscribe', local, subscription })
+      },
+      onUnsubscribe: (local) => this.#post({ type: 'unsubscribe', local }),
+      onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
+      onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
+    })
+    this.#kernel = new ThreadKernel({
+      thread: { kind: 'lane', index: init.index },
+      settings,
+      metrics: shared.metrics,
+      names: shared.names,
+      statuses: shared.statuses,
+      sharedMemory: (key) => existingMemory(shared.tools, key),
+      callPrimary: (tool, method, args) => this.#calls.call(tool, method, args),
+      onToolStatus: (tool, status, message) => this.#post({ type: 'tool-status', tool, status, message }),
+      writeLog: (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
+    })
+    this.#host.connect(this.#kernel, this.#bus)
+  }
+
+  /** Boots and serves. Resolves when the lane is drained; a boot that fails is reported and resolves too. */
+  async run(): Promise<void> {
+    const { port, settings } = this.#init
+    const ended = new Promise<void>((resolve) => {
+      this.#ended = resolve
+    })
+    port.on('message', (message: ToLane | number) => {
+      if (typeof message === 'number') this.#inbox.drain()
+      else this.#onMessage(message)
+    })
+    this.#pulse.start()
+    const startedMs = performance.now()
+    try {
+      const { toolbox, plugins } = this.#kernel
+      await toolbox.install(settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
+      await toolbox.boot((tool, error) =>
+        this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
+      )
+      await plugins.boot(settings.domainsDir, 'worker')
+    } catch (error) {
+      this.#post({
+        type: 'boot-failed',
+        message: messageOf(error),
+        stack: error instanceof Error ? error.stack : undefined,
+      })
+      return
+    }
+    this.#dropDead()
+    this.#host.isBooted = true
+    this.#post({
+      type: 'manifest',
+      bootMs: performance.now() - startedMs,
+      manifest: {
+        plugins: this.#kernel.plugins.health,
+        routes: this.#host.routes.map(({ manifest }) => manifest),
+        subscriptions: this.#subscriptions.map((subscription, local) => ({ ...subscription, local })),
+        jobs: this.#host.jobList.map(({ manifest }) => manifest),
+      },
+    })
+    await ended
+  }
+
+  /** What a plugin registered before it failed is not served. */
+  #dropDead(): void {
+    const { health } = this.#kernel.plugins
+    const isAlive = (plugin: string): boolean => health[plugin]?.status === 'OK'
+    const { routes, jobList } = this.#host
+    routes.splice(0, routes.length, ...routes.filter(({ manifest }) => isAlive(manifest.plugin)))
+    jobList.splice(0, jobList.length, ...jobList.filter(({ manifest }) => isAlive(manifest.plugin)))
+    this.#subscriptions.forEach((subscription, local) => {
+      if (isAlive(subscription.plugin)) return
+      this.#events.remove(local)
+      delete this.#subscriptions[local]
+    })
+  }
+
+  #post(message: ToPrimary): void {
+    this.#init.port.postMessage(message)
+  }
+
+  // ── frames from the primary ───────────────────────────────────────────────
+
+  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    switch (kind) {
+      case REQUEST:
+        return this.#requests.handle(id, readRequest(this.#inbox, at))
+      case DELIVERY:
+        return this.#events.handle(id, readEvent(this.#inbox, this.#inbox.doubles, at, length, 'text'))
+      case PUBLISH_TAKEN:
+        return this.#bus.taken(id)
+      case CANCEL:
+        return this.#requests.cancel(id)
+      case CALL_RESULT:
+        return this.#calls.resolve(id, this.#inbox.bytes.utf8Slice(at, at + length))
+      case CALL_ERROR:
+        return this.#calls.reject(id, this.#inbox.bytes.utf8Slice(at, at + length))
+      case PUBLISH_REFUSED:
+        return this.#bus.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
+    }
+  }
+
+  #answer(id: number, reply: Reply): void {
+    const { body, head } = reply
+    let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
+    if (typeof body === 'string') {
+      maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
+    } else if (body !== null) maxBytes += body.byteLength
+    const at = this.#outbox.begin(maxBytes, true)
+    // In-flight requests are fewer than what the backlog holds: there is always room for their answers.
+    if (at < 0) throw new Error('The backlog of answers is full')
+    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), RESPONSE, id)
+  }
+
+  #openStream(id: number, head: string): void {
+    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
+    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), STREAM_OPEN, id)
+  }
+
+  /** Acknowledgements of one turn of the loop go out together. */
+  #delivered(id: number): void {
+    this.#acks.push(id)
+    if (this.#acksScheduled) return
+    this.#acksScheduled = true
+    setImmediate(this.#sendAcks)
+  }
+
+  readonly #sendAcks = (): void => {
+    this.#acksScheduled = false
+    for (let from = 0; from < this.#acks.length; from += ACKS_PER_FRAME) {
+      const count = Math.min(ACKS_PER_FRAME, this.#acks.length - from)
+      const at = this.#outbox.begin(count * 4, true)
+      if (at < 0) throw new Error('The backlog of acknowledgements is full')
+      const word = at >> 2
+      for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#acks[from + n]!
+      this.#outbox.end(count * 4, DELIVERED, 0)
+    }
+    this.#acks.length = 0
+  }
+
+  // ── messages from the primary ─────────────────────────────────────────────
+
+  #onMessage(message: ToLane): void {
+    switch (message.type) {
+      case 'assign':
+        return this.#assign(message.routes)
+      case 'ready':
+        void this.#kernel.plugins.ready().then(() => this.#post({ type: 'ready-done' }))
+        return
+      case 'feed':
+        this.#bus.fed(message.traces ?? [], message.failures ?? [])
+        for (const { level, message: text, timestampMs, identity } of message.logs ?? []) {
+          this.#kernel.tellLogSinks(level, text, timestampMs, identity)
+        }
+        return
+      case 'snapshot':
+        this.#host.dump = message.dump
+        this.#bus.subscribersOf = message.subscribers
+        return
+      case 'job':
+        void this.#runJob(message.run, message.job)
+        return
+      case 'drain':
+        void this.#drain()
+    }
+  }
+
+  #assign(numbers: readonly number[]): void {
+    this.#host.routes.forEach(({ endpoint, stream }, n) => {
+      const number = numbers[n]!
+      if (number < 0) return
+      if (endpoint !== null) {
+        this.#requests.addEndpoint(number, endpoint.owner, endpoint.path, endpoint.handler, endpoint.options)
+      } else if (stream !== null) {
+        this.#requests.addStream(number, stream.owner, stream.path, stream.handler, stream.options)
+      }
+    })
+  }
+
+  async #runJob(run: number, job: number): Promise<void> {
+    let error: string | null = null
+    try {
+      const { handler, owner } = this.#host.jobList[job]!.definition
+      await handler.call(owner.instance)
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    this.#post({ type: 'job-done', run, error })
+  }
+
+  /** The primary drains a lane when nothing is in flight there but streams. */
+  async #drain(): Promise<void> {
+    this.#requests.closeStreams()
+    await this.#kernel.stop()
+    this.#pulse.stop()
+    // One turn more, so that the last frames are rung for.
+    await new Promise((resolve) => setImmediate(resolve))
+    this.#post({ type: 'drained' })
+    this.#ended()
+  }
+}
+
+const NOTHING = (): void => {}

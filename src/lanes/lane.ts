@@ -1,0 +1,311 @@
+import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { toWire, type WireError } from '../errors/wire.ts'
+import { createPulse, PulseReader } from '../shm/pulse.ts'
+import { createRing } from '../shm/spsc-ring.ts'
+import {
+  CALL,
+  CALL_ERROR,
+  CALL_RESULT,
+  CANCEL,
+  DELIVERED,
+  DELIVERY,
+  DELIVERY_FAILED,
+  DELIVERY_REPLY,
+  type EventFrame,
+  eventMaxBytes,
+  INLINE_MAX_BYTES,
+  LOG,
+  NO_BODY_FLAG,
+  PUBLISH,
+  PUBLISH_REFUSED,
+  PUBLISH_TAKEN,
+  REQUEST,
+  RESPONSE,
+  RESPONSE_FIXED_BYTES,
+  type RequestFrame,
+  readEvent,
+  requestMaxBytes,
+  STATUS_MASK,
+  STREAM_DATA,
+  STREAM_END,
+  STREAM_OPEN,
+  writeEvent,
+  writeRequest,
+} from './frames.ts'
+import { Inbox } from './inbox.ts'
+import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
+import { Outbox } from './outbox.ts'
+
+/** Bytes of one ring: about 2,000 requests with a browser's headers. */
+export const RING_BYTES = 1 << 20
+
+export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
+
+/** What the rest of the primary does with what a lane sends. */
+export interface LaneListener {
+  onMessage(lane: Lane, message: ToPrimary): void
+  /** Takes a published event or throws; what it returns goes nowhere. */
+  onPublish(lane: Lane, event: EventFrame): void
+  onDelivered(deliveryId: number): void
+  onDeliveryReply(deliveryId: number, replyJson: string): void
+  onDeliveryFailed(deliveryId: number, error: WireError): void
+  /** A tool's `serve`, or the host's own services. */
+  onCall(tool: string, method: string, args: unknown[]): unknown
+  onLog(lane: Lane | null, record: LogRecord): void
+}
+
+/**
+ * The primary's end of one lane: its rings, the requests and deliveries in flight there, and what it said of itself.
+ * It lives as long as its thread; the next thread with the same index gets a new one.
+ */
+export class Lane {
+  readonly index: number
+  state: LaneState = 'starting'
+  manifest: Manifest | null = null
+  /** False while the loop of its thread stands still: the dispatcher leaves it out. */
+  responsive = true
+  requestsInFlight = 0
+  deliveriesInFlight = 0
+  readonly startedMs = Date.now()
+  readonly port: MessagePort
+  readonly pulse: PulseReader
+  /** What the thread gets; the ports in it are transferred. */
+  readonly threadSide: {
+    port: MessagePort
+    bulk: MessagePort
+    inbound: SharedArrayBuffer
+    outbound: SharedArrayBuffer
+    pulse: SharedArrayBuffer
+  }
+
+  readonly #listener: LaneListener
+  readonly #outbox: Outbox
+  readonly #inbox: Inbox
+  readonly #bulk: MessagePort
+  /** A request's id is `slot | generation << 16`: an answer to a request that was given up finds nobody. */
+  readonly #exchanges: (Exchange | null)[]
+  readonly #generations: Uint16Array
+  readonly #positions: Float64Array
+  readonly #freeSlots: number[] = []
+  #takenUntil = -1
+  #refused: { seq: number; error: WireError }[] = []
+
+  constructor(index: number, maxInFlight: number, listener: LaneListener) {
+    this.index = index
+    this.#listener = listener
+    const control = new MessageChannel()
+    const bulk = new MessageChannel()
+    const toLane = createRing(RING_BYTES)
+    const toPrimary = createRing(RING_BYTES)
+    const pulse = createPulse()
+    this.port = control.port1
+    this.#bulk = bulk.port1
+    this.pulse = new PulseReader(pulse)
+    this.threadSide = { port: control.port2, bulk: bulk.port2, inbound: toLane, outbound: toPrimary, pulse }
+    this.#outbox = new Outbox(toLane, this.port, bulk.port1)
+    this.#inbox = new Inbox(toPrimary, bulk.port1, this.#onFrame, this.#afterDrain)
+    this.#exchanges = new Array<Exchange | null>(maxInFlight).fill(null)
+    this.#generations = new Uint16Array(maxInFlight)
+    this.#positions = new Float64Array(maxInFlight)
+    for (let slot = maxInFlight - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
+    this.port.on('message', (message: ToPrimary | number) => {
+      if (typeof message === 'number') this.#inbox.drain()
+      else this.#listener.onMessage(this, message)
+    })
+  }
+
+  post(message: ToLane): void {
+    if (this.state !== 'dead') this.port.postMessage(message)
+  }
+
+  // ── requests ──────────────────────────────────────────────────────────────
+
+  /** @returns the request's id, or -1 when this lane has no room */
+  sendRequest(frame: RequestFrame, exchange: Exchange): number {
+    if (this.#freeSlots.length === 0) return -1
+    let maxBytes = requestMaxBytes(frame)
+    if (maxBytes > INLINE_MAX_BYTES) maxBytes = Buffer.byteLength(frame.text) + 24 + (frame.body?.byteLength ?? 0)
+    const at = this.#outbox.begin(maxBytes, false)
+    if (at < 0) return -1
+    const slot = this.#freeSlots.pop()!
+    const id = slot | (this.#generations[slot]! << 16)
+    const bodyBytes = writeRequest(this.#outbox, at, frame)
+    this.#positions[slot] = this.#outbox.end(bodyBytes, REQUEST, id)
+    this.#exchanges[slot] = exchange
+    this.requestsInFlight++
+    return id
+  }
+
+  /** Gives a request up: its slot is free, its handler's signal is aborted, its answer will find nobody. */
+  cancelRequest(id: number): void {
+    if (this.state === 'dead' || this.#takeExchange(id) === null) return
+    this.#outbox.sendText(CANCEL, id, '')
+  }
+
+  /** Answers the requests whose time is up. */
+  expire(nowMs: number): void {
+    if (this.requestsInFlight === 0) return
+    for (const exchange of this.#exchanges) {
+      if (exchange !== null && exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
+    }
+  }
+
+  /** Method and path of the requests in flight, for the log. */
+  inFlightRoutes(): string[] {
+    return this.#exchanges.filter((exchange) => exchange !== null).map(({ label }) => label)
+  }
+
+  /** Takes back the requests that the thread has not begun. They count as never sent. */
+  takeBackRequests(): { body: Buffer; exchange: Exchange }[] {
+    const taken: { body: Buffer; exchange: Exchange }[] = []
+    for (let slot = 0; slot < this.#exchanges.length; slot++) {
+      const exchange = this.#exchanges[slot]
+      const position = this.#positions[slot]!
+      if (!exchange || position < 0) continue
+      const body = this.#outbox.takeBack(position)
+      if (body === null) continue
+      this.#release(slot)
+      taken.push({ body, exchange })
+    }
+    return taken
+  }
+
+  #takeExchange(id: number): Exchange | null {
+    const slot = id & 0xffff
+    const exchange = this.#exchanges[slot] ?? null
+    if (exchange === null || this.#generations[slot] !== id >>> 16) return null
+    this.#release(slot)
+    return exchange
+  }
+
+  #exchangeOf(id: number): Exchange | null {
+    const slot = id & 0xffff
+    return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
+  }
+
+  #release(slot: number): void {
+    this.#exchanges[slot] = null
+    this.#generations[slot]!++
+    this.#freeSlots.push(slot)
+    this.requestsInFlight--
+  }
+
+  // ── events ────────────────────────────────────────────────────────────────
+
+  /** False when the ring is full: the hub keeps the delivery. */
+  sendDelivery(deliveryId: number, frame: EventFrame): boolean {
+    const at = this.#outbox.begin(eventMaxBytes(frame), false)
+    if (at < 0) return false
+    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame), DELIVERY, deliveryId)
+    this.deliveriesInFlight++
+    return true
+  }
+
+  // ── frames from the lane ──────────────────────────────────────────────────
+
+  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    const { bytes, words } = this.#inbox
+    switch (kind) {
+      case RESPONSE: {
+        const exchange = this.#takeExchange(id)
+        if (exchange === null) return
+        const status = words[at >> 2]!
+        const headBytes = words[(at >> 2) + 1]!
+        const headAt = at + RESPONSE_FIXED_BYTES
+        const head = headBytes === 0 ? '' : bytes.utf8Slice(headAt, headAt + headBytes)
+        const body = (status & NO_BODY_FLAG) !== 0 ? null : bytes.subarray(headAt + headBytes, at + length)
+        exchange.answer(status & STATUS_MASK, head, body)
+        return
+      }
+      case DELIVERED: {
+        const count = length >> 2
+        this.deliveriesInFlight -= count
+        for (let n = 0; n < count; n++) this.#listener.onDelivered(words[(at >> 2) + n]!)
+        return
+      }
+      case PUBLISH:
+        try {
+          this.#listener.onPublish(this, readEvent(this.#inbox, this.#inbox.doubles, at, length, 'bytes'))
+        } catch (error) {
+          this.#refused.push({ seq: id, error: toWire(error) })
+        }
+        this.#takenUntil = id
+        return
+      case DELIVERY_REPLY:
+        this.deliveriesInFlight--
+        this.#listener.onDeliveryReply(id, bytes.utf8Slice(at, at + length))
+        return
+      case DELIVERY_FAILED:
+        this.deliveriesInFlight--
+        this.#listener.onDeliveryFailed(id, JSON.parse(bytes.utf8Slice(at, at + length)) as WireError)
+        return
+      case LOG:
+        this.#listener.onLog(this, JSON.parse(bytes.utf8Slice(at, at + length)) as LogRecord)
+        return
+      case CALL:
+        this.#call(id, bytes.utf8Slice(at, at + length))
+        return
+      case STREAM_OPEN: {
+        const headBytes = words[(at >> 2) + 1]!
+        const headAt = at + RESPONSE_FIXED_BYTES
+        this.#exchangeOf(id)?.openStream(words[at >> 2]! & STATUS_MASK, bytes.utf8Slice(headAt, headAt + headBytes))
+        return
+      }
+      case STREAM_DATA:
+        this.#exchangeOf(id)?.streamData(Buffer.from(bytes.subarray(at, at + length)))
+        return
+      case STREAM_END:
+        this.#takeExchange(id)?.endStream()
+        return
+    }
+  }
+
+  /** Publishes are answered once per batch: everything up to a number is taken, but for those refused. */
+  readonly #afterDrain = (): void => {
+    if (this.#takenUntil < 0 || this.state === 'dead') return
+    for (const { seq, error } of this.#refused) this.#outbox.sendText(PUBLISH_REFUSED, seq, JSON.stringify(error))
+    if (this.#refused.length > 0) this.#refused = []
+    this.#outbox.sendText(PUBLISH_TAKEN, this.#takenUntil, '')
+    this.#takenUntil = -1
+  }
+
+  #call(id: number, json: string): void {
+    const [tool, method, args] = JSON.parse(json) as [string, string, unknown[]]
+    let result: unknown
+    try {
+      result = this.#listener.onCall(tool, method, args)
+    } catch (error) {
+      return this.#answerCallError(id, error)
+    }
+    if (result instanceof Promise) {
+      result.then(
+        (value) => this.#answerCall(id, value),
+        (error) => this.#answerCallError(id, error),
+      )
+    } else this.#answerCall(id, result)
+  }
+
+  #answerCall(id: number, value: unknown): void {
+    if (this.state !== 'dead') this.#outbox.sendText(CALL_RESULT, id, JSON.stringify(value ?? null))
+  }
+
+  #answerCallError(id: number, error: unknown): void {
+    if (this.state !== 'dead') this.#outbox.sendText(CALL_ERROR, id, JSON.stringify(toWire(error)))
+  }
+
+  // ── end ───────────────────────────────────────────────────────────────────
+
+  /** Reads what the thread wrote before it died, then gives up all that was in flight there. @returns the exchanges without an answer */
+  bury(): Exchange[] {
+    this.#inbox.drain()
+    this.state = 'dead'
+    const orphans = this.#exchanges.filter((exchange) => exchange !== null)
+    this.#exchanges.fill(null)
+    this.requestsInFlight = 0
+    this.deliveriesInFlight = 0
+    this.#outbox.close()
+    this.port.close()
+    this.#bulk.close()
+    return orphans
+  }
+}

@@ -1,0 +1,120 @@
+/**
+ * Structured messages between the primary and a lane: all that is rare. What is frequent goes through the rings (frames.ts).
+ * Both unions are discriminated by `type`. A bare number is the doorbell.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { Settings } from '../config/schema.ts'
+import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { Method } from '../contracts/http.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { Schedule } from '../contracts/scheduler.ts'
+
+/** What a lane is born with: the task of its thread's pool. */
+export interface LaneInit {
+  /** The lane's number, from 0: it stays the same when the thread is replaced. */
+  index: number
+  settings: Settings
+  port: MessagePort
+  bulk: MessagePort
+  /** Rings as the lane sees them. */
+  inbound: SharedArrayBuffer
+  outbound: SharedArrayBuffer
+  pulse: SharedArrayBuffer
+  shared: SharedMemories
+}
+
+/** Memory that all threads share. */
+export interface SharedMemories {
+  metrics: SharedArrayBuffer
+  names: SharedArrayBuffer
+  statuses: SharedArrayBuffer
+  /** `<tool>/<name>` → what a tool asked for in the primary. */
+  tools: Record<string, SharedArrayBuffer>
+}
+
+export interface RouteManifest {
+  plugin: string
+  method: Method
+  path: string
+  isStream: boolean
+  timeoutMs: number | undefined
+  tags: string[]
+  summary: string | undefined
+}
+
+export interface SubscriptionManifest {
+  plugin: string
+  event: string
+  /** `<plugin>.<handler>`: what the bus knows the subscriber by. */
+  identity: string
+  options: SubscribeOptions
+}
+
+export interface JobManifest {
+  plugin: string
+  name: string
+  schedule: Schedule
+}
+
+/** What a lane hosts. Numbers of routes and jobs are their places in these lists. */
+export interface Manifest {
+  plugins: Record<string, PluginHealth>
+  routes: RouteManifest[]
+  subscriptions: (SubscriptionManifest & { local: number })[]
+  jobs: JobManifest[]
+}
+
+export interface LogRecord {
+  level: LogLevel
+  message: string
+  timestampMs: number
+  identity: string
+  fields?: Record<string, unknown>
+}
+
+/** What a thread may ask the primary to forward, because a plugin in it listens. */
+export type Feed = 'traces' | 'failures' | 'logs'
+
+export type ToLane =
+  /** The primary's numbers of the lane's routes, in the manifest's order; -1: refused. Only now do frames come. */
+  | { type: 'assign'; routes: number[] }
+  /** Run `onReady` of the plugins, in this lane for the whole process. */
+  | { type: 'ready' }
+  | { type: 'feed'; traces?: EventRecord[]; failures?: DeliveryFailure[]; logs?: LogRecord[] }
+  | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
+  | { type: 'job'; run: number; job: number }
+  /** Stop taking work, run `onStop`, close the tools, then end. */
+  | { type: 'drain' }
+
+export type ToPrimary =
+  | { type: 'manifest'; manifest: Manifest; bootMs: number }
+  | { type: 'boot-failed'; message: string; stack: string | undefined }
+  | { type: 'subscribe'; local: number; subscription: SubscriptionManifest }
+  | { type: 'unsubscribe'; local: number }
+  | { type: 'listen'; feed: Feed; on: boolean }
+  | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
+  /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the word in shared memory. */
+  | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
+  | { type: 'ready-done' }
+  | { type: 'job-done'; run: number; error: string | null }
+  | { type: 'drained' }
+
+/** A request in flight, as the lane knows it: the listener's side of one exchange. */
+export interface Exchange {
+  /** When it is answered with 504, milliseconds since the epoch; 0: never. */
+  readonly deadlineMs: number
+  /** For the log: the route's method and path. */
+  readonly label: string
+  /** Learns who works at it. */
+  place(worker: { cancelRequest(id: number): void }, id: number): void
+  /** The time is up: it is answered with 504. */
+  expire(): void
+  /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */
+  answer(status: number, head: string, body: Uint8Array | null): void
+  openStream(status: number, head: string): void
+  streamData(chunk: Uint8Array): void
+  endStream(): void
+  /** Answers with an error of the runtime, when nothing was answered yet. */
+  fail(code: 'HTTP_INTERNAL' | 'HTTP_LANE_STALLED' | 'HTTP_OVERLOADED'): void
+}

@@ -1,0 +1,135 @@
+import type { MessagePort } from 'node:worker_threads'
+import type { RawBuffer } from '../shm/raw-buffer.ts'
+import { RingProducer } from '../shm/spsc-ring.ts'
+import { BULK_FLAG, type FrameTarget, INLINE_MAX_BYTES } from './frames.ts'
+
+/** Frames that wait for room in the ring at most; each is bounded itself, and so is what may cause one. */
+export const BACKLOG_MAX_FRAMES = 16_384
+const BACKLOG_RETRY_MS = 1
+
+interface Waiting {
+  kind: number
+  id: number
+  body: ArrayBuffer
+  bodyBytes: number
+}
+
+/**
+ * The sending end of a lane's ring, with its doorbell and its way for large bodies.
+ *
+ * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
+ * `end(bytes, kind, id)` sends it. The other side is rung once per turn of the loop, and only when it has gone to sleep.
+ */
+export class Outbox implements FrameTarget {
+  bytes: RawBuffer
+  words: Int32Array
+  doubles: Float64Array
+  readonly #ring: RingProducer
+  readonly #ringDoubles: Float64Array
+  readonly #doorbell: MessagePort
+  readonly #bulk: MessagePort
+  readonly #backlog: Waiting[] = []
+  #scratch: ArrayBuffer | null = null
+  #ringScheduled = false
+  #retryTimer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(memory: SharedArrayBuffer, doorbell: MessagePort, bulk: MessagePort) {
+    this.#ring = new RingProducer(memory)
+    this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
+    this.#doorbell = doorbell
+    this.#bulk = bulk
+    this.bytes = this.#ring.bytes
+    this.words = this.#ring.words
+    this.doubles = this.#ringDoubles
+  }
+
+  /** Where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full too. */
+  begin(maxBytes: number, mayWait: boolean): number {
+    if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
+      const at = this.#ring.reserve(maxBytes)
+      if (at >= 0) return at
+    }
+    if (!mayWait && (this.#backlog.length > 0 || this.#ring.reserve(0) < 0)) return -1
+    if (this.#backlog.length >= BACKLOG_MAX_FRAMES || this.#closed) return -1
+    this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
+    this.bytes = Buffer.from(this.#scratch) as RawBuffer
+    this.words = new Int32Array(this.#scratch)
+    this.doubles = new Float64Array(this.#scratch)
+    return 0
+  }
+
+  /** Sends what was written since `begin`. @returns the frame's position in the ring, or -1 when it waits or its body went another way */
+  end(bodyBytes: number, kind: number, id: number): number {
+    let position = -1
+    if (this.#scratch === null) position = this.#ring.commit(bodyBytes, kind, id)
+    else {
+      const waiting = { kind, id, body: this.#scratch, bodyBytes }
+      this.#scratch = null
+      this.bytes = this.#ring.bytes
+      this.words = this.#ring.words
+      this.doubles = this.#ringDoubles
+      if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
+    }
+    if (!this.#ringScheduled) {
+      this.#ringScheduled = true
+      setImmediate(this.#ringDoorbell)
+    }
+    return position
+  }
+
+  /** A frame of bare text, or of none. False when there was no room at all. */
+  sendText(kind: number, id: number, text: string, mayWait = true): boolean {
+    const maxBytes = text.length * 3 <= INLINE_MAX_BYTES ? text.length * 3 : Buffer.byteLength(text)
+    const at = this.begin(maxBytes, mayWait)
+    if (at < 0) return false
+    this.end(text === '' ? 0 : this.bytes.utf8Write(text, at), kind, id)
+    return true
+  }
+
+  /** Tries to take back a frame that the other side has not begun. */
+  takeBack(position: number): Buffer | null {
+    return this.#ring.takeBack(position)
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#backlog.length = 0
+    clearTimeout(this.#retryTimer)
+  }
+
+  #trySend(waiting: Waiting): boolean {
+    const large = waiting.bodyBytes > INLINE_MAX_BYTES
+    const at = this.#ring.reserve(large ? 0 : waiting.bodyBytes)
+    if (at < 0) return false
+    if (large) {
+      // Posted before its header is committed, so that whoever reads the header finds the body.
+      const body = waiting.body
+      this.#bulk.postMessage({ body, bodyBytes: waiting.bodyBytes }, [body])
+      this.#ring.commit(0, waiting.kind | BULK_FLAG, waiting.id)
+    } else {
+      this.#ring.bytes.set(new Uint8Array(waiting.body, 0, waiting.bodyBytes), at)
+      this.#ring.commit(waiting.bodyBytes, waiting.kind, waiting.id)
+    }
+    return true
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#backlog.push(waiting)
+    this.#retryTimer ??= setTimeout(this.#retry, BACKLOG_RETRY_MS)
+  }
+
+  readonly #retry = (): void => {
+    this.#retryTimer = undefined
+    let sent = 0
+    while (sent < this.#backlog.length && this.#trySend(this.#backlog[sent]!)) sent++
+    this.#backlog.splice(0, sent)
+    if (this.#backlog.length > 0) this.#retryTimer = setTimeout(this.#retry, BACKLOG_RETRY_MS)
+    if (sent > 0) this.#ringDoorbell()
+  }
+
+  readonly #ringDoorbell = (): void => {
+    this.#ringScheduled = false
+    if (!this.#closed && this.#ring.ring()) this.#doorbell.postMessage(0)
+  }
+}

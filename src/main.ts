@@ -1,0 +1,60 @@
+import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './config/load.ts'
+import { messageOf } from './errors/wire.ts'
+import { createLog } from './primary/log.ts'
+import { Runtime } from './primary/runtime.ts'
+
+/** `npm start`, and `npm start -- --boot-tool db`. */
+async function main(): Promise<void> {
+  const loaded = load()
+  prepareEnvironment()
+  const { settings, warnings } = loaded
+  const runtime = new Runtime(settings, await createLog(settings))
+  for (const warning of warnings) runtime.log('WARNING', warning, 'config')
+
+  const bootTool = process.argv.indexOf('--boot-tool')
+  if (bootTool >= 0) {
+    await runtime.bootOnly(process.argv[bootTool + 1] ?? '')
+    process.exit(0)
+  }
+
+  let isStopping = false
+  const stop = (signal: NodeJS.Signals): void => {
+    if (isStopping) process.exit(1)
+    isStopping = true
+    runtime.log('INFO', `${signal}: draining`, 'main')
+    runtime.stop().then(
+      () => process.exit(0),
+      (error) => {
+        console.error(error)
+        process.exit(1)
+      },
+    )
+  }
+  process.on('SIGTERM', stop)
+  process.on('SIGINT', stop)
+
+  const startedMs = performance.now()
+  const port = await runtime.start({ exclusivePort: true })
+  runtime.log('INFO', `Serving on http://${settings.httpHost}:${port}`, 'main', {
+    lanes: settings.lanes,
+    boot_ms: Math.round(performance.now()),
+    own_boot_ms: Math.round(performance.now() - startedMs),
+  })
+  process.send?.('ready')
+}
+
+function load(): ReturnType<typeof loadSettings> {
+  try {
+    return loadSettings()
+  } catch (error) {
+    if (!(error instanceof ConfigFaults)) throw error
+    console.error(error.message)
+    process.exit(EXIT_CONFIG)
+  }
+}
+
+main().catch((error: unknown) => {
+  console.error(`heddle cannot start: ${messageOf(error)}`)
+  if (error instanceof Error && error.stack !== undefined) console.error(error.stack)
+  process.exit(1)
+})

@@ -1,0 +1,148 @@
+import { causality } from '../causality/context.ts'
+import { makeEventId } from '../causality/ids.ts'
+import type {
+  BusTransport,
+  DeadLetter,
+  EventRecord,
+  FailureListener,
+  Payload,
+  PublishOptions,
+  Subscription,
+  TopologyEntry,
+} from '../contracts/event-bus.ts'
+import type { EventHost } from '../events/consumer.ts'
+import { EventServer } from '../events/event-server.ts'
+import type { Hub, Publication } from '../events/hub.ts'
+import { encodePayload } from '../events/payload.ts'
+import { tellAll } from '../kernel/listeners.ts'
+import type { EventFrame } from '../lanes/frames.ts'
+
+/** Deliveries in flight at subscribers of the primary at most. */
+export const PRIMARY_MAX_DELIVERIES = 1024
+
+/** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
+export class PrimaryBus implements BusTransport, EventHost {
+  deliveriesInFlight = 0
+  readonly #hub: Hub
+  readonly #events: EventServer
+  readonly #onListenerFault: (thrown: unknown) => void
+
+  constructor(hub: Hub, onListenerFault: (thrown: unknown) => void) {
+    this.#hub = hub
+    this.#onListenerFault = onListenerFault
+    this.#events = new EventServer({
+      delivered: (id) => {
+        this.deliveriesInFlight--
+        hub.delivered(id)
+      },
+      reply: (id, json) => {
+        this.deliveriesInFlight--
+        hub.deliveryReply(id, json)
+      },
+      failed: (id, error) => {
+        this.deliveriesInFlight--
+        hub.deliveryFailed(id, error)
+      },
+    })
+  }
+
+  // ── as a thread that the hub delivers to ──────────────────────────────────
+
+  get hasRoom(): boolean {
+    return this.deliveriesInFlight < PRIMARY_MAX_DELIVERIES
+  }
+
+  /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
+  send(deliveryId: number, frame: EventFrame): boolean {
+    this.deliveriesInFlight++
+    setImmediate(() => this.#events.handle(deliveryId, frame))
+    return true
+  }
+
+  // ── as a transport ────────────────────────────────────────────────────────
+
+  async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
+    const { json, keys } = encodePayload(event, payload)
+    const publication = publicationOf(emitter, event, json, keys, options)
+    this.#hub.publish(publication, this)
+    return publication.id
+  }
+
+  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
+    const { json, keys } = encodePayload(event, payload)
+    const reply = await this.#hub.request(publicationOf(emitter, event, json, keys, {}), this, timeoutMs)
+    return JSON.parse(reply) as Payload
+  }
+
+  /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
+  requestFor(
+    from: Pick<Publication, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId'>,
+    timeoutMs: number,
+  ): Promise<string> {
+    const { emitter, event, payload, payloadKeys, parentId, requestId } = from
+    const publication = publicationOf(emitter, event, payload as string, payloadKeys, {})
+    return this.#hub.request({ ...publication, parentId, requestId }, null, timeoutMs)
+  }
+
+  subscribe(subscription: Subscription): () => void {
+    const { owner, event, options } = subscription
+    const { local, identity } = this.#events.add(subscription)
+    const leave = this.#hub.subscribe(event, options.group ?? identity, options, {
+      host: this,
+      local,
+      plugin: owner.name,
+      identity,
+    })
+    return () => {
+      this.#events.remove(local)
+      leave()
+    }
+  }
+
+  addListener(listener: (record: EventRecord) => void): () => void {
+    return this.#hub.addListener((record) => tellAll([listener], record, this.#onListenerFault))
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return this.#hub.addFailureListener(listener)
+  }
+
+  history(): EventRecord[] {
+    return this.#hub.history()
+  }
+  topology(): Record<string, TopologyEntry> {
+    return this.#hub.topology()
+  }
+  deadLetters(): DeadLetter[] {
+    return this.#hub.deadLetters()
+  }
+  replayDeadLetter(id: string): boolean {
+    return this.#hub.replayDeadLetter(id)
+  }
+  deleteDeadLetter(id: string): boolean {
+    return this.#hub.deleteDeadLetter(id)
+  }
+}
+
+function publicationOf(
+  emitter: string,
+  event: string,
+  json: string,
+  keys: string,
+  options: PublishOptions,
+): Publication {
+  const context = causality.getStore()
+  return {
+    id: makeEventId(),
+    parentId: context?.eventId ?? null,
+    event,
+    emitter,
+    requestId: context?.requestId ?? null,
+    key: options.key ?? null,
+    payloadKeys: keys,
+    timestampMs: Date.now(),
+    delayMs: options.delayMs ?? 0,
+    ttlMs: options.ttlMs ?? 0,
+    payload: json,
+  }
+}

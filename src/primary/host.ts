@@ -1,0 +1,93 @@
+import type { Endpoint, Stream } from '../contracts/http.ts'
+import type { LogLevel, LogSink } from '../contracts/logger.ts'
+import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
+import type { Host } from '../contracts/tool.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { LocalWorker } from '../http/local-worker.ts'
+import type { ThreadKernel } from '../kernel/thread.ts'
+import type { PrimaryBus } from './bus.ts'
+import type { Routing } from './routing.ts'
+
+/** What the rest of the primary does for its tools. */
+export interface PrimaryServices {
+  readonly bus: PrimaryBus
+  readonly local: LocalWorker
+  readonly routing: Routing
+  readonly kernel: () => ThreadKernel
+  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+  dump(): SystemDump
+  lanes(): LaneInfo[]
+  readiness(): Readiness
+  setTool(tool: string, status: ToolStatus, message: string | null): void
+  addJob(job: JobDefinition): void
+  jobs(): JobInfo[]
+}
+
+/** What the tools of the primary stand on. */
+export class PrimaryHost implements Host {
+  readonly #services: PrimaryServices
+  isBooted = false
+
+  constructor(services: PrimaryServices) {
+    this.#services = services
+  }
+
+  get bus(): PrimaryBus {
+    return this.#services.bus
+  }
+
+  addEndpoint({ owner, method, path, handler, options }: Endpoint): void {
+    const number = this.#addRoute(owner.name, method, path, false, options)
+    this.#services.local.server.addEndpoint(number, owner, path, handler, options)
+  }
+
+  addStream({ owner, path, handler, options }: Stream): void {
+    const number = this.#addRoute(owner.name, 'GET', path, true, options)
+    this.#services.local.server.addStream(number, owner, path, handler, options)
+  }
+
+  #addRoute(
+    plugin: string,
+    method: Endpoint['method'],
+    path: string,
+    isStream: boolean,
+    options: Endpoint['options'],
+  ): number {
+    if (this.isBooted)
+      throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
+    const { timeoutMs, tags = [], summary } = options
+    return this.#services.routing.addLocal({ plugin, method, path, isStream, timeoutMs, tags, summary })
+  }
+
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    this.#services.log(level, message, identity, fields)
+  }
+  addLogSink(sink: LogSink): () => void {
+    return this.#services.kernel().addLogSink(sink)
+  }
+  addMetricsSink(sink: MetricsSink): () => void {
+    return this.#services.kernel().addMetricsSink(sink)
+  }
+  metrics(): MetricRecord[] {
+    return this.#services.kernel().recentMetrics()
+  }
+  systemDump(): SystemDump {
+    return this.#services.dump()
+  }
+  lanes(): LaneInfo[] {
+    return this.#services.lanes()
+  }
+  readiness(): Readiness {
+    return this.#services.readiness()
+  }
+  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
+    this.#services.setTool(tool, status, message)
+  }
+  addJob(job: JobDefinition): void {
+    this.#services.addJob(job)
+  }
+  jobs(): JobInfo[] {
+    return this.#services.jobs()
+  }
+}

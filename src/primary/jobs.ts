@@ -1,0 +1,83 @@
+import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { JobClock, type JobClockOptions } from '../jobs/clock.ts'
+import type { Lane } from '../lanes/lane.ts'
+
+interface Run {
+  lane: Lane
+  resolve: () => void
+  reject: (error: Error) => void
+}
+
+/** Fires the process's jobs: each once, in the primary or in one of the lanes that host its plugin. */
+export class Jobs {
+  readonly #clock: JobClock
+  readonly #lanes: () => Lane[]
+  readonly #local = new Map<string, JobDefinition>()
+  readonly #runs = new Map<number, Run>()
+  #nextRun = 0
+
+  constructor(enabled: boolean, lanes: () => Lane[], log: JobClockOptions['log']) {
+    this.#lanes = lanes
+    this.#clock = new JobClock({ enabled, run: (key) => this.#run(key), log })
+  }
+
+  addLocal(job: JobDefinition): void {
+    const key = keyOf(job.owner.name, job.name)
+    this.#local.set(key, job)
+    this.#clock.add(key, job.owner.name, job.name, job.schedule)
+  }
+
+  addOf(lane: Lane): void {
+    for (const { plugin, name, schedule } of lane.manifest!.jobs) {
+      this.#clock.add(keyOf(plugin, name), plugin, name, schedule)
+    }
+  }
+
+  async #run(key: string): Promise<void> {
+    const local = this.#local.get(key)
+    if (local !== undefined) {
+      await local.handler.call(local.owner.instance)
+      return
+    }
+    let best: { lane: Lane; job: number } | undefined
+    for (const lane of this.#lanes()) {
+      const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
+      if (job >= 0 && (best === undefined || lane.requestsInFlight < best.lane.requestsInFlight)) best = { lane, job }
+    }
+    if (best === undefined) throw new HeddleError('LANE_GONE', 'No lane that hosts this job is up')
+    const { lane, job } = best
+    const run = this.#nextRun++
+    await new Promise<void>((resolve, reject) => {
+      this.#runs.set(run, { lane, resolve, reject })
+      lane.post({ type: 'job', run, job })
+    })
+  }
+
+  done(run: number, error: string | null): void {
+    const open = this.#runs.get(run)
+    this.#runs.delete(run)
+    if (error === null) open?.resolve()
+    else open?.reject(new Error(error))
+  }
+
+  laneGone(lane: Lane): void {
+    for (const [run, open] of this.#runs) {
+      if (open.lane !== lane) continue
+      this.#runs.delete(run)
+      open.reject(new HeddleError('LANE_GONE', 'The lane that ran this job died'))
+    }
+  }
+
+  list(): JobInfo[] {
+    return this.#clock.list()
+  }
+  start(): void {
+    this.#clock.start()
+  }
+  stop(): Promise<void> {
+    return this.#clock.stop()
+  }
+}
+
+const keyOf = (plugin: string, name: string): string => `${plugin}/${name}`

@@ -1,0 +1,28 @@
+import type { EventHost } from '../events/consumer.ts'
+import type { EventFrame } from '../lanes/frames.ts'
+import type { Lane } from '../lanes/lane.ts'
+
+/** Deliveries in flight in one lane at most: a budget of their own, so that a flood of events cannot starve requests. */
+export const LANE_MAX_DELIVERIES = 1024
+
+/** A lane as the hub sees it. */
+export class LaneEventHost implements EventHost {
+  readonly #lane: Lane
+
+  constructor(lane: Lane) {
+    this.#lane = lane
+  }
+
+  get deliveriesInFlight(): number {
+    return this.#lane.deliveriesInFlight
+  }
+
+  get hasRoom(): boolean {
+    const { state, responsive, deliveriesInFlight } = this.#lane
+    return state === 'ready' && responsive && deliveriesInFlight < LANE_MAX_DELIVERIES
+  }
+
+  send(deliveryId: number, frame: EventFrame): boolean {
+    return this.#lane.sendDelivery(deliveryId, frame)
+  }
+}

@@ -1,0 +1,402 @@
+import type { Settings } from '../config/schema.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { Readiness, ToolStatus } from '../contracts/registry.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/wire.ts'
+import { Hub } from '../events/hub.ts'
+import { Listener } from '../http/listener.ts'
+import { LocalWorker } from '../http/local-worker.ts'
+import { Health } from '../kernel/health.ts'
+import { ThreadKernel } from '../kernel/thread.ts'
+import { Dispatcher } from '../lanes/dispatcher.ts'
+import type { EventFrame } from '../lanes/frames.ts'
+import type { Lane } from '../lanes/lane.ts'
+import type { LogRecord, SharedMemories, ToPrimary } from '../lanes/messages.ts'
+import { Supervisor } from '../lanes/supervisor.ts'
+import { createMetricsRing } from '../shm/metrics-ring.ts'
+import { createNameTable } from '../shm/name-table.ts'
+import { createStatusTable, StatusTable } from '../shm/status-table.ts'
+import { PrimaryBus } from './bus.ts'
+import { Feeds } from './feeds.ts'
+import { PrimaryHost } from './host.ts'
+import { Jobs } from './jobs.ts'
+import { LaneEventHost } from './lane-event-host.ts'
+import type { LogWriter } from './log.ts'
+import { Routing } from './routing.ts'
+
+/** Changes of health are told to the lanes this much later, together, milliseconds. */
+const SNAPSHOT_MS = 50
+const DRAIN_LOOK_MS = 10
+
+/** The primary thread, put together: tools, lanes, hub, plugins, listener; and taken apart again in order. */
+export class Runtime {
+  readonly #settings: Settings
+  readonly #log: LogWriter
+  readonly #shared: SharedMemories
+  readonly #hub: Hub
+  readonly #bus: PrimaryBus
+  readonly #feeds: Feeds
+  readonly #local: LocalWorker
+  readonly #routing: Routing
+  readonly #host: PrimaryHost
+  readonly #kernel: ThreadKernel
+  readonly #health: Health
+  readonly #jobs: Jobs
+  readonly #dispatcher = new Dispatcher()
+  readonly #supervisor: Supervisor
+  readonly #listener: Listener
+  readonly #laneHosts = new Map<Lane, LaneEventHost>()
+  readonly #bootWaiters: (() => void)[] = []
+  #snapshotTimer: NodeJS.Timeout | undefined
+  #isReady = false
+  #onReadyRan = false
+
+  constructor(settings: Settings, log: LogWriter) {
+    this.#settings = settings
+    this.#log = log
+    this.#shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
+    this.#hub = new Hub({
+      maxQueue: settings.eventBusMaxQueue,
+      log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
+    })
+    this.#bus = new PrimaryBus(this.#hub, (thrown) => this.#kernel.sinkFault('event listener', thrown))
+    this.#feeds = new Feeds(this.#hub, (lane) => this.#hostOf(lane))
+    this.#routing = new Routing(settings.httpHandlerTimeoutMs)
+    this.#local = new LocalWorker((route, requestId, thrown) =>
+      this.log('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
+        request_id: requestId,
+        stack: thrown instanceof Error ? thrown.stack : undefined,
+      }),
+    )
+    this.#kernel = new ThreadKernel({
+      thread: { kind: 'primary' },
+      settings,
+      metrics: this.#shared.metrics,
+      names: this.#shared.names,
+      statuses: this.#shared.statuses,
+      sharedMemory: (key, byteLength) => {
+        this.#shared.tools[key] ??= new SharedArrayBuffer(byteLength)
+        return this.#shared.tools[key]
+      },
+      // As over the ring: what crosses is JSON, so that a caller cannot tell the threads apart.
+      callPrimary: async (tool, method, args) => this.#kernel.toolbox.serve(tool, method, args),
+      onToolStatus: (tool, status, message) => this.#health.noteTool(tool, status, message),
+      writeLog: (level, message, identity, fields) => this.log(level, message, identity, fields),
+    })
+    this.#health = new Health({
+      statuses: new StatusTable(this.#shared.statuses),
+      toolIndex: (tool) => this.#kernel.toolbox.indexOf(tool),
+      toolNames: () => this.#kernel.toolbox.names,
+      lanes: () => this.#supervisor.countByState(),
+      onChange: () => this.#snapshotSoon(),
+    })
+    this.#supervisor = new Supervisor({
+      settings,
+      shared: this.#shared,
+      listener: {
+        onMessage: (lane, message) => this.#onMessage(lane, message),
+        onPublish: (lane, event) => this.#onPublish(lane, event),
+        onDelivered: (id) => this.#hub.delivered(id),
+        onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
+        onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),
+        onCall: (tool, method, args) => this.#onCall(tool, method, args),
+        onLog: (lane, record) => this.#onLog(record, lane),
+      },
+      onBooted: (lane) => this.#onBooted(lane),
+      onUnresponsive: (lane) => void this.#dispatcher.rescue(lane),
+      onDeath: (lane, reason, message, orphans) => {
+        for (const exchange of orphans) exchange.fail(reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
+        const routes = orphans.map(({ label }) => label)
+        this.log('ERROR', `Lane ${lane.index} died: ${message}`, 'supervisor', { reason, in_flight: routes })
+        this.#forget(lane)
+      },
+      onChange: () => {
+        this.#dispatcher.setLanes(this.#supervisor.ready)
+        this.#snapshotSoon()
+        for (const wake of this.#bootWaiters.splice(0)) wake()
+      },
+    })
+    this.#jobs = new Jobs(
+      settings.schedulerEnabled,
+      () => this.#supervisor.ready,
+      (level, message, fields) => this.log(level, message, 'scheduler', fields),
+    )
+    this.#host = new PrimaryHost({
+      bus: this.#bus,
+      local: this.#local,
+      routing: this.#routing,
+      kernel: () => this.#kernel,
+      log: (level, message, identity, fields) => this.log(level, message, identity, fields),
+      dump: () => this.#health.dump(),
+      lanes: () => this.#supervisor.info(),
+      readiness: () => this.readiness(),
+      setTool: (tool, status, message) => this.#setTool(tool, status, message),
+      addJob: (job) => this.#jobs.addLocal(job),
+      jobs: () => this.#jobs.list(),
+    })
+    this.#listener = new Listener({
+      settings,
+      routes: this.#routing.table,
+      lanes: this.#dispatcher,
+      local: this.#local,
+      onFramingFault: (fault, ip) => this.log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
+    })
+  }
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  /**
+   * Boots everything and serves.
+   * @returns the port
+   * @throws what makes a start impossible: two tools of one name, a folder that is not there, a port that is taken, no lane that boots
+   */
+  async start(options: { exclusivePort: boolean }): Promise<number> {
+    await this.#installTools()
+    this.#supervisor.start()
+    await this.#bootTools()
+    await this.#kernel.plugins.boot(this.#settings.domainsDir, 'primary')
+    this.#host.isBooted = true
+    this.#health.setPlugins(this.#kernel.plugins.health)
+    await this.#lanesBooted()
+    const port = await this.#listener.listen(options.exclusivePort)
+    await this.#kernel.plugins.ready()
+    this.#runOnReady()
+    this.#jobs.start()
+    this.#isReady = true
+    return port
+  }
+
+  /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
+  async bootOnly(tool: string): Promise<void> {
+    await this.#installTools()
+    if (this.#kernel.toolbox.get(tool) === undefined) {
+      throw new HeddleError(
+        'TOOL_MISSING',
+        `Missing tool: ${tool}. Installed: ${this.#kernel.toolbox.names.join(', ')}`,
+      )
+    }
+    let fault: unknown
+    await this.#kernel.toolbox.boot((_, error) => {
+      fault = error
+    }, tool)
+    await this.#kernel.stop()
+    if (fault !== undefined) throw fault
+  }
+
+  async #installTools(): Promise<void> {
+    await this.#kernel.toolbox.install(this.#settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
+  }
+
+  async #bootTools(): Promise<void> {
+    await this.#kernel.toolbox.boot((tool, error) => {
+      this.#health.setTool(tool, 'DEAD', messageOf(error))
+      this.log('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool)
+    })
+  }
+
+  /** Waits until every lane is up, or has failed once. */
+  async #lanesBooted(): Promise<void> {
+    const isSettled = (): boolean => this.#supervisor.all.every(({ state }) => state !== 'starting')
+    while (!isSettled()) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
+    if (this.#supervisor.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
+  }
+
+  #onBooted(lane: Lane): void {
+    const { manifest } = lane
+    this.#health.setPlugins(manifest!.plugins)
+    const routes = this.#routing.adopt(lane, (plugin, error) => {
+      this.#health.setPlugins({ [plugin]: { status: 'DEAD', error, tools: manifest!.plugins[plugin]?.tools ?? [] } })
+      this.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
+    })
+    lane.post({ type: 'assign', routes })
+    const host = this.#hostOf(lane)
+    for (const { local, event, identity, plugin, options } of manifest!.subscriptions) {
+      this.#seats(lane).set(
+        local,
+        this.#hub.subscribe(event, options.group ?? identity, options, { host, local, plugin, identity }),
+      )
+    }
+    this.#jobs.addOf(lane)
+    if (this.#isReady) this.#runOnReady()
+  }
+
+  /** `onReady` of the lanes' plugins runs in one lane for the whole process, once. */
+  #runOnReady(): void {
+    if (this.#onReadyRan) return
+    const lane = this.#supervisor.all.find(({ manifest, state }) => manifest !== null && state !== 'dead')
+    if (lane === undefined) return
+    this.#onReadyRan = true
+    lane.post({ type: 'ready' })
+  }
+
+  // ── what lanes say ────────────────────────────────────────────────────────
+
+  #onMessage(lane: Lane, message: ToPrimary): void {
+    switch (message.type) {
+      case 'subscribe': {
+        const { local, subscription } = message
+        const { event, identity, plugin, options } = subscription
+        const seat = { host: this.#hostOf(lane), local, plugin, identity }
+        this.#seats(lane).set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
+        this.#snapshotSoon()
+        return
+      }
+      case 'unsubscribe':
+        this.#seats(lane).get(message.local)?.()
+        this.#seats(lane).delete(message.local)
+        return
+      case 'listen':
+        return this.#feeds.listen(lane, message.feed, message.on)
+      case 'tool-status':
+        // A tool call set the word itself; `registry.updateToolStatus` did not.
+        return this.#health.noteTool(message.tool, message.status, message.message)
+      case 'set-tool':
+        return this.#setTool(message.tool, message.status, message.message)
+      case 'job-done':
+        return this.#jobs.done(message.run, message.error)
+    }
+  }
+
+  #onPublish(lane: Lane, event: EventFrame): void {
+    this.#hub.publish(event, this.#hostOf(lane))
+  }
+
+  #onCall(tool: string, method: string, args: unknown[]): unknown {
+    if (tool !== '#host') return this.#kernel.toolbox.serve(tool, method, args)
+    switch (method) {
+      case 'request': {
+        const [emitter, event, payload, payloadKeys, parentId, requestId, timeoutMs] = args as [
+          string,
+          string,
+          string,
+          string,
+          string | null,
+          string | null,
+          number,
+        ]
+        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId }, timeoutMs)
+      }
+      case 'history':
+        return this.#hub.history()
+      case 'topology':
+        return this.#hub.topology()
+      case 'deadLetters':
+        return this.#hub.deadLetters()
+      case 'replayDeadLetter':
+        return this.#hub.replayDeadLetter(args[0] as string)
+      case 'deleteDeadLetter':
+        return this.#hub.deleteDeadLetter(args[0] as string)
+      case 'jobs':
+        return this.#jobs.list()
+      case 'lanes':
+        return this.#supervisor.info()
+      case 'readiness':
+        return this.readiness()
+    }
+    throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
+  }
+
+  #setTool(tool: string, status: ToolStatus, message: string | null): void {
+    this.#health.setTool(tool, status, message)
+  }
+
+  readonly #seatsOf = new Map<Lane, Map<number, () => void>>()
+
+  #seats(lane: Lane): Map<number, () => void> {
+    let seats = this.#seatsOf.get(lane)
+    if (seats === undefined) {
+      seats = new Map()
+      this.#seatsOf.set(lane, seats)
+    }
+    return seats
+  }
+
+  #hostOf(lane: Lane): LaneEventHost {
+    let host = this.#laneHosts.get(lane)
+    if (host === undefined) {
+      host = new LaneEventHost(lane)
+      this.#laneHosts.set(lane, host)
+    }
+    return host
+  }
+
+  #forget(lane: Lane): void {
+    this.#feeds.gone(lane)
+    this.#jobs.laneGone(lane)
+    this.#seatsOf.delete(lane)
+    this.#hub.hostGone(this.#hostOf(lane))
+    this.#laneHosts.delete(lane)
+  }
+
+  // ── log and health ────────────────────────────────────────────────────────
+
+  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
+    if (fields !== undefined) record.fields = fields
+    this.#onLog(record)
+  }
+
+  #onLog(record: LogRecord, origin: Lane | null = null): void {
+    const { level, message, timestampMs, identity, fields } = record
+    this.#log.write(level, message, timestampMs, identity, fields)
+    this.#kernel.tellLogSinks(level, message, timestampMs, identity)
+    this.#feeds.log(record, origin)
+  }
+
+  readiness(): Readiness {
+    const lanes = this.#supervisor.countByState()
+    const reasons: string[] = []
+    if (this.#listener.state === 'draining') reasons.push('draining')
+    else if (!this.#isReady) reasons.push('starting')
+    if (lanes.ready === 0) reasons.push('no lane is up')
+    const ready = reasons.length === 0
+    if (ready && lanes.ready! < this.#settings.lanes)
+      reasons.push(`${this.#settings.lanes - lanes.ready!} of ${this.#settings.lanes} lanes are missing`)
+    return { ready, reasons, lanes }
+  }
+
+  #snapshotSoon(): void {
+    this.#snapshotTimer ??= setTimeout(() => {
+      this.#snapshotTimer = undefined
+      const dump = this.#health.dump()
+      const subscribers: Record<string, string[]> = {}
+      for (const [event, entry] of Object.entries(this.#hub.topology())) subscribers[event] = entry.subscribers
+      for (const lane of this.#supervisor.all)
+        if (lane.state === 'ready') lane.post({ type: 'snapshot', dump, subscribers })
+    }, SNAPSHOT_MS).unref()
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
+
+  /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
+  async stop(): Promise<void> {
+    const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
+    this.#listener.drain()
+    this.#local.server.closeStreams()
+    const requestsInFlight = (): number =>
+      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight, 0) + this.#local.inFlight
+    // Streams of the lanes end with the lanes; all else is waited for.
+    await until(
+      () => requestsInFlight() === 0,
+      Math.min(deadlineMs, Date.now() + this.#settings.shutdownTimeoutMs * 0.6),
+    )
+    await Promise.race([this.#jobs.stop(), until(() => false, deadlineMs)])
+    await until(() => this.#hub.pending === 0, deadlineMs)
+    if (this.#hub.pending > 0) {
+      this.log(
+        'WARNING',
+        `${this.#hub.pending} event deliveries were not finished and are lost with this process`,
+        'event_bus',
+      )
+    }
+    await this.#supervisor.stop(Math.max(500, deadlineMs - Date.now()))
+    await this.#kernel.stop()
+    this.#hub.close()
+    this.#listener.close()
+    this.#log.flush()
+  }
+}
+
+async function until(condition: () => boolean, deadlineMs: number): Promise<void> {
+  while (!condition() && Date.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
+}

@@ -1,0 +1,98 @@
+import { METRICS_CURSOR_WORD, METRICS_DATA_BYTE, METRICS_SLOT_BYTES } from './layout.ts'
+
+/** Slots: enough that a reader every 100 ms loses nothing below 650,000 calls a second. */
+export const METRICS_SLOTS = 65_536
+const SLOT_MASK = METRICS_SLOTS - 1
+const SLOT_WORDS = METRICS_SLOT_BYTES >> 2
+const SLOT_DOUBLES = METRICS_SLOT_BYTES >> 3
+const FAILED_BIT = 1 << 16
+
+/** One tool call as it stands in the ring. */
+export interface RawMetric {
+  /** Number of the call's name (`db.query`) in the name table. */
+  callNumber: number
+  failed: boolean
+  durationMs: number
+  /** Milliseconds since the epoch when the call ended. */
+  endedMs: number
+  threadNumber: number
+}
+
+export function createMetricsRing(): SharedArrayBuffer {
+  return new SharedArrayBuffer(METRICS_DATA_BYTE + METRICS_SLOTS * METRICS_SLOT_BYTES)
+}
+
+/**
+ * Tool calls of all threads. Any thread writes without waiting, any thread reads; the oldest are overwritten.
+ * A reader sees a slot only when it is whole: COMMIT names its record before and after the copy.
+ */
+export class MetricsRing {
+  readonly #control: Int32Array
+  readonly #words: Int32Array
+  readonly #doubles: Float64Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#control = new Int32Array(memory, 0, METRICS_DATA_BYTE >> 2)
+    this.#words = new Int32Array(memory, METRICS_DATA_BYTE)
+    this.#doubles = new Float64Array(memory, METRICS_DATA_BYTE)
+  }
+
+  write(callNumber: number, failed: boolean, durationMs: number, endedMs: number, threadNumber: number): void {
+    const record = Atomics.add(this.#control, METRICS_CURSOR_WORD, 1)
+    const slot = record & SLOT_MASK
+    const word = slot * SLOT_WORDS
+    const double = slot * SLOT_DOUBLES
+    // Takes the slot from readers before its fields change; pairs with their first load.
+    Atomics.store(this.#words, word, 0)
+    this.#words[word + 1] = failed ? callNumber | FAILED_BIT : callNumber
+    this.#doubles[double + 1] = durationMs
+    this.#doubles[double + 2] = endedMs
+    this.#words[word + 6] = threadNumber
+    // Publishes the plain writes above; pairs with the readers' loads.
+    Atomics.store(this.#words, word, (record + 1) | 0)
+  }
+
+  /** The number of the next record, modulo 2^32. */
+  get cursor(): number {
+    return Atomics.load(this.#control, METRICS_CURSOR_WORD) >>> 0
+  }
+
+  /**
+   * Reads records `from` … `to - 1`, in order. One that is overwritten or not yet whole is left out.
+   * @returns how many were left out
+   */
+  read(from: number, to: number, visit: (metric: RawMetric) => void): number {
+    let missed = 0
+    let record = from >>> 0
+    if ((to - record) >>> 0 > METRICS_SLOTS) {
+      missed = ((to - record) >>> 0) - METRICS_SLOTS
+      record = (to - METRICS_SLOTS) >>> 0
+    }
+    for (; record !== to >>> 0; record = (record + 1) >>> 0) {
+      const slot = record & SLOT_MASK
+      const word = slot * SLOT_WORDS
+      const commit = (record + 1) | 0
+      if (Atomics.load(this.#words, word) !== commit) {
+        missed++
+        continue
+      }
+      const call = this.#words[word + 1]!
+      const durationMs = this.#doubles[slot * SLOT_DOUBLES + 1]!
+      const endedMs = this.#doubles[slot * SLOT_DOUBLES + 2]!
+      const threadNumber = this.#words[word + 6]!
+      // Unchanged since the first load: no writer has taken the slot meanwhile.
+      if (Atomics.load(this.#words, word) !== commit) {
+        missed++
+        continue
+      }
+      visit({
+        callNumber: call & (FAILED_BIT - 1),
+        failed: (call & FAILED_BIT) !== 0,
+        durationMs,
+        endedMs,
+        threadNumber,
+      })
+    }
+    return missed
+  }
+}

@@ -1,0 +1,65 @@
+import { PULSE_BEATS_WORD, PULSE_BYTES, PULSE_HEAP_KIB_WORD, PULSE_LOOP_DELAY_US_WORD } from './layout.ts'
+
+/** How often a lane shows that its loop turns, milliseconds. */
+export const LANE_BEAT_MS = 10
+
+export function createPulse(): SharedArrayBuffer {
+  return new SharedArrayBuffer(PULSE_BYTES)
+}
+
+/** The lane's side: beats while the thread's loop turns. */
+export class PulseWriter {
+  readonly #words: Int32Array
+  #timer: NodeJS.Timeout | undefined
+  #lastBeatMs = performance.now()
+  #longestDelayMs = 0
+  #beats = 0
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  start(): void {
+    this.#timer = setInterval(() => this.#beat(), LANE_BEAT_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  #beat(): void {
+    const nowMs = performance.now()
+    this.#longestDelayMs = Math.max(this.#longestDelayMs, nowMs - this.#lastBeatMs - LANE_BEAT_MS)
+    this.#lastBeatMs = nowMs
+    // Wakes nobody and publishes nothing else: each word stands alone.
+    Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
+    if (++this.#beats % 100 === 0) {
+      Atomics.store(this.#words, PULSE_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
+      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(process.memoryUsage().heapUsed / 1024))
+      this.#longestDelayMs = 0
+    }
+  }
+}
+
+/** The primary's side. */
+export class PulseReader {
+  readonly #words: Int32Array
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#words = new Int32Array(memory)
+  }
+
+  get beats(): number {
+    return Atomics.load(this.#words, PULSE_BEATS_WORD)
+  }
+
+  /** Longest delay of the lane's loop in its last whole second. */
+  get loopDelayMs(): number {
+    return Atomics.load(this.#words, PULSE_LOOP_DELAY_US_WORD) / 1000
+  }
+
+  get heapBytes(): number {
+    return Atomics.load(this.#words, PULSE_HEAP_KIB_WORD) * 1024
+  }
+}

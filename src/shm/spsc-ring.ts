@@ -1,0 +1,194 @@
+import {
+  FRAME_HEADER_BYTES,
+  FRAME_ID_WORD,
+  FRAME_KIND_WORD,
+  FRAME_LENGTH_WORD,
+  FRAME_READY,
+  FRAME_STATE_WORD,
+  FRAME_TAKEN,
+  FRAME_TAKEN_BACK,
+  FRAME_WRAP,
+  RING_DATA_BYTE,
+  RING_HEAD_WORD,
+  RING_RUNG_WORD,
+  RING_TAIL_WORD,
+} from './layout.ts'
+import type { RawBuffer } from './raw-buffer.ts'
+
+/** Makes the memory of a ring. @param capacityBytes a power of two, at least 1024 */
+export function createRing(capacityBytes: number): SharedArrayBuffer {
+  if (capacityBytes < 1024 || (capacityBytes & (capacityBytes - 1)) !== 0) {
+    throw new RangeError(`A ring's capacity must be a power of two of at least 1024 bytes, not ${capacityBytes}`)
+  }
+  return new SharedArrayBuffer(RING_DATA_BYTE + capacityBytes)
+}
+
+/** What a frame body may take at most, so that one always fits into an empty ring wherever HEAD stands. */
+export function maxFrameBytes(capacityBytes: number): number {
+  return capacityBytes / 2 - FRAME_HEADER_BYTES
+}
+
+const align8 = (bytes: number): number => (bytes + 7) & ~7
+
+/**
+ * The writing end. Only one thread may hold it. Wait-free: it never waits for the consumer, it says that there is no room.
+ * Between `reserve` and `commit` nothing else may write.
+ */
+export class RingProducer {
+  /** The frames' memory; write a frame's body from the offset that `reserve` gave. */
+  readonly bytes: RawBuffer
+  /** The same memory as 32-bit words, at `offset >> 2`. */
+  readonly words: Int32Array
+  readonly #control: Int32Array
+  readonly #capacity: number
+  readonly #mask: number
+  /** Written by this side alone, so the plain copy is the truth. */
+  #head: number
+  /** The last TAIL that was read: never ahead of the real one, so room computed from it is really there. */
+  #tailSeen: number
+  #reservedAt = -1
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#control = new Int32Array(memory, 0, RING_DATA_BYTE >> 2)
+    this.#capacity = memory.byteLength - RING_DATA_BYTE
+    this.#mask = this.#capacity - 1
+    this.bytes = Buffer.from(memory, RING_DATA_BYTE, this.#capacity) as RawBuffer
+    this.words = new Int32Array(memory, RING_DATA_BYTE, this.#capacity >> 2)
+    this.#head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
+    this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+  }
+
+  /** The byte offset for a body of up to `maxBytes`, or -1 when there is no room for it now. */
+  reserve(maxBytes: number): number {
+    const frameBytes = FRAME_HEADER_BYTES + align8(maxBytes)
+    let at = this.#head & this.#mask
+    const untilEnd = this.#capacity - at
+    const needed = frameBytes <= untilEnd ? frameBytes : untilEnd + frameBytes
+    if (this.#capacity - ((this.#head - this.#tailSeen) >>> 0) < needed) {
+      // Pairs with the consumer's store of TAIL: what it read before that store, we may overwrite now.
+      this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+      if (this.#capacity - ((this.#head - this.#tailSeen) >>> 0) < needed) return -1
+    }
+    if (frameBytes > untilEnd) at = 0
+    this.#reservedAt = at
+    return at + FRAME_HEADER_BYTES
+  }
+
+  /** Publishes the reserved frame. @returns its position, for `takeBack` */
+  commit(bodyBytes: number, kind: number, id: number): number {
+    const at = this.#reservedAt
+    const headAt = this.#head & this.#mask
+    let position = this.#head
+    if (at !== headAt) {
+      // The frame did not fit before the end. Alignment leaves at least 8 bytes for the marker.
+      this.words[(headAt >> 2) + FRAME_LENGTH_WORD] = FRAME_WRAP
+      position = (position + this.#capacity - headAt) >>> 0
+    }
+    const word = at >> 2
+    this.words[word + FRAME_LENGTH_WORD] = bodyBytes
+    this.words[word + FRAME_STATE_WORD] = FRAME_READY
+    this.words[word + FRAME_ID_WORD] = id
+    this.words[word + FRAME_KIND_WORD] = kind
+    this.#head = (position + FRAME_HEADER_BYTES + align8(bodyBytes)) >>> 0
+    this.#reservedAt = -1
+    // Publishes all plain writes above; pairs with the consumer's load of HEAD.
+    Atomics.store(this.#control, RING_HEAD_WORD, this.#head | 0)
+    return position
+  }
+
+  /** True when the consumer has to be woken: it was not rung since it last began to drain. */
+  ring(): boolean {
+    return Atomics.exchange(this.#control, RING_RUNG_WORD, 1) === 0
+  }
+
+  /** Bytes that the consumer has not released yet. */
+  get usedBytes(): number {
+    this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+    return (this.#head - this.#tailSeen) >>> 0
+  }
+
+  /**
+   * Takes a frame back that the consumer has not begun: a copy of its body, or null when the consumer was first.
+   * The memory is released when the consumer passes it, as of any frame.
+   */
+  takeBack(position: number): Buffer | null {
+    const tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+    if (((position - tail) | 0) < 0) return null
+    const word = (position & this.#mask) >> 2
+    // Decides against the consumer's swap in `drain`; the body is ours to read, for only this side ever overwrites it.
+    const won =
+      Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
+    if (!won) return null
+    const from = (position & this.#mask) + FRAME_HEADER_BYTES
+    return Buffer.from(this.bytes.subarray(from, from + this.words[word + FRAME_LENGTH_WORD]!))
+  }
+}
+
+/** A frame's body is at `offset`, `length` bytes long, and stands there only until the callback returns. */
+export type FrameReader = (kind: number, id: number, offset: number, length: number) => void
+
+/** The reading end. Only one thread may hold it. */
+export class RingConsumer {
+  readonly bytes: RawBuffer
+  readonly words: Int32Array
+  readonly #control: Int32Array
+  readonly #mask: number
+  readonly #capacity: number
+  /** Written by this side alone. */
+  #tail: number
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#control = new Int32Array(memory, 0, RING_DATA_BYTE >> 2)
+    this.#capacity = memory.byteLength - RING_DATA_BYTE
+    this.#mask = this.#capacity - 1
+    this.bytes = Buffer.from(memory, RING_DATA_BYTE, this.#capacity) as RawBuffer
+    this.words = new Int32Array(memory, RING_DATA_BYTE, this.#capacity >> 2)
+    this.#tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
+  }
+
+  /** True when there is a frame to read. */
+  get pending(): boolean {
+    return Atomics.load(this.#control, RING_HEAD_WORD) >>> 0 !== this.#tail
+  }
+
+  /**
+   * Reads frames until the ring is empty or `maxFrames` are read. A reader that throws loses nothing but its own frame.
+   * @returns true when the bound ended it: come back without being rung
+   */
+  drain(read: FrameReader, maxFrames: number): boolean {
+    // Cleared before HEAD is read: a frame committed after that load finds the flag down, and its producer rings.
+    Atomics.store(this.#control, RING_RUNG_WORD, 0)
+    let head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
+    for (let frames = 0; ; ) {
+      if (this.#tail === head) {
+        head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
+        if (this.#tail === head) return false
+      }
+      const at = this.#tail & this.#mask
+      const word = at >> 2
+      const length = this.words[word + FRAME_LENGTH_WORD]!
+      if (length === FRAME_WRAP) {
+        this.#release((this.#tail + this.#capacity - at) >>> 0)
+        continue
+      }
+      if (frames++ === maxFrames) return true
+      const next = (this.#tail + FRAME_HEADER_BYTES + align8(length)) >>> 0
+      // Decides against the producer's `takeBack`.
+      const mine =
+        Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN) === FRAME_READY
+      try {
+        if (mine) {
+          read(this.words[word + FRAME_KIND_WORD]!, this.words[word + FRAME_ID_WORD]!, at + FRAME_HEADER_BYTES, length)
+        }
+      } finally {
+        this.#release(next)
+      }
+    }
+  }
+
+  #release(tail: number): void {
+    this.#tail = tail
+    // Pairs with the producer's load of TAIL: everything before has been read.
+    Atomics.store(this.#control, RING_TAIL_WORD, tail | 0)
+  }
+}
