@@ -24,3 +24,20 @@ export type { Tools } from './contracts/tools.ts'
 export { HeddleError } from './errors/catalogue.ts'
 export { DbError } from './errors/db-error.ts'
 export { Plugin } from './kernel/plugin.ts'
+
+import type { ScannedEvent } from './lint/event-scan.ts'
+import type { LintReport } from './lint/report.ts'
+
+export type { LintReport, ScannedEvent }
+
+/** The architecture lint over some domain folders. Its parser is loaded by the first call. */
+export async function lintArchitecture(domainsDirs: readonly string[], toolsDir: string): Promise<LintReport> {
+  const { lintArchitecture: lint } = await import('./lint/report.ts')
+  return lint(domainsDirs, toolsDir)
+}
+
+/** Events that the sources of some domain folders name. */
+export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
+  const { scanEvents: scan } = await import('./lint/event-scan.ts')
+  return scan(domainsDirs)
+}

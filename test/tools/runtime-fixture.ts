@@ -141,5 +141,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     updateToolStatus: (...args) => recorded.statuses.push(args),
     addJob: (job) => recorded.jobs.push(job),
     jobs: () => [],
+    lanes: () => [],
+    readiness: () => ({ ready: true, reasons: [], lanes: {} }),
   }
 }

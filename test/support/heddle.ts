@@ -1,0 +1,140 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+export interface LogLine {
+  level: number
+  identity: string
+  msg: string
+  [field: string]: unknown
+}
+
+/** A real process of the runtime, on a free port, with a database of its own. */
+export interface Heddle {
+  readonly port: number
+  readonly url: string
+  readonly process: ChildProcess
+  /** Everything that it has logged so far. */
+  readonly logs: LogLine[]
+  readonly directory: string
+  fetch(path: string, init?: RequestInit): Promise<Response>
+  /** The parsed body of a request. */
+  // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
+  json(path: string, init?: RequestInit): Promise<{ status: number; headers: Headers; body: any }>
+  /** Sends a signal and resolves with the exit code. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>
+}
+
+export interface StartOptions {
+  /** Domain folders, absolute. Default: the shipped ones. */
+  domains?: string[]
+  lanes?: number
+  env?: Record<string, string>
+}
+
+/** Starts the runtime as `npm start` does and ends it with the test. */
+export async function startHeddle(t: TestContext, options: StartOptions = {}): Promise<Heddle> {
+  const { child, logs, errors, directory } = await spawnHeddle(t, options)
+  const port = await new Promise<number>((resolve, reject) => {
+    child.on('message', (message) => {
+      if (message !== 'ready') return
+      const look = (): void => {
+        const line = logs.find(({ msg }) => msg.startsWith('Serving on '))
+        if (line === undefined) setTimeout(look, 5)
+        else resolve(Number(line.msg.split(':').at(-1)))
+      }
+      look()
+    })
+    child.on('exit', (code) =>
+      reject(
+        new Error(`The runtime ended with ${code} before it was ready\n${errors.join('')}\n${JSON.stringify(logs)}`),
+      ),
+    )
+  })
+  const url = `http://127.0.0.1:${port}`
+  const doFetch = (path: string, init?: RequestInit): Promise<Response> => fetch(url + path, init)
+  return {
+    port,
+    url,
+    process: child,
+    logs,
+    directory,
+    fetch: doFetch,
+    json: async (path, init) => {
+      const response = await doFetch(path, init)
+      const text = await response.text()
+      return { status: response.status, headers: response.headers, body: text === '' ? undefined : JSON.parse(text) }
+    },
+    stop: async (signal = 'SIGTERM') => {
+      if (child.exitCode !== null || child.signalCode !== null) return child.exitCode
+      const exited = once(child, 'exit')
+      child.kill(signal)
+      return (await exited)[0] as number | null
+    },
+  }
+}
+
+/** Spawns the process without waiting for it to be ready: for starts that fail. */
+export async function spawnHeddle(t: TestContext, options: StartOptions & { args?: string[] } = {}) {
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
+  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...(options.args ?? [])], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      TMPDIR: process.env.TMPDIR,
+      HTTP_PORT: '0',
+      LANES: String(options.lanes ?? 2),
+      LOG_FORMAT: 'json',
+      SQLITE_PATH: join(directory, 'service.db'),
+      ...(options.domains === undefined ? {} : { DOMAINS_DIR: options.domains.join(delimiter) }),
+      ...options.env,
+    },
+  })
+  const logs: LogLine[] = []
+  const errors: string[] = []
+  let rest = ''
+  child.stdout!.setEncoding('utf8').on('data', (chunk: string) => {
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop()!
+    for (const line of lines) {
+      try {
+        logs.push(JSON.parse(line) as LogLine)
+      } catch {
+        errors.push(line)
+      }
+    }
+  })
+  child.stderr!.setEncoding('utf8').on('data', (chunk: string) => errors.push(chunk))
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const exited = once(child, 'exit')
+      child.kill('SIGKILL')
+      await exited
+    }
+    await rm(directory, { recursive: true, force: true })
+  })
+  return { child, logs, errors, directory }
+}
+
+/** Waits until a condition holds: for what another thread or process does. @throws after `timeoutMs` */
+export async function until<T>(
+  condition: () => T | Promise<T>,
+  what: string,
+  timeoutMs = 10_000,
+): Promise<NonNullable<T>> {
+  const deadlineMs = Date.now() + timeoutMs
+  for (;;) {
+    const value = await condition()
+    if (value) return value
+    if (Date.now() > deadlineMs) throw new Error(`Not within ${timeoutMs} ms: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+  }
+}
