@@ -40,10 +40,11 @@ test('an owner that releases while another waits lets it go first', async () => 
   assert.equal(await alive(first.acquire(patient())), true)
 })
 
-test('an owner that is silent for longer than its lease loses the lock; one that renews keeps it', async () => {
+test('an owner that is silent for longer than its lease loses the lock; one that renews keeps it', async (t) => {
   const { first, second } = twoOwners()
   first.tryAcquire()
   const renewing = setInterval(() => first.renew(), 50)
+  t.after(() => clearInterval(renewing))
   const untilMs = performance.now() + LEASE_MS * 1.5
   assert.equal(await alive(second.acquire(() => performance.now() > untilMs)), false)
   clearInterval(renewing)
