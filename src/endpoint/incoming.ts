@@ -4,24 +4,39 @@ import { METHODS } from './methods.ts'
 /** Between a header's name and its value and after it: the one character that a header line cannot hold. */
 export const HEADER_SEPARATOR = '\r'
 
+/** Who knows the client's address of a request that came without it. */
+export interface AddressSource {
+  clientAddress(id: number): string
+}
+
 /** One request as it crossed into the thread that handles it. Nothing is split before somebody asks. */
 export class Incoming {
   readonly method: string
   readonly requestId: string
   readonly body: Uint8Array | null
   readonly #frame: RequestFrame
+  readonly #sink: AddressSource
+  readonly #id: number
   #headers: Record<string, string> | undefined
+  #ip: string | undefined
 
-  constructor(frame: RequestFrame) {
+  constructor(frame: RequestFrame, sink: AddressSource, id: number) {
     this.#frame = frame
+    this.#sink = sink
+    this.#id = id
     this.method = METHODS[frame.methodNumber]!
     this.requestId = frame.text.slice(0, frame.requestIdLength)
     this.body = frame.body
   }
 
+  /** Asking the kernel for it costs more than routing, parsing and answering: it is asked for where handlers read it. */
   get ip(): string {
-    const from = this.#frame.requestIdLength
-    return this.#frame.text.slice(from, from + this.#frame.ipLength)
+    if (this.#ip === undefined) {
+      const { ipLength, requestIdLength, text } = this.#frame
+      this.#ip =
+        ipLength > 0 ? text.slice(requestIdLength, requestIdLength + ipLength) : this.#sink.clientAddress(this.#id)
+    }
+    return this.#ip
   }
 
   /** Raw, as it came. */

@@ -15,6 +15,8 @@ export interface ReplySink {
   openStream(requestId: number, head: string): void
   streamData(requestId: number, chunk: string): void
   endStream(requestId: number): void
+  /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
+  clientAddress(requestId: number): string
 }
 
 interface StreamRoute extends Omit<Route, 'handler'> {
@@ -51,7 +53,7 @@ export class RequestServer {
 
   handle(requestId: number, frame: RequestFrame): void {
     const route = this.#routes[frame.routeNumber]!
-    const incoming = new Incoming(frame)
+    const incoming = new Incoming(frame, this.#sink, requestId)
     const context = new RequestContext(incoming, route.template.text)
     if ('streamHandler' in route) {
       void this.#stream(requestId, route, incoming, context)

@@ -61,6 +61,12 @@ export class Exchange {
     return this.#done
   }
 
+  clientAddress(): string {
+    if (this.#done) return ''
+    if (this.route !== null) this.route.wantsAddress = true
+    return addressOf(this.#res)
+  }
+
   /** Who has the request now. */
   place(worker: Worker, id: number): void {
     this.#worker = worker
@@ -168,6 +174,11 @@ export class Exchange {
   get isStream(): boolean {
     return this.#client !== null
   }
+}
+
+/** A system call: only where somebody wants to know. */
+export function addressOf(res: HttpResponse): string {
+  return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
 }
 
 // What `writeAnswer` is to write: module variables instead of a closure per answer.

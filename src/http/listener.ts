@@ -6,7 +6,7 @@ import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestFrame } from '../lanes/frames.ts'
 import { PendingBodies } from './body.ts'
 import { Cors } from './cors.ts'
-import { draining, Exchange } from './exchange.ts'
+import { addressOf, draining, Exchange } from './exchange.ts'
 import { HeadScan } from './head-scan.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
@@ -118,7 +118,7 @@ export class Listener {
     const path = req.getUrl()
     const fault = scan.framingFault()
     if (fault !== null) {
-      this.#options.onFramingFault(fault, ipOf(res))
+      this.#options.onFramingFault(fault, addressOf(res))
       res.close()
       return
     }
@@ -153,7 +153,7 @@ export class Listener {
     if (this.state !== 'open')
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
-    const ip = ipOf(res)
+    const ip = exchange.route.wantsAddress ? addressOf(res) : ''
     const frame: RequestFrame = {
       routeNumber: exchange.route.number,
       methodNumber: this.#methodNumbers.get(method)!,
@@ -216,8 +216,4 @@ function faultOfPath(path: string): string | null {
   } else if (path.includes('\0')) return 'The path has a NUL'
   if (path.includes('\ufffd')) return 'The path is not valid UTF-8'
   return null
-}
-
-function ipOf(res: HttpResponse): string {
-  return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
 }

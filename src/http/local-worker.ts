@@ -59,6 +59,10 @@ export class LocalWorker implements ReplySink, Worker {
     this.#take(id)?.endStream()
   }
 
+  clientAddress(id: number): string {
+    return this.#exchanges.get(id)?.clientAddress() ?? ''
+  }
+
   #take(id: number): Exchange | undefined {
     const exchange = this.#exchanges.get(id)
     this.#exchanges.delete(id)

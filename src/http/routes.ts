@@ -16,6 +16,8 @@ export interface RouteEntry {
   readonly host: 'primary' | 'lanes'
   readonly tags: readonly string[]
   readonly summary: string | undefined
+  /** A handler of it has read `context.ip`: its requests bring it along. */
+  wantsAddress: boolean
 }
 
 /** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */

@@ -30,6 +30,7 @@ export const DELIVERED = 22
 export const DELIVERY_REPLY = 23
 export const DELIVERY_FAILED = 24
 export const LOG = 25
+export const ADDRESS_WANTED = 26
 
 /** Where a frame's body is written to: the ring itself, or a buffer of its own. */
 export interface FrameTarget {

@@ -3,8 +3,10 @@ import { RequestServer } from '../endpoint/request-server.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
 import { EventServer } from '../events/event-server.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
+import { AnswerCell } from '../shm/answer-cell.ts'
 import { PulseWriter } from '../shm/pulse.ts'
 import {
+  ADDRESS_WANTED,
   CALL_ERROR,
   CALL_RESULT,
   CANCEL,
@@ -35,6 +37,8 @@ import { Outbox } from './outbox.ts'
 
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
+/** A primary that does not answer within this has worse troubles. */
+const ADDRESS_TIMEOUT_MS = 1000
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
@@ -48,6 +52,7 @@ export class LaneServer {
   readonly #requests: RequestServer
   readonly #events: EventServer
   readonly #pulse: PulseWriter
+  readonly #address: AnswerCell
   readonly #subscriptions: SubscriptionManifest[] = []
   readonly #acks: number[] = []
   #acksScheduled = false
@@ -59,6 +64,7 @@ export class LaneServer {
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
     this.#pulse = new PulseWriter(init.pulse)
+    this.#address = new AnswerCell(init.address)
     this.#calls = new LaneCalls(this.#outbox)
     this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
     this.#requests = new RequestServer(
@@ -67,6 +73,7 @@ export class LaneServer {
         openStream: (id, head) => this.#openStream(id, head),
         streamData: (id, chunk) => void this.#outbox.sendText(STREAM_DATA, id, chunk),
         endStream: (id) => void this.#outbox.sendText(STREAM_END, id, ''),
+        clientAddress: (id) => this.#clientAddress(id),
       },
       (route, requestId, thrown) =>
         this.#host.writeLog('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
@@ -196,6 +203,14 @@ export class LaneServer {
     // In-flight requests are fewer than what the backlog holds: there is always room for their answers.
     if (at < 0) throw new Error('The backlog of answers is full')
     this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), RESPONSE, id)
+  }
+
+  /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
+  #clientAddress(id: number): string {
+    this.#address.clear()
+    if (!this.#outbox.sendText(ADDRESS_WANTED, id, '')) return ''
+    this.#outbox.flush()
+    return this.#address.wait(ADDRESS_TIMEOUT_MS) ?? ''
   }
 
   #openStream(id: number, head: string): void {

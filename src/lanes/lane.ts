@@ -1,8 +1,10 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { toWire, type WireError } from '../errors/wire.ts'
+import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
 import { createRing } from '../shm/spsc-ring.ts'
 import {
+  ADDRESS_WANTED,
   CALL,
   CALL_ERROR,
   CALL_RESULT,
@@ -76,12 +78,14 @@ export class Lane {
     inbound: SharedArrayBuffer
     outbound: SharedArrayBuffer
     pulse: SharedArrayBuffer
+    address: SharedArrayBuffer
   }
 
   readonly #listener: LaneListener
   readonly #outbox: Outbox
   readonly #inbox: Inbox
   readonly #bulk: MessagePort
+  readonly #address: AnswerCell
   /** A request's id is `slot | generation << 16`: an answer to a request that was given up finds nobody. */
   readonly #exchanges: (Exchange | null)[]
   readonly #generations: Uint16Array
@@ -100,8 +104,10 @@ export class Lane {
     const pulse = createPulse()
     this.port = control.port1
     this.#bulk = bulk.port1
+    const address = createAnswerCell()
     this.pulse = new PulseReader(pulse)
-    this.threadSide = { port: control.port2, bulk: bulk.port2, inbound: toLane, outbound: toPrimary, pulse }
+    this.#address = new AnswerCell(address)
+    this.threadSide = { port: control.port2, bulk: bulk.port2, inbound: toLane, outbound: toPrimary, pulse, address }
     this.#outbox = new Outbox(toLane, this.port, bulk.port1)
     this.#inbox = new Inbox(toPrimary, bulk.port1, this.#onFrame, this.#afterDrain)
     this.#exchanges = new Array<Exchange | null>(maxInFlight).fill(null)
@@ -244,6 +250,9 @@ export class Lane {
         return
       case CALL:
         this.#call(id, bytes.utf8Slice(at, at + length))
+        return
+      case ADDRESS_WANTED:
+        this.#address.answer(this.#exchangeOf(id)?.clientAddress() ?? '')
         return
       case STREAM_OPEN: {
         const headBytes = words[(at >> 2) + 1]!

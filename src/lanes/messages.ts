@@ -21,6 +21,8 @@ export interface LaneInit {
   inbound: SharedArrayBuffer
   outbound: SharedArrayBuffer
   pulse: SharedArrayBuffer
+  /** Where the client's address comes in, when a handler reads it of a request that came without. */
+  address: SharedArrayBuffer
   shared: SharedMemories
 }
 
@@ -108,6 +110,8 @@ export interface Exchange {
   readonly label: string
   /** Learns who works at it. */
   place(worker: { cancelRequest(id: number): void }, id: number): void
+  /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
+  clientAddress(): string
   /** The time is up: it is answered with 504. */
   expire(): void
   /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */

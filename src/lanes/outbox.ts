@@ -87,6 +87,11 @@ export class Outbox implements FrameTarget {
     return true
   }
 
+  /** Rings at once: the thread is about to wait for an answer. */
+  flush(): void {
+    this.#ringDoorbell()
+  }
+
   /** Tries to take back a frame that the other side has not begun. */
   takeBack(position: number): Buffer | null {
     return this.#ring.takeBack(position)

@@ -121,8 +121,8 @@ export class Supervisor {
       onMessage: (from, message) => this.#onMessage(from, message),
     })
     const abort = new AbortController()
-    const { port, bulk, inbound, outbound, pulse } = lane.threadSide
-    const init: LaneInit = { index, settings, port, bulk, inbound, outbound, pulse, shared }
+    const { port, bulk, ...memory } = lane.threadSide
+    const init: LaneInit = { index, settings, port, bulk, ...memory, shared }
     const berth: Berth = {
       index,
       lane,

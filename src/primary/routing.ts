@@ -49,7 +49,7 @@ export class Routing {
     const { plugin, method, path, isStream, tags, summary } = route
     const number = this.#nextNumber++
     const timeoutMs = isStream ? 0 : (route.timeoutMs ?? this.#defaultTimeoutMs)
-    this.table.add({ number, plugin, method, path, isStream, timeoutMs, host, tags, summary })
+    this.table.add({ number, plugin, method, path, isStream, timeoutMs, host, tags, summary, wantsAddress: false })
     return number
   }
 }

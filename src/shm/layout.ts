@@ -49,6 +49,12 @@ export const PULSE_LOOP_DELAY_US_WORD = 1
 export const PULSE_HEAP_KIB_WORD = 2
 export const PULSE_BYTES = 64
 
+/** Answer cell: word 0 STATE, word 1 LENGTH, then the text. */
+export const ANSWER_STATE_WORD = 0
+export const ANSWER_LENGTH_WORD = 1
+export const ANSWER_TEXT_BYTE = 8
+export const ANSWER_BYTES = 128
+
 /**
  * Metrics ring (any thread writes, any thread reads): one word CURSOR in the first 64 bytes, then slots of 32 bytes:
  *
