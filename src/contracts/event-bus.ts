@@ -74,8 +74,15 @@ export interface EventBus {
    * @throws EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_BUS_FULL
    */
   publish(event: string, payload: Payload, options?: PublishOptions): Promise<string>
-  /** @returns a function that ends the subscription in this thread */
-  subscribe(event: string, handler: Subscriber, options?: SubscribeOptions): () => void
+  /**
+   * @param handler may name the payload's type, usually that of the event's contract: the bus takes its word for it
+   * @returns a function that ends the subscription in this thread
+   */
+  subscribe<P extends object = Payload>(
+    event: string,
+    handler: (data: P, event: EventMeta) => unknown,
+    options?: SubscribeOptions,
+  ): () => void
   /**
    * Publishes, and resolves with the first non-null object that a subscriber returns.
    * @param options `timeoutMs`: default 5000

@@ -1,3 +1,4 @@
+import type { RouteData } from './route-data.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 import type { Owner } from './tool.ts'
 
@@ -78,9 +79,15 @@ export type StreamHandler = (data: Data, stream: SseStream, context: HttpContext
 export interface Http {
   /**
    * Registers an endpoint. Paths: `/users/:id`, trailing wildcard `/files/*`.
+   * The handler's `data` has the types that the path and the options' schemas say.
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN (the plugin that registers second is `DEAD` and the error names the first)
    */
-  addEndpoint(path: string, method: Method | Lowercase<Method>, handler: Handler, options?: EndpointOptions): void
+  addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
+    path: Path,
+    method: Method | Lowercase<Method>,
+    handler: (data: RouteData<Path, Options>, context: HttpContext) => unknown,
+    options?: Options,
+  ): void
   /** Registers a stream of server-sent events (GET). A comment line every 15 s; a client that leaves 1 MiB unread is cut off. */
   addStream(
     path: string,

@@ -1,4 +1,4 @@
-import type { EventBus, Payload, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { EventBus, Payload, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
 import {
   checkEventName,
@@ -32,7 +32,7 @@ export default class EventBusTool implements Tool {
       subscribe: (event, handler, options) => {
         checkEventName(event)
         checkFunction('handler', handler)
-        return bus.subscribe({ owner, event, handler, options: checkSubscribeOptions(options) })
+        return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checkSubscribeOptions(options) })
       },
       addListener: (listener) => {
         checkFunction('listener', listener)

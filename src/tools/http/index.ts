@@ -1,4 +1,4 @@
-import type { EndpointOptions, Http, Method } from '../../contracts/http.ts'
+import type { EndpointOptions, Handler, Http, Method } from '../../contracts/http.ts'
 import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../errors/catalogue.ts'
 import { optionFault } from './options.ts'
@@ -17,11 +17,12 @@ export default class HttpTool implements Tool {
   api(owner: Owner): Http {
     const { host } = this.#runtime
     return {
-      addEndpoint: (path, method, handler, options = {}) => {
+      addEndpoint: (path, method, handler, given) => {
+        const options: EndpointOptions = given === undefined ? {} : given
         const upper = String(method).toUpperCase() as Method
         const fault = METHODS.includes(upper) ? undefined : `the method must be one of ${METHODS.join(', ')}`
         check(`${upper} ${show(path)}`, pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options))
-        host.addEndpoint({ owner, method: upper, path, handler, options })
+        host.addEndpoint({ owner, method: upper, path, handler: handler as Handler, options })
       },
       addStream: (path, handler, options: EndpointOptions = {}) => {
         check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options))

@@ -1,0 +1,34 @@
+import type { Data, EndpointOptions } from './http.ts'
+import type { StandardSchemaV1 } from './standard-schema.ts'
+
+/**
+ * The type of a handler's `data`, read off its route: the output of its schemas, the parameters of its path, and the claims
+ * that its `authValidator` gives. Without a schema for query or body, any further key may be there.
+ */
+export type RouteData<Path extends string, Options extends EndpointOptions> = FieldsOf<Options> &
+  ParamsOf<Path, Options> &
+  AuthOf<Options>
+
+type FieldsOf<Options> = Options extends { query: StandardSchemaV1 } | { body: StandardSchemaV1 }
+  ? OutputOf<Options, 'query'> & OutputOf<Options, 'body'>
+  : Data
+
+/** What is no object, for example an array, is not part of `data`: it is `context.body`. */
+type OutputOf<Options, Key extends string> =
+  Options extends Record<Key, infer Schema extends StandardSchemaV1>
+    ? AsFields<NonNullable<Schema['~standard']['types']>['output']>
+    : unknown
+type AsFields<Output> = Output extends readonly unknown[] ? unknown : Output extends object ? Output : unknown
+
+type ParamsOf<Path extends string, Options> = Options extends { params: StandardSchemaV1 }
+  ? OutputOf<Options, 'params'>
+  : { [Name in ParamNames<Path>]: string }
+
+type ParamNames<Path extends string> = Path extends `${infer Segment}/${infer Rest}`
+  ? ParamName<Segment> | ParamNames<Rest>
+  : ParamName<Path>
+type ParamName<Segment extends string> = Segment extends `:${infer Name}` ? Name : Segment extends '*' ? '*' : never
+
+type AuthOf<Options> = Options extends { authValidator: (token: string) => infer Claims }
+  ? { _auth: NonNullable<Awaited<Claims>> }
+  : unknown
