@@ -9,7 +9,7 @@ import type {
 import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
-import { WANTS_REPLY } from '../lanes/frames.ts'
+import { WANTS_REPLY } from '../lanes/event-frame.ts'
 import { Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'

@@ -1,8 +1,9 @@
 import type { RawBuffer } from '../shm/raw-buffer.ts'
-import type { FrameTarget, RequestFrame } from './frames.ts'
-import { readRequest } from './frames.ts'
+import type { FrameTarget } from './frame-target.ts'
 import type { Lane } from './lane.ts'
 import type { Exchange } from './messages.ts'
+import type { RequestFrame } from './request-frame.ts'
+import { readRequest } from './request-frame.ts'
 
 /** Gives each request to the lane with the fewest in flight. */
 export class Dispatcher {

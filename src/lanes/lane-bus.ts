@@ -18,7 +18,8 @@ import { Fifo } from '../events/fifo.ts'
 import { encodePayload } from '../events/payload.ts'
 import { recordOf } from '../events/trace-ring.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
-import { eventMaxBytes, INLINE_MAX_BYTES, PUBLISH, writeEvent } from './frames.ts'
+import { eventMaxBytes, writeEvent } from './event-frame.ts'
+import { INLINE_MAX_BYTES, KIND } from './frame-kinds.ts'
 import type { LaneCalls } from './lane-calls.ts'
 import type { Feed, SubscriptionManifest } from './messages.ts'
 import type { Outbox } from './outbox.ts'
@@ -86,7 +87,7 @@ export class LaneBus implements BusTransport {
       if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
       const seq = this.#seq
       this.#seq = (seq + 1) & 0x7fffffff
-      outbox.end(writeEvent(outbox, outbox.doubles, at, frame), PUBLISH, seq)
+      outbox.end(writeEvent(outbox, outbox.doubles, at, frame), KIND.PUBLISH, seq)
       this.#publishing.push({ seq, id, resolve, reject, isRefused: false })
       if (this.#listeners.length > 0) {
         const subscribers = this.subscribersOf[event] ?? []

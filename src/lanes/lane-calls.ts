@@ -1,6 +1,6 @@
 import { HeddleError } from '../errors/catalogue.ts'
 import { fromWire, type WireError } from '../errors/wire.ts'
-import { CALL } from './frames.ts'
+import { KIND } from './frame-kinds.ts'
 import type { Outbox } from './outbox.ts'
 
 /** Calls to the primary that one lane may have open at a time. */
@@ -22,7 +22,7 @@ export class LaneCalls {
         return reject(new HeddleError('LANE_BUSY', `${CALLS_MAX_OPEN} calls are open`))
       const id = this.#nextId
       this.#nextId = (id + 1) & 0x7fffffff
-      if (!this.#outbox.sendText(CALL, id, JSON.stringify([tool, method, args]))) {
+      if (!this.#outbox.sendText(KIND.CALL, id, JSON.stringify([tool, method, args]))) {
         return reject(new HeddleError('LANE_BUSY', 'The ring to the primary is full'))
       }
       this.#open.set(id, { resolve, reject })

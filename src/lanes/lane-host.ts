@@ -7,7 +7,7 @@ import type { Host } from '../contracts/tool.ts'
 import { routeShape } from '../endpoint/route-shape.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
-import { LOG } from './frames.ts'
+import { KIND } from './frame-kinds.ts'
 import type { LaneCalls } from './lane-calls.ts'
 import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from './messages.ts'
 import type { Outbox } from './outbox.ts'
@@ -92,7 +92,7 @@ export class LaneHost implements Host {
     } catch {
       json = JSON.stringify({ ...record, fields: { unserialisable: Object.keys(fields ?? {}) } })
     }
-    if (!this.#outbox.sendText(LOG, this.#lostLogs, json)) this.#lostLogs++
+    if (!this.#outbox.sendText(KIND.LOG, this.#lostLogs, json)) this.#lostLogs++
     this.#kernel.tellLogSinks(level, message, record.timestampMs, identity)
   }
 

@@ -5,35 +5,17 @@ import { EventServer } from '../events/event-server.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
 import { AnswerCell } from '../shm/answer-cell.ts'
 import { PulseWriter } from '../shm/pulse.ts'
-import {
-  ADDRESS_WANTED,
-  CALL_ERROR,
-  CALL_RESULT,
-  CANCEL,
-  DELIVERED,
-  DELIVERY,
-  DELIVERY_FAILED,
-  DELIVERY_REPLY,
-  INLINE_MAX_BYTES,
-  PUBLISH_REFUSED,
-  PUBLISH_TAKEN,
-  REQUEST,
-  RESPONSE,
-  RESPONSE_FIXED_BYTES,
-  readEvent,
-  readRequest,
-  STREAM_DATA,
-  STREAM_END,
-  STREAM_OPEN,
-  utf8MaxBytes,
-  writeResponse,
-} from './frames.ts'
+import { readEvent } from './event-frame.ts'
+import { INLINE_MAX_BYTES, KIND } from './frame-kinds.ts'
+import { utf8MaxBytes } from './frame-target.ts'
 import { Inbox } from './inbox.ts'
 import { LaneBus } from './lane-bus.ts'
 import { LaneCalls } from './lane-calls.ts'
 import { LaneHost } from './lane-host.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
+import { readRequest } from './request-frame.ts'
+import { RESPONSE_FIXED_BYTES, writeResponse } from './response-frame.ts'
 
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
@@ -71,8 +53,8 @@ export class LaneServer {
       {
         answer: (id, reply) => this.#answer(id, reply),
         openStream: (id, head) => this.#openStream(id, head),
-        streamData: (id, chunk) => void this.#outbox.sendText(STREAM_DATA, id, chunk),
-        endStream: (id) => void this.#outbox.sendText(STREAM_END, id, ''),
+        streamData: (id, chunk) => void this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
+        endStream: (id) => void this.#outbox.sendText(KIND.STREAM_END, id, ''),
         clientAddress: (id) => this.#clientAddress(id),
       },
       (route, requestId, thrown) =>
@@ -83,8 +65,8 @@ export class LaneServer {
     )
     this.#events = new EventServer({
       delivered: (id) => this.#delivered(id),
-      reply: (id, json) => void this.#outbox.sendText(DELIVERY_REPLY, id, json),
-      failed: (id, error) => void this.#outbox.sendText(DELIVERY_FAILED, id, JSON.stringify(error)),
+      reply: (id, json) => void this.#outbox.sendText(KIND.DELIVERY_REPLY, id, json),
+      failed: (id, error) => void this.#outbox.sendText(KIND.DELIVERY_FAILED, id, JSON.stringify(error)),
     })
     this.#bus = new LaneBus({
       outbox: this.#outbox,
@@ -176,19 +158,19 @@ export class LaneServer {
 
   readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
     switch (kind) {
-      case REQUEST:
+      case KIND.REQUEST:
         return this.#requests.handle(id, readRequest(this.#inbox, at))
-      case DELIVERY:
+      case KIND.DELIVERY:
         return this.#events.handle(id, readEvent(this.#inbox, this.#inbox.doubles, at, length, 'text'))
-      case PUBLISH_TAKEN:
+      case KIND.PUBLISH_TAKEN:
         return this.#bus.taken(id)
-      case CANCEL:
+      case KIND.CANCEL:
         return this.#requests.cancel(id)
-      case CALL_RESULT:
+      case KIND.CALL_RESULT:
         return this.#calls.resolve(id, this.#inbox.bytes.utf8Slice(at, at + length))
-      case CALL_ERROR:
+      case KIND.CALL_ERROR:
         return this.#calls.reject(id, this.#inbox.bytes.utf8Slice(at, at + length))
-      case PUBLISH_REFUSED:
+      case KIND.PUBLISH_REFUSED:
         return this.#bus.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
     }
   }
@@ -202,20 +184,20 @@ export class LaneServer {
     const at = this.#outbox.begin(maxBytes, true)
     // In-flight requests are fewer than what the backlog holds: there is always room for their answers.
     if (at < 0) throw new Error('The backlog of answers is full')
-    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), RESPONSE, id)
+    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
   }
 
   /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
   #clientAddress(id: number): string {
     this.#address.clear()
-    if (!this.#outbox.sendText(ADDRESS_WANTED, id, '')) return ''
+    if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
     this.#outbox.flush()
     return this.#address.wait(ADDRESS_TIMEOUT_MS) ?? ''
   }
 
   #openStream(id: number, head: string): void {
     const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
-    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), STREAM_OPEN, id)
+    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), KIND.STREAM_OPEN, id)
   }
 
   /** Acknowledgements of one turn of the loop go out together. */
@@ -234,7 +216,7 @@ export class LaneServer {
       if (at < 0) throw new Error('The backlog of acknowledgements is full')
       const word = at >> 2
       for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#acks[from + n]!
-      this.#outbox.end(count * 4, DELIVERED, 0)
+      this.#outbox.end(count * 4, KIND.DELIVERED, 0)
     }
     this.#acks.length = 0
   }

@@ -3,40 +3,13 @@ import { toWire, type WireError } from '../errors/wire.ts'
 import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
 import { createRing } from '../shm/spsc-ring.ts'
-import {
-  ADDRESS_WANTED,
-  CALL,
-  CALL_ERROR,
-  CALL_RESULT,
-  CANCEL,
-  DELIVERED,
-  DELIVERY,
-  DELIVERY_FAILED,
-  DELIVERY_REPLY,
-  type EventFrame,
-  eventMaxBytes,
-  INLINE_MAX_BYTES,
-  LOG,
-  NO_BODY_FLAG,
-  PUBLISH,
-  PUBLISH_REFUSED,
-  PUBLISH_TAKEN,
-  REQUEST,
-  RESPONSE,
-  RESPONSE_FIXED_BYTES,
-  type RequestFrame,
-  readEvent,
-  requestMaxBytes,
-  STATUS_MASK,
-  STREAM_DATA,
-  STREAM_END,
-  STREAM_OPEN,
-  writeEvent,
-  writeRequest,
-} from './frames.ts'
+import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from './event-frame.ts'
+import { INLINE_MAX_BYTES, KIND } from './frame-kinds.ts'
 import { Inbox } from './inbox.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
+import { type RequestFrame, requestMaxBytes, writeRequest } from './request-frame.ts'
+import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from './response-frame.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 export const RING_BYTES = 1 << 20
@@ -136,7 +109,7 @@ export class Lane {
     const slot = this.#freeSlots.pop()!
     const id = slot | (this.#generations[slot]! << 16)
     const bodyBytes = writeRequest(this.#outbox, at, frame)
-    this.#positions[slot] = this.#outbox.end(bodyBytes, REQUEST, id)
+    this.#positions[slot] = this.#outbox.end(bodyBytes, KIND.REQUEST, id)
     this.#exchanges[slot] = exchange
     this.requestsInFlight++
     return id
@@ -145,7 +118,7 @@ export class Lane {
   /** Gives a request up: its slot is free, its handler's signal is aborted, its answer will find nobody. */
   cancelRequest(id: number): void {
     if (this.state === 'dead' || this.#takeExchange(id) === null) return
-    this.#outbox.sendText(CANCEL, id, '')
+    this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 
   /** Answers the requests whose time is up. */
@@ -202,7 +175,7 @@ export class Lane {
   sendDelivery(deliveryId: number, frame: EventFrame): boolean {
     const at = this.#outbox.begin(eventMaxBytes(frame), false)
     if (at < 0) return false
-    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame), DELIVERY, deliveryId)
+    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame), KIND.DELIVERY, deliveryId)
     this.deliveriesInFlight++
     return true
   }
@@ -212,7 +185,7 @@ export class Lane {
   readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
     const { bytes, words } = this.#inbox
     switch (kind) {
-      case RESPONSE: {
+      case KIND.RESPONSE: {
         const exchange = this.#takeExchange(id)
         if (exchange === null) return
         const status = words[at >> 2]!
@@ -223,13 +196,13 @@ export class Lane {
         exchange.answer(status & STATUS_MASK, head, body)
         return
       }
-      case DELIVERED: {
+      case KIND.DELIVERED: {
         const count = length >> 2
         this.deliveriesInFlight -= count
         for (let n = 0; n < count; n++) this.#listener.onDelivered(words[(at >> 2) + n]!)
         return
       }
-      case PUBLISH:
+      case KIND.PUBLISH:
         try {
           this.#listener.onPublish(this, readEvent(this.#inbox, this.#inbox.doubles, at, length, 'bytes'))
         } catch (error) {
@@ -237,33 +210,33 @@ export class Lane {
         }
         this.#takenUntil = id
         return
-      case DELIVERY_REPLY:
+      case KIND.DELIVERY_REPLY:
         this.deliveriesInFlight--
         this.#listener.onDeliveryReply(id, bytes.utf8Slice(at, at + length))
         return
-      case DELIVERY_FAILED:
+      case KIND.DELIVERY_FAILED:
         this.deliveriesInFlight--
         this.#listener.onDeliveryFailed(id, JSON.parse(bytes.utf8Slice(at, at + length)) as WireError)
         return
-      case LOG:
+      case KIND.LOG:
         this.#listener.onLog(this, JSON.parse(bytes.utf8Slice(at, at + length)) as LogRecord)
         return
-      case CALL:
+      case KIND.CALL:
         this.#call(id, bytes.utf8Slice(at, at + length))
         return
-      case ADDRESS_WANTED:
+      case KIND.ADDRESS_WANTED:
         this.#address.answer(this.#exchangeOf(id)?.clientAddress() ?? '')
         return
-      case STREAM_OPEN: {
+      case KIND.STREAM_OPEN: {
         const headBytes = words[(at >> 2) + 1]!
         const headAt = at + RESPONSE_FIXED_BYTES
         this.#exchangeOf(id)?.openStream(words[at >> 2]! & STATUS_MASK, bytes.utf8Slice(headAt, headAt + headBytes))
         return
       }
-      case STREAM_DATA:
+      case KIND.STREAM_DATA:
         this.#exchangeOf(id)?.streamData(Buffer.from(bytes.subarray(at, at + length)))
         return
-      case STREAM_END:
+      case KIND.STREAM_END:
         this.#takeExchange(id)?.endStream()
         return
     }
@@ -272,9 +245,9 @@ export class Lane {
   /** Publishes are answered once per batch: everything up to a number is taken, but for those refused. */
   readonly #afterDrain = (): void => {
     if (this.#takenUntil < 0 || this.state === 'dead') return
-    for (const { seq, error } of this.#refused) this.#outbox.sendText(PUBLISH_REFUSED, seq, JSON.stringify(error))
+    for (const { seq, error } of this.#refused) this.#outbox.sendText(KIND.PUBLISH_REFUSED, seq, JSON.stringify(error))
     if (this.#refused.length > 0) this.#refused = []
-    this.#outbox.sendText(PUBLISH_TAKEN, this.#takenUntil, '')
+    this.#outbox.sendText(KIND.PUBLISH_TAKEN, this.#takenUntil, '')
     this.#takenUntil = -1
   }
 
@@ -295,11 +268,11 @@ export class Lane {
   }
 
   #answerCall(id: number, value: unknown): void {
-    if (this.state !== 'dead') this.#outbox.sendText(CALL_RESULT, id, JSON.stringify(value ?? null))
+    if (this.state !== 'dead') this.#outbox.sendText(KIND.CALL_RESULT, id, JSON.stringify(value ?? null))
   }
 
   #answerCallError(id: number, error: unknown): void {
-    if (this.state !== 'dead') this.#outbox.sendText(CALL_ERROR, id, JSON.stringify(toWire(error)))
+    if (this.state !== 'dead') this.#outbox.sendText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ import { EventServer } from '../events/event-server.ts'
 import type { Hub, Publication } from '../events/hub.ts'
 import { encodePayload } from '../events/payload.ts'
 import { tellAll } from '../kernel/listeners.ts'
-import type { EventFrame } from '../lanes/frames.ts'
+import type { EventFrame } from '../lanes/event-frame.ts'
 
 /** Deliveries in flight at subscribers of the primary at most. */
 export const PRIMARY_MAX_DELIVERIES = 1024

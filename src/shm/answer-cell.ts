@@ -1,4 +1,8 @@
-import { ANSWER_BYTES, ANSWER_LENGTH_WORD, ANSWER_STATE_WORD, ANSWER_TEXT_BYTE } from './layout.ts'
+/** Answer cell: word 0 STATE, word 1 LENGTH, then the text. */
+const ANSWER_STATE_WORD = 0
+const ANSWER_LENGTH_WORD = 1
+const ANSWER_TEXT_BYTE = 8
+const ANSWER_BYTES = 128
 
 const WAITING = 0
 const ANSWERED = 1

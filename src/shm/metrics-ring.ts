@@ -1,4 +1,16 @@
-import { METRICS_CURSOR_WORD, METRICS_DATA_BYTE, METRICS_SLOT_BYTES } from './layout.ts'
+/**
+ * Metrics ring (any thread writes, any thread reads): one word CURSOR in the first 64 bytes, then slots of 32 bytes:
+ *
+ *   ┌────────┬────────────────┬───────────────────┬─────────────────┬─────────┐
+ *   │ COMMIT │ CALL | FAILED  │ DURATION (float64)│ ENDED (float64) │ THREAD  │
+ *   └────────┴────────────────┴───────────────────┴─────────────────┴─────────┘
+ *   word 0     word 1           bytes 8–15          bytes 16–23       word 6
+ *
+ * CURSOR counts records for ever, modulo 2^32. COMMIT is `record number + 1` once the slot is whole.
+ */
+const METRICS_CURSOR_WORD = 0
+const METRICS_DATA_BYTE = 64
+const METRICS_SLOT_BYTES = 32
 
 /** Slots: enough that a reader every 100 ms loses nothing below 650,000 calls a second. */
 export const METRICS_SLOTS = 65_536

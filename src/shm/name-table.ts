@@ -1,4 +1,11 @@
-import { NAMES_COUNT_WORD, NAMES_DATA_BYTE, NAMES_ENTRY_BYTES, NAMES_LOCK_WORD } from './layout.ts'
+/**
+ * Name table (any thread adds, any thread reads): word 0 LOCK, word 1 COUNT, then entries of 128 bytes: word 0 the length, then UTF-8.
+ * Entries are written once, before COUNT is raised over them, and never change.
+ */
+const NAMES_LOCK_WORD = 0
+const NAMES_COUNT_WORD = 1
+const NAMES_DATA_BYTE = 64
+const NAMES_ENTRY_BYTES = 128
 
 /** Names that a table holds at most; a further one gets the number 0, whose name is `other`. */
 export const NAMES_MAX = 1024

@@ -1,4 +1,14 @@
-import { PULSE_BEATS_WORD, PULSE_BYTES, PULSE_HEAP_KIB_WORD, PULSE_LOOP_DELAY_US_WORD } from './layout.ts'
+/**
+ * Pulse of one lane (written by the lane, read by the primary):
+ *
+ *   word 0  BEATS        counts up every LANE_BEAT_MS while the lane's loop turns
+ *   word 1  LOOP_DELAY   longest delay of that timer in the last second, microseconds
+ *   word 2  HEAP_KIB     used JavaScript heap
+ */
+const PULSE_BEATS_WORD = 0
+const PULSE_LOOP_DELAY_US_WORD = 1
+const PULSE_HEAP_KIB_WORD = 2
+const PULSE_BYTES = 64
 
 /** How often a lane shows that its loop turns, milliseconds. */
 export const LANE_BEAT_MS = 10

@@ -1,19 +1,43 @@
-import {
-  FRAME_HEADER_BYTES,
-  FRAME_ID_WORD,
-  FRAME_KIND_WORD,
-  FRAME_LENGTH_WORD,
-  FRAME_READY,
-  FRAME_STATE_WORD,
-  FRAME_TAKEN,
-  FRAME_TAKEN_BACK,
-  FRAME_WRAP,
-  RING_DATA_BYTE,
-  RING_HEAD_WORD,
-  RING_RUNG_WORD,
-  RING_TAIL_WORD,
-} from './layout.ts'
+/**
+ * A ring of frames in shared memory, for one producer thread and one consumer thread.
+ *
+ *   byte 0     64    128   192 … 256                                    256 + capacity
+ *   ┌──────┬──────┬──────┬──────┬──────────────────────────────────────────┐
+ *   │ HEAD │ TAIL │ RUNG │  –   │ frames                                   │
+ *   └──────┴──────┴──────┴──────┴──────────────────────────────────────────┘
+ *
+ * HEAD, TAIL and RUNG stand in cache lines of their own: each is written by one side and read by the other,
+ * and two of them in one line would bounce it between the cores.
+ * HEAD and TAIL count bytes for ever, modulo 2^32; a position's offset is `position & (capacity - 1)`.
+ *
+ * Frame, aligned to 8 bytes, never split at the end of the ring (a WRAP length says: go on at offset 0):
+ *
+ *   ┌────────┬───────┬──────┬──────┬──────────────┬───────┐
+ *   │ LENGTH │ STATE │  ID  │ KIND │ body         │ pad   │
+ *   └────────┴───────┴──────┴──────┴──────────────┴───────┘
+ *   16 bytes of header               LENGTH bytes   to 8
+ */
 import type { RawBuffer } from './raw-buffer.ts'
+
+// 32-bit words of the control block. They stand in this file, not in one of their own: a lane on Node 20 reads imported constants
+// through a getter, at every use.
+export const RING_HEAD_WORD = 0
+export const RING_TAIL_WORD = 16
+export const RING_RUNG_WORD = 32
+export const RING_DATA_BYTE = 256
+
+export const FRAME_HEADER_BYTES = 16
+const FRAME_LENGTH_WORD = 0
+const FRAME_STATE_WORD = 1
+const FRAME_ID_WORD = 2
+const FRAME_KIND_WORD = 3
+/** LENGTH of the marker that sends the consumer back to offset 0. */
+const FRAME_WRAP = -1
+
+// STATE: written by the producer, then claimed by whichever side swaps it first.
+const FRAME_READY = 0
+const FRAME_TAKEN = 1
+const FRAME_TAKEN_BACK = 2
 
 /** Makes the memory of a ring. @param capacityBytes a power of two, at least 1024 */
 export function createRing(capacityBytes: number): SharedArrayBuffer {

@@ -1,0 +1,33 @@
+/**
+ * The frames of the two rings of a lane: what kinds there are.
+ * Everything rare goes through the port as a structured message (messages.ts).
+ * One object, not twenty constants: a lane on Node 20 reads imports through getters, and those of a crowded module are slow.
+ */
+export const KIND = {
+  // primary → lane
+  REQUEST: 1,
+  CANCEL: 2,
+  DELIVERY: 3,
+  CALL_RESULT: 4,
+  CALL_ERROR: 5,
+  PUBLISH_TAKEN: 6,
+  PUBLISH_REFUSED: 7,
+  // lane → primary
+  RESPONSE: 16,
+  STREAM_OPEN: 17,
+  STREAM_DATA: 18,
+  STREAM_END: 19,
+  CALL: 20,
+  PUBLISH: 21,
+  DELIVERED: 22,
+  DELIVERY_REPLY: 23,
+  DELIVERY_FAILED: 24,
+  LOG: 25,
+  ADDRESS_WANTED: 26,
+} as const
+
+/** Bodies above this go by `postMessage` with a transfer list; the ring carries only their header. */
+export const INLINE_MAX_BYTES = 65_536
+/** Set in KIND when the body comes by the bulk port. */
+export const BULK_FLAG = 1 << 8
+export const KIND_MASK = BULK_FLAG - 1
