@@ -1,0 +1,33 @@
+import { Plugin, type Tools } from '#heddle'
+import type { UserCreated } from '../events.ts'
+
+/** Welcomes every new user. An event can come twice, so what is done is written down and not done again. */
+export default class SendWelcome extends Plugin {
+  #bus
+  #db
+  #log
+
+  constructor({ db, event_bus, logger }: Tools) {
+    super()
+    this.#bus = event_bus
+    this.#db = db
+    this.#log = logger
+  }
+
+  override onBoot() {
+    this.#bus.subscribe('user.created', this.welcome, { retries: 3 })
+  }
+
+  async welcome({ id }: UserCreated) {
+    const user = await this.#db.queryOne<{ welcomed_at: string | null }>(
+      'SELECT welcomed_at FROM users WHERE id = $1',
+      [id],
+    )
+    const isDone = user === null || user.welcomed_at !== null
+    if (isDone) return
+    // Here an e-mail would go out.
+    this.#log.info('Welcomed a new user', { user_id: id })
+    await this.#bus.publish('welcome.sent', { user_id: id })
+    await this.#db.execute('UPDATE users SET welcomed_at = $1 WHERE id = $2', [new Date().toISOString(), id])
+  }
+}

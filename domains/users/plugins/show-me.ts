@@ -1,0 +1,33 @@
+import { type Claims, type HttpContext, Plugin, type Tools } from '#heddle'
+
+/** `GET /users/me`: the account that the token belongs to. */
+export default class ShowMe extends Plugin {
+  #auth
+  #db
+  #http
+
+  constructor({ auth, db, http }: Tools) {
+    super()
+    this.#auth = auth
+    this.#db = db
+    this.#http = http
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/users/me', 'GET', this.show, {
+      authValidator: this.#auth.validateToken,
+      tags: ['users'],
+      summary: 'The own account',
+    })
+  }
+
+  async show({ _auth }: { _auth: Claims }, context: HttpContext) {
+    const user = await this.#db.queryOne('SELECT id, name, email, created_at FROM users WHERE id = $1', [_auth.sub])
+    if (user === null) {
+      // The token outlives its user.
+      context.setStatus(404)
+      return { success: false, error: 'User not found' }
+    }
+    return { success: true, data: user }
+  }
+}
