@@ -1,0 +1,146 @@
+import { type Data, type HttpContext, type LaneInfo, type MetricRecord, Plugin, type Tools } from '#heddle'
+
+/** Source: the Prometheus text exposition format, version 0.0.4. */
+const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
+/** Upper bounds of the duration histogram, seconds: from a read in memory to a statement that is about to time out. */
+const BUCKETS_SEC = [0.00001, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
+
+const LANE_METRICS: readonly (readonly [name: string, type: string, help: string, read: (lane: LaneInfo) => number])[] =
+  [
+    ['heddle_lane_responsive', 'gauge', '0 while the event loop of a lane stands still.', (lane) => +lane.responsive],
+    ['heddle_lane_requests_in_flight', 'gauge', 'Requests at a lane.', (lane) => lane.requests_in_flight],
+    ['heddle_lane_deliveries_in_flight', 'gauge', 'Event deliveries at a lane.', (lane) => lane.deliveries_in_flight],
+    [
+      'heddle_lane_loop_delay_seconds',
+      'gauge',
+      'Longest delay of the event loop of a lane in the last second.',
+      (lane) => lane.loop_delay_ms / 1000,
+    ],
+    ['heddle_lane_heap_bytes', 'gauge', 'Heap that a lane uses.', (lane) => lane.heap_bytes],
+    ['heddle_lane_restarts_total', 'counter', 'Threads that a lane has lost.', (lane) => lane.restarts],
+  ]
+
+type Sample = [labels: Record<string, string>, value: number, suffix?: string]
+
+/** The calls of one method of one tool since boot. */
+class CallSeries {
+  calls = 0
+  errors = 0
+  totalSec = 0
+  /** Calls per bucket, not cumulated; the last one holds what is slower than all bounds. */
+  readonly buckets: number[] = new Array(BUCKETS_SEC.length + 1).fill(0)
+
+  add(durationSec: number, success: boolean) {
+    this.calls++
+    if (!success) this.errors++
+    this.totalSec += durationSec
+    let n = 0
+    while (n < BUCKETS_SEC.length && durationSec > BUCKETS_SEC[n]!) n++
+    this.buckets[n]!++
+  }
+}
+
+/** Tool calls, lanes and events for a Prometheus server to scrape. */
+export default class ExportMetrics extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #bus
+  #registry
+  /** By tool, then by method: no text is put together in the hot path. */
+  readonly #series = new Map<string, Map<string, CallSeries>>()
+
+  constructor({ http, event_bus, registry }: Tools) {
+    super()
+    this.#http = http
+    this.#bus = event_bus
+    this.#registry = registry
+  }
+
+  override onBoot() {
+    this.#registry.addMetricsSink((record) => this.#count(record))
+    this.#http.addEndpoint('/system/metrics/prometheus', 'GET', this.scrape, {
+      tags: ['system'],
+      summary: 'Metrics in the Prometheus text format',
+    })
+  }
+
+  /** Runs within every tool call of the process. */
+  #count({ tool, method, duration_ms, success }: MetricRecord) {
+    let methods = this.#series.get(tool)
+    if (methods === undefined) {
+      methods = new Map()
+      this.#series.set(tool, methods)
+    }
+    let series = methods.get(method)
+    if (series === undefined) {
+      series = new CallSeries()
+      methods.set(method, series)
+    }
+    series.add(duration_ms / 1000, success)
+  }
+
+  async scrape(_data: Data, context: HttpContext) {
+    const text = this.#toolCalls() + (await this.#lanes()) + (await this.#events())
+    context.sendBinary(Buffer.from(text), CONTENT_TYPE)
+  }
+
+  #toolCalls(): string {
+    const calls: Sample[] = []
+    const errors: Sample[] = []
+    const durations: Sample[] = []
+    for (const [tool, methods] of this.#series) {
+      for (const [method, series] of methods) {
+        const labels = { tool, method }
+        calls.push([labels, series.calls])
+        errors.push([labels, series.errors])
+        let cumulated = 0
+        series.buckets.forEach((count, n) => {
+          cumulated += count
+          durations.push([{ ...labels, le: String(BUCKETS_SEC[n] ?? '+Inf') }, cumulated, '_bucket'])
+        })
+        durations.push([labels, series.totalSec, '_sum'], [labels, series.calls, '_count'])
+      }
+    }
+    return (
+      family('heddle_tool_calls_total', 'counter', 'Tool calls since boot.', calls) +
+      family('heddle_tool_errors_total', 'counter', 'Tool calls that threw or rejected.', errors) +
+      family('heddle_tool_call_duration_seconds', 'histogram', 'How long tool calls took.', durations)
+    )
+  }
+
+  async #lanes(): Promise<string> {
+    const states = Object.entries(this.#registry.getSystemDump().lanes)
+    let text = family(
+      'heddle_lanes',
+      'gauge',
+      'Lanes per state.',
+      states.map(([state, count]) => [{ state }, count]),
+    )
+    const lanes = await this.#registry.getLanes()
+    for (const [name, type, help, read] of LANE_METRICS) {
+      const samples = lanes.map((lane): Sample => [{ lane: String(lane.index) }, read(lane)])
+      text += family(name, type, help, samples)
+    }
+    return text
+  }
+
+  async #events(): Promise<string> {
+    const topology = Object.entries(await this.#bus.getTopology())
+    const fired = topology.map(([event, { fire_count }]): Sample => [{ event }, fire_count])
+    return family('heddle_events_total', 'counter', 'Events published since boot.', fired)
+  }
+}
+
+/** One metric with its samples. `help` holds neither backslashes nor line ends. */
+function family(name: string, type: string, help: string, samples: readonly Sample[]): string {
+  let text = `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`
+  for (const [labels, value, suffix = ''] of samples) {
+    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`)
+    text += `${name}${suffix}{${pairs.join(',')}} ${value}\n`
+  }
+  return text
+}
+
+function escaped(labelValue: string): string {
+  return labelValue.replace(/[\\"\n]/g, (char) => (char === '\n' ? '\\n' : `\\${char}`))
+}

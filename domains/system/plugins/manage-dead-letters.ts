@@ -1,0 +1,53 @@
+import { type Data, type DeadLetter, type HttpContext, Plugin, type Tools } from '#heddle'
+
+/** Deliveries that failed for good: what they were, once more to the subscriber that failed, or away with them. */
+export default class ManageDeadLetters extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #bus
+
+  constructor({ http, event_bus }: Tools) {
+    super()
+    this.#http = http
+    this.#bus = event_bus
+  }
+
+  override onBoot() {
+    const tags = ['system']
+    this.#http.addEndpoint('/system/dead-letters', 'GET', this.list, {
+      tags,
+      summary: 'Deliveries that failed for good, oldest first',
+    })
+    this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
+      tags,
+      summary: 'Delivers a dead letter once more, to its subscriber alone',
+    })
+    this.#http.addEndpoint('/system/dead-letters/:id', 'DELETE', this.delete, {
+      tags,
+      summary: 'Deletes a dead letter',
+    })
+  }
+
+  async list(): Promise<DeadLetter[]> {
+    return this.#bus.getDeadLetters()
+  }
+
+  /** The letter is gone once it is handed over; a delivery that fails again leaves a new one. */
+  async replay({ id }: Data, context: HttpContext) {
+    if (await this.#bus.replayDeadLetter(id)) return { success: true, data: { id } }
+    const letter = (await this.#bus.getDeadLetters()).find((each) => each.id === id)
+    if (letter === undefined) return this.#unknown(id, context)
+    context.setStatus(409)
+    return { success: false, error: `${letter.subscriber} does not subscribe to ${letter.event} any more` }
+  }
+
+  async delete({ id }: Data, context: HttpContext) {
+    if (await this.#bus.deleteDeadLetter(id)) return { success: true, data: { id } }
+    return this.#unknown(id, context)
+  }
+
+  #unknown(id: string, context: HttpContext) {
+    context.setStatus(404)
+    return { success: false, error: `There is no dead letter ${id}` }
+  }
+}

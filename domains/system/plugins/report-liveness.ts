@@ -1,0 +1,23 @@
+import { Plugin, type Tools } from '#heddle'
+
+/** For a supervisor: answers as long as the listener's thread turns. A process that does not is to be restarted. */
+export default class ReportLiveness extends Plugin {
+  static override thread = 'primary' as const
+  #http
+
+  constructor({ http }: Tools) {
+    super()
+    this.#http = http
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/system/health/live', 'GET', this.report, {
+      tags: ['system'],
+      summary: 'Whether the process is alive',
+    })
+  }
+
+  report() {
+    return { success: true, data: { live: true, uptime_sec: Math.round(process.uptime() * 1000) / 1000 } }
+  }
+}

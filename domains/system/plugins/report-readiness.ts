@@ -1,0 +1,32 @@
+import { type Data, type HttpContext, Plugin, type Tools } from '#heddle'
+
+/** A lane that died is back within a second, unless it keeps dying. */
+const RETRY_AFTER_SEC = 1
+
+/** For a load balancer: 200 when this process should get requests, 503 with the reasons when not. */
+export default class ReportReadiness extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #registry
+
+  constructor({ http, registry }: Tools) {
+    super()
+    this.#http = http
+    this.#registry = registry
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/system/health/ready', 'GET', this.report, {
+      tags: ['system'],
+      summary: 'Whether the process should get requests',
+    })
+  }
+
+  async report(_data: Data, context: HttpContext) {
+    const readiness = await this.#registry.getReadiness()
+    if (readiness.ready) return { success: true, data: readiness }
+    context.setStatus(503)
+    context.setHeader('retry-after', String(RETRY_AFTER_SEC))
+    return { success: false, error: `Not ready: ${readiness.reasons.join(', ')}`, ...readiness }
+  }
+}

@@ -1,0 +1,26 @@
+import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
+
+/** Every log record of the process as it is written. Fields beside the message stay in the log. */
+export default class StreamLogs extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #logger
+
+  constructor({ http, logger }: Tools) {
+    super()
+    this.#http = http
+    this.#logger = logger
+  }
+
+  override onBoot() {
+    this.#http.addStream('/system/logs/stream', this.open, { tags: ['system'], summary: 'Each log record as it comes' })
+  }
+
+  /** Logs nothing itself: such a record would come back to the sink. */
+  open(_data: Data, stream: SseStream) {
+    const stop = this.#logger.addSink((level, message, timestamp, identity) =>
+      stream.send({ level, message, timestamp, identity }),
+    )
+    stream.signal.addEventListener('abort', stop)
+  }
+}

@@ -1,0 +1,35 @@
+import { type Data, type EventRecord, Plugin, type SseStream, type Tools } from '#heddle'
+
+/** What `/system/traces/flat` shows, then every new event record as it comes. */
+export default class StreamTraces extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #bus
+
+  constructor({ http, event_bus }: Tools) {
+    super()
+    this.#http = http
+    this.#bus = event_bus
+  }
+
+  override onBoot() {
+    this.#http.addStream('/system/traces/stream', this.open, {
+      tags: ['system'],
+      summary: 'A snapshot of the last 500 events, then each new one',
+    })
+  }
+
+  async open(_data: Data, stream: SseStream) {
+    // Listens before it asks for the history: no record falls between the two, and one that is in both is sent once.
+    const early: EventRecord[] = []
+    let take = (record: EventRecord): unknown => early.push(record)
+    const stop = this.#bus.addListener((record) => take(record))
+    stream.signal.addEventListener('abort', stop)
+
+    const records = await this.#bus.getTraceHistory()
+    stream.send({ snapshot: true, records })
+    const sent = new Set(records.map(({ id }) => id))
+    for (const record of early) if (!sent.has(record.id)) stream.send(record)
+    take = (record) => stream.send(record)
+  }
+}
