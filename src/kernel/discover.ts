@@ -18,7 +18,7 @@ export interface PluginFile {
   thread: 'primary' | 'worker'
 }
 
-const PRIMARY = /\bstatic\s+(?:readonly\s+)?thread\s*(?::[^=]+)?=\s*(['"`])primary\1/
+const PRIMARY = /\bstatic\s+(?:(?:override|readonly)\s+)*thread\s*(?::[^=]+)?=\s*(['"`])primary\1/
 
 /** Folders of the tools directory, in the order of their names. */
 export function findTools(toolsDir: string): ToolFolder[] {
