@@ -20,7 +20,7 @@ export class Inbox implements FrameTarget {
   readonly #bulk: MessagePort
   readonly #handle: FrameHandler
   readonly #afterDrain: () => void
-  #again = false
+  #isAwake = false
 
   /** @param afterDrain runs after each drain that read something: the place for what is answered once per batch */
   constructor(memory: SharedArrayBuffer, bulk: MessagePort, handle: FrameHandler, afterDrain: () => void) {
@@ -34,19 +34,32 @@ export class Inbox implements FrameTarget {
     this.doubles = this.#ringDoubles
   }
 
+  /** Wakes the inbox: the doorbell was rung. */
   readonly drain = (): void => {
-    this.#again = false
-    let more = true
+    if (!this.#isAwake) this.#turn()
+  }
+
+  /**
+   * Reads what there is and comes back next turn, until a turn finds nothing; only then the other side has to ring again.
+   * Under load neither side ever does: one empty turn is cheaper than a message between threads.
+   */
+  readonly #turn = (): void => {
+    this.#isAwake = true
+    let frames = 1
     try {
-      more = this.#ring.drain(this.#read, FRAMES_PER_TURN)
+      frames = this.#ring.drain(this.#read, FRAMES_PER_TURN)
     } finally {
       // Also after a frame whose handler threw: the rest must not wait for the next doorbell.
-      if (more && !this.#again) {
-        this.#again = true
-        setImmediate(this.drain)
-      }
-      this.#afterDrain()
+      if (frames > 0) this.#afterDrain()
+      if (frames > 0 || !this.#ring.sleep()) setImmediate(this.#turn)
+      else this.#isAwake = false
     }
+  }
+
+  /** Reads everything that is left: the other side is gone. */
+  drainAll(): void {
+    while (this.#ring.drain(this.#read, FRAMES_PER_TURN) > 0);
+    this.#afterDrain()
   }
 
   readonly #read = (kind: number, id: number, at: number, length: number): void => {

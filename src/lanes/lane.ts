@@ -192,7 +192,12 @@ export class Lane {
         const headBytes = words[(at >> 2) + 1]!
         const headAt = at + RESPONSE_FIXED_BYTES
         const head = headBytes === 0 ? '' : bytes.utf8Slice(headAt, headAt + headBytes)
-        const body = (status & NO_BODY_FLAG) !== 0 ? null : bytes.subarray(headAt + headBytes, at + length)
+        const bodyAt = headAt + headBytes
+        // Not `subarray`: a Buffer's is twice as slow as a plain view.
+        const body =
+          (status & NO_BODY_FLAG) !== 0
+            ? null
+            : new Uint8Array(bytes.buffer, bytes.byteOffset + bodyAt, at + length - bodyAt)
         exchange.answer(status & STATUS_MASK, head, body)
         return
       }
@@ -279,7 +284,7 @@ export class Lane {
 
   /** Reads what the thread wrote before it died, then gives up all that was in flight there. @returns the exchanges without an answer */
   bury(): Exchange[] {
-    this.#inbox.drain()
+    this.#inbox.drainAll()
     this.state = 'dead'
     const orphans = this.#exchanges.filter((exchange) => exchange !== null)
     this.#exchanges.fill(null)

@@ -66,7 +66,7 @@ export class RingProducer {
   readonly #control: Int32Array
   readonly #capacity: number
   readonly #mask: number
-  /** Written by this side alone, so the plain copy is the truth. */
+  /** Written by this side alone, so the plain copy is the truth. It does not wrap at 2^32, so that no two frames ever have one position. */
   #head: number
   /** The last TAIL that was read: never ahead of the real one, so room computed from it is really there. */
   #tailSeen: number
@@ -106,14 +106,14 @@ export class RingProducer {
     if (at !== headAt) {
       // The frame did not fit before the end. Alignment leaves at least 8 bytes for the marker.
       this.words[(headAt >> 2) + FRAME_LENGTH_WORD] = FRAME_WRAP
-      position = (position + this.#capacity - headAt) >>> 0
+      position += this.#capacity - headAt
     }
     const word = at >> 2
     this.words[word + FRAME_LENGTH_WORD] = bodyBytes
     this.words[word + FRAME_STATE_WORD] = FRAME_READY
     this.words[word + FRAME_ID_WORD] = id
     this.words[word + FRAME_KIND_WORD] = kind
-    this.#head = (position + FRAME_HEADER_BYTES + align8(bodyBytes)) >>> 0
+    this.#head = position + FRAME_HEADER_BYTES + align8(bodyBytes)
     this.#reservedAt = -1
     // Publishes all plain writes above; pairs with the consumer's load of HEAD.
     Atomics.store(this.#control, RING_HEAD_WORD, this.#head | 0)
@@ -136,8 +136,8 @@ export class RingProducer {
    * The memory is released when the consumer passes it, as of any frame.
    */
   takeBack(position: number): Buffer | null {
-    const tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
-    if (((position - tail) | 0) < 0) return null
+    // Behind TAIL its memory may hold other frames by now.
+    if (position < this.#head - this.usedBytes) return null
     const word = (position & this.#mask) >> 2
     // Decides against the consumer's swap in `drain`; the body is ours to read, for only this side ever overwrites it.
     const won =
@@ -176,17 +176,25 @@ export class RingConsumer {
   }
 
   /**
-   * Reads frames until the ring is empty or `maxFrames` are read. A reader that throws loses nothing but its own frame.
-   * @returns true when the bound ended it: come back without being rung
+   * Says that this side goes to sleep: the next frame's producer has to ring.
+   * @returns false when a frame came just before: it has to be drained, nobody rings for it
    */
-  drain(read: FrameReader, maxFrames: number): boolean {
+  sleep(): boolean {
     // Cleared before HEAD is read: a frame committed after that load finds the flag down, and its producer rings.
     Atomics.store(this.#control, RING_RUNG_WORD, 0)
+    return !this.pending
+  }
+
+  /**
+   * Reads frames until the ring is empty or `maxFrames` are read. A reader that throws loses nothing but its own frame.
+   * @returns how many were read
+   */
+  drain(read: FrameReader, maxFrames: number): number {
     let head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
     for (let frames = 0; ; ) {
       if (this.#tail === head) {
         head = Atomics.load(this.#control, RING_HEAD_WORD) >>> 0
-        if (this.#tail === head) return false
+        if (this.#tail === head) return frames
       }
       const at = this.#tail & this.#mask
       const word = at >> 2
@@ -195,7 +203,8 @@ export class RingConsumer {
         this.#release((this.#tail + this.#capacity - at) >>> 0)
         continue
       }
-      if (frames++ === maxFrames) return true
+      if (frames === maxFrames) return frames
+      frames++
       const next = (this.#tail + FRAME_HEADER_BYTES + align8(length)) >>> 0
       // Decides against the producer's `takeBack`.
       const mine =
