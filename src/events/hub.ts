@@ -160,7 +160,7 @@ export class Hub {
     this.#traces.push(trace)
     if (this.#listeners.length > 0) {
       const record = recordOf(trace)
-      for (const listener of this.#listeners) listener(record, origin)
+      for (const listener of [...this.#listeners]) listener(record, origin)
     }
     if (consumers.length === 0) return
     const event: HubEvent = {

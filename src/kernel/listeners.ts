@@ -6,7 +6,8 @@ export function tellAll<T>(
   record: T,
   onFault: (thrown: unknown) => void,
 ): void {
-  for (const listener of listeners) {
+  // A copy: one that takes itself out while it is told must not make the next one miss the record.
+  for (const listener of [...listeners]) {
     try {
       listener(record)
     } catch (thrown) {

@@ -45,6 +45,8 @@ export class ThreadKernel {
   readonly #metricsSinks: MetricsSink[] = []
   readonly #threadNumber: number
   #metricsFrom = 0
+  /** The next record for the sinks was still being written when they were last fed. */
+  #isHeldUp = false
   #metricsTimer: NodeJS.Timeout | undefined
 
   constructor(options: ThreadOptions) {
@@ -99,7 +101,7 @@ export class ThreadKernel {
   tellLogSinks(level: LogLevel, message: string, timestampMs: number, identity: string): void {
     if (this.#logSinks.length === 0) return
     const timestamp = new Date(timestampMs).toISOString()
-    for (const sink of this.#logSinks) {
+    for (const sink of [...this.#logSinks]) {
       try {
         sink(level, message, timestamp, identity)
       } catch (thrown) {
@@ -129,7 +131,11 @@ export class ThreadKernel {
   }
 
   #feedMetrics(): void {
-    const to = this.#metrics.cursor
+    const cursor = this.#metrics.cursor
+    let to = this.#metrics.firstOpen(this.#metricsFrom, cursor)
+    // Nothing but an open record since last time: its writer has died.
+    this.#isHeldUp = to === this.#metricsFrom && to !== cursor && !this.#isHeldUp
+    if (to === this.#metricsFrom && !this.#isHeldUp) to = cursor
     this.#metrics.read(this.#metricsFrom, to, (raw) => {
       if (raw.threadNumber === this.#threadNumber) return
       tellAll(this.#metricsSinks, this.#recordOf(raw), (thrown) => this.sinkFault('metrics sink', thrown))
@@ -141,7 +147,7 @@ export class ThreadKernel {
   recentMetrics(): MetricRecord[] {
     const to = this.#metrics.cursor
     const records: MetricRecord[] = []
-    this.#metrics.read(to < METRICS_SHOWN ? 0 : to - METRICS_SHOWN, to, (raw) => records.push(this.#recordOf(raw)))
+    this.#metrics.read(to - METRICS_SHOWN, to, (raw) => records.push(this.#recordOf(raw)))
     return records
   }
 
