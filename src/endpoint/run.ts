@@ -64,8 +64,9 @@ export async function authenticate(authValidator: AuthValidator, incoming: Incom
   if (header === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
   const match = /^Bearer +([^\s]+)$/i.exec(header)
   if (match === null) throw new HeddleError('HTTP_AUTH_MISSING')
-  const claims = await authValidator(match[1]!)
-  if (claims === null || claims === undefined) throw new HeddleError('HTTP_AUTH_INVALID')
+  const claims: unknown = await authValidator(match[1]!)
+  // A validator that says `false` must not let anybody in: only an object is a yes.
+  if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
   return claims
 }
 
