@@ -30,7 +30,8 @@ export async function parseMultipart(
     parser.on('field', (name, value) => {
       if (isForbiddenKey(name)) return refuse(`has the forbidden key ${name}`)
       if (isReservedKey(name)) return
-      const before = into[name]
+      // An own one only: a field may be called `toString`.
+      const before = Object.hasOwn(into, name) ? into[name] : undefined
       into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     })
     parser.on('file', (field, stream, filename, _encoding, type) => {
