@@ -88,6 +88,8 @@ export class RequestServer {
       if (claims !== undefined) data._auth = claims
       this.#sink.openStream(requestId, context.head)
       opened = true
+      // A HEAD request, or a client that left meanwhile: its handler would wait for an abort that has been.
+      if (gone.signal.aborted) return
       const stream: SseStream = {
         send: (frame) => {
           if (!gone.signal.aborted) this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)

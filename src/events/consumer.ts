@@ -21,19 +21,13 @@ export interface Seat {
   readonly identity: string
 }
 
-/** An event that the hub has taken. */
-export interface HubEvent {
-  readonly id: string
-  readonly parentId: string | null
-  readonly event: string
-  readonly emitter: string
-  readonly requestId: string | null
-  readonly key: string | null
-  readonly payloadKeys: string
-  readonly timestampMs: number
-  readonly payload: string | Uint8Array
+/**
+ * An event that the hub has taken. Its `a` and `b` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
+ * Its payload is a string of bytes (see EventFrame).
+ */
+export interface HubEvent extends EventFrame {
   /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */
-  readonly expiresMs: number
+  expiresMs: number
 }
 
 /** One event on its way to one consumer (or, broadcast, to one seat of it). */

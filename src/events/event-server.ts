@@ -1,4 +1,5 @@
 import { causality } from '../causality/context.ts'
+import { isoTimestamp } from '../causality/timestamp.ts'
 import type { EventMeta, Payload, Subscription } from '../contracts/event-bus.ts'
 import { toWire, type WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../lanes/event-frame.ts'
@@ -80,16 +81,14 @@ export class EventServer {
 }
 
 function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {
-  const { payload } = frame
-  const text = typeof payload === 'string' ? payload : (payload as Buffer).toString('utf8')
   const meta: EventMeta = {
     id: frame.id,
     parent_id: frame.parentId,
     event: frame.event,
     emitter: frame.emitter,
-    timestamp: new Date(frame.timestampMs).toISOString(),
+    timestamp: isoTimestamp(frame.timestampMs),
     request_id: frame.requestId,
     attempt: frame.b & (WANTS_REPLY - 1),
   }
-  return handler.call(owner.instance, JSON.parse(text) as Payload, meta)
+  return handler.call(owner.instance, JSON.parse(frame.payload) as Payload, meta)
 }

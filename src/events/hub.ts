@@ -9,7 +9,7 @@ import type {
 import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
-import { WANTS_REPLY } from '../lanes/event-frame.ts'
+import { type EventFrame, WANTS_REPLY } from '../lanes/event-frame.ts'
 import { Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
@@ -25,21 +25,6 @@ export interface HubOptions {
   /** Deliveries that wait or are under way at most, delayed ones and retries included. */
   maxQueue: number
   log: (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
-}
-
-/** An event as it is handed to the hub. */
-export interface Publication {
-  id: string
-  parentId: string | null
-  event: string
-  emitter: string
-  requestId: string | null
-  key: string | null
-  payloadKeys: string
-  timestampMs: number
-  delayMs: number
-  ttlMs: number
-  payload: string | Uint8Array
 }
 
 /** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
@@ -138,62 +123,50 @@ export class Hub {
   // ── publishing ────────────────────────────────────────────────────────────
 
   /** Takes an event. @throws EVENT_BUS_FULL */
-  publish(publication: Publication, origin: EventHost | null, onReply: ((reply: string) => void) | null = null): void {
+  publish(event: EventFrame, origin: EventHost | null, onReply: ((reply: string) => void) | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
-    const topic = this.#topic(publication.event)
+    const topic = this.#topic(event.event)
     const { consumers } = topic
     if (consumers.length > 0 && this.#pending + consumers.length > this.#options.maxQueue) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#pending} deliveries wait`)
     }
     topic.fireCount++
-    topic.emitters.add(publication.emitter)
+    topic.emitters.add(event.emitter)
     const trace: Trace = {
-      id: publication.id,
-      parentId: publication.parentId,
-      event: publication.event,
-      emitter: publication.emitter,
+      id: event.id,
+      parentId: event.parentId,
+      event: event.event,
+      emitter: event.emitter,
       subscribers: topic.subscribers,
-      payloadKeys: publication.payloadKeys,
-      timestampMs: publication.timestampMs,
-      requestId: publication.requestId,
+      payloadKeys: event.payloadKeys,
+      timestampMs: event.timestampMs,
+      requestId: event.requestId,
     }
     this.#traces.push(trace)
     if (this.#listeners.length > 0) {
       const record = recordOf(trace)
-      for (const listener of [...this.#listeners]) listener(record, origin)
+      for (const listener of this.#listeners) listener(record, origin)
     }
     if (consumers.length === 0) return
-    const event: HubEvent = {
-      id: publication.id,
-      parentId: publication.parentId,
-      event: publication.event,
-      emitter: publication.emitter,
-      requestId: publication.requestId,
-      key: publication.key,
-      payloadKeys: publication.payloadKeys,
-      timestampMs: publication.timestampMs,
-      payload: publication.payload,
-      expiresMs: publication.ttlMs === 0 ? 0 : Date.now() + publication.delayMs + publication.ttlMs,
-    }
+    const taken = event as HubEvent
+    taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
     for (let n = 0; n < consumers.length; n++) {
       const consumer = consumers[n]!
-      if (consumer.broadcast) {
-        for (const seat of consumer.seats) this.#accept(consumer, event, publication.delayMs, seat, onReply)
-      } else this.#accept(consumer, event, publication.delayMs, null, onReply)
+      if (consumer.broadcast)
+        for (const seat of consumer.seats) this.#accept(consumer, taken, event.delayMs, seat, onReply)
+      else this.#accept(consumer, taken, event.delayMs, null, onReply)
     }
   }
 
   /** Publishes and resolves with the first object that a subscriber returns. */
-  request(publication: Publication, origin: EventHost | null, timeoutMs: number): Promise<string> {
-    if (!this.hasSubscriber(publication.event)) {
-      return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${publication.event}`))
+  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    if (!this.hasSubscriber(event.event)) {
+      return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#timers.delete(timer)
-        reject(
-          new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${publication.event} within ${timeoutMs} ms`),
-        )
+        reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event.event} within ${timeoutMs} ms`))
       }, timeoutMs)
       this.#timers.add(timer)
       const settle = (): void => {
@@ -201,7 +174,7 @@ export class Hub {
         this.#timers.delete(timer)
       }
       try {
-        this.publish(publication, origin, (reply) => {
+        this.publish(event, origin, (reply) => {
           settle()
           resolve(reply)
         })
@@ -272,22 +245,9 @@ export class Hub {
     }
     const id = this.#nextDeliveryId
     this.#nextDeliveryId = (id + 1) & 0x7fffffff
-    const sent = seat.host.send(id, {
-      id: event.id,
-      parentId: event.parentId,
-      event: event.event,
-      emitter: event.emitter,
-      requestId: event.requestId,
-      key: null,
-      payloadKeys: '',
-      timestampMs: event.timestampMs,
-      delayMs: 0,
-      ttlMs: 0,
-      a: seat.local,
-      b: delivery.onReply === null ? delivery.attempt : delivery.attempt | WANTS_REPLY,
-      payload: event.payload,
-    })
-    if (!sent) return false
+    event.a = seat.local
+    event.b = delivery.onReply === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    if (!seat.host.send(id, event)) return false
     delivery.id = id
     delivery.seat = seat
     delivery.deadlineMs = Date.now() + consumer.timeoutMs

@@ -1,3 +1,4 @@
+import { isoTimestamp } from '../causality/timestamp.ts'
 import type { EventRecord } from '../contracts/event-bus.ts'
 import { splitKeys } from './payload.ts'
 
@@ -24,7 +25,7 @@ export function recordOf(trace: Trace): EventRecord {
     emitter: trace.emitter,
     subscribers: [...trace.subscribers],
     payload_keys: splitKeys(trace.payloadKeys),
-    timestamp: new Date(trace.timestampMs).toISOString(),
+    timestamp: isoTimestamp(trace.timestampMs),
     request_id: trace.requestId,
   }
 }

@@ -1,3 +1,4 @@
+import { isoTimestamp } from '../causality/timestamp.ts'
 import type { MetricRecord, MetricsSink } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
 import type { MetricsRing } from '../shm/metrics-ring.ts'
@@ -127,7 +128,7 @@ export class Meter {
       method,
       duration_ms: durationMs,
       success: !failed,
-      timestamp: new Date(endedMs).toISOString(),
+      timestamp: isoTimestamp(endedMs),
     }
     tellAll(this.#sinks, record, this.#options.onSinkFault)
   }

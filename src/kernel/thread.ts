@@ -1,4 +1,5 @@
 import { causality } from '../causality/context.ts'
+import { isoTimestamp } from '../causality/timestamp.ts'
 import { readVariable } from '../config/load.ts'
 import type { Settings } from '../config/schema.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
@@ -100,7 +101,7 @@ export class ThreadKernel {
 
   tellLogSinks(level: LogLevel, message: string, timestampMs: number, identity: string): void {
     if (this.#logSinks.length === 0) return
-    const timestamp = new Date(timestampMs).toISOString()
+    const timestamp = isoTimestamp(timestampMs)
     for (const sink of [...this.#logSinks]) {
       try {
         sink(level, message, timestamp, identity)
@@ -159,7 +160,7 @@ export class ThreadKernel {
       method: call.slice(dot + 1),
       duration_ms: raw.durationMs,
       success: !raw.failed,
-      timestamp: new Date(raw.endedMs).toISOString(),
+      timestamp: isoTimestamp(raw.endedMs),
     }
   }
 

@@ -1,4 +1,4 @@
-import type { RawBuffer } from '../shm/raw-buffer.ts'
+import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 import type { FrameTarget } from './frame-target.ts'
 
 /** An event on its way to the hub, or from the hub to a subscriber. */
@@ -19,8 +19,12 @@ export interface EventFrame {
   /** Subscription number and attempt of a delivery; flags of a publish. */
   a: number
   b: number
-  payload: string | Uint8Array
+  /** JSON text; in the hub, which never reads it, the text's UTF-8 bytes as a string of one character per byte. */
+  payload: string
 }
+
+/** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
+export type PayloadForm = 'text' | 'bytes'
 
 /*  a · b · parentId? · requestId? · lengths · … · timestamp · delay · ttl  */
 /** In a delivery's `b`, beside the attempt: the publisher waits for what the subscriber returns. */
@@ -29,7 +33,7 @@ export const WANTS_REPLY = 1 << 16
 const EVENT_FIXED_BYTES = 64
 const NULL_LENGTH = 0xffff
 
-export function eventMaxBytes(frame: EventFrame): number {
+export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
   const units =
     frame.id.length +
     (frame.parentId?.length ?? 0) +
@@ -38,11 +42,19 @@ export function eventMaxBytes(frame: EventFrame): number {
     (frame.requestId?.length ?? 0) +
     (frame.key?.length ?? 0) +
     frame.payloadKeys.length
-  const payload = frame.payload
-  return EVENT_FIXED_BYTES + units * 3 + (typeof payload === 'string' ? payload.length * 3 : payload.byteLength)
+  const { payload } = frame
+  if (form === 'bytes') return EVENT_FIXED_BYTES + units * 3 + payload.length
+  const most = EVENT_FIXED_BYTES + (units + payload.length) * 3
+  return most <= INLINE_MAX_BYTES ? most : EVENT_FIXED_BYTES + units * 3 + Buffer.byteLength(payload)
 }
 
-export function writeEvent(to: FrameTarget, doubles: Float64Array, at: number, frame: EventFrame): number {
+export function writeEvent(
+  to: FrameTarget,
+  doubles: Float64Array,
+  at: number,
+  frame: EventFrame,
+  form: PayloadForm,
+): number {
   const { bytes, words } = to
   const word = at >> 2
   const double = at >> 3
@@ -66,19 +78,18 @@ export function writeEvent(to: FrameTarget, doubles: Float64Array, at: number, f
   const textBytes = bytes.utf8Write(text, at + EVENT_FIXED_BYTES)
   words[word + 12] = textBytes
   const payloadAt = at + EVENT_FIXED_BYTES + textBytes
-  const payload = frame.payload
-  if (typeof payload === 'string') return payloadAt - at + bytes.utf8Write(payload, payloadAt)
-  bytes.set(payload, payloadAt)
-  return payloadAt - at + payload.byteLength
+  const payloadBytes =
+    form === 'text' ? bytes.utf8Write(frame.payload, payloadAt) : bytes.latin1Write(frame.payload, payloadAt)
+  return payloadAt - at + payloadBytes
 }
 
-/** @param payloadAs what the payload becomes: text for a handler, a copy of the bytes for the hub's keeping */
+/** The reading side of `writeEvent`. */
 export function readEvent(
   from: FrameTarget,
   doubles: Float64Array,
   at: number,
   length: number,
-  payloadAs: 'text' | 'bytes',
+  form: PayloadForm,
 ): EventFrame {
   const { bytes, words } = from
   const word = at >> 2
@@ -107,12 +118,6 @@ export function readEvent(
     ttlMs: doubles[double + 2]!,
     a: words[word + 6]!,
     b: words[word + 7]!,
-    payload: payloadAs === 'text' ? bytes.utf8Slice(payloadAt, at + length) : copyOf(bytes, payloadAt, at + length),
+    payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),
   }
-}
-
-function copyOf(bytes: RawBuffer, from: number, to: number): Uint8Array {
-  const copy = Buffer.allocUnsafe(to - from)
-  bytes.copy(copy, 0, from, to)
-  return copy
 }

@@ -19,7 +19,7 @@ import { encodePayload } from '../events/payload.ts'
 import { recordOf } from '../events/trace-ring.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
 import { eventMaxBytes, writeEvent } from './event-frame.ts'
-import { INLINE_MAX_BYTES, KIND } from './frame-kinds.ts'
+import { KIND } from './frame-kinds.ts'
 import type { LaneCalls } from './lane-calls.ts'
 import type { Feed, SubscriptionManifest } from './messages.ts'
 import type { Outbox } from './outbox.ts'
@@ -75,19 +75,14 @@ export class LaneBus implements BusTransport {
         ttlMs: options.ttlMs ?? 0,
         a: 0,
         b: 0,
-        payload: json as string | Uint8Array,
-      }
-      let maxBytes = eventMaxBytes(frame)
-      if (maxBytes > INLINE_MAX_BYTES) {
-        frame.payload = Buffer.from(json)
-        maxBytes = eventMaxBytes(frame)
+        payload: json,
       }
       const { outbox } = this.#options
-      const at = outbox.begin(maxBytes, true)
+      const at = outbox.begin(eventMaxBytes(frame, 'text'), true)
       if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
       const seq = this.#seq
       this.#seq = (seq + 1) & 0x7fffffff
-      outbox.end(writeEvent(outbox, outbox.doubles, at, frame), KIND.PUBLISH, seq)
+      outbox.end(writeEvent(outbox, outbox.doubles, at, frame, 'text'), KIND.PUBLISH, seq)
       this.#publishing.push({ seq, id, resolve, reject, isRefused: false })
       if (this.#listeners.length > 0) {
         const subscribers = this.subscribersOf[event] ?? []

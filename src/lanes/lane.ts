@@ -173,9 +173,9 @@ export class Lane {
 
   /** False when the ring is full: the hub keeps the delivery. */
   sendDelivery(deliveryId: number, frame: EventFrame): boolean {
-    const at = this.#outbox.begin(eventMaxBytes(frame), false)
+    const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
     if (at < 0) return false
-    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame), KIND.DELIVERY, deliveryId)
+    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
     this.deliveriesInFlight++
     return true
   }

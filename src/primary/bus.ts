@@ -12,7 +12,7 @@ import type {
 } from '../contracts/event-bus.ts'
 import type { EventHost } from '../events/consumer.ts'
 import { EventServer } from '../events/event-server.ts'
-import type { Hub, Publication } from '../events/hub.ts'
+import type { Hub } from '../events/hub.ts'
 import { encodePayload } from '../events/payload.ts'
 import { tellAll } from '../kernel/listeners.ts'
 import type { EventFrame } from '../lanes/event-frame.ts'
@@ -55,7 +55,8 @@ export class PrimaryBus implements BusTransport, EventHost {
   /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
   send(deliveryId: number, frame: EventFrame): boolean {
     this.deliveriesInFlight++
-    setImmediate(() => this.#events.handle(deliveryId, frame))
+    const own = { ...frame, payload: Buffer.from(frame.payload, 'latin1').toString() }
+    setImmediate(() => this.#events.handle(deliveryId, own))
     return true
   }
 
@@ -76,11 +77,11 @@ export class PrimaryBus implements BusTransport, EventHost {
 
   /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
   requestFor(
-    from: Pick<Publication, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId'>,
+    from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId'>,
     timeoutMs: number,
   ): Promise<string> {
     const { emitter, event, payload, payloadKeys, parentId, requestId } = from
-    const publication = publicationOf(emitter, event, payload as string, payloadKeys, {})
+    const publication = publicationOf(emitter, event, payload, payloadKeys, {})
     return this.#hub.request({ ...publication, parentId, requestId }, null, timeoutMs)
   }
 
@@ -130,7 +131,7 @@ function publicationOf(
   json: string,
   keys: string,
   options: PublishOptions,
-): Publication {
+): EventFrame {
   const context = causality.getStore()
   return {
     id: makeEventId(),
@@ -143,6 +144,8 @@ function publicationOf(
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,
     ttlMs: options.ttlMs ?? 0,
-    payload: json,
+    a: 0,
+    b: 0,
+    payload: Buffer.from(json).toString('latin1'),
   }
 }

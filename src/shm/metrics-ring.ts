@@ -61,12 +61,24 @@ export class MetricsRing {
     this.#doubles[double + 2] = endedMs
     this.#words[word + 6] = threadNumber
     // Publishes the plain writes above; pairs with the readers' loads.
-    Atomics.store(this.#words, word, (record + 1) | 0)
+    Atomics.store(this.#words, word, commitOf(record))
   }
 
   /** The number of the next record, modulo 2^32. */
   get cursor(): number {
     return Atomics.load(this.#control, METRICS_CURSOR_WORD) >>> 0
+  }
+
+  /** The first of the records `from` … `to - 1` that a writer is still at; `to` when there is none. */
+  firstOpen(from: number, to: number): number {
+    let record = from >>> 0
+    if ((to - record) >>> 0 > METRICS_SLOTS) record = (to - METRICS_SLOTS) >>> 0
+    for (; record !== to >>> 0; record = (record + 1) >>> 0) {
+      const commit = Atomics.load(this.#words, (record & SLOT_MASK) * SLOT_WORDS)
+      // 0: a writer has it. Of a round before: a writer has it, and has not begun.
+      if (commit === 0 || ((commit - commitOf(record)) | 0) < 0) return record
+    }
+    return record
   }
 
   /**
@@ -83,7 +95,7 @@ export class MetricsRing {
     for (; record !== to >>> 0; record = (record + 1) >>> 0) {
       const slot = record & SLOT_MASK
       const word = slot * SLOT_WORDS
-      const commit = (record + 1) | 0
+      const commit = commitOf(record)
       if (Atomics.load(this.#words, word) !== commit) {
         missed++
         continue
@@ -107,4 +119,9 @@ export class MetricsRing {
     }
     return missed
   }
+}
+
+/** Never 0: that is a slot that is written to, or never was. The last number before 2^32 stands in another slot than the first after it. */
+function commitOf(record: number): number {
+  return (record + 1) | 0 || 1
 }

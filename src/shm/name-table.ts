@@ -32,7 +32,8 @@ export class NameTable {
   }
 
   /** The name's number, the same in all threads. Boot-time: it may spin for another thread's few writes. */
-  intern(name: string): number {
+  intern(fullName: string): number {
+    const name = fitting(fullName)
     this.#refresh()
     const known = this.#numbers.get(name)
     if (known !== undefined) return known
@@ -44,7 +45,7 @@ export class NameTable {
       if (raced !== undefined) return raced
       const number = this.#names.length
       if (number === NAMES_MAX) return 0
-      const bytes = Buffer.from(name).subarray(0, NAME_MAX_BYTES)
+      const bytes = Buffer.from(name)
       this.#bytes.set(bytes, number * NAMES_ENTRY_BYTES + 4)
       this.#lengths[(number * NAMES_ENTRY_BYTES) >> 2] = bytes.length
       // Publishes the entry's plain writes; pairs with the load in #refresh.
@@ -72,4 +73,11 @@ export class NameTable {
       this.#names.push(name)
     }
   }
+}
+
+/** What of a name fits into its entry, cut between characters: all threads must know it by the same text. */
+function fitting(name: string): string {
+  if (name.length * 3 <= NAME_MAX_BYTES) return name
+  const { read } = new TextEncoder().encodeInto(name, new Uint8Array(NAME_MAX_BYTES))
+  return name.slice(0, read)
 }

@@ -20,10 +20,14 @@ export default class EventBusTool implements Tool {
   api(owner: Owner): EventBus {
     const { bus } = this.#runtime.host
     return {
-      // Async functions: a fault rejects, it is never thrown at a caller who does not await.
-      publish: async (event, payload, options) => {
-        checkEventName(event)
-        return bus.publish(owner.name, event, payload, checkPublishOptions(options))
+      // A fault rejects, it is never thrown at a caller who does not await. No async function: it would cost two more promises.
+      publish: (event, payload, options) => {
+        try {
+          checkEventName(event)
+          return bus.publish(owner.name, event, payload, checkPublishOptions(options))
+        } catch (fault) {
+          return Promise.reject(fault)
+        }
       },
       request: async <T extends Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }) => {
         checkEventName(event)
