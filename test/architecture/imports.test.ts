@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { parseSource } from '../../src/lint/syntax.ts'
 import { ENVIRONMENT_READER, forbids, IMPORT_RULES, ONLY_IMPORTERS, PRIMARY_ONLY } from './rules.ts'
@@ -62,3 +64,14 @@ test('every relative import names a file that is there, with its ending', () => 
 function describe({ from, line, to, typeOnly }: Edge): string {
   return `${from}:${line} imports ${to}${typeOnly ? ' (types)' : ''}`
 }
+
+test('Atomics stand in src/shm alone: whoever shares memory says there who writes which word', async () => {
+  const users: string[] = []
+  for (const file of graph.files) {
+    if (/\bAtomics\./.test(await readFile(join(import.meta.dirname, '../..', file), 'utf8'))) users.push(file)
+  }
+  assert.deepEqual(
+    users.filter((file) => !file.startsWith('src/shm/')),
+    [],
+  )
+})

@@ -30,7 +30,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     reason: 'shared memory has a layout of its own and knows nothing of what is laid out',
     from: /^(src\/shm\/)/,
     may: ['node:', '{own}'],
-    example: { from: 'src/shm/layout.ts', to: 'src/contracts/tool.ts', typeOnly: true },
+    example: { from: 'src/shm/pulse.ts', to: 'src/contracts/tool.ts', typeOnly: true },
   },
   {
     name: 'config imports only node, errors and shm',
@@ -55,10 +55,22 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     example: { from: 'src/kernel/inject.ts', to: 'src/tools/sqlite/index.ts', typeOnly: true },
   },
   {
-    name: 'a tool imports contracts, errors, migrations and packages, never another tool',
+    name: 'a tool imports contracts, errors, shm, what tools share and packages, never another tool',
     reason: 'a tool is swapped by moving a folder, alone',
     from: /^(src\/(?:tools|extras)\/[^/]+\/)/,
-    may: ['node:', 'package:', '{own}', 'src/contracts/', 'src/errors/', 'src/migrations/'],
+    // migrations, state and jobs hold what several implementations of one tool have in common.
+    may: [
+      'node:',
+      'package:',
+      '{own}',
+      'src/contracts/',
+      'src/errors/',
+      'src/shm/',
+      'src/config/parse.ts',
+      'src/migrations/',
+      'src/state/',
+      'src/jobs/cron.ts',
+    ],
     example: { from: 'src/tools/sqlite/index.ts', to: 'src/tools/logger/index.ts', typeOnly: false },
   },
   {

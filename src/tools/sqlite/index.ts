@@ -5,12 +5,12 @@ import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../errors/db-error.ts'
 import { messageOf } from '../../errors/wire.ts'
 import { migrate, pending } from '../../migrations/runner.ts'
+import { WriteLock } from '../../shm/write-lock.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import type { Outcome } from './statement.ts'
 import { runTransaction } from './transaction.ts'
-import { WriteLock } from './write-lock.ts'
 import { WRITE_WAIT_MS, WriteQueue } from './write-queue.ts'
 
 /** Milliseconds between two tries of a read, or of opening, that found the file locked. */

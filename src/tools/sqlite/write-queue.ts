@@ -1,9 +1,9 @@
 import { DbError } from '../../errors/db-error.ts'
+import type { WriteLock } from '../../shm/write-lock.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { commitTogether } from './group-commit.ts'
 import type { Exclusive, Write } from './write.ts'
-import type { WriteLock } from './write-lock.ts'
 
 /** Milliseconds that a write or a transaction waits for its turn. */
 export const WRITE_WAIT_MS = 5000
