@@ -82,7 +82,7 @@ export class RequestContext implements HttpContext {
     }
     if (LISTENERS_OWN.has(lower)) return
     if (lower === 'content-type') {
-      if (this.#hasContentType) this.#head = this.#head.replace(/content-type: [^\r]*\r\n/, '')
+      if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
       this.#hasContentType = true
     } else if (lower !== 'set-cookie') {
       // Setting a header again replaces it; only cookies add up.

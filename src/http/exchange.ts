@@ -100,9 +100,9 @@ export class Exchange {
     if (head === '') {
       if (body !== null) lines += JSON_LINE
     } else {
-      if (body !== null && !head.includes('content-type: ')) lines += JSON_LINE
+      if (body !== null && !hasLine(head, 'content-type: ')) lines += JSON_LINE
       lines += `\r\n${head.slice(0, -2)}`
-      if (head.includes('content-type: text/html') && !head.includes('content-security-policy: ')) {
+      if (hasLine(head, 'content-type: text/html') && !hasLine(head, 'content-security-policy: ')) {
         lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
       }
     }
@@ -174,6 +174,11 @@ export class Exchange {
   get isStream(): boolean {
     return this.#client !== null
   }
+}
+
+/** At the start of a line: `x-content-type` is no content type. */
+function hasLine(head: string, start: string): boolean {
+  return head.startsWith(start) || head.includes(`\n${start}`)
 }
 
 /** A system call: only where somebody wants to know. */
