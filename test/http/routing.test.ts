@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ask, assertFailure, headerOf, jsonOf } from './raw-client.ts'
+import { shareHeddle } from './shared-process.ts'
+
+const heddle = shareHeddle({ expectedError: ({ msg }) => /^\/[wp]\/throw failed: /.test(msg) })
+
+for (const [thread, prefix] of [
+  ['lane', '/w'],
+  ['primary', '/p'],
+] as const) {
+  describe(`routes of a plugin in the ${thread}`, () => {
+    const routeOf = async (path: string): Promise<{ route: string; data: unknown; path: string }> =>
+      jsonOf(await ask(heddle.port, 'GET', `${prefix}/route${path}`)).data
+
+    it('prefers a static path to a parameter, and a parameter to a wildcard', async () => {
+      assert.equal((await routeOf('/static')).route, `${prefix}/route/static`)
+      assert.equal((await routeOf('/other')).route, `${prefix}/route/:param`)
+      assert.equal((await routeOf('/static/leaf')).route, `${prefix}/route/:param/leaf`)
+      assert.equal((await routeOf('/a/b')).route, `${prefix}/route/*`)
+      assert.equal((await routeOf('/static/b/c')).route, `${prefix}/route/*`)
+      assert.equal((await routeOf('/staticky')).route, `${prefix}/route/:param`)
+    })
+
+    it('decodes each segment once, and never splits at an encoded slash', async () => {
+      assert.deepEqual((await routeOf('/a%2Fb')).data, { param: 'a/b' })
+      assert.deepEqual((await routeOf('/a%252Fb')).data, { param: 'a%2Fb' })
+      assert.deepEqual((await routeOf('/%C3%A9%20+%3Fx=1%23')).data, { param: 'é +?x=1#' })
+      assert.deepEqual((await routeOf('/a/b%2Fc/d')).data, { '*': 'a/b/c/d' })
+      assert.equal((await routeOf('/a%2Fb')).path, `${prefix}/route/a%2Fb`)
+    })
+
+    it('takes dots, semicolons and double slashes as they are', async () => {
+      assert.deepEqual((await routeOf('/..')).data, { param: '..' })
+      assert.deepEqual((await routeOf('/a;b=c')).data, { param: 'a;b=c' })
+      assertFailure(await ask(heddle.port, 'GET', `/${prefix}/echo`), 404, 'Not found')
+      assertFailure(await ask(heddle.port, 'GET', `${prefix}%2Fecho`), 404, 'Not found')
+    })
+
+    it('answers HEAD for every GET with the length of the body and without the body', async () => {
+      for (const path of ['/echo/a', '/binary', '/throw', '/private']) {
+        // The id and the method are part of the echoed body: the request must be as long in both.
+        const headers = { 'x-request-id': 'the-same-length' }
+        const get = await ask(heddle.port, 'GET', prefix + path, headers)
+        const head = await ask(heddle.port, 'HEAD', prefix + path, headers)
+        assert.equal(head.status, get.status, path)
+        assert.equal(head.body.length, 0)
+        const echoesTheMethod = path === '/echo/a' ? 1 : 0
+        assert.equal(Number(headerOf(head, 'content-length')), get.body.length + echoesTheMethod, path)
+        assert.equal(headerOf(head, 'content-type'), headerOf(get, 'content-type'))
+      }
+    })
+
+    it('refuses HEAD where there is no GET', async () => {
+      const response = await ask(heddle.port, 'HEAD', `${prefix}/say`)
+      assert.equal(response.status, 405)
+      assert.equal(headerOf(response, 'allow'), 'POST')
+      assert.equal(response.body.length, 0)
+    })
+
+    it('answers OPTIONS with the methods that the path has', async () => {
+      const several = await ask(heddle.port, 'OPTIONS', `${prefix}/echo`)
+      assert.equal(several.status, 204)
+      assert.equal(headerOf(several, 'allow'), 'GET, POST, PUT, PATCH, DELETE, HEAD')
+      assert.equal(headerOf(await ask(heddle.port, 'OPTIONS', `${prefix}/say`), 'allow'), 'POST')
+      assertFailure(await ask(heddle.port, 'OPTIONS', `${prefix}/nowhere`), 404, 'Not found')
+    })
+
+    it('answers 405 with Allow for a method that the path does not have', async () => {
+      for (const method of ['PUT', 'DELETE', 'TRACE', 'FOO', 'get', 'CONNECT']) {
+        const response = await ask(heddle.port, method, `${prefix}/echo/1`)
+        assertFailure(response, 405, 'Method not allowed')
+        assert.equal(headerOf(response, 'allow'), 'GET, POST, HEAD', method)
+      }
+    })
+
+    it('answers 404 for a path that nobody has, whatever the method and the body', async () => {
+      assertFailure(await ask(heddle.port, 'GET', `${prefix}/nowhere`), 404, 'Not found')
+      assertFailure(await ask(heddle.port, 'POST', `${prefix}/nowhere`, {}, 'a body'), 404, 'Not found')
+      assertFailure(await ask(heddle.port, 'BREW', `${prefix}/nowhere`), 404, 'Not found')
+      assert.equal((await ask(heddle.port, 'HEAD', `${prefix}/nowhere`)).status, 404)
+    })
+  })
+}
+
+it('has no built-in root page', async () => {
+  assertFailure(await ask(heddle.port, 'GET', '/'), 404, 'Not found')
+})
