@@ -145,7 +145,8 @@ export class Hub {
     this.#traces.push(trace)
     if (this.#listeners.length > 0) {
       const record = recordOf(trace)
-      for (const listener of this.#listeners) listener(record, origin)
+      // A copy: a listener may take itself out while it is told (a stream client that is cut off does).
+      for (const listener of [...this.#listeners]) listener(record, origin)
     }
     if (consumers.length === 0) return
     const taken = event as HubEvent
