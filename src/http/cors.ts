@@ -11,12 +11,18 @@ export class Cors {
     this.#any = this.#origins.has('*')
   }
 
-  /** Header lines for an answer to a request of this origin; empty when it is not allowed. */
+  /**
+   * Header lines for an answer to a request of this origin, empty for none. Where origins are listed every answer varies by them,
+   * the one to a request without permission too: a cache must not give it to an origin that has one.
+   */
   headFor(origin: string): string {
-    if (origin === '' || !this.#allows(origin)) return ''
-    return this.#any
-      ? 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after\r\n'
-      : `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after\r\nvary: origin\r\n`
+    if (this.#any) {
+      return origin === ''
+        ? ''
+        : 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after\r\n'
+    }
+    if (!this.#allows(origin)) return 'vary: origin\r\n'
+    return `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after\r\nvary: origin\r\n`
   }
 
   /** Header lines that a preflight's answer has beside `headFor`. @param requestedHeaders the value of `access-control-request-headers` */

@@ -123,7 +123,7 @@ export class Listener {
       return
     }
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
-    const corsHead = scan.origin !== '' && this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
+    const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
     const route = this.#options.routes.find(method, path)
     const timeoutMs = route === null ? 0 : route.timeoutMs
     const exchange = new Exchange(
