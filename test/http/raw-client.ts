@@ -94,12 +94,13 @@ export class RawConnection {
     return performance.now() - startedMs
   }
 
-  /** The next answer, checked strictly. Null when the connection closed before its first byte. */
-  async response(options: { isHead?: boolean } = {}): Promise<RawResponse | null> {
+  /** The next answer, checked strictly; an interim one (1xx) has a head only. Null when the connection closed before its first byte. */
+  async response(options: { isHead?: boolean; isInterim?: boolean } = {}): Promise<RawResponse | null> {
     const headEnd = await this.#find()
     if (headEnd < 0) return null
     const response = parseHead(this.#received.subarray(0, headEnd).toString('latin1'))
     this.#received = this.#received.subarray(headEnd + 4)
+    if (options.isInterim) return response
     const bodyBytes = bodyLength(response, options.isHead === true)
     await this.#wait(() => this.#received.length >= bodyBytes)
     assert.ok(this.#received.length >= bodyBytes, 'the connection closed inside a body')
