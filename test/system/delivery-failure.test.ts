@@ -52,7 +52,7 @@ test('a subscriber that fails', async (t) => {
   await t.test('leaves a dead letter without payload values', async () => {
     const letters = await until(async () => {
       const found = await lettersOf(heddle, 'probe.work')
-      return found.length > 0 && found
+      return found.length > 0 ? found : null
     }, 'the dead letter')
     const { id, timestamp } = letters[0]!
     assert.deepEqual(letters, [
@@ -107,7 +107,7 @@ test('a subscriber that fails', async (t) => {
     await post(heddle, '/probe/publish', { event: 'probe.once', payload: {} })
     const letters = await until(async () => {
       const found = await lettersOf(heddle, 'probe.once')
-      return found.length > 0 && found
+      return found.length > 0 ? found : null
     }, 'the dead letter')
     const { status, body: answer } = await post(heddle, `/system/dead-letters/${letters[0]!.id}/replay`)
     assert.equal(status, 409)

@@ -85,7 +85,7 @@ test('readiness is 503 with reasons and Retry-After while no lane is up, and liv
   await post(heddle, '/probe/end-lane')
   const refusal = await until(async () => {
     const answer = await heddle.json('/system/health/ready')
-    return answer.status === 503 && answer
+    return answer.status === 503 ? answer : null
   }, 'it is not ready')
   assert.equal(refusal.headers.get('retry-after'), '1')
   assert.equal(refusal.body.success, false)
