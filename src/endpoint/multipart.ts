@@ -23,18 +23,28 @@ export async function parseMultipart(
     const refuse = (why: string): void => reject(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
     let parser: InstanceType<typeof Busboy>
     try {
-      parser = new Busboy({ headers: { 'content-type': contentType }, limits: { parts: FORM_MAX_FIELDS } })
+      // The body limit bounds a field: the parser's own limit would cut it off without a word.
+      parser = new Busboy({
+        headers: { 'content-type': contentType },
+        limits: { parts: FORM_MAX_FIELDS, fieldSize: Infinity },
+      })
     } catch {
       return refuse('has no valid boundary')
     }
-    parser.on('field', (name, value) => {
+    parser.on('field', (name: string | undefined, value) => {
+      // What is thrown in here reaches nobody but the thread.
+      if (name === undefined) return refuse('has a part without a name')
       if (isForbiddenKey(name)) return refuse(`has the forbidden key ${name}`)
       if (isReservedKey(name)) return
       // An own one only: a field may be called `toString`.
       const before = Object.hasOwn(into, name) ? into[name] : undefined
       into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     })
-    parser.on('file', (field, stream, filename, _encoding, type) => {
+    parser.on('file', (field: string | undefined, stream, filename, _encoding, type) => {
+      if (field === undefined) {
+        stream.resume()
+        return refuse('has a part without a name')
+      }
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
       stream.on('error', () => refuse('is broken'))
