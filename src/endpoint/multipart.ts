@@ -41,13 +41,14 @@ export async function parseMultipart(
       into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     })
     parser.on('file', (field: string | undefined, stream, filename, _encoding, type) => {
+      // Before anything else: a file that is cut off is an error of its stream, and one that nobody hears ends the thread.
+      stream.on('error', () => refuse('is broken'))
       if (field === undefined) {
         stream.resume()
         return refuse('has a part without a name')
       }
       const chunks: Buffer[] = []
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
-      stream.on('error', () => refuse('is broken'))
       stream.on('end', () => files.push({ field, filename: filename ?? '', type, bytes: Buffer.concat(chunks) }))
     })
     parser.on('partsLimit', () => refuse(`has more than ${FORM_MAX_FIELDS} parts`))
