@@ -1,6 +1,6 @@
 import type { HttpResponse } from 'uWebSockets.js'
 
-/** Bytes that may wait for one client; beyond, it is cut off. */
+/** Bytes that may wait for one client behind the frame that it is reading; beyond, it is cut off. */
 export const SSE_MAX_WAITING_BYTES = 1 << 20
 /** A comment line keeps proxies from closing a silent stream. */
 export const SSE_COMMENT_MS = 15_000
@@ -17,6 +17,7 @@ export class SseClient {
   readonly #onGone: () => void
   #queue: Uint8Array[] = []
   #waitingBytes = 0
+  #limitBytes = SSE_MAX_WAITING_BYTES
   #blocked = false
   #closed = false
 
@@ -37,12 +38,14 @@ export class SseClient {
 
   send(chunk: Uint8Array): void {
     if (this.#closed) return
+    // A client that has read everything gets any frame, be it larger than the bound: a snapshot of large records is.
+    if (this.#waitingBytes === 0) this.#limitBytes = SSE_MAX_WAITING_BYTES + chunk.byteLength
     for (let at = 0; at < chunk.byteLength; at += SSE_MAX_WRITE_BYTES) {
       this.#queue.push(chunk.subarray(at, at + SSE_MAX_WRITE_BYTES))
     }
     this.#waitingBytes += chunk.byteLength
     if (!this.#blocked) this.#flush()
-    if (this.#waitingBytes > SSE_MAX_WAITING_BYTES) {
+    if (this.#waitingBytes > this.#limitBytes) {
       // The library never closes a client that does not read.
       this.forget()
       this.#res.close()

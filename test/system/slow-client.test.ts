@@ -46,6 +46,18 @@ test('a client that does not read is cut off, and one that reads gets everything
   assert.equal((await heddle.json('/system/health/live')).status, 200)
 })
 
+test('a client that reads gets a snapshot of any size', { timeout: 30_000 }, async (t) => {
+  const heddle = await startSystem(t, { lanes: 1 })
+  await post(heddle, '/probe/flood', { event: 'probe.fat', count: 500, keys: 5 * KEYS_PER_EVENT })
+  const client = await SseClient.open(t, heddle, '/system/traces/stream')
+  await client.until(() => client.frames.length === 1 || client.isEnded, 'the snapshot')
+  assert.equal(client.isEnded, false)
+  const { records } = client.frames[0]
+  assert.equal(records.length, 500)
+  // More than the kernel's socket buffers and the bound together: the rest had to wait in the process.
+  assert.ok(JSON.stringify(records).length > 8 << 20)
+})
+
 /** A connection that asks for a stream, reads its beginning, and then nothing more. */
 async function openIdle(heddle: Heddle, path: string) {
   const socket = connect(heddle.port, '127.0.0.1')
