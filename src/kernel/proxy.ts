@@ -92,10 +92,14 @@ export class Meter {
       ended(startedMs, false)
       if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered(tool, toolIndex)
     }
+    let lastMessage = ''
     const failed = (startedMs: number, thrown: unknown): void => {
       ended(startedMs, true)
-      statuses.set(toolIndex, STATUS_DEAD)
-      this.#options.onStatus(tool, 'DEAD', messageOf(thrown))
+      const message = messageOf(thrown)
+      // A flood of equal failures is told once, until the tool has worked again.
+      if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === lastMessage) return
+      lastMessage = message
+      this.#options.onStatus(tool, 'DEAD', message)
     }
 
     return (...args) => {

@@ -10,21 +10,13 @@ export async function createLog(settings: Settings): Promise<LogWriter> {
   if (settings.logFormat === 'pretty') {
     // Loaded only when somebody looks: it costs some megabytes.
     const { default: pretty } = await import('pino-pretty')
-    return new LogWriter(
-      pino(
-        options,
-        pretty({
-          sync: true,
-          ignore: 'replica,pid,hostname',
-          messageFormat: '{identity}  {msg}',
-          hideObject: false,
-          customPrettifiers: {},
-          singleLine: true,
-          translateTime: 'HH:MM:ss.l',
-          messageKey: 'msg',
-        }),
-      ),
-    )
+    const stream = pretty({
+      sync: true,
+      translateTime: 'SYS:HH:MM:ss.l',
+      hideObject: true,
+      messageFormat: (line) => forPeople(line as unknown as LogLine),
+    })
+    return new LogWriter(pino(options, stream))
   }
   return new LogWriter(pino(options, pino.destination({ sync: true })))
 }
@@ -49,4 +41,22 @@ export class LogWriter {
   flush(): void {
     this.#pino.flush()
   }
+}
+
+interface LogLine {
+  identity: string
+  msg: string
+  stack?: unknown
+  [field: string]: unknown
+}
+
+const NOT_SHOWN = new Set(['level', 'time', 'replica', 'identity', 'msg', 'stack'])
+
+/** `users.CreateUser  Something happened  user_id=7`, and a stack on lines of its own. */
+function forPeople(line: LogLine): string {
+  const fields = Object.entries(line)
+    .filter(([name]) => !NOT_SHOWN.has(name))
+    .map(([name, value]) => `  ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const stack = typeof line.stack === 'string' ? `\n${line.stack}` : ''
+  return `${line.identity}  ${line.msg}${fields.join('')}${stack}`
 }
