@@ -113,6 +113,8 @@ export class RequestContext implements HttpContext {
   }
 
   sendBinary(bytes: Uint8Array, type: string): void {
+    // Whatever else is handed over here would first fail where the answer crosses the threads, and take the lane with it.
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
     this.setHeader('content-type', type)
     this.#binary = bytes
   }
