@@ -70,7 +70,7 @@ export const VARIABLES = {
   LANE_MAX_INFLIGHT: {
     type: 'integer',
     min: 1,
-    max: 65_536,
+    max: 65_535,
     default: 1024,
     unit: 'requests',
     effect: 'Requests in one lane at a time; when every lane is full the answer is 503.',

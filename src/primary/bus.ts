@@ -25,6 +25,8 @@ export class PrimaryBus implements BusTransport, EventHost {
   deliveriesInFlight = 0
   readonly #hub: Hub
   readonly #events: EventServer
+  readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
+  readonly #abandoned = new Set<number>()
   readonly #onListenerFault: (thrown: unknown) => void
 
   constructor(hub: Hub, onListenerFault: (thrown: unknown) => void) {
@@ -32,15 +34,15 @@ export class PrimaryBus implements BusTransport, EventHost {
     this.#onListenerFault = onListenerFault
     this.#events = new EventServer({
       delivered: (id) => {
-        this.deliveriesInFlight--
+        this.#answered(id)
         hub.delivered(id)
       },
       reply: (id, json) => {
-        this.deliveriesInFlight--
+        this.#answered(id)
         hub.deliveryReply(id, json)
       },
       failed: (id, error) => {
-        this.deliveriesInFlight--
+        this.#answered(id)
         hub.deliveryFailed(id, error)
       },
     })
@@ -58,6 +60,15 @@ export class PrimaryBus implements BusTransport, EventHost {
     const own = { ...frame, payload: Buffer.from(frame.payload, 'latin1').toString() }
     setImmediate(() => this.#events.handle(deliveryId, own))
     return true
+  }
+
+  abandon(deliveryId: number): void {
+    this.#abandoned.add(deliveryId)
+    this.deliveriesInFlight--
+  }
+
+  #answered(deliveryId: number): void {
+    if (!this.#abandoned.delete(deliveryId)) this.deliveriesInFlight--
   }
 
   // ── as a transport ────────────────────────────────────────────────────────
@@ -94,10 +105,17 @@ export class PrimaryBus implements BusTransport, EventHost {
       plugin: owner.name,
       identity,
     })
-    return () => {
+    const unsubscribe = (): void => {
       this.#events.remove(local)
       leave()
     }
+    this.#subscribed.push({ plugin: owner.name, unsubscribe })
+    return unsubscribe
+  }
+
+  /** Takes away the subscriptions of a plugin that has failed. */
+  drop(plugin: string): void {
+    for (const each of this.#subscribed) if (each.plugin === plugin) each.unsubscribe()
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {

@@ -23,13 +23,18 @@ export class Jobs {
   }
 
   addLocal(job: JobDefinition): void {
-    const key = keyOf(job.owner.name, job.name)
-    this.#local.set(key, job)
-    this.#clock.add(key, job.owner.name, job.name, job.schedule)
+    this.#local.set(keyOf(job.owner.name, job.name), job)
   }
 
-  addOf(lane: Lane): void {
+  /** Takes away the jobs of a plugin of the primary that has failed. */
+  dropLocal(plugin: string): void {
+    for (const [key, { owner }] of this.#local) if (owner.name === plugin) this.#local.delete(key)
+  }
+
+  /** @param isRefused tells the plugins whose jobs do not run */
+  addOf(lane: Lane, isRefused: (plugin: string) => boolean): void {
     for (const { plugin, name, schedule } of lane.manifest!.jobs) {
+      if (isRefused(plugin)) continue
       this.#clock.add(keyOf(plugin, name), plugin, name, schedule)
     }
   }
@@ -72,7 +77,9 @@ export class Jobs {
   list(): JobInfo[] {
     return this.#clock.list()
   }
+  /** The jobs of the primary are complete by now. */
   start(): void {
+    for (const [key, { owner, name, schedule }] of this.#local) this.#clock.add(key, owner.name, name, schedule)
     this.#clock.start()
   }
   stop(): Promise<void> {

@@ -25,4 +25,8 @@ export class LaneEventHost implements EventHost {
   send(deliveryId: number, frame: EventFrame): boolean {
     return this.#lane.sendDelivery(deliveryId, frame)
   }
+
+  abandon(deliveryId: number): void {
+    this.#lane.abandonDelivery(deliveryId)
+  }
 }

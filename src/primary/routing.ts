@@ -23,6 +23,13 @@ export class Routing {
     return this.#add(route, 'primary')
   }
 
+  /** Takes away the routes of a plugin of the primary that has failed since. */
+  drop(plugin: string): void {
+    for (const entry of this.table.list()) {
+      if (entry.host === 'primary' && entry.plugin === plugin) this.table.remove(entry)
+    }
+  }
+
   /**
    * Numbers for a lane's routes. Every lane brings the same ones: the first makes them, the others find them.
    * @param refuse told of a plugin that wants another's route; all its routes are refused

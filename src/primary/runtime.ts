@@ -151,11 +151,13 @@ export class Runtime {
    * @throws what makes a start impossible: two tools of one name, a folder that is not there, a port that is taken, no lane that boots
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
+    this.#refuseUnbuilt()
     await this.#installTools()
     this.#supervisor.start()
     await this.#bootTools()
     await this.#kernel.plugins.boot(this.#settings.domainsDir, 'primary')
     this.#host.isBooted = true
+    this.#dropDead()
     this.#health.setPlugins(this.#kernel.plugins.health)
     await this.#lanesBooted()
     const port = await this.#listener.listen(options.exclusivePort)
@@ -164,6 +166,28 @@ export class Runtime {
     this.#jobs.start()
     this.#isReady = true
     return port
+  }
+
+  /** What a plugin of the primary registered before it failed is not served. */
+  #dropDead(): void {
+    for (const [plugin, { status }] of Object.entries(this.#kernel.plugins.health)) {
+      if (status === 'OK') continue
+      this.#routing.drop(plugin)
+      this.#bus.drop(plugin)
+      this.#jobs.dropLocal(plugin)
+    }
+  }
+
+  /** Settings that name what is not there yet: better no start than one that does something else than was asked. */
+  #refuseUnbuilt(): void {
+    if (this.#settings.eventBusDriver !== 'in_process') {
+      throw new HeddleError(
+        'CONFIG_INVALID',
+        `EVENT_BUS_DRIVER=${this.#settings.eventBusDriver} is not available in this version; use in_process`,
+      )
+    }
+    if (this.#settings.otelEnabled)
+      this.log('WARNING', 'OTEL_ENABLED has no effect in this version: no spans are exported', 'telemetry')
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
@@ -204,19 +228,22 @@ export class Runtime {
   #onBooted(lane: Lane): void {
     const { manifest } = lane
     this.#health.setPlugins(manifest!.plugins)
+    const refused = new Set<string>()
     const routes = this.#routing.adopt(lane, (plugin, error) => {
+      refused.add(plugin)
       this.#health.setPlugins({ [plugin]: { status: 'DEAD', error, tools: manifest!.plugins[plugin]?.tools ?? [] } })
       this.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
     })
     lane.post({ type: 'assign', routes })
     const host = this.#hostOf(lane)
     for (const { local, event, identity, plugin, options } of manifest!.subscriptions) {
+      if (refused.has(plugin)) continue
       this.#seats(lane).set(
         local,
         this.#hub.subscribe(event, options.group ?? identity, options, { host, local, plugin, identity }),
       )
     }
-    this.#jobs.addOf(lane)
+    this.#jobs.addOf(lane, (plugin) => refused.has(plugin))
     if (this.#isReady) this.#runOnReady()
   }
 
@@ -244,6 +271,7 @@ export class Runtime {
       case 'unsubscribe':
         this.#seats(lane).get(message.local)?.()
         this.#seats(lane).delete(message.local)
+        this.#snapshotSoon()
         return
       case 'listen':
         return this.#feeds.listen(lane, message.feed, message.on)
