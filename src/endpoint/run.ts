@@ -86,7 +86,13 @@ async function finish(
 
 function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog): Reply {
   const { reply, isFault } = replyOfThrown(thrown)
-  if (isFault) onFault(route, incoming.requestId, thrown)
+  if (!isFault) return reply
+  try {
+    onFault(route, incoming.requestId, thrown)
+  } catch {
+    // Its message or stack is a getter that throws: that must not end the thread.
+    onFault(route, incoming.requestId, 'something was thrown that cannot be read')
+  }
   return reply
 }
 
