@@ -5,7 +5,7 @@ import { ask, assertFailure, headerOf, jsonOf, RawConnection, type RawResponse, 
 import { assertAnswers, shareHeddle } from './shared-process.ts'
 
 const heddle = shareHeddle({
-  expectedError: ({ msg }) => /^\/[wp]\/(say|throw|throw-late|not-json|private) failed: /.test(msg),
+  expectedError: ({ msg }) => /^\/[wp]\/(say|throw|throw-late|not-json|private|odd\/:kind) failed: /.test(msg),
 })
 const INTERNAL = 'Internal server error'
 
@@ -202,6 +202,45 @@ for (const [thread, prefix] of [
         assert.match(line.msg, new RegExp(secret!))
         assert.match(line.identity, /^probe\.AnswerIn/)
         assert.match(String(line.stack), /routes\.ts|serialize/)
+      }
+    })
+
+    it('is 500 for whatever else a handler throws or returns that cannot be sent, and the thread lives on', async () => {
+      const kinds = ['throw-null', 'throw-undefined', 'throw-text', 'throw-object', 'throw-hostile', 'reject-later']
+      kinds.push('circular', 'hostile-success', 'hostile-json', 'binary-text', 'binary-array', 'binary-number')
+      kinds.push('binary-object', 'binary-buffer', 'binary-words', 'binary-null')
+      for (const kind of kinds) {
+        const response = await get(`/odd/${kind}`)
+        assert.equal(response.status, 500, kind)
+        assertFailure(response, 500, INTERNAL)
+      }
+      assert.equal(
+        heddle.logs.some(({ msg }) => /^Lane \d+ died/.test(msg)),
+        false,
+      )
+    })
+
+    it('is what can be made of a thenable, of no value, of empty and of shared bytes', async () => {
+      assert.deepEqual(jsonOf(await get('/odd/thenable')), { success: true })
+      assert.equal(jsonOf(await get('/odd/function')), null)
+      assert.equal(jsonOf(await get('/odd/symbol')), null)
+      assert.equal((await get('/odd/binary-empty')).body.length, 0)
+      assert.deepEqual([...(await get('/odd/binary-shared')).body], [0, 0, 0])
+    })
+
+    it('may be an error of the catalogue that a client is told', async () => {
+      assertFailure(await get('/odd/throw-not-found'), 404, 'No such thing')
+    })
+
+    it('has any size', async () => {
+      for (const bytes of [1, 65_535, 65_536, 65_537, 1_048_577, 5_000_000]) {
+        const response = await get(`/large/${bytes}`)
+        assert.equal(response.body.length, bytes)
+        assert.ok(response.body.equals(Buffer.alloc(bytes, 'heddle')), `${bytes} bytes came changed`)
+        const text = jsonOf(await get(`/large-json/${bytes}`)).text
+        assert.equal(text, 'é'.repeat(bytes))
+        const head = await ask(heddle.port, 'HEAD', `${prefix}/large/${bytes}`)
+        assert.equal(headerOf(head, 'content-length'), String(bytes))
       }
     })
 

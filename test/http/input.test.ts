@@ -204,6 +204,15 @@ for (const [thread, prefix] of [
       assertFailure(await send('/echo', noBoundary, whole), 400, 'The multipart body has no valid boundary')
     })
 
+    it('answers 400 to a multipart part without a name, and the thread lives on', async () => {
+      for (const disposition of ['x="a"', 'filename="a.txt"']) {
+        const body = multipart([disposition, 'text'], ['name="a"', 'text'])
+        assertFailure(await send('/echo', MULTIPART_BODY, body), 400, 'The multipart body has a part without a name')
+        assertFailure(await send('/echo', MULTIPART_BODY, body.subarray(0, 60)), 400, /^The multipart body /)
+      }
+      assert.equal((await send('/echo', {})).status, 200)
+    })
+
     it('gives every other body as its bytes', async () => {
       const bytes = Uint8Array.from({ length: 256 }, (_, byte) => byte)
       const base64 = Buffer.from(bytes).toString('base64')
@@ -270,6 +279,9 @@ for (const [thread, prefix] of [
       }
       assertFailure(await send('/echo/a%00b', {}), 400, 'The path has a NUL')
       assertFailure(await send('/echo/a\xff', {}), 400, 'The path is not valid UTF-8')
+      assertFailure(await send('/echo?a=\xff', {}), 400, 'The query is not valid UTF-8')
+      const form = Buffer.from('a=\xff', 'latin1')
+      assertFailure(await send('/echo', FORM_BODY, form), 400, 'The form body is not valid UTF-8')
     })
 
     it('reads a path and a header in UTF-8, and survives a header that is none', async () => {
