@@ -13,7 +13,7 @@ export function toWire(thrown: unknown): WireError {
   const { code, details } = thrown as { code?: unknown; details?: unknown }
   const wire: WireError = { message: thrown.message, stack: thrown.stack }
   if (typeof code === 'string') wire.code = code
-  if (details !== undefined) wire.details = details
+  if (isJson(details)) wire.details = details
   return wire
 }
 
@@ -24,6 +24,15 @@ export function fromWire(wire: WireError): Error {
     : Object.assign(new Error(wire.message), wire.code === undefined ? {} : { code: wire.code })
   if (wire.stack) error.stack = wire.stack
   return error
+}
+
+/** Errors of libraries carry what they like; what cannot cross must not take the thread down that reports it. */
+function isJson(details: unknown): boolean {
+  try {
+    return JSON.stringify(details) !== undefined
+  } catch {
+    return false
+  }
 }
 
 /** The message of anything that was thrown; never throws itself. */

@@ -54,9 +54,10 @@ export class EventServer {
     } catch (thrown) {
       return this.#sink.failed(deliveryId, toWire(thrown))
     }
-    if (!(outcome instanceof Promise)) return this.#settle(deliveryId, outcome, wantsReply)
+    if (!isThenable(outcome)) return this.#settle(deliveryId, outcome, wantsReply)
     this.#inFlight++
-    outcome.then(
+    // Also a library's own kind of promise, whose `then` may do anything.
+    Promise.resolve(outcome).then(
       (value) => {
         this.#inFlight--
         this.#settle(deliveryId, value, wantsReply)
@@ -70,14 +71,20 @@ export class EventServer {
 
   #settle(deliveryId: number, value: unknown, wantsReply: boolean): void {
     if (!wantsReply || typeof value !== 'object' || value === null) return this.#sink.delivered(deliveryId)
-    let json: string
+    let json: string | undefined
     try {
       json = JSON.stringify(value)
     } catch (thrown) {
       return this.#sink.failed(deliveryId, toWire(thrown))
     }
+    // An object whose `toJSON` makes nothing of it is none.
+    if (json === undefined) return this.#sink.delivered(deliveryId)
     this.#sink.reply(deliveryId, json)
   }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
 }
 
 function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {
