@@ -6,7 +6,7 @@ import { RequestContext } from './context.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
-import { type Reply, replyOfThrown } from './reply.ts'
+import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, type Route, runRequest } from './run.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
@@ -52,7 +52,9 @@ export class RequestServer {
   }
 
   handle(requestId: number, frame: RequestFrame): void {
-    const route = this.#routes[frame.routeNumber]!
+    const route = this.#routes[frame.routeNumber]
+    // Its plugin is up in another thread and failed in this one.
+    if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
     const context = new RequestContext(incoming, route.template.text)
     if ('streamHandler' in route) {

@@ -10,6 +10,19 @@ export interface EventHost {
   readonly hasRoom: boolean
   /** False when it could not take it after all. */
   send(deliveryId: number, frame: EventFrame): boolean
+  /** Nobody waits for its answer any more: it counts as in flight no longer, whenever its handler ends. */
+  abandon(deliveryId: number): void
+}
+
+/** Who waits for the first object that a subscriber returns. */
+export interface Asker {
+  /** Deliveries that may still reply. */
+  open: number
+  /** All of those that have ended have failed. */
+  onlyFailures: boolean
+  reply(json: string): void
+  /** All have failed. */
+  failed(error: string): void
 }
 
 /** One subscriber in one thread. */
@@ -39,13 +52,15 @@ export interface Delivery {
   attempt: number
   /** Lanes that died while they were at it. */
   deaths: number
+  /** Some thread has had it. */
+  isBegun: boolean
   /** Where it is, while it is somewhere. */
   seat: Seat | null
   /** Only this seat may get it. */
   readonly onlySeat: Seat | null
   /** When the attempt counts as failed, milliseconds since the epoch. */
   deadlineMs: number
-  readonly onReply: ((reply: string) => void) | null
+  readonly asker: Asker | null
 }
 
 /** A logical subscriber: all the seats that share one group on one event. Each event goes to one of them (broadcast: to all). */

@@ -10,7 +10,7 @@ import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
 import { type EventFrame, WANTS_REPLY } from '../lanes/event-frame.ts'
-import { Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
+import { type Asker, Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
 import { retryDelayMs } from './retry.ts'
@@ -79,8 +79,11 @@ export class Hub {
       const at = consumer.seats.indexOf(seat)
       if (at >= 0) consumer.seats.splice(at, 1)
       // A consumer whose last seat left by its own will takes no more events; one whose lane died gets a new seat soon.
-      if (consumer.seats.length === 0 && consumer.waiting.size === 0) {
+      if (consumer.seats.length === 0) {
         topic.consumers = topic.consumers.filter((each) => each !== consumer)
+        this.#waiting.delete(consumer)
+        for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift())
+          this.#finish(next)
       }
       topic.refresh()
     }
@@ -123,7 +126,7 @@ export class Hub {
   // ── publishing ────────────────────────────────────────────────────────────
 
   /** Takes an event. @throws EVENT_BUS_FULL */
-  publish(event: EventFrame, origin: EventHost | null, onReply: ((reply: string) => void) | null = null): void {
+  publish(event: EventFrame, origin: EventHost | null, asker: Asker | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
     const topic = this.#topic(event.event)
     const { consumers } = topic
@@ -154,8 +157,8 @@ export class Hub {
     for (let n = 0; n < consumers.length; n++) {
       const consumer = consumers[n]!
       if (consumer.broadcast)
-        for (const seat of consumer.seats) this.#accept(consumer, taken, event.delayMs, seat, onReply)
-      else this.#accept(consumer, taken, event.delayMs, null, onReply)
+        for (const seat of consumer.seats) this.#accept(consumer, taken, event.delayMs, seat, asker)
+      else this.#accept(consumer, taken, event.delayMs, null, asker)
     }
   }
 
@@ -175,9 +178,17 @@ export class Hub {
         this.#timers.delete(timer)
       }
       try {
-        this.publish(event, origin, (reply) => {
-          settle()
-          resolve(reply)
+        this.publish(event, origin, {
+          open: 0,
+          onlyFailures: true,
+          reply: (json) => {
+            settle()
+            resolve(json)
+          },
+          failed: (error) => {
+            settle()
+            reject(new HeddleError('EVENT_HANDLER_FAILED', error))
+          },
         })
       } catch (error) {
         settle()
@@ -190,24 +201,20 @@ export class Hub {
     return (this.#topics.get(event)?.consumers.length ?? 0) > 0
   }
 
-  #accept(
-    consumer: Consumer,
-    event: HubEvent,
-    delayMs: number,
-    onlySeat: Seat | null,
-    onReply: ((reply: string) => void) | null,
-  ): void {
+  #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
     this.#pending++
+    if (asker !== null) asker.open++
     const delivery: Delivery = {
       id: 0,
       consumer,
       event,
       attempt: 1,
       deaths: 0,
+      isBegun: false,
       seat: null,
       onlySeat,
       deadlineMs: 0,
-      onReply,
+      asker,
     }
     if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
     else this.#admit(delivery)
@@ -238,18 +245,25 @@ export class Hub {
   /** Gives a delivery to a thread. False when none has room. */
   #dispatch(delivery: Delivery): boolean {
     const { consumer, event } = delivery
+    if (delivery.onlySeat !== null && !consumer.seats.includes(delivery.onlySeat)) {
+      // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
+      this.#finish(delivery)
+      return true
+    }
     const seat = delivery.onlySeat ?? consumer.pickSeat()
     if (seat === null || !seat.host.hasRoom) return false
-    if (event.expiresMs !== 0 && event.expiresMs < Date.now()) {
+    // What was begun in time is brought to its end, retries included.
+    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
       this.#finish(delivery)
       return true
     }
     const id = this.#nextDeliveryId
     this.#nextDeliveryId = (id + 1) & 0x7fffffff
     event.a = seat.local
-    event.b = delivery.onReply === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    event.b = delivery.asker === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!seat.host.send(id, event)) return false
     delivery.id = id
+    delivery.isBegun = true
     delivery.seat = seat
     delivery.deadlineMs = Date.now() + consumer.timeoutMs
     this.#inFlight.set(id, delivery)
@@ -269,13 +283,20 @@ export class Hub {
 
   delivered(deliveryId: number): void {
     const delivery = this.#take(deliveryId)
-    if (delivery !== undefined) this.#finish(delivery)
+    if (delivery !== undefined) {
+      if (delivery.asker !== null) delivery.asker.onlyFailures = false
+      this.#finish(delivery)
+    }
     if (this.#waiting.size > 0) this.#pump()
   }
 
   /** Delivered, and the subscriber returned an object to one who asked for it. */
   deliveryReply(deliveryId: number, reply: string): void {
-    this.#inFlight.get(deliveryId)?.onReply?.(reply)
+    const delivery = this.#inFlight.get(deliveryId)
+    if (delivery?.asker) {
+      delivery.asker.onlyFailures = false
+      delivery.asker.reply(reply)
+    }
     this.delivered(deliveryId)
   }
 
@@ -293,6 +314,7 @@ export class Hub {
 
   #finish(delivery: Delivery): void {
     this.#pending--
+    if (delivery.asker !== null) delivery.asker.open--
     const { key } = delivery.event
     if (key === null) return
     const { keyed } = delivery.consumer
@@ -326,6 +348,8 @@ export class Hub {
       })
     }
     this.#finish(delivery)
+    const { asker } = delivery
+    if (asker?.open === 0 && asker.onlyFailures) asker.failed(error)
   }
 
   #sweep(): void {
@@ -333,6 +357,7 @@ export class Hub {
     for (const [id, delivery] of this.#inFlight) {
       if (delivery.deadlineMs > nowMs) continue
       this.#inFlight.delete(id)
+      delivery.seat?.host.abandon(id)
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
     }
     if (this.#waiting.size > 0) this.#pump()

@@ -33,8 +33,11 @@ export class Dispatcher {
 
   /** Moves the requests that a lane whose loop stands still has not begun. @returns how many */
   rescue(stuck: Lane): number {
-    if (!this.#lanes.some((lane) => lane !== stuck && lane.responsive)) return 0
-    const taken = stuck.takeBackRequests()
+    // What no other lane has room for is better late than refused: it was accepted.
+    let room = 0
+    for (const lane of this.#lanes) if (lane !== stuck && lane.responsive) room += lane.freeRequests
+    if (room === 0) return 0
+    const taken = stuck.takeBackRequests(room)
     for (const { body, exchange } of taken) {
       const aligned = new ArrayBuffer((body.byteLength + 7) & ~7)
       const bytes = Buffer.from(aligned) as RawBuffer

@@ -76,7 +76,10 @@ export class LaneServer {
         this.#subscriptions[local] = subscription
         if (this.#host.isBooted) this.#post({ type: 'subscribe', local, subscription })
       },
-      onUnsubscribe: (local) => this.#post({ type: 'unsubscribe', local }),
+      onUnsubscribe: (local) => {
+        delete this.#subscriptions[local]
+        if (this.#host.isBooted) this.#post({ type: 'unsubscribe', local })
+      },
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
@@ -129,7 +132,8 @@ export class LaneServer {
       manifest: {
         plugins: this.#kernel.plugins.health,
         routes: this.#host.routes.map(({ manifest }) => manifest),
-        subscriptions: this.#subscriptions.map((subscription, local) => ({ ...subscription, local })),
+        // Passes over those that are gone by now.
+        subscriptions: this.#subscriptions.flatMap((subscription, local) => [{ ...subscription, local }]),
         jobs: this.#host.jobList.map(({ manifest }) => manifest),
       },
     })

@@ -64,6 +64,8 @@ export class Lane {
   readonly #generations: Uint16Array
   readonly #positions: Float64Array
   readonly #freeSlots: number[] = []
+  /** Deliveries that were given up and not answered. */
+  readonly #abandoned = new Set<number>()
   #takenUntil = -1
   #refused: { seq: number; error: WireError }[] = []
 
@@ -134,10 +136,15 @@ export class Lane {
     return this.#exchanges.filter((exchange) => exchange !== null).map(({ label }) => label)
   }
 
-  /** Takes back the requests that the thread has not begun. They count as never sent. */
-  takeBackRequests(): { body: Buffer; exchange: Exchange }[] {
+  /** Requests that it takes at most beside those that it has. */
+  get freeRequests(): number {
+    return this.#freeSlots.length
+  }
+
+  /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
+  takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
     const taken: { body: Buffer; exchange: Exchange }[] = []
-    for (let slot = 0; slot < this.#exchanges.length; slot++) {
+    for (let slot = 0; slot < this.#exchanges.length && taken.length < maxRequests; slot++) {
       const exchange = this.#exchanges[slot]
       const position = this.#positions[slot]!
       if (!exchange || position < 0) continue
@@ -173,11 +180,24 @@ export class Lane {
 
   /** False when the ring is full: the hub keeps the delivery. */
   sendDelivery(deliveryId: number, frame: EventFrame): boolean {
+    // Half of the ring is the requests' alone.
+    if (this.#outbox.usedBytes > RING_BYTES / 2) return false
     const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
     if (at < 0) return false
     this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
     this.deliveriesInFlight++
     return true
+  }
+
+  /** Gives a delivery up: a handler that never ends must not use up the lane's room for events. */
+  abandonDelivery(deliveryId: number): void {
+    if (this.state === 'dead') return
+    this.#abandoned.add(deliveryId)
+    this.deliveriesInFlight--
+  }
+
+  #answered(deliveryId: number): void {
+    if (this.#abandoned.size === 0 || !this.#abandoned.delete(deliveryId)) this.deliveriesInFlight--
   }
 
   // ── frames from the lane ──────────────────────────────────────────────────
@@ -203,8 +223,11 @@ export class Lane {
       }
       case KIND.DELIVERED: {
         const count = length >> 2
-        this.deliveriesInFlight -= count
-        for (let n = 0; n < count; n++) this.#listener.onDelivered(words[(at >> 2) + n]!)
+        for (let n = 0; n < count; n++) {
+          const deliveryId = words[(at >> 2) + n]!
+          this.#answered(deliveryId)
+          this.#listener.onDelivered(deliveryId)
+        }
         return
       }
       case KIND.PUBLISH:
@@ -216,11 +239,11 @@ export class Lane {
         this.#takenUntil = id
         return
       case KIND.DELIVERY_REPLY:
-        this.deliveriesInFlight--
+        this.#answered(id)
         this.#listener.onDeliveryReply(id, bytes.utf8Slice(at, at + length))
         return
       case KIND.DELIVERY_FAILED:
-        this.deliveriesInFlight--
+        this.#answered(id)
         this.#listener.onDeliveryFailed(id, JSON.parse(bytes.utf8Slice(at, at + length)) as WireError)
         return
       case KIND.LOG:
@@ -273,7 +296,14 @@ export class Lane {
   }
 
   #answerCall(id: number, value: unknown): void {
-    if (this.state !== 'dead') this.#outbox.sendText(KIND.CALL_RESULT, id, JSON.stringify(value ?? null))
+    if (this.state === 'dead') return
+    let json: string
+    try {
+      json = JSON.stringify(value ?? null) ?? 'null'
+    } catch (error) {
+      return this.#answerCallError(id, error)
+    }
+    this.#outbox.sendText(KIND.CALL_RESULT, id, json)
   }
 
   #answerCallError(id: number, error: unknown): void {

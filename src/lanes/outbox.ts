@@ -88,6 +88,11 @@ export class Outbox implements FrameTarget {
     return true
   }
 
+  /** Bytes in the ring that the other side has not read. */
+  get usedBytes(): number {
+    return this.#ring.usedBytes
+  }
+
   /** Rings at once: the thread is about to wait for an answer. */
   flush(): void {
     this.#ringDoorbell()
