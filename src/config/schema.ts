@@ -207,7 +207,7 @@ export const VARIABLES = {
     type: 'choice',
     choices: ['debug', 'info', 'warning', 'error'],
     default: 'info',
-    effect: 'Lowest level that is logged.',
+    effect: 'Lowest level that is written; sinks and `/system/logs/stream` get INFO and above whatever it says.',
   },
   LOG_FORMAT: {
     type: 'choice',

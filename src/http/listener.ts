@@ -150,7 +150,8 @@ export class Listener {
     const pathFault = faultOfPath(path)
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
     if (exchange.route === null) return this.#refuse(exchange, method, path, req)
-    if (this.state !== 'open')
+    // While it drains, the primary's own routes still answer: a supervisor asks them how far it is.
+    if (this.state !== 'open' && !(this.state === 'draining' && exchange.route.host === 'primary'))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.wantsAddress ? addressOf(res) : ''

@@ -89,7 +89,14 @@ export class Toolbox {
     if (installed.fault !== null)
       throw new HeddleError('TOOL_UNAVAILABLE', `Tool ${name} did not boot: ${installed.fault}`)
     const { tool, index } = installed
-    if (tool.api !== undefined) return this.#meter.wrap(name, index, tool.api(owner))
+    if (tool.api !== undefined) {
+      const api = tool.api(owner)
+      // Whoever checks tools finds the check on each that has one, whatever its API object is made of.
+      const { healthCheck } = tool
+      const checked =
+        healthCheck === undefined || 'healthCheck' in api ? api : { ...api, healthCheck: healthCheck.bind(tool) }
+      return this.#meter.wrap(name, index, checked)
+    }
     installed.shared ??= this.#meter.wrap(name, index, tool)
     return installed.shared
   }

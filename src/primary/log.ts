@@ -6,7 +6,11 @@ const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'err
 
 /** Where all log records of the process end: one stream on standard output, JSON lines or, on a terminal, for people. */
 export async function createLog(settings: Settings): Promise<LogWriter> {
-  const options: pino.LoggerOptions = { base: { replica: settings.replicaId }, level: 'debug', timestamp: false }
+  const options: pino.LoggerOptions = {
+    base: { replica: settings.replicaId },
+    level: PINO_LEVELS[settings.logLevel.toUpperCase() as LogLevel],
+    timestamp: false,
+  }
   if (settings.logFormat === 'pretty') {
     // Loaded only when somebody looks: it costs some megabytes.
     const { default: pretty } = await import('pino-pretty')

@@ -6,7 +6,7 @@ type LogCall = Logger['info']
 
 const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
 
-// One function for all levels below LOG_LEVEL: such a call costs nothing but itself.
+// What nobody is to see costs nothing but the call.
 const silent: LogCall = () => {}
 
 export default class LoggerTool implements Tool {
@@ -19,7 +19,8 @@ export default class LoggerTool implements Tool {
 
   api(owner: Owner): Logger {
     const { host, settings } = this.#runtime
-    const lowest = LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel)
+    // LOG_LEVEL rules what is written; sinks and `/system/logs/stream` get every call from INFO on whatever it says.
+    const lowest = Math.min(LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel), LEVELS.indexOf('INFO'))
     const at = (level: LogLevel): LogCall => {
       if (LEVELS.indexOf(level) < lowest) return silent
       return (message, fields) => host.writeLog(level, asText(message), owner.name, asFields(fields))
