@@ -4,6 +4,11 @@ import type { Exchange } from './exchange.ts'
 /** A body has this long, and a second more for each 16 KiB that have come. */
 export const BODY_TIMEOUT_MS = 10_000
 const BODY_MIN_BYTES_PER_SEC = 16_384
+/**
+ * A refused body of at most this length is let in and dropped by the library: a client whose connection is closed while it sends
+ * gets a reset, and never sees the 413. A chunked one is dropped to its end; the library closes when it comes too slowly.
+ */
+export const DROPPED_BODY_MAX_BYTES = 64 << 20
 
 /** Bodies that have begun and not ended: the sweep looks here for those that are too slow. */
 export class PendingBodies {
@@ -35,7 +40,7 @@ export class PendingBodies {
       pending.bytes += chunk.byteLength
       if (pending.bytes > limitBytes) {
         this.#pending.delete(pending)
-        return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`, true)
+        return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`)
       }
       // The library takes the memory back when this returns.
       if (chunk.byteLength > 0) pending.chunks.push(Buffer.from(Buffer.from(chunk)))

@@ -4,7 +4,7 @@ import { METHODS } from '../endpoint/methods.ts'
 import { errorReply } from '../endpoint/reply.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestFrame } from '../lanes/request-frame.ts'
-import { PendingBodies } from './body.ts'
+import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
 import { Cors } from './cors.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { HeadScan } from './head-scan.ts'
@@ -171,7 +171,8 @@ export class Listener {
     const limitBytes = this.#options.settings.httpBodyLimit
     const expectedBytes = scan.contentLength === '' ? null : Number(scan.contentLength)
     if (expectedBytes !== null && expectedBytes > limitBytes) {
-      return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`, true)
+      const message = `The request body is larger than ${limitBytes} bytes`
+      return exchange.fail('HTTP_BODY_TOO_LARGE', message, expectedBytes > DROPPED_BODY_MAX_BYTES)
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body
