@@ -1,7 +1,5 @@
-import type { Owner } from './tool.ts'
-
-/** At once in the primary, a promise in a lane: await it. */
-export type Awaitable<T> = T | Promise<T>
+import type { Awaitable } from './awaitable.ts'
+import type { Owner } from './owner.ts'
 
 /** A payload: a JSON object of at most 1 MiB. */
 export type Payload = Record<string, unknown>

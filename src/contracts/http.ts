@@ -1,6 +1,6 @@
+import type { Owner } from './owner.ts'
 import type { RouteData } from './route-data.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
-import type { Owner } from './tool.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 

@@ -1,4 +1,4 @@
-import type { Awaitable } from './event-bus.ts'
+import type { Awaitable } from './awaitable.ts'
 
 export type ToolStatus = 'OK' | 'FAIL' | 'DEAD'
 

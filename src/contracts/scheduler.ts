@@ -1,5 +1,5 @@
-import type { Awaitable } from './event-bus.ts'
-import type { Owner } from './tool.ts'
+import type { Awaitable } from './awaitable.ts'
+import type { Owner } from './owner.ts'
 
 export type JobHandler = () => unknown | Promise<unknown>
 

@@ -1,21 +1,15 @@
 import type { CausalContext } from '../causality/context.ts'
 import type { Settings } from '../config/schema.ts'
-import type { Awaitable, BusTransport } from './event-bus.ts'
+import type { Awaitable } from './awaitable.ts'
+import type { BusTransport } from './event-bus.ts'
 import type { Endpoint, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
+import type { Owner } from './owner.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 
 /** The thread that a tool instance lives in. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }
-
-/** Whoever uses a tool: a plugin, or the runtime itself under the tool's own name. */
-export interface Owner {
-  /** `<domain>.<ClassName>` of a plugin: the `emitter`, `subscriber` and `identity` of all that it does. */
-  readonly name: string
-  /** The plugin's instance once it is constructed: what `this` is in its handlers. */
-  instance: object | undefined
-}
 
 /**
  * What the runtime offers to a tool instance. One per tool and thread, handed to the constructor.

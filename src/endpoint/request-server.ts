@@ -1,6 +1,6 @@
 import { causality } from '../causality/context.ts'
 import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
-import type { Owner } from '../contracts/tool.ts'
+import type { Owner } from '../contracts/owner.ts'
 import type { RequestFrame } from '../lanes/request-frame.ts'
 import { RequestContext } from './context.ts'
 import { Incoming } from './incoming.ts'

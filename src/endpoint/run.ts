@@ -1,6 +1,6 @@
 import { causality } from '../causality/context.ts'
 import type { AuthValidator, Data, EndpointOptions, Handler } from '../contracts/http.ts'
-import type { Owner } from '../contracts/tool.ts'
+import type { Owner } from '../contracts/owner.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'

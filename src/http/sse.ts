@@ -56,7 +56,8 @@ export class SseClient {
   end(): void {
     if (this.#closed) return
     this.forget()
-    this.#res.cork(() => this.#res.end(undefined, true))
+    // Not with the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
+    this.#res.cork(() => this.#res.end())
   }
 
   /** The connection is gone: drop everything. */

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
+import type { Owner } from '../contracts/owner.ts'
 import type { PluginHealth } from '../contracts/registry.ts'
-import type { Owner } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
 import { findPlugins, type PluginFile, shown } from './discover.ts'

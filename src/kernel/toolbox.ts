@@ -1,4 +1,5 @@
-import type { Owner, Tool, ToolRuntime } from '../contracts/tool.ts'
+import type { Owner } from '../contracts/owner.ts'
+import type { Tool, ToolRuntime } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
 import { findTools, loadTool } from './discover.ts'

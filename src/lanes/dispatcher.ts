@@ -22,8 +22,8 @@ export class Dispatcher {
       const lane = lanes[n]!
       if (lane.responsive && (best === undefined || lane.requestsInFlight < best.requestsInFlight)) best = lane
     }
-    // All of them stand still: better late in one than refused.
-    best ??= leastLoaded(lanes)
+    // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere.
+    if (best === undefined || best.freeRequests === 0) best = leastLoaded(lanes)
     if (best === undefined) return false
     const id = best.sendRequest(frame, exchange)
     if (id === -1) return false

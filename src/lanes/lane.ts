@@ -39,7 +39,10 @@ export class Lane {
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
+  /** Streams included. */
   requestsInFlight = 0
+  /** Streams that are open: they end with the lane, so that a drain does not wait for them. */
+  streamsOpen = 0
   deliveriesInFlight = 0
   readonly startedMs = Date.now()
   readonly port: MessagePort
@@ -63,6 +66,7 @@ export class Lane {
   readonly #exchanges: (Exchange | null)[]
   readonly #generations: Uint16Array
   readonly #positions: Float64Array
+  readonly #isStream: Uint8Array
   readonly #freeSlots: number[] = []
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
@@ -88,6 +92,7 @@ export class Lane {
     this.#exchanges = new Array<Exchange | null>(maxInFlight).fill(null)
     this.#generations = new Uint16Array(maxInFlight)
     this.#positions = new Float64Array(maxInFlight)
+    this.#isStream = new Uint8Array(maxInFlight)
     for (let slot = maxInFlight - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
     this.port.on('message', (message: ToPrimary | number) => {
       if (typeof message === 'number') this.#inbox.drain()
@@ -174,6 +179,10 @@ export class Lane {
     this.#generations[slot]!++
     this.#freeSlots.push(slot)
     this.requestsInFlight--
+    if (this.#isStream[slot] === 1) {
+      this.#isStream[slot] = 0
+      this.streamsOpen--
+    }
   }
 
   // ── events ────────────────────────────────────────────────────────────────
@@ -258,7 +267,11 @@ export class Lane {
       case KIND.STREAM_OPEN: {
         const headBytes = words[(at >> 2) + 1]!
         const headAt = at + RESPONSE_FIXED_BYTES
-        this.#exchangeOf(id)?.openStream(words[at >> 2]! & STATUS_MASK, bytes.utf8Slice(headAt, headAt + headBytes))
+        const exchange = this.#exchangeOf(id)
+        if (exchange === null) return
+        this.#isStream[id & 0xffff] = 1
+        this.streamsOpen++
+        exchange.openStream(words[at >> 2]! & STATUS_MASK, bytes.utf8Slice(headAt, headAt + headBytes))
         return
       }
       case KIND.STREAM_DATA:
@@ -319,6 +332,7 @@ export class Lane {
     const orphans = this.#exchanges.filter((exchange) => exchange !== null)
     this.#exchanges.fill(null)
     this.requestsInFlight = 0
+    this.streamsOpen = 0
     this.deliveriesInFlight = 0
     this.#outbox.close()
     this.port.close()

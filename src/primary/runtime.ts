@@ -402,7 +402,8 @@ export class Runtime {
     this.#listener.drain()
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>
-      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight, 0) + this.#local.inFlight
+      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +
+      this.#local.inFlight
     // Streams of the lanes end with the lanes; all else is waited for.
     await until(
       () => requestsInFlight() === 0,

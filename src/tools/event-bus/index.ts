@@ -1,5 +1,6 @@
 import type { EventBus, Payload, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
-import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import {
   checkEventName,
   checkFunction,

@@ -1,5 +1,6 @@
 import type { EndpointOptions, Handler, Http, Method } from '../../contracts/http.ts'
-import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../errors/catalogue.ts'
 import { optionFault } from './options.ts'
 import { pathFault } from './path.ts'

@@ -1,5 +1,6 @@
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
-import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { messageOf } from '../../errors/wire.ts'
 
 type LogCall = Logger['info']

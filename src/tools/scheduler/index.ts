@@ -1,5 +1,6 @@
+import type { Owner } from '../../contracts/owner.ts'
 import type { JobHandler, Schedule, Scheduler } from '../../contracts/scheduler.ts'
-import type { Owner, Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../errors/catalogue.ts'
 import { messageOf } from '../../errors/wire.ts'
 import { nextCronRun } from '../../jobs/cron.ts'
