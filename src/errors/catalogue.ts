@@ -45,6 +45,7 @@ export const CATALOGUE = {
   DB_ERROR: [500, 'A database statement failed'],
   STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer'],
   STATE_VALUE_INVALID: [500, 'A state value is not JSON'],
+  STATE_FULL: [503, 'The in-memory state has no room for more'],
   STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid'],
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],

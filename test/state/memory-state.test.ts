@@ -55,3 +55,22 @@ test('only the methods of a store can be called from a lane', () => {
   assert.throws(() => tool.serve('close', []), /no method close/)
   assert.throws(() => tool.serve('constructor', []), /no method constructor/)
 })
+
+test('a store that is full refuses what would add to it, keeps what it has, and takes more once there is room', () => {
+  const store = new MemoryStore(10_000)
+  let kept = 0
+  assert.throws(
+    () => {
+      for (; ; kept++) store.set('default', `key${kept}`, JSON.stringify('x'.repeat(100)), null)
+    },
+    { code: 'STATE_FULL' },
+  )
+  assert.ok(kept > 10 && kept < 50, `${kept} keys`)
+  assert.equal(store.get('default', 'key0'), JSON.stringify('x'.repeat(100)))
+  assert.throws(() => store.increment('default', 'counter', 1, null), { code: 'STATE_FULL' })
+  store.set('default', 'key0', '1', null)
+  store.delete('default', 'key1')
+  store.set('default', 'new', JSON.stringify('y'.repeat(100)), null)
+  store.clear('default')
+  for (let n = 0; n < kept; n++) store.set('default', `key${n}`, JSON.stringify('x'.repeat(100)), null)
+})

@@ -1,5 +1,10 @@
 import { isDeepStrictEqual } from 'node:util'
+import { HeddleError } from '../../errors/catalogue.ts'
 import { integerIn, notANumber, outOfRange } from '../../state/input.ts'
+
+/** What keys and values may take together, by estimate. */
+export const STATE_MAX_BYTES = 256 * 1024 * 1024
+const ENTRY_OVERHEAD_BYTES = 200
 
 const SWEEP_SLICE = 1000
 const SWEEP_PAUSE_MS = 1000
@@ -24,6 +29,13 @@ export class MemoryStore {
   #namespaces = new Map<string, Map<string, Entry>>()
   #expiring = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
+  #bytes = 0
+  readonly #maxBytes: number
+
+  /** @param maxBytes beyond it, what would add to the store is refused with STATE_FULL */
+  constructor(maxBytes = STATE_MAX_BYTES) {
+    this.#maxBytes = maxBytes
+  }
 
   /** Entries in memory, expired ones that no sweep has seen included. */
   get size(): number {
@@ -36,7 +48,8 @@ export class MemoryStore {
 
   set(namespace: string, key: string, text: string, ttlMs: number | null): void {
     const known = this.#namespaces.get(namespace)?.get(key)
-    if (known) this.#expiring.delete(known)
+    this.#reserve(text, known)
+    if (known) this.#remove(known)
     this.#put({ namespace, key, text, expiresAtMs: expiryOf(ttlMs) })
   }
 
@@ -53,6 +66,7 @@ export class MemoryStore {
   increment(namespace: string, key: string, by: number, ttlMs: number | null): number {
     const entry = this.#live(namespace, key)
     if (!entry) {
+      this.#reserve('', undefined)
       this.#put({ namespace, key, text: JSON.stringify(by), expiresAtMs: expiryOf(ttlMs) })
       return by
     }
@@ -60,7 +74,7 @@ export class MemoryStore {
     if (value === undefined) throw notANumber(key)
     const sum = value + by
     if (!Number.isSafeInteger(sum)) throw outOfRange(key)
-    entry.text = JSON.stringify(sum)
+    this.#rewrite(entry, JSON.stringify(sum))
     return sum
   }
 
@@ -69,7 +83,8 @@ export class MemoryStore {
     const entry = this.#live(namespace, key)
     const current = entry?.text ?? 'null'
     if (current !== expected && !isDeepStrictEqual(JSON.parse(current), JSON.parse(expected))) return false
-    if (entry) entry.text = next
+    this.#reserve(next, entry)
+    if (entry) this.#rewrite(entry, next)
     else this.#put({ namespace, key, text: next, expiresAtMs: Number.POSITIVE_INFINITY })
     return true
   }
@@ -81,7 +96,10 @@ export class MemoryStore {
   }
 
   clear(namespace: string): void {
-    for (const entry of this.#namespaces.get(namespace)?.values() ?? []) this.#expiring.delete(entry)
+    for (const entry of this.#namespaces.get(namespace)?.values() ?? []) {
+      this.#expiring.delete(entry)
+      this.#bytes -= bytesOf(entry)
+    }
     this.#namespaces.delete(namespace)
   }
 
@@ -90,6 +108,7 @@ export class MemoryStore {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#namespaces.clear()
+    this.#bytes = 0
     this.#expiring.clear()
   }
 
@@ -100,7 +119,23 @@ export class MemoryStore {
     return undefined
   }
 
+  /** @throws STATE_FULL when there is no room for `text` in the place of `known` */
+  #reserve(text: string, known: Entry | undefined): void {
+    const freed = known === undefined ? 0 : bytesOf(known)
+    if (this.#bytes - freed + ENTRY_OVERHEAD_BYTES + text.length * 2 <= this.#maxBytes) return
+    throw new HeddleError(
+      'STATE_FULL',
+      `The in-memory state holds ${this.#maxBytes} bytes; delete keys or give them a ttlMs`,
+    )
+  }
+
+  #rewrite(entry: Entry, text: string): void {
+    this.#bytes += (text.length - entry.text.length) * 2
+    entry.text = text
+  }
+
   #put(entry: Entry): void {
+    this.#bytes += bytesOf(entry)
     const entries = this.#namespaces.get(entry.namespace) ?? new Map<string, Entry>()
     this.#namespaces.set(entry.namespace, entries.set(entry.key, entry))
     if (entry.expiresAtMs === Number.POSITIVE_INFINITY) return
@@ -109,6 +144,7 @@ export class MemoryStore {
   }
 
   #remove(entry: Entry): void {
+    this.#bytes -= bytesOf(entry)
     this.#expiring.delete(entry)
     const entries = this.#namespaces.get(entry.namespace)
     entries?.delete(entry.key)
@@ -135,6 +171,10 @@ export class MemoryStore {
     const sliceMs = performance.now() - startedMs
     this.#timer = setTimeout(() => this.#sweep(entries, spentMs + sliceMs), 0).unref()
   }
+}
+
+function bytesOf({ namespace, key, text }: Entry): number {
+  return ENTRY_OVERHEAD_BYTES + (namespace.length + key.length + text.length) * 2
 }
 
 function expiryOf(ttlMs: number | null): number {
