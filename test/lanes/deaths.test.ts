@@ -1,0 +1,94 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+
+const DOMAINS = [fileURLToPath(new URL('../fixtures/lanes', import.meta.url))]
+const LANES = 2
+
+const post = (heddle: Heddle, event: string, payload: object) =>
+  heddle
+    .json('/publish', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ event, payload }),
+    })
+    .then(({ body }) => body.id as string)
+
+const deaths = (heddle: Heddle) => heddle.logs.filter(({ msg }) => / died: /.test(msg))
+
+const allUp = (heddle: Heddle) =>
+  until(async () => {
+    const { body } = await heddle.json('/lanes')
+    return body.lanes.every(({ state }: { state: string }) => state === 'ready')
+  }, 'both lanes')
+
+test('a lane that dies', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: LANES, env: { LANE_STALL_MS: '1000' } })
+
+  const causes = [
+    ['throw', 'an exception of a timer', 500, /thrown by a timer/],
+    ['reject', 'a rejection that nobody handles', 500, /rejected by nobody/],
+    ['exit', 'process.exit', 500, /exit/],
+    ['spin', 'an endless loop', 504, /stood still for 1000 ms/],
+  ] as const
+  for (const [how, what, status, reason] of causes) {
+    await t.test(`by ${what}: its requests are answered ${status}, and a new one takes over`, async () => {
+      const before = deaths(heddle).length
+      const answers = await Promise.all([
+        heddle.json(`/die/${how}`),
+        // In the other lane, or in the dying one: then it shares its fate.
+        ...Array.from({ length: 4 }, () => heddle.json('/slow?ms=100')),
+      ])
+      assert.equal(answers[0].status, status)
+      assert.equal(answers[0].body.success, false)
+      assert.ok(
+        answers.slice(1).some((answer) => answer.status === 200),
+        'the other lane goes on',
+      )
+      await until(() => deaths(heddle).length === before + 1, 'the report')
+      const death = deaths(heddle).at(-1)!
+      assert.match(death.msg, reason)
+      assert.ok((death.in_flight as string[]).includes('GET /die/:how'))
+      await allUp(heddle)
+      const { body } = await heddle.json('/lanes')
+      const dead = body.lanes.find(
+        ({ last_death }: { last_death: { reason: string } | null }) => last_death && reason.test(last_death.reason),
+      )
+      assert.ok(dead.restarts >= 1)
+      const threads = await Promise.all(Array.from({ length: LANES * 2 }, () => heddle.json('/slow?ms=50')))
+      assert.equal(new Set(threads.map((answer) => answer.body.thread)).size, LANES)
+    })
+  }
+
+  await t.test('hands its events to another one', async () => {
+    await allUp(heddle)
+    const ids = await Promise.all(Array.from({ length: 20 }, (_, n) => post(heddle, 'work', { n, ms: 400 })))
+    await until(() => heddle.logs.filter(({ msg }) => msg === 'work begins').length === 20, 'all begun')
+    await heddle.json('/die/exit')
+    const done = await until(() => {
+      const ended = new Set(heddle.logs.filter(({ msg }) => msg === 'work ends').map(({ event }) => event))
+      return ended.size === 20 ? ended : undefined
+    }, 'all ended')
+    for (const id of ids) assert.ok(done.has(id))
+    assert.ok(heddle.logs.filter(({ msg }) => msg === 'work begins').length > 20, 'some were begun again')
+  })
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('an event that was there at three deaths is put aside, and the lanes live on', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: LANES })
+  const id = await post(heddle, 'poison', {})
+  await until(() => deaths(heddle).length === 3, 'three deaths', 20_000)
+  await until(async () => (await heddle.json('/thread')).status === 200, 'a lane')
+  await allUp(heddle)
+  await post(heddle, 'work', { n: 1, ms: 1 })
+  await until(() => heddle.logs.some(({ msg }) => msg === 'work ends'), 'another event')
+  const poisoned = heddle.logs.filter(({ msg }) => msg === 'poisoned')
+  assert.deepEqual(
+    poisoned.map(({ event }) => event),
+    [id, id, id],
+  )
+  assert.equal(deaths(heddle).length, 3)
+  assert.equal(await heddle.stop(), 0)
+})
