@@ -1,0 +1,30 @@
+import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const SHIPPED_TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
+
+/** A folder with some files, gone with the test. Its plugins import nothing: a class alone is a plugin too. */
+export async function folderOf(t: TestContext, files: Record<string, string>): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-kernel-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  for (const [path, text] of Object.entries({ 'package.json': '{"type":"module"}', ...files })) {
+    await mkdir(dirname(join(folder, path)), { recursive: true })
+    await writeFile(join(folder, path), text)
+  }
+  return folder
+}
+
+/** A tools folder with everything that is shipped, and some more. */
+export async function toolsWith(t: TestContext, more: Record<string, string>): Promise<string> {
+  const shipped = await readdir(SHIPPED_TOOLS, { withFileTypes: true })
+  const files: Record<string, string> = {}
+  for (const entry of shipped) {
+    if (!entry.isDirectory()) continue
+    files[`${entry.name}/index.ts`] =
+      `export { default } from ${JSON.stringify(join(SHIPPED_TOOLS, entry.name, 'index.ts'))}\n`
+  }
+  return folderOf(t, { ...files, ...more })
+}

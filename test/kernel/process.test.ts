@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { createServer } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { type StartOptions, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
+import { folderOf, toolsWith } from './folder.ts'
+
+const SLOW = {
+  'a/plugins/slow.ts': `export default class Slow {
+    constructor({ http, logger }) {
+      http.addEndpoint('/slow', 'GET', async () => {
+        logger.info('begun')
+        await new Promise((resolve) => setTimeout(resolve, 600))
+        return { done: true }
+      })
+    } }`,
+}
+
+/** A start that must not succeed. */
+async function failedStart(t: TestContext, options: StartOptions & { args?: string[] }) {
+  const { child, errors, logs, directory } = await spawnHeddle(t, options)
+  const [code] = (await once(child, 'close')) as [number | null]
+  return { code, text: errors.join(''), logs, directory }
+}
+
+for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+  test(`${signal} finishes what is in flight, takes no new connection, and exits 0`, async (t) => {
+    const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)] })
+    const slow = heddle.json('/slow')
+    await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
+    const stopping = heddle.stop(signal)
+    await until(() => heddle.logs.some(({ msg }) => msg.includes('draining')), 'the drain')
+    await until(
+      () =>
+        fetch(`${heddle.url}/slow`, { headers: { connection: 'close' } }).then(
+          () => false,
+          () => true,
+        ),
+      'refused',
+    )
+    const { status, body, headers } = await slow
+    assert.deepEqual([status, body], [200, { done: true }])
+    assert.equal(headers.get('connection'), 'close')
+    assert.equal(await stopping, 0)
+  })
+}
+
+test('a second signal ends the process at once', async (t) => {
+  const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)] })
+  const slow = heddle.json('/slow').catch(() => null)
+  await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
+  const startedMs = Date.now()
+  const stopping = heddle.stop()
+  await until(() => heddle.logs.some(({ msg }) => msg.includes('draining')), 'the drain')
+  heddle.process.kill('SIGTERM')
+  assert.equal(await stopping, 1)
+  assert.ok(Date.now() - startedMs < 500)
+  await slow
+})
+
+test('a signal while it starts ends it with 0', async (t) => {
+  const { child, logs } = await spawnHeddle(t, {
+    domains: [
+      await folderOf(t, {
+        'a/plugins/late.ts': `export default class Late { constructor({ logger }) { this.log = logger }
+      async onBoot() { this.log.info('boots'); await new Promise((resolve) => setTimeout(resolve, 5000)) } }`,
+      }),
+    ],
+  })
+  await until(() => logs.some(({ msg }) => msg === 'boots'), 'a lane that boots')
+  const startedMs = Date.now()
+  child.kill('SIGTERM')
+  assert.deepEqual(await once(child, 'exit'), [0, null])
+  assert.ok(Date.now() - startedMs < 3000, `it took ${Date.now() - startedMs} ms`)
+})
+
+test('a port that is taken ends the start with 1 and says so', async (t) => {
+  const server = createServer().listen(0, '127.0.0.1')
+  t.after(() => server.close())
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  const { code, text } = await failedStart(t, {
+    domains: [await folderOf(t, SLOW)],
+    lanes: 1,
+    env: { HTTP_PORT: String(port) },
+  })
+  assert.equal(code, 1)
+  assert.match(text, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port}`))
+})
+
+test('all faults of the environment are reported together, and the process exits 78', async (t) => {
+  const { code, text } = await failedStart(t, { env: { HTTP_PORT: 'eighty', LANE_STALL_MS: '-1', LOG_FORMAT: 'xml' } })
+  assert.equal(code, 78)
+  for (const name of ['HTTP_PORT', 'LANE_STALL_MS', 'LOG_FORMAT']) assert.match(text, new RegExp(`${name}: expected`))
+})
+
+test('two folders with a tool of one name refuse the start and are both named', async (t) => {
+  const tools = await toolsWith(t, { 'another-state/index.ts': `export default class { name = 'state' }` })
+  const { code, text } = await failedStart(t, { domains: [await folderOf(t, {})], lanes: 1, env: { TOOLS_DIR: tools } })
+  assert.equal(code, 1)
+  assert.ok(text.includes(join(tools, 'another-state')) && text.includes(join(tools, 'memory-state')), text)
+})
+
+test('--boot-tool db migrates and exits 0, and 1 when it cannot', async (t) => {
+  const good = await folderOf(t, { 'shop/migrations/001_items.sql': 'CREATE TABLE items (id TEXT PRIMARY KEY);' })
+  const migrated = await failedStart(t, { domains: [good], args: ['--boot-tool', 'db'] })
+  assert.deepEqual([migrated.code, migrated.text], [0, ''])
+  assert.ok(!migrated.logs.some(({ msg }) => msg.startsWith('Serving on')))
+
+  const bad = await folderOf(t, { 'shop/migrations/001_items.sql': 'CREATE TABEL items (id TEXT);' })
+  const refused = await failedStart(t, { domains: [bad], args: ['--boot-tool', 'db'] })
+  assert.equal(refused.code, 1)
+  assert.match(refused.text, /001_items/)
+
+  const unknown = await failedStart(t, { args: ['--boot-tool', 'telegraph'] })
+  assert.equal(unknown.code, 1)
+  assert.match(unknown.text, /Missing tool: telegraph/)
+})
