@@ -45,18 +45,27 @@ async function readAll(
 ): Promise<Data> {
   let query: Data = {}
   if (incoming.hasQuery) parseForm(incoming.query, query, 'query')
-  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context)
+  const files: { list?: unknown } = {}
+  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, files)
   const issues: { path: string; message: string }[] = []
   if (schemas.query) query = (await validate(schemas.query, query, issues)) as Data
   if (schemas.body) fields = await validate(schemas.body, fields === undefined ? (context.body ?? {}) : fields, issues)
   if (schemas.params) params = (await validate(schemas.params, params, issues)) as Data
   if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: issues })
   if (fields !== undefined && !isPlainObject(fields)) context.body = fields
-  return Object.assign({}, query, isPlainObject(fields) ? fields : undefined, params)
+  const data: Data = Object.assign({}, query, isPlainObject(fields) ? fields : undefined, params)
+  // Like `_auth`, not for a schema to judge: it knows the form's fields.
+  if (files.list !== undefined) data._files = files.list
+  return data
 }
 
 /** The body's fields; undefined when it has none, and `context.body` holds what it is. */
-async function readBody(incoming: Incoming, wanted: boolean, context: RequestContext): Promise<Data | undefined> {
+async function readBody(
+  incoming: Incoming,
+  wanted: boolean,
+  context: RequestContext,
+  files: { list?: unknown },
+): Promise<Data | undefined> {
   const bytes = incoming.body
   if (bytes === null || bytes.byteLength === 0) return undefined
   const encoding = incoming.headers['content-encoding']
@@ -83,6 +92,8 @@ async function readBody(incoming: Incoming, wanted: boolean, context: RequestCon
   if (type === 'multipart/form-data') {
     const fields: Data = {}
     await parseMultipart(bytes, contentType, fields)
+    files.list = fields._files
+    delete fields._files
     return fields
   }
   if (wanted)

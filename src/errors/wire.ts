@@ -37,7 +37,12 @@ function isJson(details: unknown): boolean {
 
 /** The message of anything that was thrown; never throws itself. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message || thrown.name : describe(thrown)
+  try {
+    if (thrown instanceof Error) return String(thrown.message) || String(thrown.name)
+  } catch {
+    // An error whose own message throws is shown by its kind.
+  }
+  return describe(thrown)
 }
 
 function describe(thrown: unknown): string {

@@ -45,15 +45,16 @@ export class RouteTable {
 
   find(method: string, path: string): RouteEntry | null {
     const found = this.#router.find(method as HTTPMethod, path)
-    if (found !== null) return found.store as RouteEntry
+    if (found !== null) {
+      const entry = found.store as RouteEntry
+      return hasEmptyParameter(entry.path, path) ? null : entry
+    }
     return method === 'HEAD' ? this.find('GET', path) : null
   }
 
   /** The methods that a path has, for `Allow`. Empty when there is no such path. */
   allowed(path: string): string[] {
-    const methods = METHODS.filter((method) => this.#router.find(method as HTTPMethod, path) !== null) as string[]
-    if (methods.includes('GET') && !methods.includes('HEAD')) methods.push('HEAD')
-    return methods
+    return METHODS.filter((method) => this.find(method, path) !== null)
   }
 
   list(): RouteEntry[] {
@@ -62,3 +63,10 @@ export class RouteTable {
 }
 
 const NOTHING = (): void => {}
+
+/** `/users/` is no user: a parameter has at least one character. */
+function hasEmptyParameter(template: string, path: string): boolean {
+  if (!path.endsWith('/') && !path.includes('//')) return false
+  const segments = path.split('/')
+  return template.split('/').some((segment, index) => segment.startsWith(':') && segments[index] === '')
+}

@@ -1,3 +1,5 @@
+import { getHeapStatistics } from 'node:v8'
+
 /**
  * Pulse of one lane (written by the lane, read by the primary):
  *
@@ -11,7 +13,9 @@ const PULSE_HEAP_KIB_WORD = 2
 const PULSE_BYTES = 64
 
 /** How often a lane shows that its loop turns, milliseconds. */
-export const LANE_BEAT_MS = 10
+export const LANE_BEAT_MS = 20
+
+const BEATS_PER_REPORT = 1000 / LANE_BEAT_MS
 
 export function createPulse(): SharedArrayBuffer {
   return new SharedArrayBuffer(PULSE_BYTES)
@@ -44,9 +48,9 @@ export class PulseWriter {
     this.#lastBeatMs = nowMs
     // Wakes nobody and publishes nothing else: each word stands alone.
     Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
-    if (++this.#beats % 100 === 0) {
+    if (++this.#beats % BEATS_PER_REPORT === 0) {
       Atomics.store(this.#words, PULSE_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
-      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(process.memoryUsage().heapUsed / 1024))
+      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(getHeapStatistics().used_heap_size / 1024))
       this.#longestDelayMs = 0
     }
   }

@@ -46,6 +46,18 @@ for (const [thread, prefix] of [
       assert.deepEqual(upload.data, { id: 'path', a: 'body', b: 'query', _files: [] })
     })
 
+    it('checks the fields of an upload by the body schema, and leaves the files to the handler', async () => {
+      const { data } = await echoed(
+        '/checked/7',
+        MULTIPART_BODY,
+        multipart(['name="name"', 'Ada'], ['name="picture"; filename="a.txt"', 'pixels']),
+      )
+      assert.equal(data.id, 7)
+      assert.equal(data.name, 'Ada')
+      assert.equal(data._files.length, 1)
+      assert.equal(data._files[0].filename, 'a.txt')
+    })
+
     it('lets nobody forge a key that starts with _auth or _files', async () => {
       const query = '_auth=1&_authority=1&%5Fauth=1&_files=1&_files%5B0%5D=1&ok=1'
       assert.deepEqual((await echoed(`/echo?${query}`, {})).data, { ok: '1' })

@@ -30,6 +30,12 @@ for (const [thread, prefix] of [
       assert.equal((await routeOf('/a%2Fb')).path, `${prefix}/route/a%2Fb`)
     })
 
+    it('finds nothing where a parameter would be empty', async () => {
+      assertFailure(await ask(heddle.port, 'GET', `${prefix}/echo/`), 404, 'Not found')
+      assertFailure(await ask(heddle.port, 'DELETE', `${prefix}/echo/`), 404, 'Not found')
+      assertFailure(await ask(heddle.port, 'GET', `${prefix}/route//leaf`), 404, 'Not found')
+    })
+
     it('takes dots, semicolons and double slashes as they are', async () => {
       assert.deepEqual((await routeOf('/..')).data, { param: '..' })
       assert.deepEqual((await routeOf('/a;b=c')).data, { param: 'a;b=c' })
