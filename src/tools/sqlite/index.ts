@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks'
 import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
@@ -95,12 +96,14 @@ export default class SqliteDb implements Tool, Db {
         kind: 'exclusive',
         deadlineMs: performance.now() + WRITE_WAIT_MS,
         begin: () => connection.begin(),
-        run: () =>
+        // In the context of its caller: the queue runs it in that of whoever was there when its turn came.
+        run: AsyncResource.bind(() =>
           runTransaction(work, {
             connection,
             onPulse: () => this.#lock.renew(),
             instrument: (tx) => this.#runtime.instrument(tx),
           }).then(resolvePromise, reject),
+        ),
         reject,
       })
     })

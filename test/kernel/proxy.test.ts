@@ -1,0 +1,170 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { MetricRecord } from '../../src/contracts/registry.ts'
+import { Meter, RECOVERED } from '../../src/kernel/proxy.ts'
+import { createMetricsRing, MetricsRing, type RawMetric } from '../../src/shm/metrics-ring.ts'
+import { createNameTable, NameTable } from '../../src/shm/name-table.ts'
+import { createStatusTable, STATUS_DEAD, STATUS_FAIL, STATUS_OK, StatusTable } from '../../src/shm/status-table.ts'
+
+function fixture() {
+  const metrics = new MetricsRing(createMetricsRing())
+  const names = new NameTable(createNameTable())
+  const statuses = new StatusTable(createStatusTable())
+  const changes: [string, string, string][] = []
+  const sinkFaults: unknown[] = []
+  const meter = new Meter({
+    threadNumber: 3,
+    metrics,
+    names,
+    statuses,
+    onStatus: (...change) => changes.push(change),
+    onSinkFault: (thrown) => sinkFaults.push(thrown),
+  })
+  const written = (): (RawMetric & { call: string })[] => {
+    const list: (RawMetric & { call: string })[] = []
+    metrics.read(0, metrics.cursor, (raw) => list.push({ ...raw, call: names.nameOf(raw.callNumber) }))
+    return list
+  }
+  return { meter, statuses, changes, sinkFaults, written }
+}
+
+class Base {
+  inherited(): string {
+    return 'inherited'
+  }
+}
+
+class Sample extends Base {
+  readonly name = 'sample'
+  readonly promise = Promise.resolve('the very one')
+  #secret = 41
+  value = 1
+
+  plain(add: number): number {
+    return this.#secret + add
+  }
+  async later(ms: number): Promise<string> {
+    await new Promise((resolve) => setTimeout(resolve, ms))
+    return 'later'
+  }
+  same(): Promise<string> {
+    return this.promise
+  }
+  throws(): never {
+    throw new RangeError('out of range')
+  }
+  async rejects(): Promise<never> {
+    throw new Error('rejected')
+  }
+  throwsNothing(): never {
+    throw undefined
+  }
+  arrow = (): number => this.#secret
+  boot(): void {}
+  stop(): void {}
+}
+
+test('a call gives what the tool gives: the value, the very promise, the very error', async () => {
+  const { meter } = fixture()
+  const bare = new Sample()
+  const tool = meter.wrap('sample', 0, bare)
+  assert.equal(tool.plain(1), 42)
+  assert.equal(tool.same(), bare.promise)
+  assert.equal(tool.inherited(), 'inherited')
+  assert.equal(tool.arrow(), 41)
+  assert.throws(() => tool.throws(), RangeError)
+  await assert.rejects(tool.rejects(), { message: 'rejected' })
+})
+
+test('methods work without their object, and plain members show through', () => {
+  const { meter } = fixture()
+  const bare = new Sample()
+  const tool = meter.wrap('sample', 0, bare)
+  const { plain } = tool
+  assert.equal(plain(1), 42)
+  assert.equal(plain.call({ other: true } as never, 2), 43)
+  bare.value = 5
+  assert.equal(tool.value, 5)
+})
+
+test("the runtime's own methods of a tool are not handed out", () => {
+  const { meter } = fixture()
+  const tool = meter.wrap('sample', 0, new Sample()) as Partial<Sample>
+  assert.equal(tool.boot, undefined)
+  assert.equal(tool.stop, undefined)
+})
+
+test('each call is one record, with its duration, its outcome and its end', async () => {
+  const { meter, written } = fixture()
+  const tool = meter.wrap('sample', 0, new Sample())
+  const startedMs = Date.now()
+  tool.plain(1)
+  await tool.later(30)
+  assert.throws(() => tool.throws())
+  await assert.rejects(tool.rejects())
+  const records = written()
+  assert.deepEqual(
+    records.map(({ call, failed, threadNumber }) => [call, failed, threadNumber]),
+    [
+      ['sample.plain', false, 3],
+      ['sample.later', false, 3],
+      ['sample.throws', true, 3],
+      ['sample.rejects', true, 3],
+    ],
+  )
+  assert.ok(records[0]!.durationMs >= 0 && records[0]!.durationMs < 20)
+  assert.ok(records[1]!.durationMs >= 29 && records[1]!.durationMs < 500, `${records[1]!.durationMs} ms`)
+  for (const { endedMs } of records) assert.ok(endedMs > startedMs - 50 && endedMs < Date.now() + 50)
+})
+
+test('a call that throws or rejects makes its tool dead, the next that works brings it back', async () => {
+  const { meter, statuses, changes } = fixture()
+  const tool = meter.wrap('sample', 5, new Sample())
+  assert.throws(() => tool.throws())
+  assert.equal(statuses.get(5), STATUS_DEAD)
+  assert.deepEqual(changes, [['sample', 'DEAD', 'out of range']])
+  tool.plain(1)
+  assert.equal(statuses.get(5), STATUS_OK)
+  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED])
+  assert.equal(RECOVERED, 'Recovered from transient failure')
+  tool.plain(1)
+  assert.equal(changes.length, 2, 'told once')
+  await assert.rejects(tool.rejects())
+  assert.deepEqual(changes.at(-1), ['sample', 'DEAD', 'rejected'])
+  await tool.later(1)
+  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED])
+  assert.throws(() => tool.throwsNothing())
+  assert.equal(statuses.get(5), STATUS_DEAD)
+})
+
+test('a failed health check is not made good by a call', () => {
+  const { meter, statuses, changes } = fixture()
+  const tool = meter.wrap('sample', 0, new Sample())
+  statuses.set(0, STATUS_FAIL)
+  tool.plain(1)
+  assert.equal(statuses.get(0), STATUS_FAIL)
+  assert.deepEqual(changes, [])
+})
+
+test('a sink gets the record before the call has returned; one that throws is reported once and breaks nothing', () => {
+  const { meter, sinkFaults } = fixture()
+  const tool = meter.wrap('sample', 0, new Sample())
+  const heard: MetricRecord[] = []
+  const removeBad = meter.addSink(() => {
+    throw new Error('a bad sink')
+  })
+  const remove = meter.addSink((record) => heard.push(record))
+  assert.equal(tool.plain(1), 42)
+  assert.equal(heard.length, 1)
+  assert.deepEqual(Object.keys(heard[0]!), ['tool', 'method', 'duration_ms', 'success', 'timestamp'])
+  assert.deepEqual([heard[0]!.tool, heard[0]!.method, heard[0]!.success], ['sample', 'plain', true])
+  assert.match(heard[0]!.timestamp, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+  assert.equal(tool.plain(2), 43)
+  assert.throws(() => tool.throws(), RangeError, 'the error of the tool, not of the sink')
+  assert.equal(heard.at(-1)!.success, false)
+  assert.equal(sinkFaults.length, 1)
+  remove()
+  removeBad()
+  tool.plain(3)
+  assert.equal(heard.length, 3)
+})
