@@ -1,4 +1,4 @@
-import type { RequestFrame } from '../lanes/request-frame.ts'
+import type { RequestFrame } from '../frames/request-frame.ts'
 import { METHODS } from './methods.ts'
 
 /** Between a header's name and its value and after it: the one character that a header line cannot hold. */

@@ -1,7 +1,7 @@
 import { causality } from '../causality/context.ts'
 import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
-import type { RequestFrame } from '../lanes/request-frame.ts'
+import type { RequestFrame } from '../frames/request-frame.ts'
 import { RequestContext } from './context.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'

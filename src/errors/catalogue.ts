@@ -39,7 +39,6 @@ export const CATALOGUE = {
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'Nobody subscribes to the requested event'],
   EVENT_BUS_REQUEST_TIMEOUT: [504, 'No subscriber replied in time'],
-  EVENT_HANDLER_TIMEOUT: [500, 'A subscriber did not finish in time'],
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],

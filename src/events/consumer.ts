@@ -1,5 +1,5 @@
 import type { SubscribeOptions } from '../contracts/event-bus.ts'
-import type { EventFrame } from '../lanes/event-frame.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
 import { Fifo } from './fifo.ts'
 
 /** A thread that runs subscribers. */

@@ -2,7 +2,7 @@ import { causality } from '../causality/context.ts'
 import { isoTimestamp } from '../causality/timestamp.ts'
 import type { EventMeta, Payload, Subscription } from '../contracts/event-bus.ts'
 import { toWire, type WireError } from '../errors/wire.ts'
-import { type EventFrame, WANTS_REPLY } from '../lanes/event-frame.ts'
+import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 
 /** Where a subscriber's outcome goes: over the ring in a lane, straight to the hub in the primary. */
 export interface DeliverySink {

@@ -1,7 +1,7 @@
 import type { Reply } from '../endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../endpoint/request-server.ts'
 import type { FaultLog } from '../endpoint/run.ts'
-import type { RequestFrame } from '../lanes/request-frame.ts'
+import type { RequestFrame } from '../frames/request-frame.ts'
 import type { Exchange, Worker } from './exchange.ts'
 
 /** Requests in flight at plugins of the primary at most. */

@@ -1,9 +1,9 @@
+import type { FrameTarget } from '../frames/frame-target.ts'
+import type { RequestFrame } from '../frames/request-frame.ts'
+import { readRequest } from '../frames/request-frame.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
-import type { FrameTarget } from './frame-target.ts'
 import type { Lane } from './lane.ts'
 import type { Exchange } from './messages.ts'
-import type { RequestFrame } from './request-frame.ts'
-import { readRequest } from './request-frame.ts'
 
 /** Gives each request to the lane with the fewest in flight. */
 export class Dispatcher {

@@ -1,8 +1,8 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { BULK_FLAG, KIND_MASK } from '../frames/frame-kinds.ts'
+import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
 import { RingConsumer } from '../shm/spsc-ring.ts'
-import { BULK_FLAG, KIND_MASK } from './frame-kinds.ts'
-import type { FrameTarget } from './frame-target.ts'
 
 /** Frames that one turn of the loop reads at most, so that timers and sockets get their turn under load. */
 const FRAMES_PER_TURN = 1024

@@ -1,6 +1,6 @@
 import { HeddleError } from '../errors/catalogue.ts'
 import { fromWire, type WireError } from '../errors/wire.ts'
-import { KIND } from './frame-kinds.ts'
+import { KIND } from '../frames/frame-kinds.ts'
 import type { Outbox } from './outbox.ts'
 
 /** Calls to the primary that one lane may have open at a time. */

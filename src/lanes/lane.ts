@@ -1,15 +1,15 @@
 import { MessageChannel, type MessagePort } from 'node:worker_threads'
 import { toWire, type WireError } from '../errors/wire.ts'
+import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../frames/event-frame.ts'
+import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
+import { type RequestFrame, requestMaxBytes, writeRequest } from '../frames/request-frame.ts'
+import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from '../frames/response-frame.ts'
 import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
 import { createRing } from '../shm/spsc-ring.ts'
-import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from './event-frame.ts'
-import { INLINE_MAX_BYTES, KIND } from './frame-kinds.ts'
 import { Inbox } from './inbox.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
-import { type RequestFrame, requestMaxBytes, writeRequest } from './request-frame.ts'
-import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from './response-frame.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 export const RING_BYTES = 1 << 20

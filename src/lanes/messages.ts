@@ -1,5 +1,5 @@
 /**
- * Structured messages between the primary and a lane: all that is rare. What is frequent goes through the rings (frames.ts).
+ * Structured messages between the primary and a lane: all that is rare. What is frequent goes through the rings (src/frames).
  * Both unions are discriminated by `type`. A bare number is the doorbell.
  */
 import type { MessagePort } from 'node:worker_threads'

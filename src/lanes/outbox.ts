@@ -1,8 +1,8 @@
 import type { MessagePort } from 'node:worker_threads'
+import { BULK_FLAG, INLINE_MAX_BYTES } from '../frames/frame-kinds.ts'
+import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
 import { RingProducer } from '../shm/spsc-ring.ts'
-import { BULK_FLAG, INLINE_MAX_BYTES } from './frame-kinds.ts'
-import type { FrameTarget } from './frame-target.ts'
 
 /** Frames that wait for room in the ring at most; each is bounded itself, and so is what may cause one. */
 export const BACKLOG_MAX_FRAMES = 16_384

@@ -14,8 +14,8 @@ import type { EventHost } from '../events/consumer.ts'
 import { EventServer } from '../events/event-server.ts'
 import type { Hub } from '../events/hub.ts'
 import { encodePayload } from '../events/payload.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
 import { tellAll } from '../kernel/listeners.ts'
-import type { EventFrame } from '../lanes/event-frame.ts'
 
 /** Deliveries in flight at subscribers of the primary at most. */
 export const PRIMARY_MAX_DELIVERIES = 1024

@@ -1,5 +1,5 @@
 import type { EventHost } from '../events/consumer.ts'
-import type { EventFrame } from '../lanes/event-frame.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
 import type { Lane } from '../lanes/lane.ts'
 
 /** Deliveries in flight in one lane at most: a budget of their own, so that a flood of events cannot starve requests. */
