@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { VARIABLES } from '../../src/config/schema.ts'
+import { replyOfThrown } from '../../src/endpoint/reply.ts'
+import { CATALOGUE, type ErrorCode, HeddleError } from '../../src/errors/catalogue.ts'
+import { ROOT, sourcesIn } from './sources.ts'
+
+const PAGE = readFileSync(join(ROOT, 'src/errors/README.md'), 'utf8')
+const CODES = Object.keys(CATALOGUE) as ErrorCode[]
+const SOURCES = [...sourcesIn('src')].filter(([path]) => path !== join('src', 'errors', 'catalogue.ts'))
+
+const rows = PAGE.split('\n')
+  .filter((line) => line.startsWith('| `'))
+  .map((line) =>
+    line
+      .slice(1, -1)
+      .split(' | ')
+      .map((cell) => cell.trim()),
+  )
+
+test('the page of errors tells every code of the catalogue once, and no other', () => {
+  const told = rows.map(([code]) => code!.replaceAll('`', ''))
+  assert.deepEqual(told.toSorted(), CODES.toSorted())
+  for (const [code, , means, mend, ...more] of rows) {
+    assert.ok(means && mend && means.endsWith('.') && mend.endsWith('.') && more.length === 0, `the row of ${code}`)
+  }
+})
+
+test('every name in capitals on the page is a code or a variable', () => {
+  for (const [name] of PAGE.matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)) {
+    assert.ok(name in CATALOGUE || name in VARIABLES, name)
+  }
+})
+
+test('the page names a status for what reaches a client as itself, and for nothing else', () => {
+  const allSource = SOURCES.map(([, text]) => text).join('\n')
+  const madeByListener = new Set(
+    [...allSource.matchAll(/(?:\.fail\(|\berrorReply\()([^\n]*)/g)].flatMap(
+      ([, rest]) => rest!.match(/HTTP_[A-Z_]+/g) ?? [],
+    ),
+  )
+  assert.ok(madeByListener.has('HTTP_LANE_STALLED') && madeByListener.has('HTTP_METHOD_NOT_ALLOWED'))
+  for (const [cell, client] of rows) {
+    const code = cell!.replaceAll('`', '') as ErrorCode
+    const { status } = replyOfThrown(new HeddleError(code)).reply
+    const reaches = status !== 500 || madeByListener.has(code)
+    assert.equal(client, reaches ? String(CATALOGUE[code][0]) : '–', code)
+  }
+})
+
+test('every code of the catalogue is used somewhere', () => {
+  const unused = CODES.filter((code) => !SOURCES.some(([, text]) => text.includes(`'${code}'`)))
+  assert.deepEqual(unused, [])
+})

@@ -1,0 +1,88 @@
+import { settingKey, VARIABLES, type VariableRow } from '../../src/config/schema.ts'
+
+export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
+export const TABLE_END = '<!-- end of the table -->'
+
+/** Read and checked, but used by nothing that is built yet. The test looks whether it is so. */
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(
+  Object.keys(VARIABLES).filter((name) =>
+    /^(RDB_|KV_|OTEL_|EVENT_BUS_CLAIM_IDLE_MS$|EVENT_BUS_STREAM_MAXLEN$)/.test(name),
+  ),
+)
+
+/** Read for no more than a word about it. */
+export const ONLY_REMARKED: ReadonlySet<string> = new Set(['OTEL_ENABLED'])
+
+/** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
+export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
+  LANES: 'available cores − 1, at least 1',
+  RDB_MIN_POOL: '2, or `RDB_MAX_POOL` when that is less',
+  AUTH_SECRET_KEY: 'random on a loopback host; else required',
+  LOG_FORMAT: '`pretty` on a terminal, else `json`',
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` when that is less',
+  REPLICA_ID: 'host name `:` port (port 0: process id)',
+  TOOLS_DIR: '`src/tools` of the runtime',
+}
+
+/** What this version does otherwise than the effect says. */
+const REMARKS: Readonly<Record<string, string>> = {
+  EVENT_BUS_DRIVER: 'In this version `keyvalue_streams` is refused at the start.',
+  OTEL_ENABLED: '`true` logs a warning.',
+}
+
+/** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. */
+export function variablesTable(): string {
+  const rows = Object.entries(VARIABLES).map(([name, row]: [string, VariableRow]) => [
+    `\`${name}\``,
+    defaultOf(name, row),
+    valuesOf(row),
+    effectOf(name, row),
+  ])
+  const cells = [['variable', 'default', 'values', 'effect'], ...rows]
+  const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]!.length)))
+  const lines = cells.map((row) => row.map((cell, column) => cell.padEnd(widths[column]!)))
+  lines.splice(
+    1,
+    0,
+    widths.map((width) => '-'.repeat(width)),
+  )
+  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
+}
+
+function effectOf(name: string, row: VariableRow): string {
+  const parts = [row.secret && '**Secret.**', row.effect, REMARKS[name], WITHOUT_EFFECT.has(name) && '_No effect yet._']
+  return parts.filter(Boolean).join(' ')
+}
+
+function defaultOf(name: string, row: VariableRow): string {
+  const value = row.default
+  if (TOLD_DEFAULTS[name] !== undefined) return TOLD_DEFAULTS[name]
+  if (typeof value === 'function') throw new Error(`The default of ${name} is computed: tell it in TOLD_DEFAULTS`)
+  if (value === undefined) return 'none'
+  return String(value) === '' ? 'empty' : `\`${String(value)}\``
+}
+
+function valuesOf(row: VariableRow): string {
+  switch (row.type) {
+    case 'integer':
+    case 'number': {
+      const unit = row.unit === undefined ? '' : ` ${row.unit}`
+      const whole = row.type === 'integer' ? '' : ', fractions too'
+      if (row.max === Number.MAX_SAFE_INTEGER) return `${row.min} or more${unit}${whole}`
+      return `${row.min} to ${row.max}${unit}${whole}`
+    }
+    case 'boolean':
+      return '`true` or `false`'
+    case 'choice':
+      return row.choices.map((choice) => `\`${choice}\``).join(', ')
+    case 'text':
+      return row.wanted ?? row.unit ?? 'any text'
+    default:
+      return row.unit ?? (row.type === 'file' ? 'path of a file' : 'path of a folder')
+  }
+}
+
+/** True when a source uses a variable: as a setting, or by its own name (a plugin asks the tool `config` for it). */
+export function mentions(source: string, name: string): boolean {
+  return new RegExp(`\\b${settingKey(name)}\\b|'${name}'`).test(source)
+}

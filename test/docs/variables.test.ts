@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { VARIABLES } from '../../src/config/schema.ts'
+import { spawnHeddle } from '../support/heddle.ts'
+import { ROOT, sourcesIn } from './sources.ts'
+import {
+  mentions,
+  ONLY_REMARKED,
+  TABLE_END,
+  TABLE_START,
+  TOLD_DEFAULTS,
+  variablesTable,
+  WITHOUT_EFFECT,
+} from './variables-table.ts'
+
+const PAGE = join(ROOT, 'src/config/README.md')
+
+test('the page of variables holds the table that the schema gives', () => {
+  const page = readFileSync(PAGE, 'utf8')
+  const [before, rest, ...more] = page.split(TABLE_START)
+  const [, after, ...evenMore] = (rest ?? '').split(TABLE_END)
+  assert.ok(after !== undefined && more.length + evenMore.length === 0, `${PAGE} has lost the marks of its table`)
+  const fresh = `${before}${TABLE_START}\n\n${variablesTable()}\n\n${TABLE_END}${after}`
+  if (process.env.UPDATE_DOCS === '1') writeFileSync(PAGE, fresh)
+  else assert.equal(page, fresh, 'src/config/README.md is not up to date: run UPDATE_DOCS=1 npm test docs')
+})
+
+test('each default that the page tells in words is one that it could not show', () => {
+  for (const name of Object.keys(TOLD_DEFAULTS)) {
+    const row = VARIABLES[name as keyof typeof VARIABLES]
+    const isShowable = typeof row?.default !== 'function' && !['AUTH_SECRET_KEY', 'TOOLS_DIR'].includes(name)
+    assert.ok(!isShowable, `${name} has a plain default: the page can show it`)
+  }
+})
+
+test('a variable is marked as without effect when nothing but the configuration reads it, and only then', () => {
+  const sources = [...sourcesIn('src'), ...sourcesIn('domains'), ...sourcesIn('workers')]
+  const readers = sources.filter(([path]) => !path.startsWith(join('src', 'config')))
+  for (const name of Object.keys(VARIABLES)) {
+    const isRead = readers.some(([, text]) => mentions(text, name))
+    const marked = WITHOUT_EFFECT.has(name)
+    if (ONLY_REMARKED.has(name)) assert.ok(isRead && marked, name)
+    else assert.equal(marked, !isRead, `${name} is ${isRead ? '' : 'not '}read: mend WITHOUT_EFFECT`)
+  }
+})
+
+test('every fault of the environment is told, no secret is, and the process ends with 78', async (t) => {
+  const env = { HTTP_PORT: 'high', LOG_LEVEL: 'loud', AUTH_SECRET_KEY: 'too short' }
+  const { child, errors } = await spawnHeddle(t, { env })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  const message = errors.join('')
+  for (const name of Object.keys(env)) assert.match(message, new RegExp(`^ {2}${name}: expected `, 'm'))
+  assert.doesNotMatch(message, /too short/)
+  assert.equal(code, 78)
+})
