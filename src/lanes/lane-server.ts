@@ -65,8 +65,8 @@ export class LaneServer {
     )
     this.#events = new EventServer({
       delivered: (id) => this.#delivered(id),
-      reply: (id, json) => void this.#outbox.sendText(KIND.DELIVERY_REPLY, id, json),
-      failed: (id, error) => void this.#outbox.sendText(KIND.DELIVERY_FAILED, id, JSON.stringify(error)),
+      reply: (id, json) => this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json),
+      failed: (id, error) => this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error)),
     })
     this.#bus = new LaneBus({
       outbox: this.#outbox,
@@ -185,9 +185,7 @@ export class LaneServer {
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
     } else if (body !== null) maxBytes += body.byteLength
-    const at = this.#outbox.begin(maxBytes, true)
-    // In-flight requests are fewer than what the backlog holds: there is always room for their answers.
-    if (at < 0) throw new Error('The backlog of answers is full')
+    const at = this.#outbox.begin(maxBytes, true, true)
     this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
   }
 
@@ -216,8 +214,7 @@ export class LaneServer {
     this.#acksScheduled = false
     for (let from = 0; from < this.#acks.length; from += ACKS_PER_FRAME) {
       const count = Math.min(ACKS_PER_FRAME, this.#acks.length - from)
-      const at = this.#outbox.begin(count * 4, true)
-      if (at < 0) throw new Error('The backlog of acknowledgements is full')
+      const at = this.#outbox.begin(count * 4, true, true)
       const word = at >> 2
       for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#acks[from + n]!
       this.#outbox.end(count * 4, KIND.DELIVERED, 0)

@@ -286,9 +286,10 @@ export class Lane {
   /** Publishes are answered once per batch: everything up to a number is taken, but for those refused. */
   readonly #afterDrain = (): void => {
     if (this.#takenUntil < 0 || this.state === 'dead') return
-    for (const { seq, error } of this.#refused) this.#outbox.sendText(KIND.PUBLISH_REFUSED, seq, JSON.stringify(error))
+    for (const { seq, error } of this.#refused)
+      this.#outbox.answerText(KIND.PUBLISH_REFUSED, seq, JSON.stringify(error))
     if (this.#refused.length > 0) this.#refused = []
-    this.#outbox.sendText(KIND.PUBLISH_TAKEN, this.#takenUntil, '')
+    this.#outbox.answerText(KIND.PUBLISH_TAKEN, this.#takenUntil, '')
     this.#takenUntil = -1
   }
 
@@ -316,11 +317,11 @@ export class Lane {
     } catch (error) {
       return this.#answerCallError(id, error)
     }
-    this.#outbox.sendText(KIND.CALL_RESULT, id, json)
+    this.#outbox.answerText(KIND.CALL_RESULT, id, json)
   }
 
   #answerCallError(id: number, error: unknown): void {
-    if (this.state !== 'dead') this.#outbox.sendText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
+    if (this.state !== 'dead') this.#outbox.answerText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

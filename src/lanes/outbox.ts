@@ -4,7 +4,7 @@ import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
 import { RingProducer } from '../shm/spsc-ring.ts'
 
-/** Frames that wait for room in the ring at most; each is bounded itself, and so is what may cause one. */
+/** Frames that wait for room in the ring at most, answers aside: those are as many as the other side has asked for. */
 export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
 
@@ -45,14 +45,14 @@ export class Outbox implements FrameTarget {
     this.doubles = this.#ringDoubles
   }
 
-  /** Where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full too. */
-  begin(maxBytes: number, mayWait: boolean): number {
+  /** Where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full too and this is no answer. */
+  begin(maxBytes: number, mayWait: boolean, isAnswer = false): number {
     if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
       const at = this.#ring.reserve(maxBytes)
       if (at >= 0) return at
     }
     if (!mayWait && (this.#backlog.length > 0 || this.#ring.reserve(0) < 0)) return -1
-    if (this.#backlog.length >= BACKLOG_MAX_FRAMES || this.#closed) return -1
+    if ((this.#backlog.length >= BACKLOG_MAX_FRAMES && !isAnswer) || this.#closed) return -1
     this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
     this.bytes = Buffer.from(this.#scratch) as RawBuffer
     this.words = new Int32Array(this.#scratch)
@@ -79,10 +79,15 @@ export class Outbox implements FrameTarget {
     return position
   }
 
+  /** The answer to a frame of the other side: never refused, for somebody waits for it there, and those who wait are bounded. */
+  answerText(kind: number, id: number, text: string): void {
+    this.sendText(kind, id, text, true, true)
+  }
+
   /** A frame of bare text, or of none. False when there was no room at all. */
-  sendText(kind: number, id: number, text: string, mayWait = true): boolean {
+  sendText(kind: number, id: number, text: string, mayWait = true, isAnswer = false): boolean {
     const maxBytes = text.length * 3 <= INLINE_MAX_BYTES ? text.length * 3 : Buffer.byteLength(text)
-    const at = this.begin(maxBytes, mayWait)
+    const at = this.begin(maxBytes, mayWait, isAnswer)
     if (at < 0) return false
     this.end(text === '' ? 0 : this.bytes.utf8Write(text, at), kind, id)
     return true
