@@ -10,10 +10,11 @@ import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
-import { type Asker, Consumer, type Delivery, type EventHost, type HubEvent, type Seat } from './consumer.ts'
+import type { Asker, Consumer, Delivery, EventHost, HubEvent, Seat } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
 import { retryDelayMs } from './retry.ts'
+import { Topology } from './topology.ts'
 import { recordOf, type Trace, TraceRing } from './trace-ring.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
@@ -36,7 +37,7 @@ export type RecordListener = (record: EventRecord, origin: EventHost | null) => 
  */
 export class Hub {
   readonly #options: HubOptions
-  readonly #topics = new Map<string, Topic>()
+  readonly #topology = new Topology()
   readonly #traces = new TraceRing()
   readonly #deadLetters = new DeadLetters<HubEvent>()
   readonly #listeners: RecordListener[] = []
@@ -64,38 +65,20 @@ export class Hub {
 
   // ── topology ──────────────────────────────────────────────────────────────
 
-  /** Adds a seat to the consumer of `group` on `event`. The first seat's options are the consumer's. */
   subscribe(event: string, group: string, options: SubscribeOptions, seat: Seat): () => void {
-    const topic = this.#topic(event)
-    let consumer = topic.consumers.find((each) => each.group === group)
-    if (consumer === undefined) {
-      consumer = new Consumer(event, group, options)
-      topic.consumers.push(consumer)
-    }
-    consumer.seats.push(seat)
-    topic.refresh()
+    const consumer = this.#topology.addSeat(event, group, options, seat)
     this.#pump()
     return () => {
-      const at = consumer.seats.indexOf(seat)
-      if (at >= 0) consumer.seats.splice(at, 1)
-      // A consumer whose last seat left by its own will takes no more events; one whose lane died gets a new seat soon.
-      if (consumer.seats.length === 0) {
-        topic.consumers = topic.consumers.filter((each) => each !== consumer)
-        this.#waiting.delete(consumer)
-        for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift())
-          this.#finish(next)
-      }
-      topic.refresh()
+      if (!this.#topology.removeSeat(consumer, seat)) return
+      // Its last seat left by its own will: nobody wants what still waits.
+      this.#waiting.delete(consumer)
+      for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift()) this.#finish(next)
     }
   }
 
   /** A thread is gone: its seats leave, and what it had not answered goes to the others. */
   hostGone(host: EventHost): void {
-    for (const topic of this.#topics.values()) {
-      for (const { seats } of topic.consumers) {
-        for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
-      }
-    }
+    this.#topology.removeHost(host)
     for (const [id, delivery] of this.#inFlight) {
       if (delivery.seat?.host !== host) continue
       this.#inFlight.delete(id)
@@ -112,15 +95,7 @@ export class Hub {
   }
 
   topology(): Record<string, TopologyEntry> {
-    const entries: Record<string, TopologyEntry> = {}
-    for (const [event, topic] of this.#topics) {
-      entries[event] = {
-        emitters: [...topic.emitters],
-        subscribers: [...topic.subscribers],
-        fire_count: topic.fireCount,
-      }
-    }
-    return entries
+    return this.#topology.entries()
   }
 
   // ── publishing ────────────────────────────────────────────────────────────
@@ -128,7 +103,7 @@ export class Hub {
   /** Takes an event. @throws EVENT_BUS_FULL */
   publish(event: EventFrame, origin: EventHost | null, asker: Asker | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
-    const topic = this.#topic(event.event)
+    const topic = this.#topology.topic(event.event)
     const { consumers } = topic
     if (consumers.length > 0 && this.#pending + consumers.length > this.#options.maxQueue) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#pending} deliveries wait`)
@@ -164,7 +139,7 @@ export class Hub {
 
   /** Publishes and resolves with the first object that a subscriber returns. */
   request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
-    if (!this.hasSubscriber(event.event)) {
+    if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
     return new Promise((resolve, reject) => {
@@ -195,10 +170,6 @@ export class Hub {
         reject(error)
       }
     })
-  }
-
-  hasSubscriber(event: string): boolean {
-    return (this.#topics.get(event)?.consumers.length ?? 0) > 0
   }
 
   #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
@@ -403,20 +374,11 @@ export class Hub {
   replayDeadLetter(id: string): boolean {
     const letter: StoredLetter<HubEvent> | undefined = this.#deadLetters.get(id)
     if (letter === undefined) return false
-    const consumer = this.#topics.get(letter.event.event)?.consumers.find((each) => each.group === letter.group)
+    const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
     this.#deadLetters.delete(id)
     this.#accept(consumer, { ...letter.event, expiresMs: 0 }, 0, null, null)
     return true
-  }
-
-  #topic(event: string): Topic {
-    let topic = this.#topics.get(event)
-    if (topic === undefined) {
-      topic = new Topic()
-      this.#topics.set(event, topic)
-    }
-    return topic
   }
 
   /** Takes nothing more. What is under way may still be answered. */
@@ -424,17 +386,5 @@ export class Hub {
     this.#closed = true
     clearInterval(this.#sweepTimer)
     for (const timer of this.#timers) clearTimeout(timer)
-  }
-}
-
-class Topic {
-  consumers: Consumer[] = []
-  subscribers: readonly string[] = []
-  readonly emitters = new Set<string>()
-  fireCount = 0
-
-  /** A new list each time: traces keep the one that was true for them. */
-  refresh(): void {
-    this.subscribers = [...new Set(this.consumers.flatMap(({ seats }) => seats.map(({ plugin }) => plugin)))]
   }
 }

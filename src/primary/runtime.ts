@@ -1,10 +1,9 @@
 import type { Settings } from '../config/schema.ts'
 import type { LogLevel } from '../contracts/logger.ts'
-import type { Readiness, ToolStatus } from '../contracts/registry.ts'
+import type { Readiness } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
 import { Hub } from '../events/hub.ts'
-import type { EventFrame } from '../frames/event-frame.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Health } from '../kernel/health.ts'
@@ -19,8 +18,9 @@ import { createStatusTable, StatusTable } from '../shm/status-table.ts'
 import { PrimaryBus } from './bus.ts'
 import { Feeds } from './feeds.ts'
 import { PrimaryHost } from './host.ts'
+import { HostServices } from './host-services.ts'
 import { Jobs } from './jobs.ts'
-import { LaneEventHost } from './lane-event-host.ts'
+import { LaneSeats } from './lane-seats.ts'
 import type { LogWriter } from './log.ts'
 import { Routing } from './routing.ts'
 
@@ -35,17 +35,18 @@ export class Runtime {
   readonly #shared: SharedMemories
   readonly #hub: Hub
   readonly #bus: PrimaryBus
+  readonly #seats: LaneSeats
   readonly #feeds: Feeds
   readonly #local: LocalWorker
   readonly #routing: Routing
   readonly #host: PrimaryHost
+  readonly #services: HostServices
   readonly #kernel: ThreadKernel
   readonly #health: Health
   readonly #jobs: Jobs
   readonly #dispatcher = new Dispatcher()
   readonly #supervisor: Supervisor
   readonly #listener: Listener
-  readonly #laneHosts = new Map<Lane, LaneEventHost>()
   readonly #bootWaiters: (() => void)[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
@@ -60,7 +61,8 @@ export class Runtime {
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
     this.#bus = new PrimaryBus(this.#hub, (thrown) => this.#kernel.sinkFault('event listener', thrown))
-    this.#feeds = new Feeds(this.#hub, (lane) => this.#hostOf(lane))
+    this.#seats = new LaneSeats(this.#hub)
+    this.#feeds = new Feeds(this.#hub, (lane) => this.#seats.hostOf(lane))
     this.#routing = new Routing(settings.httpHandlerTimeoutMs)
     this.#local = new LocalWorker((route, requestId, thrown) =>
       this.log('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
@@ -95,11 +97,12 @@ export class Runtime {
       shared: this.#shared,
       listener: {
         onMessage: (lane, message) => this.#onMessage(lane, message),
-        onPublish: (lane, event) => this.#onPublish(lane, event),
+        onPublish: (lane, event) => this.#hub.publish(event, this.#seats.hostOf(lane)),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
         onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),
-        onCall: (tool, method, args) => this.#onCall(tool, method, args),
+        onCall: (tool, method, args) =>
+          tool === '#host' ? this.#services.serve(method, args) : this.#kernel.toolbox.serve(tool, method, args),
         onLog: (lane, record) => this.#onLog(record, lane),
       },
       onBooted: (lane) => this.#onBooted(lane),
@@ -130,10 +133,11 @@ export class Runtime {
       dump: () => this.#health.dump(),
       lanes: () => this.#supervisor.info(),
       readiness: () => this.readiness(),
-      setTool: (tool, status, message) => this.#setTool(tool, status, message),
+      setTool: (tool, status, message) => this.#health.setTool(tool, status, message),
       addJob: (job) => this.#jobs.addLocal(job),
       jobs: () => this.#jobs.list(),
     })
+    this.#services = new HostServices(this.#bus, this.#host)
     this.#listener = new Listener({
       settings,
       routes: this.#routing.table,
@@ -235,13 +239,8 @@ export class Runtime {
       this.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
     })
     lane.post({ type: 'assign', routes })
-    const host = this.#hostOf(lane)
-    for (const { local, event, identity, plugin, options } of manifest!.subscriptions) {
-      if (refused.has(plugin)) continue
-      this.#seats(lane).set(
-        local,
-        this.#hub.subscribe(event, options.group ?? identity, options, { host, local, plugin, identity }),
-      )
+    for (const subscription of manifest!.subscriptions) {
+      if (!refused.has(subscription.plugin)) this.#seats.add(lane, subscription.local, subscription)
     }
     this.#jobs.addOf(lane, (plugin) => refused.has(plugin))
     if (this.#isReady) this.#runOnReady()
@@ -260,17 +259,12 @@ export class Runtime {
 
   #onMessage(lane: Lane, message: ToPrimary): void {
     switch (message.type) {
-      case 'subscribe': {
-        const { local, subscription } = message
-        const { event, identity, plugin, options } = subscription
-        const seat = { host: this.#hostOf(lane), local, plugin, identity }
-        this.#seats(lane).set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
+      case 'subscribe':
+        this.#seats.add(lane, message.local, message.subscription)
         this.#snapshotSoon()
         return
-      }
       case 'unsubscribe':
-        this.#seats(lane).get(message.local)?.()
-        this.#seats(lane).delete(message.local)
+        this.#seats.remove(lane, message.local)
         this.#snapshotSoon()
         return
       case 'listen':
@@ -279,81 +273,16 @@ export class Runtime {
         // A tool call set the word itself; `registry.updateToolStatus` did not.
         return this.#health.noteTool(message.tool, message.status, message.message)
       case 'set-tool':
-        return this.#setTool(message.tool, message.status, message.message)
+        return this.#health.setTool(message.tool, message.status, message.message)
       case 'job-done':
         return this.#jobs.done(message.run, message.error)
     }
   }
 
-  #onPublish(lane: Lane, event: EventFrame): void {
-    this.#hub.publish(event, this.#hostOf(lane))
-  }
-
-  #onCall(tool: string, method: string, args: unknown[]): unknown {
-    if (tool !== '#host') return this.#kernel.toolbox.serve(tool, method, args)
-    switch (method) {
-      case 'request': {
-        const [emitter, event, payload, payloadKeys, parentId, requestId, timeoutMs] = args as [
-          string,
-          string,
-          string,
-          string,
-          string | null,
-          string | null,
-          number,
-        ]
-        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId }, timeoutMs)
-      }
-      case 'history':
-        return this.#hub.history()
-      case 'topology':
-        return this.#hub.topology()
-      case 'deadLetters':
-        return this.#hub.deadLetters()
-      case 'replayDeadLetter':
-        return this.#hub.replayDeadLetter(args[0] as string)
-      case 'deleteDeadLetter':
-        return this.#hub.deleteDeadLetter(args[0] as string)
-      case 'jobs':
-        return this.#jobs.list()
-      case 'lanes':
-        return this.#supervisor.info()
-      case 'readiness':
-        return this.readiness()
-    }
-    throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
-  }
-
-  #setTool(tool: string, status: ToolStatus, message: string | null): void {
-    this.#health.setTool(tool, status, message)
-  }
-
-  readonly #seatsOf = new Map<Lane, Map<number, () => void>>()
-
-  #seats(lane: Lane): Map<number, () => void> {
-    let seats = this.#seatsOf.get(lane)
-    if (seats === undefined) {
-      seats = new Map()
-      this.#seatsOf.set(lane, seats)
-    }
-    return seats
-  }
-
-  #hostOf(lane: Lane): LaneEventHost {
-    let host = this.#laneHosts.get(lane)
-    if (host === undefined) {
-      host = new LaneEventHost(lane)
-      this.#laneHosts.set(lane, host)
-    }
-    return host
-  }
-
   #forget(lane: Lane): void {
     this.#feeds.gone(lane)
     this.#jobs.laneGone(lane)
-    this.#seatsOf.delete(lane)
-    this.#hub.hostGone(this.#hostOf(lane))
-    this.#laneHosts.delete(lane)
+    this.#seats.forget(lane)
   }
 
   // ── log and health ────────────────────────────────────────────────────────

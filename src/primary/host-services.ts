@@ -1,0 +1,50 @@
+import type { Host } from '../contracts/tool.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { PrimaryBus } from './bus.ts'
+
+type RequestArgs = [
+  emitter: string,
+  event: string,
+  payload: string,
+  payloadKeys: string,
+  parentId: string | null,
+  requestId: string | null,
+  timeoutMs: number,
+]
+
+/** What lanes ask of the primary itself (tool `#host` of a call): the services whose truth is only here. */
+export class HostServices {
+  readonly #bus: PrimaryBus
+  readonly #host: Host
+
+  constructor(bus: PrimaryBus, host: Host) {
+    this.#bus = bus
+    this.#host = host
+  }
+
+  serve(method: string, args: readonly unknown[]): unknown {
+    switch (method) {
+      case 'request': {
+        const [emitter, event, payload, payloadKeys, parentId, requestId, timeoutMs] = args as RequestArgs
+        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId }, timeoutMs)
+      }
+      case 'history':
+        return this.#bus.history()
+      case 'topology':
+        return this.#bus.topology()
+      case 'deadLetters':
+        return this.#bus.deadLetters()
+      case 'replayDeadLetter':
+        return this.#bus.replayDeadLetter(args[0] as string)
+      case 'deleteDeadLetter':
+        return this.#bus.deleteDeadLetter(args[0] as string)
+      case 'jobs':
+        return this.#host.jobs()
+      case 'lanes':
+        return this.#host.lanes()
+      case 'readiness':
+        return this.#host.readiness()
+    }
+    throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
+  }
+}

@@ -1,0 +1,52 @@
+import type { Hub } from '../events/hub.ts'
+import type { Lane } from '../lanes/lane.ts'
+import type { SubscriptionManifest } from '../lanes/messages.ts'
+import { LaneEventHost } from './lane-event-host.ts'
+
+interface Seated {
+  readonly host: LaneEventHost
+  /** By the subscriber's number in the lane: what ends its subscription. */
+  readonly leave: Map<number, () => void>
+}
+
+/** What each lane has subscribed to, in the hub's terms. */
+export class LaneSeats {
+  readonly #hub: Hub
+  readonly #lanes = new Map<Lane, Seated>()
+
+  constructor(hub: Hub) {
+    this.#hub = hub
+  }
+
+  /** What the hub knows a lane by. */
+  hostOf(lane: Lane): LaneEventHost {
+    return this.#of(lane).host
+  }
+
+  add(lane: Lane, local: number, { event, identity, plugin, options }: SubscriptionManifest): void {
+    const { host, leave } = this.#of(lane)
+    const seat = { host, local, plugin, identity }
+    leave.set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
+  }
+
+  remove(lane: Lane, local: number): void {
+    const { leave } = this.#of(lane)
+    leave.get(local)?.()
+    leave.delete(local)
+  }
+
+  /** The lane has died: what it had in flight goes to the others. */
+  forget(lane: Lane): void {
+    this.#hub.hostGone(this.#of(lane).host)
+    this.#lanes.delete(lane)
+  }
+
+  #of(lane: Lane): Seated {
+    let seated = this.#lanes.get(lane)
+    if (seated === undefined) {
+      seated = { host: new LaneEventHost(lane), leave: new Map() }
+      this.#lanes.set(lane, seated)
+    }
+    return seated
+  }
+}
