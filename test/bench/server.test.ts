@@ -7,7 +7,7 @@ import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProfileFolder } from '../../bench/profiles.ts'
-import { startServer } from '../../bench/server.ts'
+import { startHeddle, startServer } from '../../bench/server.ts'
 
 const DEADLINE_MS = 5000
 
@@ -66,8 +66,14 @@ test('a profile is left of the primary and of its lane', async (t) => {
   const results = mkdtempSync(join(tmpdir(), 'heddle-profiles-'))
   t.after(() => rmSync(results, { recursive: true }))
   const profiles = new ProfileFolder(results)
-  const script = 'test/bench/fixtures/laned-server.ts'
-  const server = await startServer({ name: 'laned', script, profileDir: profiles.directoryFor('laned') })
+  const server = await startHeddle({
+    name: 'laned',
+    lanes: 1,
+    domains: ['bench/domains'],
+    profileDir: profiles.directoryFor('laned'),
+  })
+  // Enough work for a profiler that looks a thousand times a second.
+  for (let n = 0; n < 300; n++) await (await fetch(`http://${server.host}:${server.port}/hello/x`)).text()
   await server.stop()
   const paths = profiles.collect('case')
   const lane = paths.find((path) => basename(path) === 'case-laned-lane-0.cpuprofile')
