@@ -1,0 +1,158 @@
+import assert from 'node:assert/strict'
+import { execFile } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { hashPassword } from '../../src/tools/auth/password.ts'
+import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { guideSnippets, writeGuide } from './guide.ts'
+import { ROOT, sourcesIn } from './sources.ts'
+
+const PASSWORD = 'correct horse battery'
+
+test('the code of the guide for plugin authors type-checks', async (t) => {
+  const root = writeGuide(t)
+  const { code, output } = await run([join(ROOT, 'node_modules/typescript/bin/tsc'), '--noEmit', '-p', root])
+  assert.equal(code, 0, output)
+})
+
+test('the test that the guide shows passes', async (t) => {
+  const root = writeGuide(t)
+  const tests = guideSnippets().filter(({ path }) => path.endsWith('.test.ts'))
+  assert.ok(tests.length > 0)
+  const { code, output } = await run(['--import', 'tsx', '--test', ...tests.map(({ path }) => join(root, path))])
+  assert.equal(code, 0, output)
+})
+
+test('every plugin of the guide boots and the lint has nothing to say about the shop', async (t) => {
+  const { json } = await startShop(t)
+  const { plugins } = (await json('/system/status')).body
+  for (const { path, text } of guideSnippets()) {
+    if (!path.includes('/plugins/')) continue
+    const name = `shop.${/^export default class (\w+)/m.exec(text)![1]}`
+    assert.equal(plugins[name]?.status, 'OK', `${name}: ${plugins[name]?.error ?? 'is not there'}`)
+  }
+  const { body } = await json('/system/lint')
+  assert.deepEqual(
+    body.findings.filter(({ file }: { file: string }) => file.includes('shop')),
+    [],
+  )
+})
+
+test('the routes of the guide answer as it says', async (t) => {
+  const shop = await startShop(t)
+  const { json, fetch } = shop
+  assert.deepEqual((await json('/stock/loom')).body.data, { available: 10 })
+  assert.deepEqual((await json('/stock/boat')).body, { success: false, error: 'We have no boat' })
+  assert.deepEqual((await json('/prices/loom')).body.data, { item: 'loom', cents: 4000 })
+  assert.equal((await json('/orders?limit=0')).status, 422)
+
+  const stream = await fetch('/orders/stream')
+  const placed = await post(shop, '/orders?quantity=9', { item: 'loom', quantity: 2 })
+  assert.equal(placed.status, 201)
+  const orders = await until(async () => {
+    const { data } = (await json('/orders')).body
+    return data[0].shipped_at === null ? null : data
+  }, 'the order is shipped')
+  assert.deepEqual([orders.length, orders[0].quantity], [1, 2])
+  await until(() => shop.mails.length > 0, 'the receipt is mailed')
+  assert.deepEqual(JSON.parse(shop.mails[0]!).text, `Order ${placed.body.data.id}: loom`)
+  assert.match(await firstFrame(stream), /^data: \{"event":"order\.placed","at":/m)
+
+  const claims = []
+  for (let n = 0; n < 4; n++) claims.push((await post(shop, '/coupons/spring', {})).status)
+  assert.deepEqual(claims, [200, 400, 400, 429])
+
+  assert.equal((await post(shop, '/staff/login', { password: 'wrong' })).status, 401)
+  assert.equal((await post(shop, '/stock/loom', { quantity: 1 })).status, 401)
+  const { token } = (await post(shop, '/staff/login', { password: PASSWORD })).body.data
+  const restocked = await post(shop, '/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
+  assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
+  assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
+
+  assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })
+  assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
+})
+
+test('the guide names every call of every tool', () => {
+  const guide = sectionsOfTools()
+  for (const [path, text] of sourcesIn('src/contracts')) {
+    const heading = /(\w[\w-]*)\.ts$/.exec(path)![1]!.replace('-', '_')
+    const section = guide.get(heading)
+    if (section === undefined) continue
+    // The one interface of the file that is named like the tool, and what it extends.
+    const wanted = new RegExp(
+      `^export interface (?:${heading.replaceAll('_', '')}|Queryable)\\b.*?\\{$(.*?)^\\}$`,
+      'gims',
+    )
+    const calls = [...text.matchAll(wanted)].flatMap(([, body]) => [...body!.matchAll(/^ {2}(\w+)(?:<.*)?\(/gm)])
+    assert.ok(calls.length > 0, `${path} has no calls`)
+    for (const [, call] of calls) assert.match(section, new RegExp(`\`${call}\\b`), `${heading}.${call}`)
+  }
+  assert.equal(guide.size, 10)
+})
+
+function sectionsOfTools(): Map<string, string> {
+  const page = readFileSync(join(ROOT, 'domains/README.md'), 'utf8').split(/^## /m)
+  const sections = page.map((section): [string, string] => [section.slice(0, section.indexOf('\n')), section])
+  return new Map(
+    sections.filter(([heading]) => existsSync(join(ROOT, `src/contracts/${heading.replace('_', '-')}.ts`))),
+  )
+}
+
+interface Shop extends Heddle {
+  /** Bodies that the shop's mail server has got. */
+  mails: string[]
+}
+
+/** The guide's domain, with the shipped ones and a mail server. */
+async function startShop(t: TestContext): Promise<Shop> {
+  const root = writeGuide(t)
+  const mails: string[] = []
+  const server = createServer(async (request, response) => {
+    mails.push(Buffer.concat(await request.toArray()).toString())
+    response.end()
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => server.close())
+  const heddle = await startHeddle(t, {
+    domains: [join(root, 'domains'), join(ROOT, 'domains')],
+    env: {
+      TOOLS_DIR: join(root, 'src/tools'),
+      MAIL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,
+      SHOP_STAFF_HASH: await hashPassword(PASSWORD),
+    },
+  })
+  return { ...heddle, mails }
+}
+
+function post({ json }: Heddle, path: string, body: object, headers: Record<string, string> = {}) {
+  return json(path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  })
+}
+
+/** What a stream has sent up to the end of its first frame of data. */
+async function firstFrame(response: Response): Promise<string> {
+  let text = ''
+  for await (const chunk of response.body!) {
+    text += Buffer.from(chunk).toString()
+    if (/^data: .*\n\n/m.test(text)) break
+  }
+  return text
+}
+
+/** Runs Node. A test that runs tests must not hand down that it is one. */
+function run(args: string[]): Promise<{ code: number; output: string }> {
+  const { NODE_TEST_CONTEXT: _, ...env } = process.env
+  return new Promise((resolve) => {
+    execFile(process.execPath, args, { cwd: ROOT, env }, (error, stdout, stderr) =>
+      resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr }),
+    )
+  })
+}
