@@ -19,6 +19,8 @@ import { recordOf, type Trace, TraceRing } from './trace-ring.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
 export const POISON_DEATHS = 3
+/** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
+export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
 
@@ -51,6 +53,7 @@ export class Hub {
   #nextDeliveryId = 1
   /** Waiting, under way, delayed, between two attempts: everything that is accepted and not finished. */
   #pending = 0
+  #pendingBytes = 0
   #closed = false
 
   constructor(options: HubOptions) {
@@ -107,6 +110,9 @@ export class Hub {
     const { consumers } = topic
     if (consumers.length > 0 && this.#pending + consumers.length > this.#options.maxQueue) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#pending} deliveries wait`)
+    }
+    if (consumers.length > 0 && this.#pendingBytes + consumers.length * event.payload.length > HUB_MAX_PENDING_BYTES) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#pendingBytes} bytes`)
     }
     topic.fireCount++
     topic.emitters.add(event.emitter)
@@ -174,6 +180,7 @@ export class Hub {
 
   #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
     this.#pending++
+    this.#pendingBytes += event.payload.length
     if (asker !== null) asker.open++
     const delivery: Delivery = {
       id: 0,
@@ -285,6 +292,7 @@ export class Hub {
 
   #finish(delivery: Delivery): void {
     this.#pending--
+    this.#pendingBytes -= delivery.event.payload.length
     if (delivery.asker !== null) delivery.asker.open--
     const { key } = delivery.event
     if (key === null) return

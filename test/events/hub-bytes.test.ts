@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { HUB_MAX_PENDING_BYTES, Hub } from '../../src/events/hub.ts'
+import type { EventFrame } from '../../src/frames/event-frame.ts'
+
+const event = (id: string, payload: string): EventFrame => ({
+  id,
+  parentId: null,
+  event: 'big.one',
+  emitter: 'test.Emitter',
+  requestId: null,
+  key: null,
+  payloadKeys: 'text',
+  timestampMs: Date.now(),
+  delayMs: 0,
+  ttlMs: 0,
+  a: 0,
+  b: 0,
+  payload,
+})
+
+test('the queue is bounded in bytes too, and takes more as soon as something is delivered', () => {
+  const hub = new Hub({ maxQueue: 100_000, log: () => {} })
+  const taken: number[] = []
+  const host = {
+    deliveriesInFlight: 0,
+    hasRoom: true,
+    send: (id: number) => taken.push(id) > 0,
+    abandon: () => {},
+  }
+  hub.subscribe('big.one', 'group', {}, { host, local: 0, plugin: 'test.Slow', identity: 'test.Slow.handle' })
+  const payload = 'x'.repeat(1 << 20)
+  const fits = HUB_MAX_PENDING_BYTES / payload.length
+  for (let n = 0; n < fits; n++) hub.publish(event(`evt_${n}`, payload), null)
+  assert.throws(() => hub.publish(event('evt_more', payload), null), { code: 'EVENT_BUS_FULL' })
+  hub.delivered(taken[0]!)
+  hub.publish(event('evt_more', payload), null)
+  assert.equal(hub.pending, fits)
+  hub.close()
+})
