@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { startHeddle, until } from '../support/heddle.ts'
+import { ROOT } from './sources.ts'
+
+const DOMAINS = [join(ROOT, 'test/docs/fixtures/domains'), join(ROOT, 'domains')]
+const JSON_BODY = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name":"Ada","more":1}' }
+
+const start = (t: TestContext) => startHeddle(t, { domains: DOMAINS, lanes: 1 })
+
+test('the query is merged into data beside a body schema, and a query schema keeps it out', async (t) => {
+  const { json } = await start(t)
+  assert.deepEqual((await json('/body-only?isAdmin=yes&name=x', JSON_BODY)).body.data, { isAdmin: 'yes', name: 'Ada' })
+  assert.deepEqual((await json('/body-and-query?isAdmin=yes', JSON_BODY)).body.data, { name: 'Ada' })
+})
+
+test('a response schema is not checked', async (t) => {
+  const { json } = await start(t)
+  const { status, body } = await json('/response')
+  assert.deepEqual([status, body], [200, { name: 1 }])
+})
+
+test('a tool call that fails without being awaited shows as the status of its tool', async (t) => {
+  const { json } = await start(t)
+  assert.equal((await json('/not-awaited', { method: 'POST' })).status, 200)
+  const status = async () => (await json('/system/status')).body.tools.db
+  await until(async () => (await status()).status === 'DEAD', 'db is DEAD')
+  assert.match((await status()).message, /nowhere/)
+})
+
+test('a route that is registered after onBoot is refused, and so is a job of a lane', async (t) => {
+  const { json, logs } = await start(t)
+  for (const path of ['/late/route', '/late/job', '/primary/late/route']) {
+    assert.equal((await json(path, { method: 'POST' })).status, 500, path)
+    await until(
+      () => logs.find(({ msg }) => msg.startsWith(`${path} failed`) && msg.includes('in onBoot, not later')),
+      path,
+    )
+  }
+})
+
+test('a write through db inside of a transaction waits for itself and fails after 5 s', async (t) => {
+  const { json, logs } = await start(t)
+  assert.equal((await json('/write-in-transaction', { method: 'POST' })).status, 500)
+  assert.ok(logs.some(({ msg }) => msg.startsWith('/write-in-transaction failed: Waited 5000 ms')))
+})
