@@ -40,7 +40,10 @@ async function main(): Promise<void> {
     boot_ms: Math.round(performance.now()),
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
-  process.send?.('ready')
+  const { ready, reasons } = runtime.readiness()
+  // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
+  if (ready) process.send?.('ready')
+  else runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
 }
 
 function load(): ReturnType<typeof loadSettings> {

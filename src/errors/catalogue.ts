@@ -38,7 +38,7 @@ export const CATALOGUE = {
   EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'Nobody subscribes to the requested event'],
-  EVENT_BUS_REQUEST_TIMEOUT: [504, 'No subscriber replied in time'],
+  EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],

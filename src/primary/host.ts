@@ -85,6 +85,8 @@ export class PrimaryHost implements Host {
     this.#services.setTool(tool, status, message)
   }
   addJob(job: JobDefinition): void {
+    if (this.isBooted)
+      throw new HeddleError('SCHEDULER_INVALID', `Job ${job.name}: jobs are registered in onBoot, not later`)
     this.#services.addJob(job)
   }
   jobs(): JobInfo[] {

@@ -48,6 +48,8 @@ export class Runtime {
   readonly #supervisor: Supervisor
   readonly #listener: Listener
   readonly #bootWaiters: (() => void)[] = []
+  /** Tools that did not boot: the process serves what it can, and asks for no traffic. */
+  readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
   #onReadyRan = false
@@ -218,6 +220,7 @@ export class Runtime {
   async #bootTools(): Promise<void> {
     await this.#kernel.toolbox.boot((tool, error) => {
       this.#health.setTool(tool, 'DEAD', messageOf(error))
+      this.#bootFaults.push(`tool ${tool} did not boot: ${messageOf(error)}`)
       this.log('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool)
     })
   }
@@ -306,6 +309,7 @@ export class Runtime {
     if (this.#listener.state === 'draining') reasons.push('draining')
     else if (!this.#isReady) reasons.push('starting')
     if (lanes.ready === 0) reasons.push('no lane is up')
+    reasons.push(...this.#bootFaults)
     const ready = reasons.length === 0
     if (ready && lanes.ready! < this.#settings.lanes)
       reasons.push(`${this.#settings.lanes - lanes.ready!} of ${this.#settings.lanes} lanes are missing`)

@@ -31,7 +31,7 @@ test('a tool call that fails without being awaited shows as the status of its to
 
 test('a route that is registered after onBoot is refused, and so is a job of a lane', async (t) => {
   const { json, logs } = await start(t)
-  for (const path of ['/late/route', '/late/job', '/primary/late/route']) {
+  for (const path of ['/late/route', '/late/job', '/primary/late/route', '/primary/late/job']) {
     assert.equal((await json(path, { method: 'POST' })).status, 500, path)
     await until(
       () => logs.find(({ msg }) => msg.startsWith(`${path} failed`) && msg.includes('in onBoot, not later')),

@@ -117,3 +117,20 @@ test('--boot-tool db migrates and exits 0, and 1 when it cannot', async (t) => {
   assert.equal(unknown.code, 1)
   assert.match(unknown.text, /Missing tool: telegraph/)
 })
+
+test('a migration that cannot be applied leaves the process serving but not ready, and no supervisor is told otherwise', async (t) => {
+  const shop = await folderOf(t, {
+    'shop/migrations/001_items.sql': 'CREATE TABEL items (id TEXT);',
+    'shop/plugins/readiness.ts': `export default class Readiness {
+      static thread = 'primary'
+      constructor({ http, registry }) { http.addEndpoint('/ready', 'GET', () => registry.getReadiness()) } }`,
+  })
+  const heddle = await startHeddle(t, { domains: [shop], lanes: 1 })
+  const told: unknown[] = []
+  heddle.process.on('message', (message) => told.push(message))
+  const { body } = await heddle.json('/ready')
+  assert.equal(body.ready, false)
+  assert.match(body.reasons.join(), /tool db did not boot: .*001_items/)
+  await until(() => heddle.logs.find(({ msg }) => msg.startsWith('Not ready: ')), 'the log line')
+  assert.deepEqual(told, [])
+})

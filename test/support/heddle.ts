@@ -42,15 +42,11 @@ export interface StartOptions {
 export async function startHeddle(t: TestContext, options: StartOptions = {}): Promise<Heddle> {
   const { child, logs, errors, directory } = await spawnHeddle(t, options)
   const port = await new Promise<number>((resolve, reject) => {
-    child.on('message', (message) => {
-      if (message !== 'ready') return
-      const look = (): void => {
-        const line = logs.find(({ msg }) => msg.startsWith('Serving on '))
-        if (line === undefined) setTimeout(look, 5)
-        else resolve(Number(line.msg.split(':').at(-1)))
-      }
-      look()
-    })
+    const look = (): void => {
+      const line = logs.find(({ msg }) => msg.startsWith('Serving on '))
+      if (line !== undefined) resolve(Number(line.msg.split(':').at(-1)))
+    }
+    child.stdout!.on('data', look)
     child.on('exit', (code) =>
       reject(
         new Error(`The runtime ended with ${code} before it was ready\n${errors.join('')}\n${JSON.stringify(logs)}`),
