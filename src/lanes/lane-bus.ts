@@ -1,5 +1,4 @@
 import { causality } from '../causality/context.ts'
-import { makeEventId } from '../causality/ids.ts'
 import type {
   BusTransport,
   DeadLetter,
@@ -16,6 +15,7 @@ import { fromWire, type WireError } from '../errors/wire.ts'
 import type { EventServer } from '../events/event-server.ts'
 import { Fifo } from '../events/fifo.ts'
 import { encodePayload } from '../events/payload.ts'
+import { publicationOf } from '../events/publication.ts'
 import { recordOf } from '../events/trace-ring.ts'
 import { eventMaxBytes, writeEvent } from '../frames/event-frame.ts'
 import { KIND } from '../frames/frame-kinds.ts'
@@ -60,30 +60,14 @@ export class LaneBus implements BusTransport {
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     return new Promise((resolve, reject) => {
       const { json, keys } = encodePayload(event, payload)
-      const context = causality.getStore()
-      const id = makeEventId()
-      const frame = {
-        id,
-        parentId: context?.eventId ?? null,
-        event,
-        emitter,
-        requestId: context?.requestId ?? null,
-        key: options.key ?? null,
-        payloadKeys: keys,
-        timestampMs: Date.now(),
-        delayMs: options.delayMs ?? 0,
-        ttlMs: options.ttlMs ?? 0,
-        a: 0,
-        b: 0,
-        payload: json,
-      }
+      const frame = publicationOf(emitter, event, json, keys, options)
       const { outbox } = this.#options
       const at = outbox.begin(eventMaxBytes(frame, 'text'), true)
       if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
       const seq = this.#seq
       this.#seq = (seq + 1) & 0x7fffffff
       outbox.end(writeEvent(outbox, outbox.doubles, at, frame, 'text'), KIND.PUBLISH, seq)
-      this.#publishing.push({ seq, id, resolve, reject, isRefused: false })
+      this.#publishing.push({ seq, id: frame.id, resolve, reject, isRefused: false })
       if (this.#listeners.length > 0) {
         const subscribers = this.subscribersOf[event] ?? []
         this.#tell(recordOf({ ...frame, subscribers }))

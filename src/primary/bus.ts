@@ -1,5 +1,3 @@
-import { causality } from '../causality/context.ts'
-import { makeEventId } from '../causality/ids.ts'
 import type {
   BusTransport,
   DeadLetter,
@@ -14,6 +12,7 @@ import type { EventHost } from '../events/consumer.ts'
 import { EventServer } from '../events/event-server.ts'
 import type { Hub } from '../events/hub.ts'
 import { encodePayload } from '../events/payload.ts'
+import { publicationOf } from '../events/publication.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { tellAll } from '../kernel/listeners.ts'
 
@@ -75,14 +74,14 @@ export class PrimaryBus implements BusTransport, EventHost {
 
   async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
-    const publication = publicationOf(emitter, event, json, keys, options)
+    const publication = publicationOf(emitter, event, bytesOf(json), keys, options)
     this.#hub.publish(publication, this)
     return publication.id
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
     const { json, keys } = encodePayload(event, payload)
-    const reply = await this.#hub.request(publicationOf(emitter, event, json, keys, {}), this, timeoutMs)
+    const reply = await this.#hub.request(publicationOf(emitter, event, bytesOf(json), keys, {}), this, timeoutMs)
     return JSON.parse(reply) as Payload
   }
 
@@ -92,7 +91,7 @@ export class PrimaryBus implements BusTransport, EventHost {
     timeoutMs: number,
   ): Promise<string> {
     const { emitter, event, payload, payloadKeys, parentId, requestId } = from
-    const publication = publicationOf(emitter, event, payload, payloadKeys, {})
+    const publication = publicationOf(emitter, event, bytesOf(payload), payloadKeys, {})
     return this.#hub.request({ ...publication, parentId, requestId }, null, timeoutMs)
   }
 
@@ -143,27 +142,5 @@ export class PrimaryBus implements BusTransport, EventHost {
   }
 }
 
-function publicationOf(
-  emitter: string,
-  event: string,
-  json: string,
-  keys: string,
-  options: PublishOptions,
-): EventFrame {
-  const context = causality.getStore()
-  return {
-    id: makeEventId(),
-    parentId: context?.eventId ?? null,
-    event,
-    emitter,
-    requestId: context?.requestId ?? null,
-    key: options.key ?? null,
-    payloadKeys: keys,
-    timestampMs: Date.now(),
-    delayMs: options.delayMs ?? 0,
-    ttlMs: options.ttlMs ?? 0,
-    a: 0,
-    b: 0,
-    payload: Buffer.from(json).toString('latin1'),
-  }
-}
+/** The hub keeps a payload's UTF-8 bytes, one character each. */
+const bytesOf = (json: string): string => Buffer.from(json).toString('latin1')

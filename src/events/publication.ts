@@ -1,0 +1,34 @@
+import { causality } from '../causality/context.ts'
+import { makeEventId } from '../causality/ids.ts'
+import type { PublishOptions } from '../contracts/event-bus.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
+
+/**
+ * A new event of the running handler: its id, its time, and what caused it.
+ * @param payload in the form in which the next hop takes it (see EventFrame)
+ * @param payloadKeys joined by U+0000
+ */
+export function publicationOf(
+  emitter: string,
+  event: string,
+  payload: string,
+  payloadKeys: string,
+  options: PublishOptions,
+): EventFrame {
+  const context = causality.getStore()
+  return {
+    id: makeEventId(),
+    parentId: context?.eventId ?? null,
+    event,
+    emitter,
+    requestId: context?.requestId ?? null,
+    key: options.key ?? null,
+    payloadKeys,
+    timestampMs: Date.now(),
+    delayMs: options.delayMs ?? 0,
+    ttlMs: options.ttlMs ?? 0,
+    a: 0,
+    b: 0,
+    payload,
+  }
+}
