@@ -69,7 +69,7 @@ test('a profile is left of the primary and of its lane', async (t) => {
   const server = await startHeddle({
     name: 'laned',
     lanes: 1,
-    domains: ['bench/domains'],
+    domains: ['domains'],
     profileDir: profiles.directoryFor('laned'),
   })
   // Enough work for a profiler that looks a thousand times a second.
