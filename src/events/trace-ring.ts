@@ -39,11 +39,11 @@ export class TraceRing {
     this.#slots[this.#count++ % TRACE_RECORDS] = trace
   }
 
-  /** Oldest first. */
+  /** Oldest first, by the time of their publication: a lane that is busy hands in later what it has published earlier. */
   records(): EventRecord[] {
     const from = Math.max(0, this.#count - TRACE_RECORDS)
-    const records: EventRecord[] = []
-    for (let n = from; n < this.#count; n++) records.push(recordOf(this.#slots[n % TRACE_RECORDS]!))
-    return records
+    const traces: Trace[] = []
+    for (let n = from; n < this.#count; n++) traces.push(this.#slots[n % TRACE_RECORDS]!)
+    return traces.sort((a, b) => a.timestampMs - b.timestampMs).map(recordOf)
   }
 }

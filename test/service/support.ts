@@ -1,0 +1,17 @@
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+
+export const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
+export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/service/${name}`, import.meta.url))
+
+/** The shipped domains and those of one fixture. */
+export function startWith(t: TestContext, name: string, options: Omit<StartOptions, 'domains'> = {}): Promise<Heddle> {
+  return startHeddle(t, { lanes: 1, ...options, domains: [fixture(name), SHIPPED] })
+}
+
+/** Posts JSON. @returns the parsed body */
+export async function post(heddle: Heddle, path: string, body: object = {}, headers: Record<string, string> = {}) {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } }
+  return (await heddle.json(path, { ...init, body: JSON.stringify(body) })).body
+}
