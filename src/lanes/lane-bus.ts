@@ -2,7 +2,6 @@ import { causality } from '../causality/context.ts'
 import type {
   BusTransport,
   DeadLetter,
-  DeliveryFailure,
   EventRecord,
   FailureListener,
   Payload,
@@ -21,7 +20,7 @@ import { eventMaxBytes, writeEvent } from '../frames/event-frame.ts'
 import { KIND } from '../frames/frame-kinds.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
 import type { LaneCalls } from './lane-calls.ts'
-import type { Feed, SubscriptionManifest } from './messages.ts'
+import type { FailureRecord, Feed, SubscriptionManifest } from './messages.ts'
 import type { Outbox } from './outbox.ts'
 
 interface Publishing {
@@ -131,10 +130,10 @@ export class LaneBus implements BusTransport {
   }
 
   /** Records of other threads. */
-  fed(records: readonly EventRecord[], failures: readonly DeliveryFailure[]): void {
+  fed(records: readonly EventRecord[], failures: readonly FailureRecord[]): void {
     for (const record of records) this.#tell(record)
-    for (const failure of failures) {
-      causality.run({ eventId: failure.event_id, requestId: null }, () =>
+    for (const { failure, requestId } of failures) {
+      causality.run({ eventId: failure.event_id, requestId }, () =>
         tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
       )
     }

@@ -75,6 +75,12 @@ export interface LogRecord {
   fields?: Record<string, unknown>
 }
 
+/** A failure for the listeners of a lane; what they publish belongs to the request of the failed event. */
+export interface FailureRecord {
+  failure: DeliveryFailure
+  requestId: string | null
+}
+
 /** What a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
@@ -83,7 +89,7 @@ export type ToLane =
   | { type: 'assign'; routes: number[] }
   /** Run `onReady` of the plugins, in this lane for the whole process. */
   | { type: 'ready' }
-  | { type: 'feed'; traces?: EventRecord[]; failures?: DeliveryFailure[]; logs?: LogRecord[] }
+  | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number }
   /** Stop taking work, run `onStop`, close the tools, then end. */

@@ -1,8 +1,9 @@
-import type { DeliveryFailure, EventRecord } from '../contracts/event-bus.ts'
+import { causality } from '../causality/context.ts'
+import type { EventRecord } from '../contracts/event-bus.ts'
 import type { EventHost } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { Feed, LogRecord } from '../lanes/messages.ts'
+import type { FailureRecord, Feed, LogRecord } from '../lanes/messages.ts'
 
 /** How late a lane's listener may hear of another thread's record, milliseconds. */
 const FEED_MS = 50
@@ -12,7 +13,7 @@ const FEED_MAX_RECORDS = 10_000
 interface Waiting {
   feeds: Set<Feed>
   traces: EventRecord[]
-  failures: DeliveryFailure[]
+  failures: FailureRecord[]
   logs: LogRecord[]
 }
 
@@ -64,7 +65,8 @@ export class Feeds {
     }
     if (wanted.has('failures')) {
       this.#stopFailures ??= this.#hub.addFailureListener((failure) => {
-        for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, failure)
+        const record = { failure, requestId: causality.getStore()?.requestId ?? null }
+        for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
       })
     } else {
       this.#stopFailures?.()
