@@ -72,6 +72,8 @@ export class Consumer {
   readonly timeoutMs: number
   readonly broadcast: boolean
   readonly seats: Seat[] = []
+  /** Its last seat has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
+  isGone = false
   /** Deliveries that no thread had room for. */
   readonly waiting = new Fifo<Delivery>()
   /** Keys that are being handled, each with those that wait behind it. */

@@ -7,11 +7,11 @@ import type {
   TopologyEntry,
 } from '../contracts/event-bus.ts'
 import { HeddleError } from '../errors/catalogue.ts'
-import type { WireError } from '../errors/wire.ts'
+import { messageOf, type WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
 import type { Asker, Consumer, Delivery, EventHost, HubEvent, Seat } from './consumer.ts'
-import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+import { DeadLetters } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
@@ -48,6 +48,8 @@ export class Hub {
   readonly #inFlight = new Map<number, Delivery>()
   /** Consumers with deliveries that wait for room. */
   readonly #waiting = new Set<Consumer>()
+  /** Those whose turn has come behind their key. Empty but while `#advance` runs. */
+  readonly #advancing: Delivery[] = []
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #sweepTimer: NodeJS.Timeout
   #nextDeliveryId = 1
@@ -58,8 +60,7 @@ export class Hub {
 
   constructor(options: HubOptions) {
     this.#options = options
-    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
-    this.#sweepTimer.unref()
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
   get pending(): number {
@@ -73,7 +74,8 @@ export class Hub {
     this.#pump()
     return () => {
       if (!this.#topology.removeSeat(consumer, seat)) return
-      // Its last seat left by its own will: nobody wants what still waits.
+      // Its last seat left by its own will: nobody wants what still waits, or comes back to wait.
+      consumer.isGone = true
       this.#waiting.delete(consumer)
       for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift()) this.#finish(next)
     }
@@ -214,6 +216,7 @@ export class Hub {
 
   #enqueue(delivery: Delivery, first: boolean): void {
     const { consumer } = delivery
+    if (consumer.isGone) return this.#finish(delivery)
     if (!first && consumer.waiting.size === 0 && this.#dispatch(delivery)) return
     if (first) consumer.waiting.unshift(delivery)
     else consumer.waiting.push(delivery)
@@ -270,11 +273,7 @@ export class Hub {
 
   /** Delivered, and the subscriber returned an object to one who asked for it. */
   deliveryReply(deliveryId: number, reply: string): void {
-    const delivery = this.#inFlight.get(deliveryId)
-    if (delivery?.asker) {
-      delivery.asker.onlyFailures = false
-      delivery.asker.reply(reply)
-    }
+    this.#inFlight.get(deliveryId)?.asker?.reply(reply)
     this.delivered(deliveryId)
   }
 
@@ -299,25 +298,34 @@ export class Hub {
     const { keyed } = delivery.consumer
     const next = keyed.get(key)?.shift()
     if (next === undefined) keyed.delete(key)
-    else this.#enqueue(next, false)
+    else this.#advance(next)
+  }
+
+  /** One after another, never one inside the other: a queue of expired events of one key would overflow the stack. */
+  #advance(next: Delivery): void {
+    this.#advancing.push(next)
+    if (this.#advancing.length > 1) return
+    try {
+      for (let n = 0; n < this.#advancing.length; n++) this.#enqueue(this.#advancing[n]!, false)
+    } finally {
+      this.#advancing.length = 0
+    }
   }
 
   #fail(delivery: Delivery, error: string, isFinal: boolean): void {
     const { consumer, event, attempt } = delivery
     if (!isFinal && attempt <= consumer.retries) {
       delivery.attempt++
-      const seatWas = delivery.seat
       delivery.seat = null
-      if (delivery.onlySeat === null || seatWas !== null) {
-        this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery, false))
-      }
-      return
+      return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery, false))
     }
     const subscriber = delivery.seat?.plugin ?? consumer.group
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts: attempt }
     // Listeners, then the dead-letter store, then the acknowledgement. What a listener publishes is caused by the failed event.
     causality.run({ eventId: event.id, requestId: event.requestId }, () =>
-      tellAll(this.#failureListeners, failure, (thrown) => this.#listenerFault('failure', thrown)),
+      tellAll(this.#failureListeners, failure, (thrown) =>
+        this.#options.log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
+      ),
     )
     const givenUp = this.#deadLetters.add({ event, group: consumer.group, subscriber, error, attempts: attempt })
     if (givenUp !== undefined) {
@@ -360,12 +368,6 @@ export class Hub {
     return added(this.#failureListeners, listener)
   }
 
-  #listenerFault(kind: string, thrown: unknown): void {
-    this.#options.log('ERROR', `A ${kind} listener of the event bus threw; it is not reported again`, {
-      error: String(thrown),
-    })
-  }
-
   history(): EventRecord[] {
     return this.#traces.records()
   }
@@ -380,7 +382,7 @@ export class Hub {
 
   /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
   replayDeadLetter(id: string): boolean {
-    const letter: StoredLetter<HubEvent> | undefined = this.#deadLetters.get(id)
+    const letter = this.#deadLetters.get(id)
     if (letter === undefined) return false
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
