@@ -10,7 +10,7 @@ import { Health } from '../kernel/health.ts'
 import { ThreadKernel } from '../kernel/thread.ts'
 import { Dispatcher } from '../lanes/dispatcher.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { LogRecord, SharedMemories, ToPrimary } from '../lanes/messages.ts'
+import type { LogRecord, SharedMemories, ToLane, ToPrimary } from '../lanes/messages.ts'
 import { Supervisor } from '../lanes/supervisor.ts'
 import { createMetricsRing } from '../shm/metrics-ring.ts'
 import { createNameTable } from '../shm/name-table.ts'
@@ -245,6 +245,8 @@ export class Runtime {
     for (const subscription of manifest!.subscriptions) {
       if (!refused.has(subscription.plugin)) this.#seats.add(lane, subscription.local, subscription)
     }
+    // Before its first request: its plugins never see an empty snapshot.
+    lane.post(this.#snapshot())
     this.#jobs.addOf(lane, (plugin) => refused.has(plugin))
     if (this.#isReady) this.#runOnReady()
   }
@@ -316,14 +318,17 @@ export class Runtime {
     return { ready, reasons, lanes }
   }
 
+  #snapshot(): ToLane {
+    const subscribers: Record<string, string[]> = {}
+    for (const [event, entry] of Object.entries(this.#hub.topology())) subscribers[event] = entry.subscribers
+    return { type: 'snapshot', dump: this.#health.dump(), subscribers }
+  }
+
   #snapshotSoon(): void {
     this.#snapshotTimer ??= setTimeout(() => {
       this.#snapshotTimer = undefined
-      const dump = this.#health.dump()
-      const subscribers: Record<string, string[]> = {}
-      for (const [event, entry] of Object.entries(this.#hub.topology())) subscribers[event] = entry.subscribers
-      for (const lane of this.#supervisor.all)
-        if (lane.state === 'ready') lane.post({ type: 'snapshot', dump, subscribers })
+      const snapshot = this.#snapshot()
+      for (const lane of this.#supervisor.all) if (lane.state === 'ready') lane.post(snapshot)
     }, SNAPSHOT_MS).unref()
   }
 
