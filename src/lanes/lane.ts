@@ -328,8 +328,9 @@ export class Lane {
 
   /** Reads what the thread wrote before it died, then gives up all that was in flight there. @returns the exchanges without an answer */
   bury(): Exchange[] {
-    this.#inbox.drainAll()
+    // First: what its last acknowledgements make room for must not be sent into its ring.
     this.state = 'dead'
+    this.#inbox.drainAll()
     const orphans = this.#exchanges.filter((exchange) => exchange !== null)
     this.#exchanges.fill(null)
     this.requestsInFlight = 0

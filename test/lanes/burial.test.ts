@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { KIND } from '../../src/frames/frame-kinds.ts'
+import { Lane } from '../../src/lanes/lane.ts'
+import { Outbox } from '../../src/lanes/outbox.ts'
+
+test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
+  const seen: [deliveryId: number, state: string][] = []
+  const ignored = (): void => {}
+  const lane: Lane = new Lane(0, 16, {
+    onMessage: ignored,
+    onPublish: ignored,
+    onDelivered: (id) => seen.push([id, lane.state]),
+    onDeliveryReply: ignored,
+    onDeliveryFailed: ignored,
+    onCall: ignored,
+    onLog: ignored,
+  })
+  const { outbound, port, bulk } = lane.threadSide
+  lane.state = 'ready'
+  const thread = new Outbox(outbound, port, bulk)
+  const at = thread.begin(4, false)
+  thread.words[at >> 2] = 7
+  thread.end(4, KIND.DELIVERED, 0)
+  assert.deepEqual(lane.bury(), [])
+  assert.deepEqual(seen, [[7, 'dead']])
+  thread.close()
+})
