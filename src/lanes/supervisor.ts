@@ -10,6 +10,8 @@ import type { Exchange, LaneInit, SharedMemories, ToPrimary } from './messages.t
 const LOOK_MS = 20
 /** A pulse that stands still this long: the lane gets no new work, and loses what it has not begun. */
 const UNRESPONSIVE_MS = 50
+/** What one look adds to a lane's standstill at most: a pause of the primary or of the machine says nothing about its lanes. */
+const LOOK_MAX_MS = 2 * LOOK_MS
 /** A lane that has not booted by then is given up. */
 const BOOT_TIMEOUT_MS = 30_000
 
@@ -45,7 +47,8 @@ interface Berth {
   restarts: number
   lastDeath: LaneInfo['last_death']
   seenBeats: number
-  beatAtMs: number
+  /** How long its pulse has stood still while this thread was looking. */
+  stillMs: number
   isStalled: boolean
   /** Resolves when the thread has ended. */
   ended: Promise<void>
@@ -58,6 +61,7 @@ export class Supervisor {
   readonly #berths: Berth[] = []
   #deathsMs: number[] = []
   #lookTimer: NodeJS.Timeout | undefined
+  #lookedMs = Date.now()
   readonly #restartTimers = new Set<NodeJS.Timeout>()
   #isStopping = false
 
@@ -130,7 +134,7 @@ export class Supervisor {
       restarts,
       lastDeath,
       seenBeats: -1,
-      beatAtMs: Date.now(),
+      stillMs: 0,
       isStalled: false,
       ended: Promise.resolve(),
     }
@@ -204,6 +208,8 @@ export class Supervisor {
 
   #look(): void {
     const nowMs = Date.now()
+    const sinceLookMs = Math.min(Math.max(0, nowMs - this.#lookedMs), LOOK_MAX_MS)
+    this.#lookedMs = nowMs
     for (const berth of this.#berths) {
       const { lane } = berth
       if (lane.state === 'dead') continue
@@ -211,20 +217,21 @@ export class Supervisor {
       const beats = lane.pulse.beats
       if (beats !== berth.seenBeats) {
         berth.seenBeats = beats
-        berth.beatAtMs = nowMs
+        berth.stillMs = 0
         lane.responsive = true
         continue
       }
-      const stillMs = nowMs - berth.beatAtMs
+      // Plugins may load for as long as they like, up to the timeout: what counts begins when the lane is ready.
       if (lane.state === 'starting') {
         if (nowMs - lane.startedMs > BOOT_TIMEOUT_MS) berth.abort.abort()
         continue
       }
-      if (stillMs >= UNRESPONSIVE_MS && lane.state === 'ready') {
+      berth.stillMs += sinceLookMs
+      if (berth.stillMs >= UNRESPONSIVE_MS && lane.state === 'ready') {
         lane.responsive = false
         this.#options.onUnresponsive(lane)
       }
-      if (stillMs >= this.#options.settings.laneStallMs) {
+      if (berth.stillMs >= this.#options.settings.laneStallMs) {
         berth.isStalled = true
         berth.abort.abort()
       }
