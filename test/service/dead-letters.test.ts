@@ -4,36 +4,31 @@ import type { DeadLetter, EventRecord } from '../../src/contracts/event-bus.ts'
 import { until } from '../support/heddle.ts'
 import { post, startWith } from './support.ts'
 
-test('the dead letters are the last 1000, oldest first, and the log tells that one was dropped', async (t) => {
+test('dead letters', async (t) => {
   const heddle = await startWith(t, 'deployed')
-  const { ids } = await post(heddle, '/publish', { event: 'fleet.doomed', count: 1003 })
-  const letters: DeadLetter[] = await until(async () => {
-    const { body } = await heddle.json('/system/dead-letters')
-    return body.at(-1)?.event_id === ids.at(-1) && body
-  }, 'the last letter')
-  assert.deepEqual(
-    letters.map(({ event_id }) => event_id),
-    ids.slice(3),
-  )
-  await until(() => heddle.logs.find(({ msg }) => msg.startsWith('The dead-letter store is full')), 'the warning')
-})
+  const letters = async (): Promise<DeadLetter[]> => (await heddle.json('/system/dead-letters')).body
 
-test('an event that ends three lanes is a dead letter and reported like any failure', async (t) => {
-  const heddle = await startWith(t, 'deployed')
-  // Later than the answer to this request, which the lane would take with it.
-  const options = { delayMs: 200 }
-  const [id] = (await post(heddle, '/publish', { event: 'fleet.deadly', options })).ids
-  const [letter] = await until(
-    async () => {
-      const { body } = await heddle.json('/system/dead-letters')
-      return body.length > 0 && body
-    },
-    'the dead letter',
-    15_000,
-  )
-  assert.deepEqual([letter.event_id, letter.subscriber], [id, 'fleet.Doom'])
-  assert.match(letter.error, /died 3 times/)
-  const { body } = await heddle.json('/system/traces/flat')
-  const report = (body as EventRecord[]).find(({ event }) => event === 'event.delivery.failed')
-  assert.equal(report?.parent_id, id)
+  await t.test('an event that ends three lanes is one, and reported like any failure', async () => {
+    // Later than the answer to this request, which the lane would take with it.
+    const options = { delayMs: 200 }
+    const [id] = (await post(heddle, '/publish', { event: 'fleet.deadly', options })).ids
+    await until(async () => (await letters()).length > 0, 'the dead letter', 15_000)
+    const [letter] = await letters()
+    assert.deepEqual([letter!.event_id, letter!.subscriber], [id, 'fleet.Doom'])
+    assert.match(letter!.error, /died 3 times/)
+    const { body } = await heddle.json('/system/traces/flat')
+    const report = (body as EventRecord[]).find(({ event }) => event === 'event.delivery.failed')
+    assert.equal(report?.parent_id, id)
+    await until(async () => (await heddle.json('/dump')).status === 200, 'the next lane')
+  })
+
+  await t.test('the last 1000 are kept, oldest first, and the log tells that one was dropped', async () => {
+    const { ids } = await post(heddle, '/publish', { event: 'fleet.doomed', count: 1003 })
+    await until(async () => (await letters()).at(-1)!.event_id === ids.at(-1), 'the last letter')
+    assert.deepEqual(
+      (await letters()).map(({ event_id }) => event_id),
+      ids.slice(3),
+    )
+    await until(() => heddle.logs.find(({ msg }) => msg.startsWith('The dead-letter store is full')), 'the warning')
+  })
 })

@@ -71,7 +71,7 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
       static thread = 'primary'
       constructor({ logger, config }) { this.log = logger; this.port = config.get('HTTP_PORT') }
       async onReady() {
-        const { status } = await fetch('http://127.0.0.1:' + this.port + '/speak', { method: 'HEAD' })
+        const { status } = await fetch('http://127.0.0.1:' + this.port + '/nowhere')
         this.log.error('onReady was answered ' + status)
       } }`,
   })
@@ -113,7 +113,7 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
     [['loud', 'a.Speak', 'replica-7']],
   )
   assert.ok(
-    logs.some(({ msg, identity }) => identity === 'a.First' && msg === 'onReady was answered 200'),
+    logs.some(({ msg, identity }) => identity === 'a.First' && msg === 'onReady was answered 404'),
     'onReady runs when the listener is up',
   )
 })
