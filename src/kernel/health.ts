@@ -13,7 +13,10 @@ export class Health {
   readonly #onChange: () => void
   /** Last message of each tool and status: messages of two threads may arrive in either order. */
   readonly #messages = new Map<string, string | null>()
-  readonly #plugins = new Map<string, PluginHealth>()
+  /** What each thread said of its plugins. */
+  readonly #reports = new Map<object, Record<string, PluginHealth>>()
+  /** Threads that have died and whose plugins no other thread hosts: their last word stands until one does. */
+  readonly #gone = new Set<object>()
 
   constructor(options: {
     statuses: StatusTable
@@ -47,9 +50,42 @@ export class Health {
     return NAMES[this.#statuses.get(this.#toolIndex(tool))]!
   }
 
-  setPlugins(plugins: Record<string, PluginHealth>): void {
-    for (const [name, health] of Object.entries(plugins)) this.#plugins.set(name, health)
+  /** @param thread who says so: a lane, or the primary */
+  setPlugins(thread: object, plugins: Record<string, PluginHealth>): void {
+    this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
+    this.#dropGone()
     this.#onChange()
+  }
+
+  /** The thread has died. */
+  threadGone(thread: object): void {
+    if (!this.#reports.has(thread)) return
+    this.#gone.add(thread)
+    this.#dropGone()
+    this.#onChange()
+  }
+
+  #dropGone(): void {
+    const live = new Set<string>()
+    for (const [thread, report] of this.#reports) {
+      if (!this.#gone.has(thread)) for (const name of Object.keys(report)) live.add(name)
+    }
+    for (const thread of this.#gone) {
+      if (!Object.keys(this.#reports.get(thread)!).every((name) => live.has(name))) continue
+      this.#gone.delete(thread)
+      this.#reports.delete(thread)
+    }
+  }
+
+  /** A plugin that is dead in one thread is dead, however well it is in the others: a part of its requests fails. */
+  #plugins(): Map<string, PluginHealth> {
+    const plugins = new Map<string, PluginHealth>()
+    for (const report of this.#reports.values()) {
+      for (const [name, health] of Object.entries(report)) {
+        if (plugins.get(name)?.status !== 'DEAD') plugins.set(name, health)
+      }
+    }
+    return plugins
   }
 
   dump(): SystemDump {
@@ -60,7 +96,7 @@ export class Health {
     }
     return {
       tools,
-      plugins: Object.fromEntries([...this.#plugins].sort(([a], [b]) => (a < b ? -1 : 1))),
+      plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
       lanes: this.#lanes(),
     }
   }

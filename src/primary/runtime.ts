@@ -164,7 +164,7 @@ export class Runtime {
     await this.#kernel.plugins.boot(this.#settings.domainsDir, 'primary')
     this.#host.isBooted = true
     this.#dropDead()
-    this.#health.setPlugins(this.#kernel.plugins.health)
+    this.#health.setPlugins(this, this.#kernel.plugins.health)
     await this.#lanesBooted()
     const port = await this.#listener.listen(options.exclusivePort)
     await this.#kernel.plugins.ready()
@@ -234,11 +234,12 @@ export class Runtime {
 
   #onBooted(lane: Lane): void {
     const { manifest } = lane
-    this.#health.setPlugins(manifest!.plugins)
+    this.#health.setPlugins(lane, manifest!.plugins)
     const refused = new Set<string>()
     const routes = this.#routing.adopt(lane, (plugin, error) => {
       refused.add(plugin)
-      this.#health.setPlugins({ [plugin]: { status: 'DEAD', error, tools: manifest!.plugins[plugin]?.tools ?? [] } })
+      const tools = manifest!.plugins[plugin]?.tools ?? []
+      this.#health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools } })
       this.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
     })
     lane.post({ type: 'assign', routes })
@@ -285,6 +286,7 @@ export class Runtime {
   }
 
   #forget(lane: Lane): void {
+    this.#health.threadGone(lane)
     this.#feeds.gone(lane)
     this.#jobs.laneGone(lane)
     this.#seats.forget(lane)
