@@ -48,6 +48,8 @@ export class Runtime {
   readonly #supervisor: Supervisor
   readonly #listener: Listener
   readonly #bootWaiters: (() => void)[] = []
+  /** Lanes that were up before the primary's own plugins: those have the first claim on routes, whoever boots faster. */
+  readonly #earlyLanes: Lane[] = []
   /** Tools that did not boot: the process serves what it can, and asks for no traffic. */
   readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
@@ -165,6 +167,7 @@ export class Runtime {
     this.#host.isBooted = true
     this.#dropDead()
     this.#health.setPlugins(this, this.#kernel.plugins.health)
+    for (const lane of this.#earlyLanes.splice(0)) if (lane.state !== 'dead') this.#adopt(lane)
     await this.#lanesBooted()
     const port = await this.#listener.listen(options.exclusivePort)
     await this.#kernel.plugins.ready()
@@ -233,6 +236,11 @@ export class Runtime {
   }
 
   #onBooted(lane: Lane): void {
+    if (this.#host.isBooted) this.#adopt(lane)
+    else this.#earlyLanes.push(lane)
+  }
+
+  #adopt(lane: Lane): void {
     const { manifest } = lane
     this.#health.setPlugins(lane, manifest!.plugins)
     const refused = new Set<string>()

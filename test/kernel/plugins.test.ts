@@ -90,6 +90,23 @@ test('plugins that fail are dead with their error, and everybody else serves', a
   assert.equal(await heddle.stop(), 0)
 })
 
+test('a route belongs to the plugin of the primary, however long that takes to boot', async (t) => {
+  const domains = await folderOf(t, {
+    // By the time that this has slept, the lanes are up.
+    'a/plugins/first.ts': `import { setTimeout as sleep } from 'node:timers/promises'
+      export default class First { ${primary}; #http; constructor({ http }) { this.#http = http }
+        async onBoot() { await sleep(3000); const http = this.#http; ${route('/first')} } }`,
+    'a/plugins/dump.ts': `export default class Dump { ${primary}
+      constructor({ http, registry }) { http.addEndpoint('/dump', 'GET', () => registry.getSystemDump()) } }`,
+    'a/plugins/rival.ts': `export default class Rival { constructor({ http }) { ${route('/first')} } }`,
+  })
+  const heddle = await startHeddle(t, { domains: [domains] })
+  const { plugins } = (await heddle.json('/dump')).body
+  assert.equal(plugins['a.First'].status, 'OK', JSON.stringify(plugins))
+  assert.match(plugins['a.Rival'].error, /GET \/first is registered already by a\.First/)
+  assert.equal(await heddle.stop(), 0)
+})
+
 const HOOKS = `
 import { isMainThread, threadId } from 'node:worker_threads'
 `
