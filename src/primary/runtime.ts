@@ -3,7 +3,7 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { Readiness } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
-import { Hub } from '../events/hub.ts'
+import { Hub, POISON_DEATHS } from '../events/hub.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Health } from '../kernel/health.ts'
@@ -54,7 +54,9 @@ export class Runtime {
   readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
-  #onReadyRan = false
+  /** The lane that is at it, until it says that it is done. */
+  #onReadyLane: Lane | 'done' | undefined
+  #onReadyDeaths = 0
 
   constructor(settings: Settings, log: LogWriter) {
     this.#settings = settings
@@ -262,11 +264,25 @@ export class Runtime {
 
   /** `onReady` of the lanes' plugins runs in one lane for the whole process, once. */
   #runOnReady(): void {
-    if (this.#onReadyRan) return
+    if (this.#onReadyLane !== undefined) return
     const lane = this.#supervisor.all.find(({ manifest, state }) => manifest !== null && state !== 'dead')
     if (lane === undefined) return
-    this.#onReadyRan = true
+    this.#onReadyLane = lane
     lane.post({ type: 'ready' })
+  }
+
+  /** The lane that was at it has died: another one runs it, unless it is what kills them. */
+  #repeatOnReady(lane: Lane): void {
+    if (lane !== this.#onReadyLane) return
+    if (++this.#onReadyDeaths >= POISON_DEATHS) {
+      return this.log(
+        'ERROR',
+        `${this.#onReadyDeaths} lanes died while they ran onReady: it is not run again`,
+        'kernel',
+      )
+    }
+    this.#onReadyLane = undefined
+    this.#runOnReady()
   }
 
   // ── what lanes say ────────────────────────────────────────────────────────
@@ -288,6 +304,9 @@ export class Runtime {
         return this.#health.noteTool(message.tool, message.status, message.message)
       case 'set-tool':
         return this.#health.setTool(message.tool, message.status, message.message)
+      case 'ready-done':
+        this.#onReadyLane = 'done'
+        return
       case 'job-done':
         return this.#jobs.done(message.run, message.error)
     }
@@ -298,6 +317,7 @@ export class Runtime {
     this.#feeds.gone(lane)
     this.#jobs.laneGone(lane)
     this.#seats.forget(lane)
+    this.#repeatOnReady(lane)
   }
 
   // ── log and health ────────────────────────────────────────────────────────

@@ -107,6 +107,23 @@ test('a route belongs to the plugin of the primary, however long that takes to b
   assert.equal(await heddle.stop(), 0)
 })
 
+test('onReady runs in another lane when the lane that was at it dies', async (t) => {
+  const domains = await folderOf(t, {
+    'a/plugins/dies-once.ts': `import { existsSync, writeFileSync } from 'node:fs'
+      export default class DiesOnce { #log; constructor({ logger }) { this.#log = logger }
+        onReady() {
+          const mark = process.env.SQLITE_PATH + '.mark'
+          if (existsSync(mark)) return this.#log.info('ready at last')
+          writeFileSync(mark, '')
+          process.exit(1)
+        } }`,
+  })
+  const heddle = await startHeddle(t, { domains: [domains] })
+  await until(() => heddle.logs.some(({ msg }) => msg === 'ready at last'), 'the second run')
+  assert.equal(heddle.logs.filter(({ msg }) => / died: /.test(msg)).length, 1)
+  assert.equal(await heddle.stop(), 0)
+})
+
 const HOOKS = `
 import { isMainThread, threadId } from 'node:worker_threads'
 `
