@@ -3,6 +3,9 @@ import { messageOf } from './errors/wire.ts'
 import { createLog } from './primary/log.ts'
 import { Runtime } from './primary/runtime.ts'
 
+/** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
+const SHUTDOWN_GRACE_MS = 5000
+
 /** `npm start`, and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
   const loaded = load()
@@ -22,6 +25,11 @@ async function main(): Promise<void> {
     if (isStopping) process.exit(1)
     isStopping = true
     runtime.log('INFO', `${signal}: draining`, 'main')
+    // Whatever hangs, the process ends: an onStop that never settles, a native call that a thread is in.
+    setTimeout(() => {
+      runtime.log('ERROR', 'The drain did not end in time', 'main')
+      process.exit(1)
+    }, settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
     runtime.stop().then(
       () => process.exit(0),
       (error) => {

@@ -34,12 +34,21 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
   const [status, fallback] = CATALOGUE[code]
   const envelope =
     details === undefined
-      ? { success: false, error: message ?? fallback }
-      : { success: false, error: message ?? fallback, details }
+      ? { success: false as const, error: message ?? fallback }
+      : { success: false as const, error: message ?? fallback, details }
   let head = ''
   if (status === 503) head = `retry-after: ${RETRY_AFTER_SEC}\r\n`
   if (status === 401) head = 'www-authenticate: Bearer\r\n'
-  return { status, head, body: JSON.stringify(envelope) }
+  return { status, head, body: envelopeText(envelope) }
+}
+
+/** Details come from whoever threw: what is no JSON is left out. */
+function envelopeText(envelope: { success: false; error: string; details?: unknown }): string {
+  try {
+    return JSON.stringify(envelope)
+  } catch {
+    return JSON.stringify({ success: false, error: envelope.error })
+  }
 }
 
 /** What a client may know of a thrown error: errors of its own making, overload; of everything else nothing. */

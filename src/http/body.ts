@@ -1,8 +1,11 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import type { Exchange } from './exchange.ts'
 
-/** A body has this long, and a second more for each 16 KiB that have come. */
-export const BODY_TIMEOUT_MS = 10_000
+/**
+ * A body has this long, and a second more for each 16 KiB that have come. Less than the 8 s after which the library may close a slow
+ * connection by itself: it would do so without an answer.
+ */
+export const BODY_TIMEOUT_MS = 7_000
 const BODY_MIN_BYTES_PER_SEC = 16_384
 /**
  * A refused body of at most this length is let in and dropped by the library: a client whose connection is closed while it sends
@@ -26,11 +29,19 @@ export class PendingBodies {
     done: (body: Uint8Array) => void,
   ): void {
     let pending: PendingBody | null = null
+    const handOver = (body: Uint8Array): void => {
+      try {
+        done(body)
+      } catch {
+        // Nothing may be thrown into the library: it would end the process.
+        exchange.fail('HTTP_INTERNAL')
+      }
+    }
     res.onData((chunk, isLast) => {
       if (exchange.isDone) return
       if (pending === null && isLast && chunk.byteLength <= limitBytes) {
         // The whole body at once: it is copied into a lane's ring before the callback returns, or by whoever keeps it.
-        return done(new Uint8Array(chunk))
+        return handOver(new Uint8Array(chunk))
       }
       if (pending === null) {
         pending = { exchange, chunks: [], bytes: 0, startedMs: Date.now() }
@@ -48,7 +59,7 @@ export class PendingBodies {
       this.#pending.delete(pending)
       const whole = Buffer.concat(pending.chunks)
       if (expectedBytes !== null && whole.byteLength !== expectedBytes) return exchange.close()
-      done(whole)
+      handOver(whole)
     })
   }
 

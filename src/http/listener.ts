@@ -30,6 +30,8 @@ export interface ListenerOptions {
   local: LocalWorker
   /** A request that was cut off for its framing: for the log. */
   onFramingFault: (fault: string, ip: string) => void
+  /** A fault of our own while a request was taken in: for the log. */
+  onFault: (error: unknown) => void
 }
 
 /** The library's own types leave these out. */
@@ -137,8 +139,9 @@ export class Listener {
     try {
       this.#admit(res, req, exchange, method, path)
     } catch (error) {
+      // Thrown into the library, it would end the process.
       exchange.fail('HTTP_INTERNAL')
-      throw error
+      this.#options.onFault(error)
     }
   }
 
@@ -151,7 +154,10 @@ export class Listener {
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
     if (exchange.route === null) return this.#refuse(exchange, method, path, req)
     // While it drains, the primary's own routes still answer: a supervisor asks them how far it is.
-    if (this.state !== 'open' && !(this.state === 'draining' && exchange.route.host === 'primary'))
+    if (
+      this.state !== 'open' &&
+      !(this.state === 'draining' && exchange.route.host === 'primary' && !exchange.route.isStream)
+    )
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.wantsAddress ? addressOf(res) : ''
@@ -176,6 +182,8 @@ export class Listener {
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body
+      // The handler's time begins with the handler, not with the first byte of a slow upload.
+      if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
       this.#dispatch(exchange.route!, frame, exchange)
     })
   }

@@ -150,6 +150,7 @@ export class Runtime {
       lanes: this.#dispatcher,
       local: this.#local,
       onFramingFault: (fault, ip) => this.log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
+      onFault: (error) => this.log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })
   }
 
