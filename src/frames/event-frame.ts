@@ -8,15 +8,15 @@ export interface EventFrame {
   event: string
   emitter: string
   requestId: string | null
-  /** Ordering key of `publish`; empty in a delivery. */
+  /** Ordering key of `publish`: the hub's alone, a subscriber never sees it. */
   key: string | null
-  /** Payload keys joined by U+0000; empty in a delivery. */
+  /** Payload keys joined by U+0000: for the trace, a subscriber never sees them. */
   payloadKeys: string
   timestampMs: number
   delayMs: number
   /** 0: none. */
   ttlMs: number
-  /** Subscription number and attempt of a delivery; flags of a publish. */
+  /** Of a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publish. */
   a: number
   b: number
   /** JSON text; in the hub, which never reads it, the text's UTF-8 bytes as a string of one character per byte. */
@@ -26,10 +26,13 @@ export interface EventFrame {
 /** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'
 
-/*  a · b · parentId? · requestId? · lengths · … · timestamp · delay · ttl  */
 /** In a delivery's `b`, beside the attempt: the publisher waits for what the subscriber returns. */
 export const WANTS_REPLY = 1 << 16
 
+/**
+ * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 12: a, b, lengths of id and parent,
+ * of event and emitter, of the request id, of the key, and the bytes of the text. The text follows, then the payload.
+ */
 const EVENT_FIXED_BYTES = 64
 const NULL_LENGTH = 0xffff
 
