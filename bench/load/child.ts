@@ -1,6 +1,8 @@
 // The load generator's process: takes one plan after another over IPC, ends when the parent is gone.
 import { runLoad } from './load-run.ts'
-import type { LoadMessage } from './plan.ts'
+import type { LoadMessage, LoadResult } from './plan.ts'
+import type { RateResult } from './rate-plan.ts'
+import { runRates } from './rate-run.ts'
 
 function reply(message: LoadMessage): void {
   process.send?.(message)
@@ -8,9 +10,10 @@ function reply(message: LoadMessage): void {
 
 process.on('disconnect', () => process.exit(0))
 process.on('message', (message: LoadMessage) => {
-  if (message.kind !== 'plan') return
-  runLoad(message.plan).then(
-    (result) => reply({ kind: 'result', result }),
+  if (message.kind !== 'plan' && message.kind !== 'rate-plan') return
+  const running = message.kind === 'plan' ? runLoad(message.plan) : runRates(message.plan)
+  running.then(
+    (result: LoadResult | RateResult) => reply({ kind: 'result', result }),
     (error: unknown) => reply({ kind: 'failed', error: String(error) }),
   )
 })

@@ -5,34 +5,43 @@ const READ_BUFFER_BYTES = 16 * 1024
 /** Keeps a server that refuses connections from being hammered. */
 const RECONNECT_DELAY_MS = 20
 
-/** What a connection reports, in the middle of the load: must be cheap. */
-export interface ConnectionEvents {
-  answered(ok: boolean, latencyMs: number): void
-  failed(): void
+/** Where a load goes to. */
+export interface Target {
+  host: string
+  port: number
 }
 
-/** One keep-alive connection with one request in flight, for ever, until closed. A lost connection is opened anew. */
-export class LoadConnection {
+/** What a connection reports, in the middle of the load: must be cheap. */
+export interface ConnectionEvents {
+  /** It is open, for the first time or anew, and takes a request. */
+  opened(): void
+  /** The answer to its request is complete, and it takes the next. */
+  answered(answer: ResponseReader): void
+  /** It was refused, reset or closed, or its answer was not HTTP. It opens anew by itself. */
+  lost(): void
+}
+
+/** One keep-alive connection for one request at a time, until closed. A lost connection is opened anew. */
+export class Connection {
   #socket: Socket | undefined
-  #sentAtMs = 0
-  #next: number
   #closed = false
   #reconnect: NodeJS.Timeout | undefined
-  readonly #target: { host: string; port: number }
-  readonly #requests: readonly Buffer[]
+  readonly #target: Target
   readonly #events: ConnectionEvents
 
-  constructor(
-    target: { host: string; port: number },
-    requests: readonly Buffer[],
-    firstRequest: number,
-    events: ConnectionEvents,
-  ) {
-    this.#target = target
-    this.#requests = requests
-    this.#next = firstRequest % requests.length
+  constructor({ host, port }: Target, events: ConnectionEvents) {
+    this.#target = { host, port }
     this.#events = events
     this.#open()
+  }
+
+  get isClosed(): boolean {
+    return this.#closed
+  }
+
+  /** Only after it was opened, and when the request before has its answer. */
+  send(request: Buffer): void {
+    this.#socket!.write(request)
   }
 
   close(): void {
@@ -49,33 +58,21 @@ export class LoadConnection {
       callback: (bytes: number, buffer: Uint8Array): boolean => {
         const outcome = reader.read(buffer as Buffer, bytes)
         if (outcome === 'broken') socket.destroy()
-        else if (outcome !== 'more') this.#answered(outcome === 'ok')
+        else if (outcome !== 'more') this.#events.answered(reader)
         return true
       },
     }
     const socket: Socket = connect({ ...this.#target, noDelay: true, onread })
     this.#socket = socket
-    socket.on('connect', () => this.#send())
+    socket.on('connect', () => this.#events.opened())
     // 'close' always follows, and counts the failure once.
     socket.on('error', () => {})
     socket.on('close', () => this.#lost())
   }
 
-  #send(): void {
-    const request = this.#requests[this.#next]!
-    this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1
-    this.#sentAtMs = performance.now()
-    this.#socket!.write(request)
-  }
-
-  #answered(ok: boolean): void {
-    this.#events.answered(ok, performance.now() - this.#sentAtMs)
-    if (!this.#closed) this.#send()
-  }
-
   #lost(): void {
     if (this.#closed) return
-    this.#events.failed()
+    this.#events.lost()
     this.#reconnect = setTimeout(() => this.#open(), RECONNECT_DELAY_MS)
   }
 }

@@ -1,6 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import type { LoadMessage, LoadPlan, LoadResult } from './plan.ts'
+import type { RatePlan, RateResult } from './rate-plan.ts'
 
 /** The load generator's child process, as its parent uses it: one plan at a time. */
 export class LoadGenerator {
@@ -13,11 +14,20 @@ export class LoadGenerator {
     })
   }
 
-  /** @throws when the server cannot be reached at all, or the generator's process has ended */
+  /** A closed loop. @throws when the generator's process has ended */
   async run(plan: LoadPlan): Promise<LoadResult> {
+    return (await this.#ask({ kind: 'plan', plan })) as LoadResult
+  }
+
+  /** An open loop: requests at a fixed rate. @throws when the generator's process has ended */
+  async offer(plan: RatePlan): Promise<RateResult> {
+    return (await this.#ask({ kind: 'rate-plan', plan })) as RateResult
+  }
+
+  async #ask(order: LoadMessage): Promise<LoadResult | RateResult> {
     const settled = new AbortController()
     const { signal } = settled
-    this.#child.send({ kind: 'plan', plan } satisfies LoadMessage)
+    this.#child.send(order)
     try {
       const [message] = (await Promise.race([
         once(this.#child, 'message', { signal }),

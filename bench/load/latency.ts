@@ -1,15 +1,26 @@
-const BUCKET_MS = 0.01
-const BUCKETS = 200_000
+const FINE_STEP_MS = 0.01
+const FINE_UNTIL_MS = 2_000
+const FINE_STEPS = FINE_UNTIL_MS / FINE_STEP_MS
+const COARSE_STEP_MS = 1
+const COARSE_STEPS = 120_000
+const STEPS = FINE_STEPS + COARSE_STEPS
 
-/** Counts latencies in steps of 10 µs up to 2 s; later ones fall into the last step. Recording allocates nothing. */
+/** Milliseconds; all 0 when there are none. */
+export interface LatencySummary {
+  count: number
+  p50: number
+  p99: number
+  max: number
+}
+
+/** Counts latencies in steps of 10 µs up to 2 s and of 1 ms for two minutes more; later ones fall into the last step. Recording allocates nothing. */
 export class LatencyHistogram {
-  #counts = new Uint32Array(BUCKETS)
+  #counts = new Uint32Array(STEPS)
   #total = 0
   #maxMs = 0
 
   record(latencyMs: number): void {
-    const bucket = Math.min(BUCKETS - 1, Math.floor(latencyMs / BUCKET_MS))
-    this.#counts[bucket]!++
+    this.#counts[stepOf(latencyMs)]!++
     this.#total++
     if (latencyMs > this.#maxMs) this.#maxMs = latencyMs
   }
@@ -24,9 +35,9 @@ export class LatencyHistogram {
   percentileMs(share: number): number {
     const wanted = Math.ceil(this.#total * share)
     let seen = 0
-    for (let bucket = 0; bucket < BUCKETS && wanted > 0; bucket++) {
-      seen += this.#counts[bucket]!
-      if (seen >= wanted) return Number(((bucket + 1) * BUCKET_MS).toFixed(2))
+    for (let step = 0; step < STEPS && wanted > 0; step++) {
+      seen += this.#counts[step]!
+      if (seen >= wanted) return upperEdgeMs(step)
     }
     return 0
   }
@@ -34,4 +45,18 @@ export class LatencyHistogram {
   get maxMs(): number {
     return Number(this.#maxMs.toFixed(2))
   }
+
+  summary(): LatencySummary {
+    return { count: this.#total, p50: this.percentileMs(0.5), p99: this.percentileMs(0.99), max: this.maxMs }
+  }
+}
+
+function stepOf(latencyMs: number): number {
+  if (latencyMs < FINE_UNTIL_MS) return Math.floor(latencyMs / FINE_STEP_MS)
+  return Math.min(STEPS - 1, FINE_STEPS + Math.floor((latencyMs - FINE_UNTIL_MS) / COARSE_STEP_MS))
+}
+
+function upperEdgeMs(step: number): number {
+  if (step < FINE_STEPS) return Number(((step + 1) * FINE_STEP_MS).toFixed(2))
+  return FINE_UNTIL_MS + (step - FINE_STEPS + 1) * COARSE_STEP_MS
 }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { machineCpuUs, processCpuUs } from '../cpu.ts'
-import { LoadConnection } from './connection.ts'
+import { Caller } from './closed-loop.ts'
 import { LatencyHistogram } from './latency.ts'
 import type { LoadPlan, LoadResult } from './plan.ts'
 
@@ -19,10 +19,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
     },
   }
   const requests = plan.requests.map((text) => Buffer.from(text))
-  const connections = Array.from(
-    { length: plan.connections },
-    (_, index) => new LoadConnection(plan, requests, index, events),
-  )
+  const callers = Array.from({ length: plan.connections }, (_, index) => new Caller(plan, requests, index, events))
   try {
     await sleep(plan.warmupMs)
     const warmupOk = counts.ok
@@ -33,7 +30,7 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
     const end = clocks(plan.observedPid)
     return summarize({ ...counts, okWithWarmup: warmupOk + counts.ok }, latency, start, end)
   } finally {
-    for (const connection of connections) connection.close()
+    for (const caller of callers) caller.close()
   }
 }
 

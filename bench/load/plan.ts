@@ -1,4 +1,6 @@
-/** What the load generator is told to do: parent to child. */
+import type { RatePlan, RateResult } from './rate-plan.ts'
+
+/** Closed loop: as many users as connections, each of whom waits for the answer. Parent to child. */
 export interface LoadPlan {
   host: string
   port: number
@@ -38,5 +40,6 @@ export interface LoadResult {
 /** Every message between the generator's two ends. */
 export type LoadMessage =
   | { kind: 'plan'; plan: LoadPlan }
-  | { kind: 'result'; result: LoadResult }
+  | { kind: 'rate-plan'; plan: RatePlan }
+  | { kind: 'result'; result: LoadResult | RateResult }
   | { kind: 'failed'; error: string }

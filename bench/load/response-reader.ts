@@ -1,6 +1,7 @@
 const CR = 13
 const LF = 10
 const COLON = 58
+const ZERO = 48
 const STATUS_AT = 'HTTP/1.1 '.length
 const MAX_RESPONSE_BYTES = 4 * 1024 * 1024
 
@@ -22,12 +23,16 @@ interface Shape {
  * answer (end of the head, place and digits of the length): that costs a few byte comparisons. Anything else is parsed in full.
  */
 export class ResponseReader {
+  /** Of the last complete answer. */
+  status = 0
+  /** Whether the last complete answer, a 503, said when to come back. */
+  saysRetryAfter = false
   #shape: Shape | undefined
   #pending: Buffer | undefined
 
   /** Takes the next `bytes` of the connection. `chunk` may be overwritten afterwards. One answer at most is expected at a time. */
   read(chunk: Buffer, bytes: number): ReadOutcome {
-    if (!this.#pending && this.#hasKnownShape(chunk, bytes)) return statusOutcome(chunk)
+    if (!this.#pending && this.#hasKnownShape(chunk, bytes)) return this.#complete(chunk, this.#shape!.headBytes)
     const part = chunk.subarray(0, bytes)
     const whole = this.#pending ? Buffer.concat([this.#pending, part]) : part
     const outcome = this.#parse(whole)
@@ -63,17 +68,21 @@ export class ResponseReader {
     if (whole.length > totalBytes) return 'broken'
     const lengthAt = length.index + length[0].length - '\r\n'.length - lengthDigits.length
     this.#shape = { totalBytes, headBytes, lengthAt, lengthDigits }
-    return statusOutcome(whole)
+    return this.#complete(whole, headBytes)
   }
 
   /** Only 204 and 304 may come without a length; a chunked answer is beyond this reader. */
   #withoutLength(whole: Buffer, headBytes: number): ReadOutcome {
     const status = whole.toString('latin1', STATUS_AT, STATUS_AT + 3)
     const bodiless = status === '204' || status === '304'
-    return bodiless && whole.length === headBytes ? statusOutcome(whole) : 'broken'
+    return bodiless && whole.length === headBytes ? this.#complete(whole, headBytes) : 'broken'
   }
-}
 
-function statusOutcome(response: Buffer): ReadOutcome {
-  return response[STATUS_AT] === '2'.charCodeAt(0) ? 'ok' : 'non2xx'
+  #complete(answer: Buffer, headBytes: number): ReadOutcome {
+    const digit = (at: number) => answer[STATUS_AT + at]! - ZERO
+    this.status = digit(0) * 100 + digit(1) * 10 + digit(2)
+    if (this.status < 300) return this.status >= 200 ? 'ok' : 'non2xx'
+    this.saysRetryAfter = this.status === 503 && /\r\nretry-after: ?\d/i.test(answer.toString('latin1', 0, headBytes))
+    return 'non2xx'
+  }
 }

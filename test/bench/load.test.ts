@@ -1,24 +1,14 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
-import { createServer, type RequestListener } from 'node:http'
+import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { type TestContext, test } from 'node:test'
+import { test } from 'node:test'
 import { LoadGenerator } from '../../bench/load/generator.ts'
 import { getRequest, postRequest } from '../../bench/load/http-request.ts'
 import { runLoad } from '../../bench/load/load-run.ts'
+import { serve } from './serve.ts'
 
 const BODY = '{"success":true}'
-
-/** Serves on a free port until the test ends. */
-async function serve(t: TestContext, listener: RequestListener) {
-  const server = createServer(listener).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  t.after(() => {
-    server.closeAllConnections()
-    server.close()
-  })
-  return { host: '127.0.0.1', port: (server.address() as AddressInfo).port }
-}
 
 test('every good answer of the window is counted once, and no other', async (t) => {
   let answered = 0

@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Arrivals } from './arrivals.ts'
+import { Connection, type ConnectionEvents, type Target } from './connection.ts'
+import type { ResponseReader } from './response-reader.ts'
+import type { Tally } from './tally.ts'
+
+/** Connections that are opened at a time: fewer than a server's queue of new ones holds. */
+const OPENING = 100
+const OPEN_TIMEOUT_MS = 10_000
+const OPEN_LOOK_MS = 2
+
+/** The sockets of one stream and the schedule that they serve. Free ones are used in turn, so that none idles until the server closes it. */
+export class OpenLoop {
+  readonly #target: Target
+  readonly #requests: readonly Buffer[]
+  readonly #lines: Line[] = []
+  readonly #free: Line[] = []
+  #arrivals: Arrivals | undefined
+  #tally: Tally | undefined
+  #next = 0
+
+  constructor(target: Target, requests: readonly Buffer[]) {
+    this.#target = target
+    this.#requests = requests
+  }
+
+  /** Opens so many connections, a few at a time. Gives up waiting after a while: what is missing shows in the figures. */
+  async open(connections: number): Promise<void> {
+    const deadlineMs = performance.now() + OPEN_TIMEOUT_MS
+    while (this.#lines.length < connections && performance.now() < deadlineMs) {
+      const opening = this.#lines.length - this.#free.length
+      const more = Math.min(OPENING - opening, connections - this.#lines.length)
+      for (let n = 0; n < more; n++) this.#lines.push(new Line(this.#target, this))
+      await sleep(OPEN_LOOK_MS)
+    }
+    while (this.#free.length < connections && performance.now() < deadlineMs) await sleep(OPEN_LOOK_MS)
+  }
+
+  start(arrivals: Arrivals, tally: Tally): void {
+    this.#arrivals = arrivals
+    this.#tally = tally
+  }
+
+  /** Sends what is due, as far as there are free connections. */
+  pump(nowMs: number): void {
+    const arrivals = this.#arrivals
+    if (arrivals === undefined) return
+    while (arrivals.nextMs <= nowMs) {
+      const line = this.#free.shift()
+      if (line === undefined) return
+      const dueMs = arrivals.take()
+      this.#tally!.sent(dueMs, nowMs)
+      line.send(this.#requests[this.#next]!, dueMs, nowMs)
+      this.#next = this.#next + 1 === this.#requests.length ? 0 : this.#next + 1
+    }
+  }
+
+  /** Nothing in flight, and nothing due that was not sent. */
+  isQuiet(nowMs: number): boolean {
+    return (
+      this.#lines.every((line) => !line.isBusy) && !(this.#arrivals !== undefined && this.#arrivals.nextMs <= nowMs)
+    )
+  }
+
+  /** Closes all connections and gives up what has no answer. May be called twice. */
+  close(): void {
+    const nowMs = performance.now()
+    for (const line of this.#lines.splice(0)) {
+      if (line.isBusy) this.#tally?.unanswered(line.dueMs, nowMs)
+      line.close()
+    }
+    while (this.#arrivals !== undefined && this.#arrivals.nextMs <= nowMs) {
+      this.#tally!.unsent(this.#arrivals.take(), nowMs)
+    }
+  }
+
+  released(line: Line): void {
+    this.#free.push(line)
+    this.pump(performance.now())
+  }
+
+  answered(line: Line, answer: ResponseReader): void {
+    this.#tally!.answered(line.dueMs, line.sentMs, performance.now(), answer)
+    this.released(line)
+  }
+
+  lost(line: Line): void {
+    if (line.isBusy) this.#tally!.lost(line.dueMs, performance.now())
+    const at = this.#free.indexOf(line)
+    if (at >= 0) this.#free.splice(at, 1)
+  }
+}
+
+/** One connection and the request on it. */
+class Line implements ConnectionEvents {
+  dueMs = 0
+  sentMs = 0
+  isBusy = false
+  readonly #loop: OpenLoop
+  readonly #connection: Connection
+
+  constructor(target: Target, loop: OpenLoop) {
+    this.#loop = loop
+    this.#connection = new Connection(target, this)
+  }
+
+  send(request: Buffer, dueMs: number, nowMs: number): void {
+    this.dueMs = dueMs
+    this.sentMs = nowMs
+    this.isBusy = true
+    this.#connection.send(request)
+  }
+
+  close(): void {
+    this.#connection.close()
+  }
+
+  opened(): void {
+    this.#loop.released(this)
+  }
+
+  answered(answer: ResponseReader): void {
+    this.isBusy = false
+    this.#loop.answered(this, answer)
+  }
+
+  lost(): void {
+    this.#loop.lost(this)
+    this.isBusy = false
+  }
+}

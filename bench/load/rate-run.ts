@@ -1,0 +1,84 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { residentBytes } from '../cpu.ts'
+import { Arrivals } from './arrivals.ts'
+import { Caller } from './closed-loop.ts'
+import { OpenLoop } from './open-loop.ts'
+import type { RatePlan, RateResult } from './rate-plan.ts'
+import { Tally } from './tally.ts'
+
+/** The shortest timer: requests are sent so much late, and their time runs from when they were due. */
+const TICK_MS = 1
+const MEMORY_LOOK_MS = 100
+const DRAIN_LOOK_MS = 10
+
+/** Puts one plan's streams on a server and says what became of every request. */
+export async function runRates(plan: RatePlan): Promise<RateResult> {
+  const loops = plan.streams.map(({ requests }) => new OpenLoop(plan, buffers(requests)))
+  const callers: Caller[] = []
+  const counts = { ok: 0, non2xx: 0, errors: 0 }
+  let ticker: NodeJS.Timeout | undefined
+  let tallies: Tally[] = []
+  try {
+    await Promise.all(loops.map((loop, index) => loop.open(plan.streams[index]!.connections)))
+    // Whole milliseconds: a fraction would round a request at the window's edge in or out.
+    const startMs = Math.ceil(performance.now())
+    const fromMs = startMs + plan.warmupMs
+    const untilMs = fromMs + plan.measureMs
+    tallies = plan.streams.map(({ name }) => new Tally(name, fromMs, untilMs))
+    for (const [index, loop] of loops.entries()) {
+      loop.start(new Arrivals(plan.streams[index]!.perSec, startMs, untilMs), tallies[index]!)
+    }
+    ticker = setInterval(() => {
+      const nowMs = performance.now()
+      for (const loop of loops) loop.pump(nowMs)
+    }, TICK_MS)
+    await sleep(plan.warmupMs)
+    const cpuBefore = process.cpuUsage()
+    if (plan.callers) callers.push(...startCallers(plan, plan.callers, counts))
+    const resident = await watchMemory(plan.observedPid, untilMs)
+    const cpu = process.cpuUsage(cpuBefore)
+    const drainedByMs = untilMs + plan.drainMs
+    while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet(performance.now()))) {
+      await sleep(DRAIN_LOOK_MS)
+    }
+    const loadCores = (cpu.user + cpu.system) / 1000 / plan.measureMs
+    for (const loop of loops) loop.close()
+    return { streams: tallies.map((tally) => tally.result()), callers: counts, residentBytes: resident, loadCores }
+  } finally {
+    clearInterval(ticker)
+    for (const caller of callers) caller.close()
+    for (const loop of loops) loop.close()
+  }
+}
+
+function startCallers(
+  target: RatePlan,
+  { requests, connections }: NonNullable<RatePlan['callers']>,
+  counts: RateResult['callers'],
+): Caller[] {
+  const events = {
+    answered(ok: boolean) {
+      if (ok) counts.ok++
+      else counts.non2xx++
+    },
+    failed() {
+      counts.errors++
+    },
+  }
+  return Array.from({ length: connections }, (_, index) => new Caller(target, buffers(requests), index, events))
+}
+
+/** Looks now and then until the window ends. */
+async function watchMemory(pid: number | undefined, untilMs: number): Promise<number[]> {
+  const samples: number[] = []
+  for (;;) {
+    if (pid !== undefined) samples.push(residentBytes(pid))
+    const leftMs = untilMs - performance.now()
+    if (leftMs <= 0) return samples
+    await sleep(Math.min(MEMORY_LOOK_MS, leftMs))
+  }
+}
+
+function buffers(texts: readonly string[]): Buffer[] {
+  return texts.map((text) => Buffer.from(text))
+}
