@@ -67,7 +67,7 @@ export function medianRatio(rounds: Rounds, side: string, baseline: string, meas
 }
 
 /** Says how busy the machine was with other things in the median round, when that is much. */
-export function busyNote(rounds: Rounds): { note?: string } {
+export function busyNote(rounds: Record<string, readonly { otherCores: number | null }[]>): { note?: string } {
   const cores = median(
     Object.values(rounds).flatMap((results) => results.flatMap(({ otherCores }) => otherCores ?? [])),
   )

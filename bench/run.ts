@@ -6,6 +6,7 @@ import { parseArguments, USAGE } from './arguments.ts'
 import type { BenchCase, CaseResult } from './bench-case.ts'
 import { isMet } from './bench-case.ts'
 import { boot } from './cases/boot.ts'
+import { bystander } from './cases/bystander.ts'
 import { cpu } from './cases/cpu.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
@@ -16,7 +17,7 @@ import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
 import { formatTable } from './table.ts'
 
-const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot]
+const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 
 type Outcome = { name: string; title: string } & ({ result: CaseResult } | { error: string })

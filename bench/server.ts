@@ -37,6 +37,8 @@ export interface StartOptions {
   env?: Record<string, string>
   /** Folder for CPU profiles: one per thread, written when the process ends. */
   profileDir?: string | undefined
+  /** How long it may take to end by itself before it is killed. */
+  stopTimeoutMs?: number
 }
 
 export interface HeddleOptions {
@@ -100,7 +102,7 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
   })
   live.set(child, directory)
-  const stop = () => stopChild(child)
+  const stop = () => stopChild(child, options.stopTimeoutMs ?? STOP_TIMEOUT_MS)
   try {
     await untilReady(child, options.name)
   } catch (error) {
@@ -149,13 +151,13 @@ async function untilMessage(child: ChildProcess, wanted: string, signal: AbortSi
   }
 }
 
-async function stopChild(child: ChildProcess): Promise<void> {
+async function stopChild(child: ChildProcess, timeoutMs: number): Promise<void> {
   const directory = live.get(child)
   if (directory === undefined) return
   if (child.exitCode === null && child.signalCode === null) {
     const exited = once(child, 'exit')
     child.kill('SIGTERM')
-    const killer = setTimeout(() => child.kill('SIGKILL'), STOP_TIMEOUT_MS)
+    const killer = setTimeout(() => child.kill('SIGKILL'), timeoutMs)
     await exited
     clearTimeout(killer)
   }

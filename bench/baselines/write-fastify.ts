@@ -1,39 +1,10 @@
 // Fastify, zod, better-sqlite3 and an EventEmitter: what one would write without the runtime for the same route.
-import { EventEmitter } from 'node:events'
-import { readFileSync } from 'node:fs'
-import Database from 'better-sqlite3'
 import { fastify } from 'fastify'
-import { itemSchema } from '../domains/bench/item-schema.ts'
+import { addItems } from './items.ts'
 import { announceReady, host, port } from './serve.ts'
 
-const db = new Database(process.env.SQLITE_PATH ?? ':memory:')
-db.pragma('journal_mode = WAL')
-db.pragma('synchronous = NORMAL')
-db.exec(readFileSync(new URL('../domains/bench/migrations/001_items.sql', import.meta.url), 'utf8'))
-const insert = db.prepare('INSERT INTO bench_items (name, quantity, note) VALUES (?, ?, ?)')
-
-const events = new EventEmitter()
-let handled = 0
-events.on('bench.item_created', (item: { id: number }) => {
-  if (item.id > 0) handled++
-})
-
 const app = fastify({ logger: false })
-
-app.post('/bench/items', async (request, reply) => {
-  const parsed = itemSchema.safeParse(request.body)
-  if (!parsed.success) {
-    reply.code(422)
-    return { success: false, error: 'Validation failed' }
-  }
-  const { name, quantity, note } = parsed.data
-  const id = Number(insert.run(name, quantity, note ?? null).lastInsertRowid)
-  events.emit('bench.item_created', { id, name })
-  reply.code(201)
-  return { success: true, data: { id } }
-})
-
-app.get('/bench/items/handled', async () => ({ success: true, data: { handled } }))
+addItems(app)
 
 await app.listen({ host, port })
 announceReady()

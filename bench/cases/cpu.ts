@@ -1,6 +1,6 @@
 import type { BenchCase } from '../bench-case.ts'
+import { iterationsFor } from '../calibrate.ts'
 import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
-import { spin } from '../domains/bench/spin.ts'
 import { getRequest } from '../load/http-request.ts'
 import { heddleSide } from '../server.ts'
 
@@ -33,16 +33,4 @@ export const cpu: BenchCase = {
       details: { iterations, rounds },
     }
   },
-}
-
-/** Iterations of `spin` that take so long on this machine: the fastest of several tries, so that a busy moment does not shorten the work. */
-function iterationsFor(milliseconds: number): number {
-  const probe = 200_000
-  let fastestMs = Number.POSITIVE_INFINITY
-  for (let attempt = 0; attempt < 50; attempt++) {
-    const startMs = performance.now()
-    spin(probe)
-    fastestMs = Math.min(fastestMs, performance.now() - startMs)
-  }
-  return Math.round((probe / fastestMs) * milliseconds)
 }

@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { machineCpuUs, processCpuUs } from '../cpu.ts'
 import { Caller } from './closed-loop.ts'
 import { LatencyHistogram } from './latency.ts'
 import type { LoadPlan, LoadResult } from './plan.ts'
+import { type Clocks, readClocks, usageBetween } from './usage.ts'
 
 /** Puts one plan's load on a server and counts what comes back in the measured window. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
@@ -25,29 +25,12 @@ export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
     const warmupOk = counts.ok
     Object.assign(counts, { ok: 0, non2xx: 0, errors: 0 })
     latency.clear()
-    const start = clocks(plan.observedPid)
+    const start = readClocks(plan.observedPid)
     await sleep(plan.measureMs)
-    const end = clocks(plan.observedPid)
+    const end = readClocks(plan.observedPid)
     return summarize({ ...counts, okWithWarmup: warmupOk + counts.ok }, latency, start, end)
   } finally {
     for (const caller of callers) caller.close()
-  }
-}
-
-interface Clocks {
-  machineUs: number
-  atMs: number
-  ownCpuUs: number
-  serverCpuUs: number | null
-}
-
-function clocks(observedPid: number | undefined): Clocks {
-  const own = process.cpuUsage()
-  return {
-    machineUs: machineCpuUs(),
-    serverCpuUs: observedPid === undefined ? null : processCpuUs(observedPid),
-    ownCpuUs: own.user + own.system,
-    atMs: performance.now(),
   }
 }
 
@@ -57,18 +40,15 @@ function summarize(
   start: Clocks,
   end: Clocks,
 ): LoadResult {
-  const elapsedMs = end.atMs - start.atMs
-  const ownUs = end.ownCpuUs - start.ownCpuUs
-  const serverUs = start.serverCpuUs === null || end.serverCpuUs === null ? null : end.serverCpuUs - start.serverCpuUs
+  const { elapsedMs, ownUs, serverUs, otherCores } = usageBetween(start, end)
   const perRequest = (us: number) => (counts.ok === 0 ? 0 : us / counts.ok)
-  const otherCores = serverUs === null ? null : (end.machineUs - start.machineUs - ownUs - serverUs) / 1000 / elapsedMs
   return {
     ...counts,
     elapsedMs,
     okPerSec: (counts.ok / elapsedMs) * 1000,
     latencyMs: { p50: latency.percentileMs(0.5), p99: latency.percentileMs(0.99), max: latency.maxMs },
     serverCpuUsPerRequest: serverUs === null ? null : perRequest(serverUs),
-    otherCores: otherCores === null ? null : Math.max(0, otherCores),
+    otherCores,
     loadCpuUsPerRequest: perRequest(ownUs),
   }
 }

@@ -69,4 +69,6 @@ export interface RateResult {
   residentBytes: number[]
   /** CPU of the generator in the window, in cores: near 1, its own delays are in the figures. */
   loadCores: number
+  /** Cores that neither the observed process nor the generator used, but something else on the machine; null when no process was named. */
+  otherCores: number | null
 }

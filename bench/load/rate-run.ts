@@ -5,6 +5,7 @@ import { Caller } from './closed-loop.ts'
 import { OpenLoop } from './open-loop.ts'
 import type { RatePlan, RateResult } from './rate-plan.ts'
 import { Tally } from './tally.ts'
+import { readClocks, usageBetween } from './usage.ts'
 
 /** The shortest timer: requests are sent so much late, and their time runs from when they were due. */
 const TICK_MS = 1
@@ -33,17 +34,17 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
       for (const loop of loops) loop.pump(nowMs)
     }, TICK_MS)
     await sleep(plan.warmupMs)
-    const cpuBefore = process.cpuUsage()
+    const before = readClocks(plan.observedPid)
     if (plan.callers) callers.push(...startCallers(plan, plan.callers, counts))
     const resident = await watchMemory(plan.observedPid, untilMs)
-    const cpu = process.cpuUsage(cpuBefore)
+    const { elapsedMs, ownUs, otherCores } = usageBetween(before, readClocks(plan.observedPid))
     const drainedByMs = untilMs + plan.drainMs
     while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet(performance.now()))) {
       await sleep(DRAIN_LOOK_MS)
     }
-    const loadCores = (cpu.user + cpu.system) / 1000 / plan.measureMs
     for (const loop of loops) loop.close()
-    return { streams: tallies.map((tally) => tally.result()), callers: counts, residentBytes: resident, loadCores }
+    const streams = tallies.map((tally) => tally.result())
+    return { streams, callers: counts, residentBytes: resident, loadCores: ownUs / 1000 / elapsedMs, otherCores }
   } finally {
     clearInterval(ticker)
     for (const caller of callers) caller.close()

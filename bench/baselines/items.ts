@@ -1,0 +1,35 @@
+import { EventEmitter } from 'node:events'
+import { readFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import type { FastifyInstance } from 'fastify'
+import { itemSchema } from '../domains/bench/item-schema.ts'
+
+/** `POST /bench/items`: a validated body, one insert, one event with one subscriber. */
+export function addItems(app: FastifyInstance): void {
+  const db = new Database(process.env.SQLITE_PATH ?? ':memory:')
+  db.pragma('journal_mode = WAL')
+  db.pragma('synchronous = NORMAL')
+  db.exec(readFileSync(new URL('../domains/bench/migrations/001_items.sql', import.meta.url), 'utf8'))
+  const insert = db.prepare('INSERT INTO bench_items (name, quantity, note) VALUES (?, ?, ?)')
+
+  const events = new EventEmitter()
+  let handled = 0
+  events.on('bench.item_created', (item: { id: number }) => {
+    if (item.id > 0) handled++
+  })
+
+  app.post('/bench/items', async (request, reply) => {
+    const parsed = itemSchema.safeParse(request.body)
+    if (!parsed.success) {
+      reply.code(422)
+      return { success: false, error: 'Validation failed' }
+    }
+    const { name, quantity, note } = parsed.data
+    const id = Number(insert.run(name, quantity, note ?? null).lastInsertRowid)
+    events.emit('bench.item_created', { id, name })
+    reply.code(201)
+    return { success: true, data: { id } }
+  })
+
+  app.get('/bench/items/handled', async () => ({ success: true, data: { handled } }))
+}

@@ -1,0 +1,195 @@
+import { askJson } from '../ask-json.ts'
+import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
+import { iterationsFor } from '../calibrate.ts'
+import { busyNote } from '../comparison.ts'
+import { getRequest, postRequest } from '../load/http-request.ts'
+import type { RateResult, RateStream, StreamResult } from '../load/rate-plan.ts'
+import { type BenchServer, startHeddle, startServer } from '../server.ts'
+import { median } from '../statistics.ts'
+
+const LANES = 2
+const WARMUP_MS = 2000
+const ROUNDS_MAX = 3
+/** With the shipped limit of 10 s for a lane that stands still: long enough for two of them to die, and for calm between. */
+const SPIN_WINDOW_MS = 25_000
+const DEATHS = 2
+/** A server that answers nothing any more need not be watched for longer. */
+const BASELINE_SPIN_WINDOW_MS = 5000
+const BURN_WINDOW_MS = 10_000
+const BURN_MS = 200
+const DRAIN_MS = 2000
+/** A spinning process hears no signal. */
+const BASELINE_STOP_TIMEOUT_MS = 1000
+
+/** Users that do not wait for one another. */
+export const STREAMS: readonly RateStream[] = [
+  { name: 'GET /hello/:name', requests: [getRequest('/hello/ada')], perSec: 500, connections: 128 },
+  {
+    name: 'POST /bench/items',
+    requests: [postRequest('/bench/items', { name: 'item', quantity: 1, note: 'a note of usual length' })],
+    perSec: 200,
+    connections: 64,
+  },
+  { name: 'GET /system/status', requests: [getRequest('/system/status')], perSec: 20, connections: 8 },
+]
+const P99_LIMIT_MS = [20, 20, 10]
+
+/** What one caller does without a pause while the streams go on. */
+export interface Disturbance {
+  label: string
+  path: string
+  windowMs: { heddle: number; baseline: number }
+  /** Lanes that it costs in the window. */
+  deaths: number
+}
+
+/** Results by round. */
+export interface Sides {
+  heddle: RateResult[]
+  baseline: RateResult[]
+}
+
+export const bystander: BenchCase = {
+  name: 'bystander',
+  title: 'Other routes at a fixed rate while one route keeps one lane of two busy, or spins in it until it dies',
+  async run(context) {
+    const disturbances: Disturbance[] = [
+      {
+        label: 'an endless loop',
+        path: '/bench/spin',
+        windowMs: { heddle: SPIN_WINDOW_MS, baseline: BASELINE_SPIN_WINDOW_MS },
+        deaths: DEATHS,
+      },
+      {
+        label: `${BURN_MS} ms of CPU per call`,
+        path: `/bench/cpu/${iterationsFor(BURN_MS)}`,
+        windowMs: { heddle: BURN_WINDOW_MS, baseline: BURN_WINDOW_MS },
+        deaths: 0,
+      },
+    ]
+    const rows: Row[] = []
+    const details: Record<string, Sides> = {}
+    for (const disturbance of disturbances) {
+      const sides = await measure(context, disturbance)
+      rows.push(...STREAMS.map((_, index) => rowOf(disturbance, index, sides)))
+      details[disturbance.label] = sides
+    }
+    return { rows, details }
+  },
+}
+
+async function measure(context: CaseContext, disturbance: Disturbance): Promise<Sides> {
+  const sides: Sides = { heddle: [], baseline: [] }
+  const starts = {
+    ...(context.baselinesOnly
+      ? {}
+      : { heddle: () => startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') }) }),
+    baseline: () =>
+      startServer({
+        name: 'fastify',
+        script: 'bench/baselines/shared-thread-fastify.ts',
+        profileDir: context.profileDir('fastify'),
+        stopTimeoutMs: BASELINE_STOP_TIMEOUT_MS,
+      }),
+  }
+  for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
+    for (const side of ['heddle', 'baseline'] as const) {
+      const server = await starts[side]?.()
+      if (!server) continue
+      try {
+        await verifyAnswers(server)
+        const result = await context.load.offer({
+          host: server.host,
+          port: server.port,
+          streams: [...STREAMS],
+          callers: { requests: [getRequest(disturbance.path)], connections: 1 },
+          warmupMs: WARMUP_MS,
+          measureMs: disturbance.windowMs[side],
+          drainMs: DRAIN_MS,
+          observedPid: server.pid,
+        })
+        context.say(`${disturbance.label}, round ${round} ${server.name.padEnd(7)} ${describe(result)}`)
+        sides[side].push(result)
+      } finally {
+        await server.stop()
+      }
+    }
+  }
+  return sides
+}
+
+/** All sides do the work before they are disturbed. */
+async function verifyAnswers(server: BenchServer): Promise<void> {
+  await askJson(server, '/hello/ada')
+  await askJson(server, '/bench/items', { post: { name: 'first', quantity: 1 }, status: 201 })
+  await askJson(server, '/system/status')
+}
+
+/** One stream's row. Its p99 is that of all good answers: those that waited, moved or came late are in it. */
+export function rowOf({ label, deaths }: Disturbance, index: number, sides: Sides): Row {
+  const { name } = STREAMS[index]!
+  const ours = sides.heddle.map(({ streams }) => streams[index]!)
+  const theirs = sides.baseline.map(({ streams }) => streams[index]!)
+  // Every failed call of the caller is a lane that it cost.
+  const died = sides.heddle.map(({ callers }) => callers.non2xx)
+  return {
+    label: `bystander: ${name} p99 beside ${label}`,
+    unit: 'ms',
+    heddle: median(ours.map(({ okMs }) => okMs.p99)),
+    baseline: median(theirs.map(({ allMs }) => allMs.p99)),
+    baselineName: 'Fastify',
+    ratio: null,
+    target: { of: 'figure', sense: 'under', value: P99_LIMIT_MS[index]!, unit: 'ms' },
+    faults: [
+      ...ours.flatMap(faultsOf),
+      ...died
+        .filter((count) => (deaths === 0 ? count > 0 : count < deaths))
+        .map((count) => `heddle: ${count} lanes died in a window, not ${deaths}`),
+    ],
+    note: noteOf(ours, theirs, busyNote({ heddle: sides.heddle }).note),
+  }
+}
+
+/** Answers that a dying lane owed come as 500 or 504; any other failure is one of a bystander. */
+function inDyingLane({ statuses }: StreamResult): number {
+  return (statuses[500] ?? 0) + (statuses[504] ?? 0)
+}
+
+function faultsOf(stream: StreamResult): string[] {
+  const { statuses, offered, ok, lost, unanswered, unsent } = stream
+  const refused = offered - ok - inDyingLane(stream) - lost - unanswered - unsent
+  return [
+    ...(refused > 0 ? [`heddle: ${refused} of ${offered} refused (${JSON.stringify(statuses)})`] : []),
+    ...(lost + unanswered + unsent > 0
+      ? [`heddle: of ${offered} ${lost} lost, ${unanswered} unanswered, ${unsent} never sent`]
+      : []),
+    ...(ok === 0 ? ['heddle: a round without one good answer'] : []),
+  ]
+}
+
+function noteOf(ours: StreamResult[], theirs: StreamResult[], busy: string | undefined): string {
+  const sum = (streams: StreamResult[], of: (stream: StreamResult) => number) =>
+    streams.reduce((total, stream) => total + of(stream), 0)
+  const offered = (stream: StreamResult) => stream.offered
+  const good = (stream: StreamResult) => stream.ok
+  const slowestMs = Math.max(0, ...ours.map(({ okMs }) => okMs.max))
+  return [
+    `${sum(ours, inDyingLane)} of ${sum(ours, offered)} in a lane that died (500, 504), not in the p99`,
+    `slowest other ${slowestMs} ms`,
+    `sent late by the generator itself: p99 ${median(ours.map(({ sendDelayMs }) => sendDelayMs.p99)) ?? '–'} ms`,
+    `Fastify answered ${sum(theirs, good)} of ${sum(theirs, offered)}, the others count until they were given up`,
+    ...(busy === undefined ? [] : [busy]),
+  ].join('; ')
+}
+
+function describe({ streams, callers, loadCores, otherCores }: RateResult): string {
+  const parts = streams.map((stream) => {
+    const { name, ok, offered, okMs } = stream
+    const bad =
+      ok === offered
+        ? ''
+        : ` (${JSON.stringify(stream.statuses)}, ${stream.lost} lost, ${stream.unanswered + stream.unsent} unanswered)`
+    return `${name} ${ok}/${offered}${bad} p50 ${okMs.p50} p99 ${okMs.p99} max ${okMs.max} ms`
+  })
+  return `${parts.join('; ')}; caller ${callers.ok} good, ${callers.non2xx} failed; load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`
+}
