@@ -3,7 +3,6 @@ import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -38,8 +37,13 @@ export interface StartOptions {
   env?: Record<string, string>
 }
 
+/** A test, or whatever else ends what it has started. */
+interface Owner {
+  after(end: () => Promise<void>): void
+}
+
 /** Starts the runtime as `npm start` does and ends it with the test. */
-export async function startHeddle(t: TestContext, options: StartOptions = {}): Promise<Heddle> {
+export async function startHeddle(t: Owner, options: StartOptions = {}): Promise<Heddle> {
   const { child, logs, errors, directory } = await spawnHeddle(t, options)
   const port = await new Promise<number>((resolve, reject) => {
     const look = (): void => {
@@ -77,7 +81,7 @@ export async function startHeddle(t: TestContext, options: StartOptions = {}): P
 }
 
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
-export async function spawnHeddle(t: TestContext, options: StartOptions & { args?: string[] } = {}) {
+export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...(options.args ?? [])], {
     cwd: ROOT,

@@ -1,0 +1,51 @@
+import { parseArgs } from 'node:util'
+
+export interface ChaosArguments {
+  seconds: number
+  seed: number
+  lanes: number
+  /** Seconds between two faults that kill a lane, on average. */
+  gap: number
+  /** Where the report goes as JSON; null: nowhere. */
+  json: string | null
+}
+
+export const USAGE = `npm run test:chaos -- [--seconds N] [--seed N] [--lanes N] [--gap N] [--json file]
+  --seconds N   how long clients write while faults happen (default 120)
+  --seed N      what the faults and the clients follow from (default: a new one, printed)
+  --lanes N     lanes of the runtime (default 2)
+  --gap N       seconds between two faults that kill a lane, on average (default 9)
+  --json file   writes the report there`
+
+/** @throws for an unknown option or a number out of range */
+export function parseArguments(argv: readonly string[]): ChaosArguments {
+  const { values } = parseArgs({
+    args: [...argv],
+    options: {
+      seconds: { type: 'string', default: '120' },
+      seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
+      lanes: { type: 'string', default: '2' },
+      gap: { type: 'string', default: '9' },
+      json: { type: 'string' },
+    },
+  })
+  return {
+    seconds: inRange('seconds', values.seconds, 5, 3600),
+    seed: wholeInRange('seed', values.seed, 0, 2 ** 32 - 1),
+    lanes: wholeInRange('lanes', values.lanes, 1, 64),
+    gap: inRange('gap', values.gap, 0.5, 600),
+    json: values.json ?? null,
+  }
+}
+
+function inRange(name: string, text: string, min: number, max: number): number {
+  const value = text === '' ? Number.NaN : Number(text)
+  if (!(value >= min && value <= max)) throw new Error(`--${name} must be ${min} to ${max}, not ${text}`)
+  return value
+}
+
+function wholeInRange(name: string, text: string, min: number, max: number): number {
+  const value = inRange(name, text, min, max)
+  if (!Number.isInteger(value)) throw new Error(`--${name} must be a whole number, not ${text}`)
+  return value
+}

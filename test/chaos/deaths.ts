@@ -1,0 +1,34 @@
+import type { LogLine } from '../support/heddle.ts'
+import type { FaultKind } from './schedule.ts'
+
+/** What the message of a lane's death says of its cause. The kinds that it does not tell apart are told by the routes in flight. */
+const SAID: readonly [RegExp, FaultKind][] = [
+  [/thrown by a timer/, 'timer'],
+  [/rejected by nobody/, 'rejection'],
+  [/\bcode:? 41\b/, 'exit'],
+  [/\bcode:? 66\b/, 'poison'],
+  [/memory limit|out of memory/i, 'heap'],
+]
+const ROUTE = /\/chaos\/faults\/(\w+)/
+/** Kinds that block their lane's loop: when it stood still and one of these was in flight, that was it. */
+const BLOCKING: readonly string[] = ['loop', 'heap', 'buffers']
+
+/** The fault that ended a lane; `other` when nothing says so: the lane of an innocent. */
+export function causeOf(message: string, inFlight: readonly string[]): FaultKind | 'other' {
+  for (const [said, kind] of SAID) if (said.test(message)) return kind
+  const kinds = inFlight.flatMap((label) => ROUTE.exec(label)?.[1] ?? [])
+  return (kinds.find((kind) => BLOCKING.includes(kind)) as FaultKind | undefined) ?? 'other'
+}
+
+/** The lanes that have died, by what ended them. */
+export function deathsOf(logs: readonly LogLine[]): { byKind: Record<string, number>; unexplained: string[] } {
+  const byKind: Record<string, number> = {}
+  const unexplained: string[] = []
+  for (const { identity, msg, in_flight } of logs) {
+    if (identity !== 'supervisor' || !/^Lane \S+ died/.test(msg)) continue
+    const kind = causeOf(msg, (in_flight as string[] | undefined) ?? [])
+    byKind[kind] = (byKind[kind] ?? 0) + 1
+    if (kind === 'other') unexplained.push(msg)
+  }
+  return { byKind, unexplained }
+}

@@ -1,0 +1,6 @@
+-- One row for each event that was handled, however often it came.
+CREATE TABLE chaos_handled (
+  event_id TEXT PRIMARY KEY,
+  event TEXT NOT NULL,
+  number INTEGER NOT NULL
+);
