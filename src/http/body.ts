@@ -17,6 +17,10 @@ export const DROPPED_BODY_MAX_BYTES = 64 << 20
 export class PendingBodies {
   readonly #pending = new Set<PendingBody>()
 
+  get size(): number {
+    return this.#pending.size
+  }
+
   /**
    * Collects a body of at most `limitBytes` and hands it over; answers 413 or 408 itself.
    * @param expectedBytes the content length, or null for a chunked body

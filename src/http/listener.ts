@@ -6,6 +6,7 @@ import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
 import { Cors } from './cors.ts'
+import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { HeadScan } from './head-scan.ts'
 import type { LocalWorker } from './local-worker.ts'
@@ -38,6 +39,7 @@ export interface ListenerOptions {
 interface Library {
   _cfg(option: 'silent'): void
   App(): TemplatedApp & {
+    filter(onChange: (res: HttpResponse, change: number) => void): void
     listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): void
   }
   us_listen_socket_close(socket: us_listen_socket): void
@@ -56,6 +58,7 @@ export class Listener {
   #socket: us_listen_socket | null = null
   #closeListenSocket: ((socket: us_listen_socket) => void) | undefined
   #sweepTimer: NodeJS.Timeout | undefined
+  readonly #drain = new Drain()
   state: 'starting' | 'open' | 'draining' = 'starting'
 
   constructor(options: ListenerOptions) {
@@ -71,6 +74,7 @@ export class Listener {
     const { httpHost, httpPort } = this.#options.settings
     const app = uWS.App()
     app.any('/*', (res, req) => this.#onRequest(res, req))
+    app.filter(this.#drain.countConnection)
     this.#app = app
     this.#closeListenSocket = uWS.us_listen_socket_close
     // Without the flag a second process would share the port without a word.
@@ -86,11 +90,18 @@ export class Listener {
     return uWS.us_socket_local_port(socket)
   }
 
-  /** No new connections; every further answer closes its connection. */
-  drain(): void {
+  /**
+   * No new connections, and every further answer closes its connection. What comes on the open ones is served for `lingerMs` at
+   * most, and refused once this has resolved.
+   */
+  async drain(lingerMs: number): Promise<void> {
     this.state = 'draining'
     draining.on = true
-    this.#closeSocket()
+    await this.#drain.linger(
+      lingerMs,
+      () => this.#closeSocket(),
+      () => this.#bodies.size > 0,
+    )
   }
 
   /** Ends all connections. */
@@ -153,11 +164,7 @@ export class Listener {
     const pathFault = faultOfPath(path)
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
     if (exchange.route === null) return this.#refuse(exchange, method, path, req)
-    // While it drains, the primary's own routes still answer: a supervisor asks them how far it is.
-    if (
-      this.state !== 'open' &&
-      !(this.state === 'draining' && exchange.route.host === 'primary' && !exchange.route.isStream)
-    )
+    if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.wantsAddress ? addressOf(res) : ''
@@ -186,6 +193,13 @@ export class Listener {
       if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
       this.#dispatch(exchange.route!, frame, exchange)
     })
+  }
+
+  /** While it drains. The primary's own routes answer to the end: a supervisor asks them how far it is. */
+  #servesStill(route: RouteEntry): boolean {
+    if (this.state !== 'draining') return false
+    this.#drain.noteRequest()
+    return this.#drain.isLingering || (route.host === 'primary' && !route.isStream)
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {

@@ -27,6 +27,8 @@ import { Routing } from './routing.ts'
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
 const DRAIN_LOOK_MS = 10
+/** A drain serves what still comes on open connections for so long at most, milliseconds. */
+const LINGER_MAX_MS = 3000
 
 /** The primary thread, put together: tools, lanes, hub, plugins, listener; and taken apart again in order. */
 export class Runtime {
@@ -368,7 +370,7 @@ export class Runtime {
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
     const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
-    this.#listener.drain()
+    await this.#listener.drain(Math.min(LINGER_MAX_MS, this.#settings.shutdownTimeoutMs * 0.3))
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>
       this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +

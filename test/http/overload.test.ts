@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { LINGER_QUIET_MS } from '../../src/http/drain.ts'
 import { startHeddle, until } from '../support/heddle.ts'
+import { startLoad } from '../support/load.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from './raw-client.ts'
 import { SERVING } from './shared-process.ts'
+
+const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 
 it('answers 503 with Retry-After when no lane has room, and serves again when one has', async (t) => {
   const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { LANE_MAX_INFLIGHT: '4' } })
@@ -17,24 +23,92 @@ it('answers 503 with Retry-After when no lane has room, and serves again when on
   assert.equal(await heddle.stop(), 0)
 })
 
-it('drains: answers what it has, refuses what comes, ends with code 0', async (t) => {
-  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1 })
-  const idle = await RawConnection.open(heddle.port)
+it('drains: serves what comes on open connections and closes them, then refuses, finishes what it has, ends with code 0', async (t) => {
+  const heddle = await startHeddle(t, {
+    domains: [SERVING, SHIPPED],
+    lanes: 1,
+    // Requests are served for 30 % of it at most, and waited for for another 60 %.
+    env: { SHUTDOWN_TIMEOUT_MS: '4000', HTTP_HANDLER_TIMEOUT_MS: '3000' },
+  })
+  const idle = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(heddle.port)))
+  t.after(() => {
+    for (const connection of idle) connection.drop()
+  })
   const busy = await RawConnection.open(heddle.port)
-  await idle.send(requestText('GET', '/w/echo'))
-  assertOurs(await idle.response())
-  await busy.send(requestText('GET', '/w/overtime/drain'))
+  await busy.send(requestText('GET', '/w/hang/drain'))
   await until(async () => jsonOf(await ask(heddle.port, 'GET', '/p/state/drain:started')).data === 1, 'it runs')
   const stopped = heddle.stop()
   await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
-  await idle.send(requestText('GET', '/w/echo'))
-  const refused = await idle.response()
+
+  const first = idle.pop()!
+  await first.send(requestText('GET', '/w/echo'))
+  const served = await first.response()
+  assertOurs(served)
+  assert.equal(served.status, 200)
+  assert.equal(headerOf(served, 'connection')?.toLowerCase(), 'close')
+  await first.closed(1_000)
+
+  const second = idle.pop()!
+  await second.send(requestText('GET', '/system/health/ready'))
+  const readiness = await second.response()
+  assertOurs(readiness)
+  assert.equal(readiness.status, 503)
+  assert.deepEqual(jsonOf(readiness).reasons, ['draining'])
+
+  const refused = await until(async () => {
+    const connection = idle.pop()
+    assert.ok(connection, 'every connection was served')
+    await connection.send(requestText('GET', '/w/echo'))
+    const response = await connection.response()
+    if (response?.status === 200) return null
+    await connection.closed(1_000)
+    return response
+  }, 'the end of serving')
   assertFailure(refused, 503, 'The service is shutting down')
   assert.match(headerOf(refused, 'retry-after')!, /^\d+$/)
-  await idle.closed(1_000)
+
   const finished = await busy.response()
   assertFailure(finished, 504, 'The handler did not answer in time')
   assert.equal(headerOf(finished, 'connection')?.toLowerCase(), 'close')
   await busy.closed(1_000)
   assert.equal(await stopped, 0)
+})
+
+it('answers every request that is sent while SIGTERM arrives, each connection closed by its last answer', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 2 })
+  const load = startLoad({ port: heddle.port, path: '/w/echo', keepAlive: 48, everyMs: 10, stopsAtClose: true })
+  t.after(() => load.stop())
+  await until(() => load.answered > 500, 'a steady load')
+  assert.equal(await heddle.stop(), 0)
+  await load.stop()
+  assert.deepEqual(load.failures, [])
+  assert.equal(load.closedByAnswer, 48)
+})
+
+it('waits for a body that is on its way when SIGTERM arrives', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1 })
+  const upload = await RawConnection.open(heddle.port)
+  const body = JSON.stringify({ text: 'x'.repeat(1000) })
+  await upload.send(requestText('POST', '/w/echo', {}, body).subarray(0, -500))
+  await until(async () => (await ask(heddle.port, 'GET', '/w/echo')).status === 200, 'the beginning has arrived')
+  const stopped = heddle.stop()
+  await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
+  // Longer than a drain waits for a connection on which nothing is under way.
+  await setTimeout(2 * LINGER_QUIET_MS)
+  await upload.send(body.slice(-500))
+  const response = await upload.response()
+  assertOurs(response)
+  assert.equal(response.status, 200)
+  assert.equal(await stopped, 0)
+})
+
+it('is not held up by clients that are connected and silent', async (t) => {
+  const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { SHUTDOWN_TIMEOUT_MS: '20000' } })
+  const silent = await Promise.all(Array.from({ length: 50 }, () => RawConnection.open(heddle.port)))
+  await silent[0]!.send(requestText('GET', '/w/echo'))
+  assertOurs(await silent[0]!.response())
+  const startedMs = performance.now()
+  assert.equal(await heddle.stop(), 0)
+  assert.ok(performance.now() - startedMs < 3_000, `it took ${performance.now() - startedMs} ms`)
+  for (const connection of silent) await connection.closed(1_000)
 })
