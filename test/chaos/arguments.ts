@@ -14,7 +14,7 @@ export const USAGE = `npm run test:chaos -- [--seconds N] [--seed N] [--lanes N]
   --seconds N   how long clients write while faults happen (default 120)
   --seed N      what the faults and the clients follow from (default: a new one, printed)
   --lanes N     lanes of the runtime (default 2)
-  --gap N       seconds between two faults that kill a lane, on average (default 9)
+  --gap N       seconds between two faults that kill a lane, on average (default 8)
   --json file   writes the report there`
 
 /** @throws for an unknown option or a number out of range */
@@ -25,7 +25,7 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
       seconds: { type: 'string', default: '120' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       lanes: { type: 'string', default: '2' },
-      gap: { type: 'string', default: '9' },
+      gap: { type: 'string', default: '8' },
       json: { type: 'string' },
     },
   })

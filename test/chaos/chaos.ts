@@ -49,7 +49,7 @@ export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Pr
   const ledger = new Ledger(startedMs)
   let number = 0
   const books: Books = { heddle, ledger, seed, nextNumber: () => ++number }
-  await load(books, () => inflict(books, faults, startedMs), startedMs + seconds * 1000)
+  const refusedFaults = await load(books, () => inflict(books, faults, startedMs), startedMs + seconds * 1000)
   const longestGapMs = ledger.longestGapMs(performance.now())
 
   const drainStartedMs = performance.now()
@@ -70,6 +70,7 @@ export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Pr
     node: process.version,
     drainSeconds,
     faults: countOf(faults.map(({ kind }) => kind)),
+    refusedFaults,
     deaths: deathsOf(heddle.logs),
     requests: ledger.countByOutcome(),
     users,
@@ -83,8 +84,8 @@ export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Pr
   }
 }
 
-/** Clients write until the time is up and the last fault is over. */
-async function load(books: Books, faults: () => Promise<void>, untilMs: number): Promise<void> {
+/** Clients write until the time is up and the last fault is over. @returns what the faults return */
+async function load<T>(books: Books, faults: () => Promise<T>, untilMs: number): Promise<T> {
   const stop = new AbortController()
   const randomOf = (client: number) => seededRandom(books.seed + 1 + client)
   const clients = [
@@ -93,9 +94,10 @@ async function load(books: Books, faults: () => Promise<void>, untilMs: number):
       countEvents(books, randomOf(USER_CLIENTS + n), stop.signal, COUNT_THINK_MS),
     ),
   ]
-  await Promise.all([faults(), sleep(Math.max(0, untilMs - performance.now()))])
+  const [outcome] = await Promise.all([faults(), sleep(Math.max(0, untilMs - performance.now()))])
   stop.abort()
   await Promise.all(clients)
+  return outcome
 }
 
 /** Waits until nothing is open any more, or until nothing has changed for long. @returns the dead letters */

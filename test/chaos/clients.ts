@@ -38,20 +38,22 @@ export interface Books {
   readonly seed: number
 }
 
-/** One write, written down with its answer. @returns whether it was acknowledged */
+/** One write, written down with its answer. */
 export async function write(
   { heddle, ledger, seed }: Books,
   subject: Subject,
   path: string,
   body: object,
   { number, key, course }: { number: number; key: string; course: string },
-): Promise<boolean> {
+): Promise<Outcome> {
   const requestId = `chaos-${seed}-${number}`
   const sentMs = performance.now()
   const { outcome, id } = await post(heddle, path, body, requestId)
   ledger.record({ subject, requestId, key, course, outcome, id }, sentMs, performance.now())
-  return typeof outcome === 'number' && outcome < 300
+  return outcome
 }
+
+const isSuccess = (outcome: Outcome): boolean => typeof outcome === 'number' && outcome < 300
 
 /** Signs up one user after another until it is told to stop. */
 export async function writeUsers(books: Books, random: Random, stop: AbortSignal, thinkMs: number): Promise<void> {
@@ -59,8 +61,8 @@ export async function writeUsers(books: Books, random: Random, stop: AbortSignal
     const number = books.nextNumber()
     const email = `user-${number}@example.org`
     const body = { name: `User ${number}`, email, password: `password ${number}` }
-    const isDone = await write(books, 'user', '/users', body, { number, key: email, course: '' })
-    await sleep(isDone ? random(thinkMs) : BACK_OFF_MS)
+    const outcome = await write(books, 'user', '/users', body, { number, key: email, course: '' })
+    await sleep(isSuccess(outcome) ? random(thinkMs) : BACK_OFF_MS)
   }
 }
 
@@ -69,14 +71,14 @@ export async function countEvents(books: Books, random: Random, stop: AbortSigna
   while (!stop.aborted) {
     const number = books.nextNumber()
     const course = courseOf(random)
-    const isDone = await write(
+    const outcome = await write(
       books,
       'count',
       '/chaos/count',
       { number, course },
       { number, key: String(number), course },
     )
-    await sleep(isDone ? random(thinkMs) : BACK_OFF_MS)
+    await sleep(isSuccess(outcome) ? random(thinkMs) : BACK_OFF_MS)
   }
 }
 

@@ -6,6 +6,7 @@ const SAID: readonly [RegExp, FaultKind][] = [
   [/thrown by a timer/, 'timer'],
   [/rejected by nobody/, 'rejection'],
   [/\bcode:? 41\b/, 'exit'],
+  [/\bcode:? 42\b/, 'transaction'],
   [/\bcode:? 66\b/, 'poison'],
   [/memory limit|out of memory/i, 'heap'],
 ]

@@ -7,12 +7,17 @@ import type { Heddle } from '../support/heddle.ts'
 import type { StoredUser } from './verdict.ts'
 
 /** What the database file says; the process may be running or gone. */
-export function readDatabase({ directory }: Heddle): { users: StoredUser[]; handled: Set<string> } {
+export function readDatabase({ directory }: Heddle): {
+  users: StoredUser[]
+  handled: Set<string>
+  torn: number[]
+} {
   const database = new Database(join(directory, 'service.db'), { readonly: true })
   try {
     const users = database.prepare('SELECT id, email, welcomed_at FROM users').all() as StoredUser[]
     const handled = database.prepare('SELECT event_id FROM chaos_handled').pluck().all() as string[]
-    return { users, handled: new Set(handled) }
+    const torn = database.prepare('SELECT number FROM chaos_torn').pluck().all() as number[]
+    return { users, handled: new Set(handled), torn }
   } finally {
     database.close()
   }

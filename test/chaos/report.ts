@@ -8,6 +8,8 @@ export interface Report {
   /** Seconds from the end of the faults until everything had settled. */
   readonly drainSeconds: number
   readonly faults: Record<string, number>
+  /** Those that found no lane up, or their plugin set aside. */
+  readonly refusedFaults: number
   readonly deaths: { byKind: Record<string, number>; unexplained: string[] }
   readonly requests: Record<string, number>
   readonly users: Verdict['users']
@@ -36,7 +38,7 @@ export function formatReport(report: Report): string {
     ['seed', String(options.seed)],
     ['seconds', `${options.seconds}, and ${report.drainSeconds.toFixed(1)} until all had settled`],
     ['lanes', String(options.lanes)],
-    ['faults', listed(report.faults)],
+    ['faults', `${sum(report.faults)}, refused ${report.refusedFaults}: ${listed(report.faults)}`],
     ['lanes killed', `${sum(deaths.byKind)}: ${listed(deaths.byKind)}`],
     ['requests', `${total}: ${listed(report.requests)}`],
     ['answered with success', total === 0 ? '–' : `${((succeeded(report.requests) / total) * 100).toFixed(2)} %`],

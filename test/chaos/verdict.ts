@@ -12,6 +12,8 @@ export interface Evidence {
   readonly users: readonly StoredUser[]
   /** Ids of the events whose subscriber wrote down that it had handled them. */
   readonly handled: ReadonlySet<string>
+  /** Numbers that were written in transactions whose lane died before they ended. */
+  readonly torn: readonly number[]
   readonly deadLetters: readonly DeadLetter[]
   /** Every event record that was seen. */
   readonly records: readonly EventRecord[]
@@ -20,7 +22,7 @@ export interface Evidence {
 /** One promise that was not kept. */
 export interface Finding {
   readonly what: 'write' | 'event' | 'tree'
-  /** Of the user, the event or the request. */
+  /** Of the user, the row, the event or the request. */
   readonly id: string
   readonly problem: string
 }
@@ -100,6 +102,8 @@ class Judgement {
     const lost = acknowledged.filter(({ key, id }) => this.#userOfEmail.get(key)?.id !== id)
     for (const { id, requestId } of lost)
       this.#find('write', id, `user of the acknowledged request ${requestId} is not in the database`)
+    for (const number of this.#evidence.torn)
+      this.#find('write', String(number), 'row of a transaction that never ended is in the database')
     const unacknowledged = users.filter((write) => !isAcknowledged(write))
     return {
       acknowledged: acknowledged.length,
@@ -156,7 +160,8 @@ class Judgement {
       roots.add(root)
       const { id, event, parent_id, request_id } = record
       const parent = parent_id === null ? undefined : this.#records.get(parent_id)
-      if (parent_id !== null && parent === undefined) breaks(root, id, `${event} has a parent ${parent_id} nobody saw`)
+      if (parent_id !== null && parent === undefined)
+        breaks(root, id, `${event} has a parent ${parent_id} that nobody saw`)
       if (parent !== undefined && parent.request_id !== request_id)
         breaks(root, id, `${event} is of request ${request_id}, its parent ${parent.event} of ${parent.request_id}`)
       const wanted = CHILD_OF[event]

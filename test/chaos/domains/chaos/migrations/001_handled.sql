@@ -4,3 +4,8 @@ CREATE TABLE chaos_handled (
   event TEXT NOT NULL,
   number INTEGER NOT NULL
 );
+
+-- Written in transactions that never end: always empty.
+CREATE TABLE chaos_torn (
+  number INTEGER NOT NULL
+);

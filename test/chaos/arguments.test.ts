@@ -1,0 +1,28 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseArguments } from './arguments.ts'
+
+test('two minutes, two lanes and a new seed are the default', () => {
+  const { seed, ...rest } = parseArguments([])
+  assert.deepEqual(rest, { seconds: 120, lanes: 2, gap: 8, json: null })
+  assert.ok(Number.isInteger(seed) && seed >= 0 && seed < 2 ** 32)
+})
+
+test('what is given is taken', () => {
+  const given = ['--seconds', '10.5', '--seed', '42', '--lanes', '3', '--gap', '2', '--json', 'report.json']
+  assert.deepEqual(parseArguments(given), { seconds: 10.5, seed: 42, lanes: 3, gap: 2, json: 'report.json' })
+})
+
+test('what is out of range or unknown is refused', () => {
+  for (const given of [
+    ['--seconds', '0'],
+    ['--seconds', ''],
+    ['--seed', 'abc'],
+    ['--seed', '-1'],
+    ['--seed', '1.5'],
+    ['--lanes', '0'],
+    ['--gap', 'NaN'],
+    ['--fast'],
+  ])
+    assert.throws(() => parseArguments(given), given.join(' '))
+})

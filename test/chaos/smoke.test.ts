@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Report } from './report.ts'
+
+const RUN = fileURLToPath(new URL('./run.ts', import.meta.url))
+
+test('ten seconds of chaos lose nothing', async (t) => {
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-chaos-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  const json = join(directory, 'report.json')
+  const child = spawn(
+    process.execPath,
+    ['--import', 'tsx', RUN, '--seconds', '10', '--gap', '2', '--seed', '30', '--json', json],
+    {
+      stdio: ['ignore', 'pipe', 'pipe'],
+    },
+  )
+  t.after(() => child.kill())
+  let output = ''
+  for (const stream of [child.stdout, child.stderr])
+    stream.setEncoding('utf8').on('data', (text: string) => {
+      output += text
+    })
+  const [code] = await once(child, 'close')
+  assert.equal(code, 0, output)
+
+  const { deaths, users, events, trees } = JSON.parse(await readFile(json, 'utf8')) as Report
+  assert.ok(Object.keys(deaths.byKind).length >= 2, output)
+  assert.ok(users.acknowledged > 0 && events.acknowledged > 0 && trees.whole > 0, output)
+})
