@@ -18,6 +18,7 @@ export class OpenLoop {
   #arrivals: Arrivals | undefined
   #tally: Tally | undefined
   #next = 0
+  #isOver = false
 
   constructor(target: Target, requests: readonly Buffer[]) {
     this.#target = target
@@ -44,7 +45,7 @@ export class OpenLoop {
   /** Sends what is due, as far as there are free connections. */
   pump(nowMs: number): void {
     const arrivals = this.#arrivals
-    if (arrivals === undefined) return
+    if (arrivals === undefined || this.#isOver) return
     while (arrivals.nextMs <= nowMs) {
       const line = this.#free.shift()
       if (line === undefined) return
@@ -55,11 +56,14 @@ export class OpenLoop {
     }
   }
 
-  /** Nothing in flight, and nothing due that was not sent. */
-  isQuiet(nowMs: number): boolean {
-    return (
-      this.#lines.every((line) => !line.isBusy) && !(this.#arrivals !== undefined && this.#arrivals.nextMs <= nowMs)
-    )
+  /** Sends nothing more, whatever is due. */
+  finish(): void {
+    this.pump(performance.now())
+    this.#isOver = true
+  }
+
+  get isQuiet(): boolean {
+    return this.#lines.every((line) => !line.isBusy)
   }
 
   /** Closes all connections and gives up what has no answer. May be called twice. */

@@ -21,7 +21,7 @@ export interface RatePlan {
   warmupMs: number
   /** The requests that are due in these milliseconds are counted. */
   measureMs: number
-  /** How long their answers are waited for afterwards. */
+  /** How long the answers to those that were sent are waited for afterwards. */
   drainMs: number
   /** The server's process: its resident memory is looked at during the window. */
   observedPid?: number
@@ -38,7 +38,7 @@ export interface StreamResult {
   lost: number
   /** Sent, and without an answer when the drain ended. */
   unanswered: number
-  /** Never sent: no connection was free. */
+  /** Not sent within the window: no connection was free. */
   unsent: number
   /** All of the above: the rate times the window. */
   offered: number

@@ -39,9 +39,8 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
     const resident = await watchMemory(plan.observedPid, untilMs)
     const { elapsedMs, ownUs, otherCores } = usageBetween(before, readClocks(plan.observedPid))
     const drainedByMs = untilMs + plan.drainMs
-    while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet(performance.now()))) {
-      await sleep(DRAIN_LOOK_MS)
-    }
+    for (const loop of loops) loop.finish()
+    while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet)) await sleep(DRAIN_LOOK_MS)
     for (const loop of loops) loop.close()
     const streams = tallies.map((tally) => tally.result())
     return { streams, callers: counts, residentBytes: resident, loadCores: ownUs / 1000 / elapsedMs, otherCores }

@@ -1,0 +1,239 @@
+import { askJson } from '../ask-json.ts'
+import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
+import { iterationsFor } from '../calibrate.ts'
+import { busyNote, faultsOf } from '../comparison.ts'
+import { getRequest } from '../load/http-request.ts'
+import type { LoadPlan, LoadResult } from '../load/plan.ts'
+import type { RateResult, StreamResult } from '../load/rate-plan.ts'
+import { startHeddle, startServer } from '../server.ts'
+import { median } from '../statistics.ts'
+
+/** As many as a machine of two cores gets by default. */
+const LANES = 1
+const HANDLER_MS = 1
+const OVERLOAD = 2
+const PEAK_CONNECTIONS = 64
+/** More than a lane takes (`LANE_MAX_INFLIGHT`, 1024), so that waiting answers do not hold the offer back. */
+const CONNECTIONS = 4096
+const WARMUP_MS = 2000
+/** Until the queue has filled up and the surplus is refused. */
+const FILL_MS = 3000
+const WINDOW_MS = 6000
+const DRAIN_MS = 4000
+const PEAK_WINDOWS = 3
+const PEAK_WINDOW_MS = 1500
+/** Each window opens its connections anew. */
+const REOPEN_MS = 200
+const ROUNDS_MAX = 3
+const STOP_TIMEOUT_MS = 3000
+const BYTES_PER_MB = 1_000_000
+
+export interface Route {
+  label: string
+  path: string
+  /** What gives out first: the lane, and the surplus is refused; or the thread that reads, and the surplus waits to be read. */
+  bottleneck: 'lane' | 'reader'
+}
+
+/** One server of its own: what it can serve, and what becomes of twice as much. */
+export interface Round {
+  /** The best of several windows: a busy moment must not make the task easy. */
+  peak: LoadResult
+  overload: RateResult
+}
+
+/** Results by round. */
+export interface Sides {
+  heddle: Round[]
+  fastify: Round[]
+}
+
+export const overload: BenchCase = {
+  name: 'overload',
+  title: 'Twice the load that one lane can serve, offered at a fixed rate over 4,096 connections',
+  async run(context) {
+    const routes: Route[] = [
+      { label: `${HANDLER_MS} ms of CPU`, path: `/bench/cpu/${iterationsFor(HANDLER_MS)}`, bottleneck: 'lane' },
+      { label: 'GET /hello/:name', path: '/hello/ada', bottleneck: 'reader' },
+    ]
+    const rows: Row[] = []
+    const details: Record<string, Sides> = {}
+    for (const route of routes) {
+      const sides = await measure(context, route)
+      rows.push(...rowsOf(route, sides))
+      details[route.label] = sides
+    }
+    return { rows, details }
+  },
+}
+
+async function measure(context: CaseContext, { label, path }: Route): Promise<Sides> {
+  const sides: Sides = { heddle: [], fastify: [] }
+  const starts = {
+    ...(context.baselinesOnly
+      ? {}
+      : { heddle: () => startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') }) }),
+    fastify: () =>
+      startServer({
+        name: 'fastify',
+        script: 'bench/baselines/shared-thread-fastify.ts',
+        profileDir: context.profileDir('fastify'),
+        stopTimeoutMs: STOP_TIMEOUT_MS,
+      }),
+  }
+  for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
+    for (const side of ['heddle', 'fastify'] as const) {
+      const server = await starts[side]?.()
+      if (!server) continue
+      try {
+        await askJson(server, path)
+        const { host, port } = server
+        const target = { host, port, observedPid: server.pid }
+        const requests = [getRequest(path)]
+        const peak = await peakOf(context, { ...target, requests, connections: PEAK_CONNECTIONS })
+        const result = await context.load.offer({
+          ...target,
+          streams: [{ name: label, requests, perSec: peak.okPerSec * OVERLOAD, connections: CONNECTIONS }],
+          warmupMs: FILL_MS,
+          measureMs: WINDOW_MS,
+          drainMs: DRAIN_MS,
+        })
+        context.say(`${label}, round ${round} ${side.padEnd(7)} ${describe(peak, result)}`)
+        sides[side].push({ peak, overload: result })
+      } finally {
+        await server.stop()
+      }
+    }
+  }
+  return sides
+}
+
+async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'measureMs'>): Promise<LoadResult> {
+  let best: LoadResult | undefined
+  for (let window = 0; window < PEAK_WINDOWS; window++) {
+    const warmupMs = window === 0 ? WARMUP_MS : REOPEN_MS
+    const result = await context.load.run({ ...load, warmupMs, measureMs: PEAK_WINDOW_MS })
+    if (best === undefined || result.okPerSec > best.okPerSec) best = result
+  }
+  return best!
+}
+
+/** Good answers in percent of the peak, the time to a refusal where there must be some, and what memory did. */
+export function rowsOf({ label, bottleneck }: Route, { heddle, fastify }: Sides): Row[] {
+  const ours = heddle.map(streamOf)
+  const faults = [
+    ...faultsOf({ heddle: heddle.map(({ peak }) => peak) }, 'heddle'),
+    ...ours.flatMap((stream) => faultsOfStream(stream, bottleneck)),
+  ]
+  const busy = busyNote({ heddle: heddle.map(({ overload }) => overload) }).note
+  const bare = { baseline: null, baselineName: null, ratio: null, faults }
+  const refusals: Row = {
+    ...bare,
+    label: `overload: time to a 503 p99, ${label}`,
+    unit: 'ms',
+    heddle: median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p99)),
+    target: { of: 'figure', sense: 'under', value: 5, unit: 'ms' },
+    note:
+      `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms; ` +
+      `from when it was due, with the generator's own delay, p99 ${median(ours.map(({ refusedMs }) => refusedMs.p99))} ms; Fastify refuses nothing`,
+  }
+  return [
+    {
+      ...bare,
+      label: `overload: good answers at twice the peak, ${label}`,
+      unit: '% of the peak',
+      heddle: median(heddle.map(percentOfPeak)),
+      baseline: median(fastify.map(percentOfPeak)),
+      baselineName: 'Fastify',
+      target: { of: 'figure', sense: 'at least', value: 90, unit: '% of the peak' },
+      note: [
+        shares('heddle', ours),
+        shares('Fastify', fastify.map(streamOf)),
+        ...(busy === undefined ? [] : [busy]),
+      ].join('; '),
+    },
+    ...(bottleneck === 'lane' ? [refusals] : []),
+    {
+      ...bare,
+      label: `overload: memory, second half of the window to the first, ${label}`,
+      unit: '×',
+      heddle: median(heddle.map(memoryGrowth)),
+      baseline: median(fastify.map(memoryGrowth)),
+      baselineName: 'Fastify',
+      target: { of: 'figure', sense: 'at most', value: 1.1, unit: '×' },
+      note: `at most ${whole(heddle.map(memoryMaxMb))} MB resident, Fastify ${whole(fastify.map(memoryMaxMb))} MB`,
+    },
+  ]
+}
+
+/** What became of the offer, and how long the good answers took. */
+function shares(side: string, streams: StreamResult[]): string {
+  const percent = (of: (stream: StreamResult) => number) =>
+    `${whole(streams.map((stream) => (of(stream) / stream.offered) * 100))} %`
+  return (
+    `${side}: ${percent(({ ok }) => ok)} served, ${percent(({ statuses }) => statuses[503] ?? 0)} refused, ` +
+    `${percent(({ lost, unanswered, unsent }) => lost + unanswered + unsent)} not reached; ` +
+    `good answers p50 ${whole(streams.map(({ okMs }) => okMs.p50))} ms, p99 ${whole(streams.map(({ okMs }) => okMs.p99))} ms`
+  )
+}
+
+function streamOf({ overload }: Round): StreamResult {
+  return overload.streams[0]!
+}
+
+function percentOfPeak(round: Round): number {
+  return (streamOf(round).okPerSec / round.peak.okPerSec) * 100
+}
+
+/** The most in the second half of the window by the most in the first: near 1 when it is bounded. */
+export function memoryGrowth({ overload: { residentBytes } }: Round): number {
+  const middle = residentBytes.length >> 1
+  return Math.max(...residentBytes.slice(middle)) / Math.max(...residentBytes.slice(0, middle))
+}
+
+function memoryMaxMb({ overload: { residentBytes } }: Round): number {
+  return Math.max(...residentBytes) / BYTES_PER_MB
+}
+
+/** Whatever is neither a good answer nor a refusal that says when to come back. */
+function faultsOfStream(stream: StreamResult, bottleneck: Route['bottleneck']): string[] {
+  const { statuses, offered, ok, lost, unanswered, unsent, withoutRetryAfter } = stream
+  const refused = statuses[503] ?? 0
+  const others = offered - ok - refused - lost - unanswered - unsent
+  const isLane = bottleneck === 'lane'
+  return [
+    ...(others > 0 ? [`heddle: ${others} of ${offered} answered otherwise (${JSON.stringify(statuses)})`] : []),
+    ...(lost + unanswered > 0 ? [`heddle: of ${offered} ${lost} lost, ${unanswered} unanswered`] : []),
+    ...(isLane && unsent > 0 ? [`heddle: ${unsent} of ${offered} never sent`] : []),
+    ...(isLane && refused === 0 ? ['heddle: nothing was refused'] : []),
+    ...(withoutRetryAfter > 0 ? [`heddle: ${withoutRetryAfter} times 503 without retry-after`] : []),
+  ]
+}
+
+function whole(values: number[]): string {
+  return median(values)?.toFixed(0) ?? '–'
+}
+
+function describe(peak: LoadResult, { streams, residentBytes, loadCores, otherCores }: RateResult): string {
+  const stream = streams[0]!
+  const {
+    ok,
+    statuses,
+    lost,
+    unanswered,
+    unsent,
+    offered,
+    okPerSec,
+    okMs,
+    refusedMs,
+    refusedSinceSentMs,
+    sendDelayMs,
+  } = stream
+  const mb = (bytes: number | undefined) => ((bytes ?? 0) / BYTES_PER_MB).toFixed(0)
+  return (
+    `peak ${Math.round(peak.okPerSec)}/s, then of ${offered} offered ${ok} good, ${JSON.stringify(statuses)}, ${lost} lost, ${unanswered} unanswered, ` +
+    `${unsent} unsent: ${Math.round(okPerSec)}/s good, p50 ${okMs.p50} p99 ${okMs.p99} ms; 503 p50 ${refusedSinceSentMs.p50} p99 ${refusedSinceSentMs.p99} ms ` +
+    `(since due p99 ${refusedMs.p99}); sent late p99 ${sendDelayMs.p99} ms; ${mb(residentBytes[0])} to ${mb(Math.max(...residentBytes))} MB; ` +
+    `load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`
+  )
+}
