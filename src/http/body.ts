@@ -34,6 +34,8 @@ export class PendingBodies {
   ): void {
     let pending: PendingBody | null = null
     const handOver = (body: Uint8Array): void => {
+      // The library reads chunks so loosely that nobody can say where the body ended: what comes behind it is not to be trusted.
+      exchange.isLast = expectedBytes === null
       try {
         done(body)
       } catch {

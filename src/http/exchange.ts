@@ -27,10 +27,13 @@ export class Exchange {
   readonly route: RouteEntry | null
   /** When it is answered with 504, milliseconds since the epoch. 0: never. */
   deadlineMs: number
+  /** The answer is the last one of its connection. */
+  isLast = false
   readonly #res: HttpResponse
   readonly #isHead: boolean
   readonly #corsHead: string
   #done = false
+  #gone = false
   #worker: Worker | null = null
   #workerRequest = 0
   #client: SseClient | null = null
@@ -80,6 +83,7 @@ export class Exchange {
 
   #aborted(): void {
     this.#done = true
+    this.#gone = true
     this.#onAbort?.()
     this.#client?.forget()
     this.#cancel()
@@ -94,7 +98,18 @@ export class Exchange {
   answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
     if (this.#done) return
     this.#done = true
+    const isFromLane = this.#worker !== null && this.route?.host === 'lanes'
     this.#worker = null
+    if (isFromLane) this.#write(status, head, body, close)
+    else setImmediate(() => this.#write(status, head, body, close))
+  }
+
+  /**
+   * Never while the library still reads what came with the request: it would go on to whatever stands behind, which may be the rest
+   * of a request that it has misread. While an answer is due it closes the connection instead.
+   */
+  #write(status: number, head: string, body: Uint8Array | string | null, close: boolean): void {
+    if (this.#gone) return
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
     let lines = `nosniff\r\nx-request-id: ${this.requestId}`
     if (head === '') {
@@ -112,7 +127,7 @@ export class Exchange {
     writingLines = lines
     writingBody = body
     writingHead = this.#isHead
-    writingClose = close || draining.on
+    writingClose = close || this.isLast || draining.on
     this.#res.cork(writeAnswer)
   }
 

@@ -53,19 +53,24 @@ export class HeadScan {
     }
   }
 
+  /** No word of a body. */
+  get isUnframed(): boolean {
+    return this.#contentLengths + this.#transferEncodings === 0
+  }
+
   /**
    * Why the request's end cannot be told for sure, or null. The library takes such requests as they are, and a second one hidden
    * in the body would be answered: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
    */
   framingFault(): string | null {
     if (this.#hosts > 1) return 'more than one host'
-    if (this.#contentLengths + this.#transferEncodings === 0) return null
+    if (this.isUnframed) return null
     if (this.#contentLengths > 1) return 'more than one content-length'
     if (this.#transferEncodings > 1) return 'more than one transfer-encoding'
     if (this.#contentLengths === 1 && this.#transferEncodings === 1) return 'content-length with transfer-encoding'
     if (this.#contentLengths === 1 && !/^\d{1,15}$/.test(this.contentLength)) return 'content-length is no number'
-    if (this.#transferEncodings === 1 && this.transferEncoding.toLowerCase() !== 'chunked')
-      return 'unknown transfer-encoding'
+    // Not by `toLowerCase`: it makes a plain k of the Kelvin sign.
+    if (this.#transferEncodings === 1 && !/^chunked$/i.test(this.transferEncoding)) return 'unknown transfer-encoding'
     return null
   }
 }

@@ -17,6 +17,8 @@ import type { RouteEntry, RouteTable } from './routes.ts'
 export const HEADERS_MAX_BYTES = 16_384
 /** How often timeouts are looked at, milliseconds: a deadline is met this much late at most. */
 const SWEEP_MS = 100
+/** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
+const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /** What the listener needs of the lanes. */
 export interface LaneGate {
@@ -147,6 +149,8 @@ export class Listener {
       corsHead,
       timeoutMs === 0 ? 0 : Date.now() + timeoutMs,
     )
+    // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
+    if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     try {
       this.#admit(res, req, exchange, method, path)
     } catch (error) {

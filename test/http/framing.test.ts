@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertOurs, jsonOf, RawConnection, requestText } from './raw-client.ts'
+import { ask, assertOurs, headerOf, jsonOf, RawConnection, requestText } from './raw-client.ts'
 import { assertAnswers, shareHeddle } from './shared-process.ts'
 
 const heddle = shareHeddle()
@@ -96,25 +96,6 @@ describe('a request whose end cannot be told for sure', () => {
   })
 })
 
-// The library's parser (uWebSockets.js 20.51) takes these before the runtime can see them: the README says so. A test that starts to fail
-// here may be good news: then the library has learned to refuse them, and they belong to AMBIGUOUS above.
-describe('a request that the library misreads is taken, and hurts nobody else', () => {
-  for (const [name, head, body] of [
-    ['an empty header name hides all headers after it', ': x\r\ntransfer-encoding: chunked\r\n', ''],
-    ['a chunk that is not ended by CR LF', 'transfer-encoding: chunked\r\n', '3\r\nabcXX0\r\n\r\n'],
-    ['bare line feeds around chunks', 'transfer-encoding: chunked\r\n', '3\nabc\n0\n\n'],
-  ]) {
-    it(name!, async () => {
-      const connection = await RawConnection.open(heddle.port)
-      await connection.send(`POST /p/echo HTTP/1.1\r\nhost: test\r\n${head}\r\n${body}`)
-      const first = await connection.response()
-      assert.equal(first?.status, 200)
-      connection.drop()
-      await assertAnswers(heddle.port)
-    })
-  }
-})
-
 describe('a request of another kind', () => {
   for (const [name, bytes] of [
     ['HTTP/1.0', 'GET /w/echo HTTP/1.0\r\n\r\n'],
@@ -123,7 +104,20 @@ describe('a request of another kind', () => {
     ['HTTP/1.2', 'GET /w/echo HTTP/1.2\r\nhost: test\r\n\r\n'],
     ['an HTTP/2 preface', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'],
     ['a TLS greeting', '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\x00\x00\x00\x00'],
+    ['an HTTP/2 preface with settings', 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0'],
+    ['HTTP/0.9 with a bare line feed', 'GET /w/echo\n'],
+    ['HTTP/2.0', 'GET /w/echo HTTP/2.0\r\nhost: test\r\n\r\n'],
+    ['HTTP/1.10', 'GET /w/echo HTTP/1.10\r\nhost: test\r\n\r\n'],
+    ['http/1.1', 'GET /w/echo http/1.1\r\nhost: test\r\n\r\n'],
+    ['two blanks in the request line', 'GET  /w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['a tab in the request line', 'GET\t/w/echo\tHTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['no method', '/w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['no target', 'GET HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['the absolute form', 'GET http://test/w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['the absolute form of another host', 'GET http://other/w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['the absolute form of another scheme', 'GET ftp://test/w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['a target without a slash', 'GET w/echo HTTP/1.1\r\nhost: test\r\n\r\n'],
+    ['an asterisk with GET', 'GET * HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['the asterisk form', 'OPTIONS * HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['the authority form', 'CONNECT test:80 HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['no host', 'GET /w/echo HTTP/1.1\r\nx: y\r\n\r\n'],
@@ -168,13 +162,17 @@ describe('chunked bodies', () => {
     }
   })
 
-  it('keep the connection usable', async () => {
-    const connection = await RawConnection.open(heddle.port)
-    for (let n = 0; n < 3; n++) {
-      await connection.send(`${HEAD}3\r\nabc\r\n0\r\n\r\n`)
-      assert.equal((await connection.response())!.status, 200)
+  // The library's parser lets wrong chunks pass (test/hostile): what stands behind them must not run.
+  it('are the last of their connection', async () => {
+    for (const prefix of ['/w', '/p']) {
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(`${HEAD.replace('/p', prefix)}3\r\nabc\r\n0\r\n\r\n`)
+      const response = await connection.response()
+      assertOurs(response)
+      assert.equal(response.status, 200)
+      assert.equal(headerOf(response, 'connection')?.toLowerCase(), 'close')
+      await connection.closed(CLOSED_WITHIN_MS)
     }
-    connection.drop()
   })
 
   for (const [name, body] of [
@@ -220,8 +218,8 @@ describe('one connection', () => {
     const whole = Buffer.from(
       'POST /w/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n10\r\n0123456789abcdef\r\n0\r\n\r\n',
     )
-    const connection = await RawConnection.open(heddle.port)
     for (let at = 1; at < whole.length; at++) {
+      const connection = await RawConnection.open(heddle.port)
       await connection.send(whole.subarray(0, at))
       await apart()
       await connection.send(whole.subarray(at))
@@ -229,8 +227,8 @@ describe('one connection', () => {
       assertOurs(response)
       const { base64 } = jsonOf(response).data.body
       assert.equal(Buffer.from(base64, 'base64').toString(), 'abc0123456789abcdef', `split at ${at}`)
+      connection.drop()
     }
-    connection.drop()
   })
 
   it('serves a request that arrives byte by byte', async () => {
@@ -258,7 +256,7 @@ describe('one connection', () => {
     ]
     for (let n = 0; n < 900; n++) {
       const [method, target, status] = expected[n % expected.length]!
-      const body = method === 'POST' ? 'GET /w/count/keepalive HTTP/1.1\r\nhost: test\r\n\r\n' : undefined
+      const body = { POST: 'GET /w/count/keepalive HTTP/1.1\r\nhost: test\r\n\r\n', PUT: '' }[method]
       await connection.send(requestText(method, target, { 'x-request-id': `n${n}` }, body))
       const response = await connection.response({ isHead: method === 'HEAD' })
       assertOurs(response)
@@ -270,6 +268,20 @@ describe('one connection', () => {
     assert.equal(await runsOf('keepalive'), 0, 'a body was taken for a request')
   })
 
+  // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
+  it('is closed after the answer to a POST, PUT or PATCH that says nothing of a body', async () => {
+    for (const method of ['POST', 'PUT', 'PATCH']) {
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(requestText(method, '/w/echo', { 'content-length': '0' }))
+      assert.equal((await connection.response())!.status, 200)
+      await connection.send(requestText(method, '/w/echo'))
+      const response = await connection.response()
+      assert.equal(response?.status, 200)
+      assert.equal(headerOf(response!, 'connection')?.toLowerCase(), 'close')
+      await connection.closed(CLOSED_WITHIN_MS)
+    }
+  })
+
   it('is closed after an answer when the client asks for it', async () => {
     const connection = await RawConnection.open(heddle.port)
     await connection.send(requestText('GET', '/w/echo', { connection: 'close' }))
@@ -277,10 +289,9 @@ describe('one connection', () => {
     await connection.closed(1_000)
   })
 
-  // Stated limit: a second request before the first one's answer is not waited for. It is answered when the answer is there
-  // at once; otherwise the connection is closed.
-  it('answers pipelined requests in order or closes, and never mixes answers up', async () => {
-    for (const prefix of ['/w', '/p']) {
+  // Stated limit: while an answer is due nothing else is read, and the library closes the connection of a client that does not wait.
+  it('is closed when a request comes before the answer to the one before it, and answers are never mixed up', async () => {
+    for (const prefix of ['/w', '/p', '/nowhere']) {
       for (let round = 0; round < 20; round++) {
         const connection = await RawConnection.open(heddle.port)
         const requests = [1, 2, 3].map((n) =>
@@ -291,12 +302,22 @@ describe('one connection', () => {
           const response = await connection.response()
           if (response === null) break
           assertOurs(response)
-          assert.equal(jsonOf(response).data.data.id, String(n))
-          assert.equal(jsonOf(response).data.requestId, `pipe-${n}`)
+          assert.equal(headerOf(response, 'x-request-id'), `pipe-${n}`)
+          if (prefix !== '/nowhere') assert.equal(jsonOf(response).data.data.id, String(n))
         }
         connection.drop()
       }
     }
     await assertAnswers(heddle.port)
+  })
+
+  it('never runs a pipelined request while the one before it has no answer', async () => {
+    for (const target of ['/w/echo', '/p/echo', '/nowhere', '/w/echo/%zz', '/p/private']) {
+      const key = `piped${target.replaceAll(/\W/g, '-')}`
+      const connection = await RawConnection.open(heddle.port)
+      await connection.send(Buffer.concat([requestText('GET', target), requestText('GET', `/p/count/${key}`)]))
+      await connection.closed(CLOSED_WITHIN_MS)
+      assert.equal(await runsOf(key), 0, target)
+    }
   })
 })
