@@ -1,0 +1,242 @@
+import type { Debugger, NodeWorker, Session } from 'node:inspector'
+import { SourceMap, type SourceMapPayload } from 'node:module'
+import { isAbsolute, relative } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+
+/** Where a function stood: line and column count from 1, in the source as it was written. */
+export interface StackFrame {
+  function: string
+  /** An absolute path; `node:…` for what is inside Node; `<anonymous>` for text that was evaluated. */
+  file: string
+  line: number
+  column: number
+}
+
+/** Frames of a stack that are kept, from the innermost on. */
+export const STACK_MAX_FRAMES = 32
+/** How long a thread that stood still is waited for until it runs again, milliseconds. It takes less than one. */
+const RELEASE_TIMEOUT_MS = 500
+
+const ANONYMOUS = '<anonymous>'
+
+/**
+ * The stack of a thread that this one has started, innermost first, at most STACK_MAX_FRAMES; null when the thread did not stop
+ * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A thread that is well stops at the next thing
+ * that it does. Only that thread stops, for about a millisecond, and runs on. Never throws.
+ */
+export async function stackOf(threadId: number, timeoutMs = 1000): Promise<StackFrame[] | null> {
+  try {
+    // On demand: as long as no thread is stuck, nothing is loaded or attached.
+    const inspector = await import('node:inspector')
+    return await new Probe(new inspector.Session(), threadId).take(timeoutMs)
+  } catch {
+    // A Node without inspector, or one that forbids it: the report does without a stack.
+    return null
+  }
+}
+
+/**
+ * One look at one thread, in a session of its own.
+ * Whatever happens, the thread is told to go on and its debugger to be off before the session ends: a thread that stands still
+ * cannot be terminated, and a request to stop that lies in the queue of a thread in a native call would stop it for ever.
+ * The queue is in order, so these two also cancel a stop that has not happened yet.
+ */
+class Probe {
+  readonly #session: Session
+  readonly #threadId: number
+  /** The target's own session within ours; null before it is attached. */
+  #target: string | null = null
+  #sent = 0
+  /** Raw messages by script: each holds its source map, and only those of a few are ever read. */
+  readonly #scripts = new Map<string, string>()
+  #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
+  #releaseId = 0
+  #onRelease: () => void = () => {}
+
+  constructor(session: Session, threadId: number) {
+    this.#session = session
+    this.#threadId = threadId
+  }
+
+  async take(timeoutMs: number): Promise<StackFrame[] | null> {
+    const session = this.#session
+    let callFrames: Debugger.CallFrame[] | null
+    session.connect()
+    try {
+      callFrames = await this.#stop(timeoutMs)
+      if (callFrames !== null) await this.#release()
+    } finally {
+      this.#letGo()
+      // Not inside the session's own callback, which this may still be.
+      await setImmediate()
+      session.disconnect()
+    }
+    return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
+  }
+
+  #stop(timeoutMs: number): Promise<Debugger.CallFrame[] | null> {
+    const session = this.#session
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => resolve(null), timeoutMs)
+      this.#onStop = (callFrames) => {
+        clearTimeout(timer)
+        resolve(callFrames)
+      }
+      session.on('NodeWorker.attachedToWorker', ({ params }) => this.#onAttached(params))
+      session.on('NodeWorker.detachedFromWorker', ({ params }) => {
+        if (params.sessionId === this.#target) this.#onGone()
+      })
+      session.on('NodeWorker.receivedMessageFromWorker', ({ params }) => {
+        if (params.sessionId === this.#target) this.#onMessage(params.message)
+      })
+      // All threads that there are have been announced when this returns.
+      session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
+        if (error) {
+          clearTimeout(timer)
+          reject(error)
+        } else if (this.#target === null) this.#onStop(null)
+      })
+    })
+  }
+
+  #onAttached({ sessionId, workerInfo }: NodeWorker.AttachedToWorkerEventDataType): void {
+    // The title is "[worker 3] name"; workerId is no thread's id, it counts attachments.
+    if (Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1]) !== this.#threadId) return
+    this.#target = sessionId
+    this.#send('Debugger.enable')
+    this.#send('Debugger.pause')
+  }
+
+  #onMessage(text: string): void {
+    if (text.startsWith('{"method":"Debugger.scriptParsed"')) {
+      const scriptId = /"scriptId":"(\d+)"/.exec(text.slice(0, 100))?.[1]
+      if (scriptId !== undefined) this.#scripts.set(scriptId, text)
+      return
+    }
+    const message = JSON.parse(text)
+    if (message.id !== undefined) {
+      if (message.id === this.#releaseId) this.#onRelease()
+    } else if (message.method === 'Debugger.paused') this.#onStop(message.params.callFrames)
+  }
+
+  #onGone(): void {
+    this.#target = null
+    this.#onStop(null)
+    this.#onRelease()
+  }
+
+  /** Resolves when the thread runs again. */
+  #release(): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, RELEASE_TIMEOUT_MS)
+      this.#onRelease = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+      this.#letGo()
+    })
+  }
+
+  #letGo(): void {
+    if (this.#target === null || this.#releaseId !== 0) return
+    this.#send('Debugger.resume')
+    this.#releaseId = this.#send('Debugger.disable')
+  }
+
+  #send(method: string): number {
+    const id = ++this.#sent
+    // A thread that has ended meanwhile: its detachment is announced too.
+    this.#session.post(
+      'NodeWorker.sendMessageToWorker',
+      { sessionId: this.#target!, message: JSON.stringify({ id, method }) },
+      () => {},
+    )
+    return id
+  }
+
+  #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {
+    const text = this.#scripts.get(location.scriptId)
+    const { url, sourceMapURL }: Debugger.ScriptParsedEventDataType =
+      text === undefined ? { url: '' } : JSON.parse(text).params
+    const { lineNumber, columnNumber = 0 } = location
+    const frame: StackFrame = {
+      function: functionName || ANONYMOUS,
+      file: pathOf(url),
+      line: lineNumber + 1,
+      column: columnNumber + 1,
+    }
+    const origin = inlineSourceMap(sourceMapURL)?.findEntry(lineNumber, columnNumber)
+    if (origin === undefined || !('originalLine' in origin)) return frame
+    return {
+      ...frame,
+      file: sourcePath(origin.originalSource, url),
+      line: origin.originalLine + 1,
+      column: origin.originalColumn + 1,
+    }
+  }
+}
+
+/** The map that a loader has put into the script itself, as tsx does. A map in a file of its own is not read: its script is a file too. */
+function inlineSourceMap(url: string | undefined): SourceMap | null {
+  const [, encoding, body] = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url ?? '') ?? []
+  if (body === undefined) return null
+  try {
+    const json = encoding === undefined ? decodeURIComponent(body) : Buffer.from(body, 'base64').toString()
+    return new SourceMap(JSON.parse(json) as SourceMapPayload)
+  } catch {
+    // A map that is damaged: the place in the script is better than none.
+    return null
+  }
+}
+
+/** A source as its map names it: a path, a URL, or relative to the script. */
+function sourcePath(source: string, scriptUrl: string): string {
+  if (isAbsolute(source)) return source
+  return URL.canParse(source, scriptUrl) ? pathOf(new URL(source, scriptUrl).href) : source
+}
+
+function pathOf(url: string): string {
+  if (url === '') return ANONYMOUS
+  try {
+    return url.startsWith('file:') ? fileURLToPath(url) : url
+  } catch {
+    return url
+  }
+}
+
+/** `at name (place:1:2)`, and `at place:1:2` of a function without a name. */
+const NAMED = /^\s*at (.+?) \((.+):(\d+):(\d+)\)$/
+const NAMELESS = /^\s*at (.+):(\d+):(\d+)$/
+/** Characters of a line that may be a frame: an error's message may be long, and is searched as well. */
+const FRAME_MAX_CHARS = 1000
+
+/**
+ * The frames in the text of an error's `stack`, at most STACK_MAX_FRAMES. Async functions that wait for the failed one count as any
+ * other; what has no place (native functions, `Promise.all`) is left out.
+ */
+export function framesOfStack(stack: string): StackFrame[] {
+  const frames: StackFrame[] = []
+  for (const text of stack.split('\n')) {
+    if (text.length > FRAME_MAX_CHARS) continue
+    const named = NAMED.exec(text)
+    const [place, line, column] = (named ?? NAMELESS.exec(text))?.slice(named ? 2 : 1) ?? []
+    if (place === undefined) continue
+    frames.push({
+      function: named?.[1]?.replace(/^async /, '') ?? ANONYMOUS,
+      // Evaluated text: `eval at name (place), <anonymous>`.
+      file: pathOf(place.startsWith('eval at ') ? ANONYMOUS : place.replace(/^async /, '')),
+      line: Number(line),
+      column: Number(column),
+    })
+    if (frames.length === STACK_MAX_FRAMES) break
+  }
+  return frames
+}
+
+/** `name (domains/x/plugins/y.ts:12:5)`: the path is relative to the current directory when it is inside it. */
+export function shownFrame({ function: name, file, line, column }: StackFrame): string {
+  const short = isAbsolute(file) ? relative(process.cwd(), file) : file
+  const path = short.startsWith('..') || isAbsolute(short) ? file : short
+  return `${name} (${path}:${line}:${column})`
+}
