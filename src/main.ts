@@ -2,6 +2,7 @@ import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './c
 import { messageOf } from './errors/wire.ts'
 import { createLog } from './primary/log.ts'
 import { Runtime } from './primary/runtime.ts'
+import { ServiceManager } from './primary/service-manager.ts'
 
 /** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
 const SHUTDOWN_GRACE_MS = 5000
@@ -20,11 +21,13 @@ async function main(): Promise<void> {
     process.exit(0)
   }
 
+  const manager = new ServiceManager(settings.notifySocket, (message) => runtime.log('WARNING', message, 'main'))
   let isStopping = false
   const stop = (signal: NodeJS.Signals): void => {
     if (isStopping) process.exit(1)
     isStopping = true
     runtime.log('INFO', `${signal}: draining`, 'main')
+    void manager.stopping('Draining')
     // Whatever hangs, the process ends: an onStop that never settles, a native call that a thread is in.
     setTimeout(() => {
       runtime.log('ERROR', 'The drain did not end in time', 'main')
@@ -42,7 +45,7 @@ async function main(): Promise<void> {
   process.on('SIGINT', stop)
 
   const startedMs = performance.now()
-  const port = await runtime.start({ exclusivePort: true })
+  const port = await runtime.start({ exclusivePort: !settings.httpReusePort })
   runtime.log('INFO', `Serving on http://${settings.httpHost}:${port}`, 'main', {
     lanes: settings.lanes,
     boot_ms: Math.round(performance.now()),
@@ -50,8 +53,13 @@ async function main(): Promise<void> {
   })
   const { ready, reasons } = runtime.readiness()
   // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
-  if (ready) process.send?.('ready')
-  else runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
+  if (ready) {
+    process.send?.('ready')
+    void manager.ready(`Serving on port ${port}, ${settings.lanes} lanes`)
+  } else {
+    runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
+    void manager.status(`Not ready: ${reasons.join('; ')}`)
+  }
 }
 
 function load(): ReturnType<typeof loadSettings> {

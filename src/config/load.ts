@@ -116,6 +116,10 @@ function replaceSecret(settings: Settings, faults: string[], warnings: string[])
     return undefined
   }
   warnings.push('AUTH_SECRET_KEY is not set: tokens are signed with a random key and end with this process')
+  if (settings.httpReusePort)
+    warnings.push(
+      'AUTH_SECRET_KEY is not set, and HTTP_REUSE_PORT is: the processes on the port refuse each other’s tokens',
+    )
   return randomBytes(32).toString('base64url')
 }
 

@@ -35,6 +35,12 @@ export const VARIABLES = {
   // HTTP
   HTTP_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address that the listener binds.' },
   HTTP_PORT: { type: 'integer', min: 0, max: 65_535, default: 8000, effect: 'Port of the listener; 0: any free one.' },
+  HTTP_REUSE_PORT: {
+    type: 'boolean',
+    default: false,
+    effect:
+      'Other processes that say so too may listen on the same port; the kernel shares connections out among them.',
+  },
   HTTP_CORS_ORIGINS: {
     type: 'origins',
     default: [],
@@ -98,6 +104,19 @@ export const VARIABLES = {
     default: 10_000,
     unit: 'ms',
     effect: 'Time that a drain may take before the process ends anyway.',
+  },
+  NODE_APP_INSTANCE: {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000,
+    default: undefined,
+    effect: 'Set by a supervisor that runs several processes of one service (pm2 does): the number of this one.',
+  },
+  NOTIFY_SOCKET: {
+    type: 'text',
+    default: undefined,
+    unit: 'path of a socket',
+    effect: 'Set by systemd for a unit of `Type=notify`: it is told when this process is ready, reloads and stops.',
   },
 
   // relational database
@@ -180,7 +199,7 @@ export const VARIABLES = {
   },
   SCHEDULER_ENABLED: {
     type: 'boolean',
-    default: true,
+    default: ({ nodeAppInstance }) => !nodeAppInstance,
     effect: 'Jobs fire in this process (true on one replica only).',
   },
 
@@ -261,8 +280,9 @@ export const VARIABLES = {
     pattern: /^[A-Za-z0-9._:-]{1,200}$/,
     wanted: '1 to 200 of the characters A-Z a-z 0-9 . _ : -',
     // With port 0 the port says nothing: the process id tells replicas of one host apart.
-    default: (above) => `${hostname()}:${above.httpPort || `pid${process.pid}`}`,
-    effect: 'Name of this process among the replicas, unique and stable; default host name + port.',
+    default: ({ httpPort, nodeAppInstance }) =>
+      `${hostname()}:${httpPort || `pid${process.pid}`}${nodeAppInstance === undefined ? '' : `:${nodeAppInstance}`}`,
+    effect: 'Name of this process among the replicas, unique and stable.',
   },
   DOMAINS_DIR: {
     type: 'folders',

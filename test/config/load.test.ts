@@ -104,6 +104,24 @@ test('port 0 is allowed, and the replica is then told apart by its process', () 
   assert.match(settings.replicaId, new RegExp(`:pid${process.pid}$`))
 })
 
+test('processes of one supervisor have names of their own, and the first alone fires jobs', () => {
+  const settings = ['0', '1'].map((number) => load({ NODE_APP_INSTANCE: number }))
+  assert.deepEqual(
+    settings.map(({ replicaId }) => replicaId.replace(/^.*?:8000/, '8000')),
+    ['8000:0', '8000:1'],
+  )
+  assert.deepEqual(
+    settings.map(({ schedulerEnabled }) => schedulerEnabled),
+    [true, false],
+  )
+  assert.equal(load({ NODE_APP_INSTANCE: '1', SCHEDULER_ENABLED: 'true' }).schedulerEnabled, true)
+})
+
+test('processes that share a port without a common secret are warned', () => {
+  const { warnings } = loadSettings({ HTTP_REUSE_PORT: 'true' })
+  assert.ok(warnings.some((warning) => warning.includes('refuse each other')))
+})
+
 test('booleans are read in their usual spellings', () => {
   for (const text of ['true', 'TRUE', '1', 'yes', 'on']) assert.equal(load({ OTEL_ENABLED: text }).otelEnabled, true)
   for (const text of ['false', 'False', '0', 'no', 'off'])

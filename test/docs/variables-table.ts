@@ -13,6 +13,9 @@ export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(
 /** Read for no more than a word about it. */
 export const ONLY_REMARKED: ReadonlySet<string> = new Set(['OTEL_ENABLED'])
 
+/** Read by the configuration itself: defaults of others hang on it. */
+export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE'])
+
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
 export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   LANES: 'available cores − 1, at least 1',
@@ -20,7 +23,8 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   AUTH_SECRET_KEY: 'random on a loopback host; else required',
   LOG_FORMAT: '`pretty` on a terminal, else `json`',
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` when that is less',
-  REPLICA_ID: 'host name `:` port (port 0: process id)',
+  SCHEDULER_ENABLED: '`true`; `false` where `NODE_APP_INSTANCE` is set to another number than 0',
+  REPLICA_ID: 'host name `:` port (port 0: process id), and `:` `NODE_APP_INSTANCE` when that is set',
   TOOLS_DIR: '`src/tools` of the runtime',
 }
 

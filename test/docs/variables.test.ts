@@ -7,6 +7,7 @@ import { spawnHeddle } from '../support/heddle.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 import {
   mentions,
+  ONLY_FOR_DEFAULTS,
   ONLY_REMARKED,
   TABLE_END,
   TABLE_START,
@@ -41,7 +42,8 @@ test('a variable is marked as without effect when nothing but the configuration 
   for (const name of Object.keys(VARIABLES)) {
     const isRead = readers.some(([, text]) => mentions(text, name))
     const marked = WITHOUT_EFFECT.has(name)
-    if (ONLY_REMARKED.has(name)) assert.ok(isRead && marked, name)
+    if (ONLY_FOR_DEFAULTS.has(name)) assert.ok(!isRead && !marked, name)
+    else if (ONLY_REMARKED.has(name)) assert.ok(isRead && marked, name)
     else assert.equal(marked, !isRead, `${name} is ${isRead ? '' : 'not '}read: mend WITHOUT_EFFECT`)
   }
 })
