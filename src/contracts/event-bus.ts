@@ -1,5 +1,6 @@
 import type { Awaitable } from './awaitable.ts'
 import type { Owner } from './owner.ts'
+import type { BlackBox } from './registry.ts'
 
 /** A payload: a JSON object of at most 1 MiB. */
 export type Payload = Record<string, unknown>
@@ -131,6 +132,8 @@ export interface DeadLetter {
   payload_keys: string[]
   timestamp: string
   request_id: string | null
+  /** Only of a delivery that threads died of: what is known of the last death, without its steps. */
+  black_box?: BlackBox
 }
 
 /** What the tool `event_bus` asks of the thread it is in. */

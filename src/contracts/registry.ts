@@ -32,11 +32,76 @@ export interface SystemDump {
   plugins: Record<string, PluginHealth>
   /** Number of lanes per state. */
   lanes: Record<string, number>
+  /** Only after the lanes were told to load the code anew. */
+  reload?: ReloadInfo
+}
+
+/** Why a lane's thread ended: its loop stood still, its memory was used up, it called `process.exit`, it threw, it did not boot. */
+export type DeathReason = 'stalled' | 'memory' | 'exited' | 'crashed' | 'boot'
+
+/** A handler that a lane was at. */
+export interface WorkInFlight {
+  kind: 'request' | 'event' | 'job'
+  /** `GET /users/:id`, an event's name, a job's name. */
+  name: string
+  plugin: string
+  /** Request id or event id; null for a job. */
+  id: string | null
+  for_ms: number
+}
+
+/** One of the last things that a lane did. */
+export interface FlightStep {
+  /** ISO 8601 UTC with milliseconds. */
+  at: string
+  kind: 'request' | 'call' | 'event' | 'job'
+  /** `GET /users/:id`, `db.query`, `<plugin>.<handler>`, a job's name. */
+  name: string
+  /** Request id, cut to 32 characters, or event id; null for calls and jobs. */
+  id: string | null
+  /** Null when it had not ended. */
+  duration_ms: number | null
+  success: boolean
+}
+
+/** What is known of a lane's end: taken from outside while it was stuck, and from its flight recorder when it was gone. */
+export interface BlackBox {
+  /** ISO 8601 UTC. */
+  at: string
+  lane: number
+  reason: DeathReason
+  message: string
+  /**
+   * Who brought it down, where that can be told: by the stack, because nothing else was in flight, or because it was begun last.
+   * `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   */
+  guilty: {
+    plugin: string | null
+    handler: string | null
+    line: string | null
+    evidence: 'stack' | 'alone' | 'last'
+  } | null
+  /** Where the thread stood or what it threw, innermost first: `function (file:line:column)`. Empty when it could not be had. */
+  stack: string[]
+  /** How long its loop had stood still. */
+  stood_still_ms: number
+  lived_ms: number
+  /** CPU time of the thread in its whole life, and while it stood still; null where the system does not tell. */
+  cpu_ms: number | null
+  cpu_ms_while_still: number | null
+  /** As it last reported: memory in JavaScript objects, and in buffers. */
+  heap_bytes: number
+  external_bytes: number
+  in_flight: WorkInFlight[]
+  /** The last 256, oldest first. */
+  steps: FlightStep[]
 }
 
 /** One lane, as `/system/lanes` shows it. */
 export interface LaneInfo {
   index: number
+  /** A quarantine lane is there while events are tried again that lanes died of. */
+  role: 'regular' | 'quarantine'
   state: 'starting' | 'ready' | 'draining' | 'dead'
   /** False while its loop stands still: it gets no work. */
   responsive: boolean
@@ -45,11 +110,25 @@ export interface LaneInfo {
   /** Longest delay of its event loop in the last second. */
   loop_delay_ms: number
   heap_bytes: number
+  /** Memory of its buffers. */
+  external_bytes: number
+  /** CPU time of its thread; null where the system does not tell. */
+  cpu_ms: number | null
   /** ISO 8601 UTC: when its thread was started. */
   started_at: string
   /** Threads that this lane has had before this one. */
   restarts: number
-  last_death: { at: string; reason: string; in_flight: string[] } | null
+  /** Newest first, at most 5. */
+  deaths: BlackBox[]
+}
+
+/** The last reload of the lanes. */
+export interface ReloadInfo {
+  /** ISO 8601 UTC: when it ended. */
+  at: string
+  ok: boolean
+  /** Why the old code still runs; null when the new code does. */
+  error: string | null
 }
 
 export interface Readiness {

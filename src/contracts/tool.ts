@@ -71,6 +71,8 @@ export interface Tool {
   serve?(method: string, args: readonly unknown[]): unknown
   /** True when the tool works. Called periodically in the primary, with a deadline. */
   healthCheck?(): Promise<boolean>
+  /** In the primary: a thread of that id (`threadId` of worker_threads) has died, whatever it held. */
+  threadGone?(threadId: number): void
   /** Closes everything. Called once, when the thread drains. */
   stop?(): void | Promise<void>
 }

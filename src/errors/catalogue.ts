@@ -9,6 +9,8 @@ export const CATALOGUE = {
   TOOL_UNAVAILABLE: [503, 'A tool did not boot'],
   PLUGIN_INVALID: [500, 'A file holds no plugin'],
   PLUGIN_DUPLICATE: [500, 'Two plugins have the same name'],
+  PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
+  PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_BAD_REQUEST: [400, 'Malformed request'],

@@ -1,9 +1,12 @@
 import type { SubscribeOptions } from '../contracts/event-bus.ts'
+import type { BlackBox } from '../contracts/registry.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { Fifo } from './fifo.ts'
 
 /** A thread that runs subscribers. */
 export interface EventHost {
+  /** It gets nothing but deliveries that threads died of. */
+  readonly isQuarantine: boolean
   /** Deliveries that it has not answered yet. */
   readonly deliveriesInFlight: number
   /** True when it takes one more. */
@@ -32,6 +35,8 @@ export interface Seat {
   readonly local: number
   readonly plugin: string
   readonly identity: string
+  /** Its plugin is set aside: what comes for it waits. */
+  isPaused: boolean
 }
 
 /**
@@ -50,8 +55,10 @@ export interface Delivery {
   readonly consumer: Consumer
   readonly event: HubEvent
   attempt: number
-  /** Lanes that died while they were at it. */
+  /** Lanes that died while they were at it. From the first on it is a suspect, and goes to the quarantine lane. */
   deaths: number
+  /** What is known of the last of them. */
+  blackBox: BlackBox | null
   /** Some thread has had it. */
   isBegun: boolean
   /** Where it is, while it is somewhere. */
@@ -67,11 +74,13 @@ export interface Delivery {
 export class Consumer {
   readonly event: string
   readonly group: string
-  readonly retries: number
-  readonly backoffMs: number
-  readonly timeoutMs: number
-  readonly broadcast: boolean
+  retries = 0
+  backoffMs = 0
+  timeoutMs = 0
+  broadcast = false
   readonly seats: Seat[] = []
+  /** In the quarantine lane, for suspects. */
+  readonly quarantineSeats: Seat[] = []
   /** Its last seat has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
   isGone = false
   /** Deliveries that no thread had room for. */
@@ -82,10 +91,20 @@ export class Consumer {
   constructor(event: string, group: string, options: SubscribeOptions) {
     this.event = event
     this.group = group
+    this.setOptions(options)
+  }
+
+  /** New code may have other options: those of the seat that came last hold. */
+  setOptions(options: SubscribeOptions): void {
     this.retries = options.retries ?? 0
     this.backoffMs = options.backoffMs ?? 500
     this.timeoutMs = options.timeoutMs ?? 30_000
     this.broadcast = options.broadcast ?? false
+  }
+
+  /** True when there are seats, and all of them are paused. */
+  get isPaused(): boolean {
+    return this.seats.length > 0 && this.seats.every(({ isPaused }) => isPaused)
   }
 
   /** The seat with room whose thread has the fewest deliveries. */
@@ -94,7 +113,7 @@ export class Consumer {
     let best: Seat | null = null
     for (let n = 0; n < seats.length; n++) {
       const seat = seats[n]!
-      if (!seat.host.hasRoom) continue
+      if (seat.isPaused || !seat.host.hasRoom) continue
       if (best === null || seat.host.deliveriesInFlight < best.host.deliveriesInFlight) best = seat
     }
     return best

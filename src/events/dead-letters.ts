@@ -1,5 +1,6 @@
 import { timeOrderedId } from '../causality/ids.ts'
 import type { DeadLetter } from '../contracts/event-bus.ts'
+import type { BlackBox } from '../contracts/registry.ts'
 import { splitKeys } from './payload.ts'
 
 /** Dead letters that are kept; the oldest gives way. */
@@ -14,6 +15,8 @@ export interface StoredLetter<Event> {
   readonly subscriber: string
   readonly error: string
   readonly attempts: number
+  /** Of a delivery that threads died of: what is known of the last death. */
+  readonly blackBox: BlackBox | null
   readonly atMs: number
 }
 
@@ -47,6 +50,7 @@ export class DeadLetters<Event extends LetterEvent> {
       subscriber: letter.subscriber,
       error: letter.error,
       attempts: letter.attempts,
+      ...(letter.blackBox === null ? {} : { black_box: { ...letter.blackBox, steps: [] } }),
       payload_keys: splitKeys(letter.event.payloadKeys),
       timestamp: new Date(letter.atMs).toISOString(),
       request_id: letter.event.requestId,

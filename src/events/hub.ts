@@ -6,27 +6,35 @@ import type {
   SubscribeOptions,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
+import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
+import { ask } from './asking.ts'
 import type { Asker, Consumer, Delivery, EventHost, HubEvent, Seat } from './consumer.ts'
 import { DeadLetters } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
+import { Quarantine } from './quarantine.ts'
+import { QueueBudget } from './queue-budget.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
 import { recordOf, type Trace, TraceRing } from './trace-ring.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
 export const POISON_DEATHS = 3
-/** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
-export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
+/** A subscriber that is set aside may keep this share of the queue waiting; then its events are refused. */
+const PAUSED_SHARE = 0.5
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
 
 export interface HubOptions {
   /** Deliveries that wait or are under way at most, delayed ones and retries included. */
   maxQueue: number
+  /** There are deliveries that a thread died of, or no more: whether a quarantine lane is needed. */
+  onQuarantine: (isWanted: boolean) => void
+  /** A handler in the quarantine lane was given up: the next suspect needs a fresh one. */
+  onQuarantineUsed: () => void
   log: (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -53,18 +61,29 @@ export class Hub {
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #sweepTimer: NodeJS.Timeout
   #nextDeliveryId = 1
-  /** Waiting, under way, delayed, between two attempts: everything that is accepted and not finished. */
-  #pending = 0
-  #pendingBytes = 0
+  readonly #budget: QueueBudget
+  readonly #quarantine: Quarantine
   #closed = false
 
   constructor(options: HubOptions) {
     this.#options = options
+    this.#budget = new QueueBudget(options.maxQueue)
+    this.#quarantine = new Quarantine(
+      (delivery, seat) => this.#send(delivery, seat),
+      (delivery) => this.#finish(delivery),
+      options.onQuarantine,
+    )
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
+  /** Deliveries that are accepted and not finished. */
   get pending(): number {
-    return this.#pending
+    return this.#budget.deliveries
+  }
+
+  /** True when the queue is so full that nothing new should be begun. */
+  get isCrowded(): boolean {
+    return this.#budget.isCrowded
   }
 
   // ── topology ──────────────────────────────────────────────────────────────
@@ -74,29 +93,78 @@ export class Hub {
     this.#pump()
     return () => {
       if (!this.#topology.removeSeat(consumer, seat)) return
-      // Its last seat left by its own will: nobody wants what still waits, or comes back to wait.
-      consumer.isGone = true
-      this.#waiting.delete(consumer)
-      for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift()) this.#finish(next)
+      this.#leave(consumer)
     }
   }
 
-  /** A thread is gone: its seats leave, and what it had not answered goes to the others. */
-  hostGone(host: EventHost): void {
+  /** Its last seat left by its own will: nobody wants what still waits, or comes back to wait. */
+  #leave(consumer: Consumer): void {
+    consumer.isGone = true
+    this.#waiting.delete(consumer)
+    for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift()) this.#finish(next)
+  }
+
+  /** A thread gets nothing more. What it has, it may finish. */
+  hostLeaving(host: EventHost): void {
+    this.#topology.removeHost(host)
+  }
+
+  /**
+   * A thread is gone: its seats leave, and what it had not answered goes to the others.
+   * @param unread deliveries that it never began: they are under no suspicion
+   * @param blackBox what is known of its death; null when it ended because it was told to
+   */
+  hostGone(host: EventHost, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.#topology.removeHost(host)
     for (const [id, delivery] of this.#inFlight) {
       if (delivery.seat?.host !== host) continue
       this.#inFlight.delete(id)
-      delivery.deaths++
-      if (delivery.onlySeat !== null) this.#finish(delivery)
-      else if (delivery.deaths >= POISON_DEATHS) {
-        this.#fail(delivery, `The thread died ${POISON_DEATHS} times while it handled this event`, true)
-      } else {
+      this.#quarantine.ended(delivery)
+      if (delivery.onlySeat !== null) {
+        this.#finish(delivery)
+        this.#tellAsker(delivery, 'The thread that handled the request has died')
+        continue
+      }
+      if (blackBox !== null && !unread.has(id)) {
+        delivery.deaths++
+        delivery.blackBox = blackBox
+      }
+      if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+      else {
         delivery.seat = null
         this.#enqueue(delivery, true)
       }
     }
     this.#pump()
+  }
+
+  /** Subscribers that no thread has any more, since its code is new, leave; what waits for them has nobody to want it. */
+  dropVacant(): void {
+    for (const consumer of this.#topology.vacant()) {
+      const { size } = consumer.waiting
+      if (size > 0)
+        this.#options.log('WARNING', `${consumer.group} is gone: ${size} events that waited for it are dropped`)
+      this.#topology.drop(consumer)
+      this.#leave(consumer)
+    }
+  }
+
+  /** What a thread has been given and has not answered, the oldest first. */
+  inFlightAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
+    const nowMs = Date.now()
+    const works: WorkInFlight[] = []
+    for (const [id, { seat, event, deadlineMs, consumer }] of this.#inFlight) {
+      if (seat?.host !== host || unread.has(id)) continue
+      const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
+      works.push({ kind: 'event', name: event.event, plugin: seat.plugin, id: event.id, for_ms: forMs })
+    }
+    return works
+  }
+
+  /** Lets the events of a plugin's subscribers wait, or go on. */
+  pausePlugin(plugin: string, isPaused: boolean): void {
+    this.#topology.pause(plugin, isPaused)
+    if (!isPaused) this.#pump()
   }
 
   topology(): Record<string, TopologyEntry> {
@@ -110,11 +178,9 @@ export class Hub {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
     const topic = this.#topology.topic(event.event)
     const { consumers } = topic
-    if (consumers.length > 0 && this.#pending + consumers.length > this.#options.maxQueue) {
-      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#pending} deliveries wait`)
-    }
-    if (consumers.length > 0 && this.#pendingBytes + consumers.length * event.payload.length > HUB_MAX_PENDING_BYTES) {
-      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#pendingBytes} bytes`)
+    if (consumers.length > 0) {
+      this.#budget.check(consumers.length, event.payload.length, event.parentId === null && event.requestId === null)
+      if (this.#topology.hasPaused) this.#checkPaused(consumers)
     }
     topic.fireCount++
     topic.emitters.add(event.emitter)
@@ -150,39 +216,19 @@ export class Hub {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
-    return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        this.#timers.delete(timer)
-        reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event.event} within ${timeoutMs} ms`))
-      }, timeoutMs)
-      this.#timers.add(timer)
-      const settle = (): void => {
-        clearTimeout(timer)
-        this.#timers.delete(timer)
-      }
-      try {
-        this.publish(event, origin, {
-          open: 0,
-          onlyFailures: true,
-          reply: (json) => {
-            settle()
-            resolve(json)
-          },
-          failed: (error) => {
-            settle()
-            reject(new HeddleError('EVENT_HANDLER_FAILED', error))
-          },
-        })
-      } catch (error) {
-        settle()
-        reject(error)
-      }
-    })
+    return ask(event.event, timeoutMs, this.#timers, (asker) => this.publish(event, origin, asker))
+  }
+
+  /** @throws EVENT_BUS_FULL when a subscriber that is set aside keeps too much waiting: nobody else's room may go with it */
+  #checkPaused(consumers: readonly Consumer[]): void {
+    for (const { isPaused, waiting, group } of consumers) {
+      if (!isPaused || waiting.size < this.#options.maxQueue * PAUSED_SHARE) continue
+      throw new HeddleError('EVENT_BUS_FULL', `${group} is set aside, and ${waiting.size} events wait for it`)
+    }
   }
 
   #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
-    this.#pending++
-    this.#pendingBytes += event.payload.length
+    this.#budget.take(event)
     if (asker !== null) asker.open++
     const delivery: Delivery = {
       id: 0,
@@ -190,6 +236,7 @@ export class Hub {
       event,
       attempt: 1,
       deaths: 0,
+      blackBox: null,
       isBegun: false,
       seat: null,
       onlySeat,
@@ -217,6 +264,7 @@ export class Hub {
   #enqueue(delivery: Delivery, first: boolean): void {
     const { consumer } = delivery
     if (consumer.isGone) return this.#finish(delivery)
+    if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (!first && consumer.waiting.size === 0 && this.#dispatch(delivery)) return
     if (first) consumer.waiting.unshift(delivery)
     else consumer.waiting.push(delivery)
@@ -232,12 +280,18 @@ export class Hub {
       return true
     }
     const seat = delivery.onlySeat ?? consumer.pickSeat()
-    if (seat === null || !seat.host.hasRoom) return false
+    if (seat === null || seat.isPaused || !seat.host.hasRoom) return false
     // What was begun in time is brought to its end, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
       this.#finish(delivery)
       return true
     }
+    return this.#send(delivery, seat)
+  }
+
+  /** False when it was not taken after all. */
+  #send(delivery: Delivery, seat: Seat): boolean {
+    const { consumer, event } = delivery
     const id = this.#nextDeliveryId
     this.#nextDeliveryId = (id + 1) & 0x7fffffff
     event.a = seat.local
@@ -258,6 +312,7 @@ export class Hub {
       while (waiting.size > 0 && this.#dispatch(waiting.peek()!)) waiting.shift()
       if (waiting.size === 0) this.#waiting.delete(consumer)
     }
+    this.#quarantine.pump()
   }
 
   // ── answers of the threads ────────────────────────────────────────────────
@@ -268,7 +323,7 @@ export class Hub {
       if (delivery.asker !== null) delivery.asker.onlyFailures = false
       this.#finish(delivery)
     }
-    if (this.#waiting.size > 0) this.#pump()
+    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
   }
 
   /** Delivered, and the subscriber returned an object to one who asked for it. */
@@ -280,18 +335,19 @@ export class Hub {
   deliveryFailed(deliveryId: number, error: WireError): void {
     const delivery = this.#take(deliveryId)
     if (delivery !== undefined) this.#fail(delivery, error.message, false)
-    if (this.#waiting.size > 0) this.#pump()
+    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
   }
 
   #take(deliveryId: number): Delivery | undefined {
     const delivery = this.#inFlight.get(deliveryId)
-    if (delivery !== undefined) this.#inFlight.delete(deliveryId)
+    if (delivery === undefined) return undefined
+    this.#inFlight.delete(deliveryId)
+    if (delivery.deaths > 0) this.#quarantine.ended(delivery)
     return delivery
   }
 
   #finish(delivery: Delivery): void {
-    this.#pending--
-    this.#pendingBytes -= delivery.event.payload.length
+    this.#budget.give(delivery.event)
     if (delivery.asker !== null) delivery.asker.open--
     const { key } = delivery.event
     if (key === null) return
@@ -327,7 +383,14 @@ export class Hub {
         this.#options.log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),
     )
-    const givenUp = this.#deadLetters.add({ event, group: consumer.group, subscriber, error, attempts: attempt })
+    const givenUp = this.#deadLetters.add({
+      event,
+      group: consumer.group,
+      subscriber,
+      error,
+      attempts: attempt,
+      blackBox: isFinal ? delivery.blackBox : null,
+    })
     if (givenUp !== undefined) {
       this.#options.log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
         id: givenUp.id,
@@ -335,7 +398,11 @@ export class Hub {
       })
     }
     this.#finish(delivery)
-    const { asker } = delivery
+    this.#tellAsker(delivery, error)
+  }
+
+  /** Nobody is left who might reply. */
+  #tellAsker({ asker }: Delivery, error: string): void {
     if (asker?.open === 0 && asker.onlyFailures) asker.failed(error)
   }
 
@@ -345,9 +412,11 @@ export class Hub {
       if (delivery.deadlineMs > nowMs) continue
       this.#inFlight.delete(id)
       delivery.seat?.host.abandon(id)
+      this.#quarantine.ended(delivery)
+      if (delivery.seat?.host.isQuarantine) this.#options.onQuarantineUsed()
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
     }
-    if (this.#waiting.size > 0) this.#pump()
+    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
   }
 
   #later(delayMs: number, run: () => void): void {
@@ -397,4 +466,9 @@ export class Hub {
     clearInterval(this.#sweepTimer)
     for (const timer of this.#timers) clearTimeout(timer)
   }
+}
+
+function poisonMessage({ blackBox }: Delivery): string {
+  const where = blackBox?.guilty?.line ? ` (${blackBox.guilty.line})` : ''
+  return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox?.message}${where}`
 }

@@ -17,6 +17,8 @@ export class Topic {
 /** Who subscribes to what, in which threads. */
 export class Topology {
   readonly #topics = new Map<string, Topic>()
+  /** Plugins whose seats take nothing. */
+  readonly #paused = new Set<string>()
 
   topic(event: string): Topic {
     let topic = this.#topics.get(event)
@@ -35,35 +37,68 @@ export class Topology {
     return this.#topics.get(event)?.consumers.find((each) => each.group === group)
   }
 
-  /** Adds a seat to the consumer of `group` on `event`. The first seat's options are the consumer's. */
+  /** Adds a seat to the consumer of `group` on `event`. The last seat's options are the consumer's. */
   addSeat(event: string, group: string, options: SubscribeOptions, seat: Seat): Consumer {
     const topic = this.topic(event)
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {
       consumer = new Consumer(event, group, options)
       topic.consumers.push(consumer)
-    }
-    consumer.seats.push(seat)
+    } else consumer.setOptions(options)
+    seat.isPaused = this.#paused.has(seat.plugin)
+    if (seat.host.isQuarantine) consumer.quarantineSeats.push(seat)
+    else consumer.seats.push(seat)
     topic.refresh()
     return consumer
+  }
+
+  /** Pauses or resumes all seats of a plugin, and those that it will have. */
+  pause(plugin: string, isPaused: boolean): void {
+    if (isPaused) this.#paused.add(plugin)
+    else this.#paused.delete(plugin)
+    for (const topic of this.#topics.values()) {
+      for (const { seats, quarantineSeats } of topic.consumers) {
+        for (const seat of [...seats, ...quarantineSeats]) if (seat.plugin === plugin) seat.isPaused = isPaused
+      }
+    }
+  }
+
+  get hasPaused(): boolean {
+    return this.#paused.size > 0
   }
 
   /** @returns true when that was the consumer's last seat: it is gone */
   removeSeat(consumer: Consumer, seat: Seat): boolean {
     const topic = this.topic(consumer.event)
-    const at = consumer.seats.indexOf(seat)
-    if (at >= 0) consumer.seats.splice(at, 1)
+    for (const seats of [consumer.seats, consumer.quarantineSeats]) {
+      const at = seats.indexOf(seat)
+      if (at >= 0) seats.splice(at, 1)
+    }
+    if (seat.host.isQuarantine) return false
     const isGone = consumer.seats.length === 0
-    if (isGone) topic.consumers = topic.consumers.filter((each) => each !== consumer)
-    topic.refresh()
+    if (isGone) this.drop(consumer)
+    else topic.refresh()
     return isGone
+  }
+
+  drop(consumer: Consumer): void {
+    const topic = this.topic(consumer.event)
+    topic.consumers = topic.consumers.filter((each) => each !== consumer)
+    topic.refresh()
+  }
+
+  /** Consumers without a seat. */
+  vacant(): Consumer[] {
+    return [...this.#topics.values()].flatMap(({ consumers }) => consumers.filter(({ seats }) => seats.length === 0))
   }
 
   /** A thread has died: its seats leave, its consumers stay and wait for the next thread's. */
   removeHost(host: EventHost): void {
     for (const topic of this.#topics.values()) {
-      for (const { seats } of topic.consumers) {
-        for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
+      for (const consumer of topic.consumers) {
+        for (const seats of [consumer.seats, consumer.quarantineSeats]) {
+          for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
+        }
       }
     }
   }

@@ -16,6 +16,8 @@ export interface RequestFrame {
 }
 
 const REQUEST_FIXED_BYTES = 24
+/** Routes that a process can have: their numbers must fit into a frame. */
+export const ROUTES_MAX = 65_535
 
 export function requestMaxBytes(frame: RequestFrame): number {
   return REQUEST_FIXED_BYTES + utf8MaxBytes(frame.text) + (frame.body === null ? 0 : frame.body.byteLength)

@@ -60,6 +60,10 @@ export class Exchange {
     return this.route === null ? '' : `${this.route.method} ${this.route.path}`
   }
 
+  get plugin(): string {
+    return this.route?.plugin ?? ''
+  }
+
   get isDone(): boolean {
     return this.#done
   }
@@ -139,6 +143,13 @@ export class Exchange {
   fail(code: ErrorCode, message?: string, close = false): void {
     if (this.#client !== null) return this.endStream()
     this.reply(errorReply(code, message), close)
+  }
+
+  /** Its plugin is set aside until then, milliseconds since the epoch: 503. */
+  failClosed(untilMs: number): void {
+    const { status, body } = errorReply('PLUGIN_SET_ASIDE')
+    const seconds = Math.max(1, Math.ceil((untilMs - Date.now()) / 1000))
+    this.answer(status, `retry-after: ${seconds}\r\n`, body)
   }
 
   /** The time is up: 504, and the handler's signal is aborted. */

@@ -30,6 +30,8 @@ export interface ListenerOptions {
   settings: Settings
   routes: RouteTable
   lanes: LaneGate
+  /** True when so many events wait that no new request should be begun. */
+  isCrowded: () => boolean
   local: LocalWorker
   /** A request that was cut off for its framing: for the log. */
   onFramingFault: (fault: string, ip: string) => void
@@ -208,6 +210,9 @@ export class Listener {
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
     if (route.host === 'lanes') {
+      if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
+      // What is begun needs the room that is left: new work is refused before half-done work is.
+      if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
       return
     }

@@ -11,13 +11,15 @@ export interface RouteEntry {
   readonly method: Method
   readonly path: string
   readonly isStream: boolean
-  readonly timeoutMs: number
+  timeoutMs: number
   /** Primary plugins answer in the listener's own thread. */
   readonly host: 'primary' | 'lanes'
-  readonly tags: readonly string[]
-  readonly summary: string | undefined
+  tags: readonly string[]
+  summary: string | undefined
   /** A handler of it has read `context.ip`: its requests bring it along. */
   wantsAddress: boolean
+  /** Its plugin is set aside until then, milliseconds since the epoch; 0: it is served. */
+  closedUntilMs: number
 }
 
 /** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */

@@ -66,6 +66,16 @@ export class JobClock {
     if (this.#status === 'started') this.#begin(key, job)
   }
 
+  /** Takes away the jobs that are not wanted any more; a run that is under way goes on. */
+  keep(isWanted: (key: string) => boolean): void {
+    for (const [key, job] of this.#jobs) {
+      if (isWanted(key)) continue
+      clearTimeout(job.timer)
+      job.dueMs = null
+      this.#jobs.delete(key)
+    }
+  }
+
   /** Starts the clock; what was due before runs once, now. */
   start(): void {
     if (this.#status !== 'idle' || !this.#options.enabled) return

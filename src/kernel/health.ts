@@ -1,4 +1,4 @@
-import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, type StatusTable } from '../shm/status-table.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
@@ -11,12 +11,16 @@ export class Health {
   readonly #toolNames: () => readonly string[]
   readonly #lanes: () => Record<string, number>
   readonly #onChange: () => void
+  /** The last reload of the lanes, when there was one. */
+  reload: ReloadInfo | undefined
   /** Last message of each tool and status: messages of two threads may arrive in either order. */
   readonly #messages = new Map<string, string | null>()
   /** What each thread said of its plugins. */
   readonly #reports = new Map<object, Record<string, PluginHealth>>()
   /** Threads that have died and whose plugins no other thread hosts: their last word stands until one does. */
   readonly #gone = new Set<object>()
+  /** Plugins that get nothing for a while, each with the reason. */
+  readonly #aside = new Map<string, string>()
 
   constructor(options: {
     statuses: StatusTable
@@ -57,6 +61,28 @@ export class Health {
     this.#onChange()
   }
 
+  /** The thread has ended because it was told to: what it said of its plugins holds no more. */
+  threadLeft(thread: object): void {
+    this.#gone.delete(thread)
+    if (this.#reports.delete(thread)) this.#onChange()
+  }
+
+  /** Sets a plugin of any thread aside with the reason, or (null) takes it back. */
+  setAside(plugin: string, reason: string | null): void {
+    if (reason === null) this.#aside.delete(plugin)
+    else this.#aside.set(plugin, reason)
+    this.#onChange()
+  }
+
+  /** Why new code is not taken: a plugin that is up now would not be. Null when nothing speaks against it. */
+  refusalOf(plugins: Record<string, PluginHealth>): string | null {
+    const now = this.#plugins()
+    const lost = Object.entries(plugins).flatMap(([name, health]) =>
+      health.status === 'DEAD' && now.get(name)?.status !== 'DEAD' ? [`${name}: ${health.error}`] : [],
+    )
+    return lost.length === 0 ? null : lost.join('; ')
+  }
+
   /** The thread has died. */
   threadGone(thread: object): void {
     if (!this.#reports.has(thread)) return
@@ -85,6 +111,10 @@ export class Health {
         if (plugins.get(name)?.status !== 'DEAD') plugins.set(name, health)
       }
     }
+    for (const [name, error] of this.#aside) {
+      const tools = plugins.get(name)?.tools ?? []
+      plugins.set(name, { status: 'DEAD', error, tools })
+    }
     return plugins
   }
 
@@ -98,6 +128,7 @@ export class Health {
       tools,
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
       lanes: this.#lanes(),
+      ...(this.reload === undefined ? {} : { reload: this.reload }),
     }
   }
 }

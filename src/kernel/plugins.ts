@@ -18,6 +18,13 @@ interface Loaded {
   readonly instance: PluginInstance
 }
 
+export interface BootOptions {
+  /** Plugins that are not booted, by file, each with the reason. */
+  barred?: Readonly<Record<string, string>>
+  /** Told of each plugin's file before it is loaded. */
+  onNext?: (file: string) => void
+}
+
 /** Told of every fault of a plugin's own code. */
 export type PluginFault = (plugin: string, stage: string, error: unknown) => void
 
@@ -25,6 +32,8 @@ export type PluginFault = (plugin: string, stage: string, error: unknown) => voi
 export class Plugins {
   /** The state of each plugin that belongs to this thread, by its name. */
   readonly health: Record<string, PluginHealth> = {}
+  /** Absolute path of each plugin's file, by its name. */
+  readonly files: Record<string, string> = {}
   readonly #toolbox: Toolbox
   readonly #onFault: PluginFault
   readonly #loaded: Loaded[] = []
@@ -35,16 +44,23 @@ export class Plugins {
   }
 
   /** Loads, constructs and boots all plugins of one kind of thread, in the order of their files. */
-  async boot(domainsDirs: readonly string[], thread: 'primary' | 'worker'): Promise<void> {
+  async boot(
+    domainsDirs: readonly string[],
+    thread: 'primary' | 'worker',
+    { barred = {}, onNext = () => {} }: BootOptions = {},
+  ): Promise<void> {
     for (const file of findPlugins(domainsDirs)) {
-      if (file.thread === thread) await this.#bootOne(file)
+      if (file.thread !== thread) continue
+      onNext(file.path)
+      await this.#bootOne(file, barred[file.path])
     }
   }
 
-  async #bootOne(file: PluginFile): Promise<void> {
+  async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
     let name = `${file.domain}.${pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
     const touched = new Set<string>()
     try {
+      if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
       const Class = await loadClass(file)
       name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
       if (this.health[name] !== undefined) {
@@ -52,6 +68,7 @@ export class Plugins {
         name = `${name} (${shown(file.path)})`
         throw taken
       }
+      this.files[name] = file.path
       const owner: Owner = { name, instance: undefined }
       const instance = new Class(this.#toolbox.injection(owner, touched))
       owner.instance = instance

@@ -1,6 +1,7 @@
 import { isoTimestamp } from '../causality/timestamp.ts'
 import type { MetricRecord, MetricsSink } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
+import { type FlightRecorder, STEP_CALL } from '../shm/flight-recorder.ts'
 import type { MetricsRing } from '../shm/metrics-ring.ts'
 import type { NameTable } from '../shm/name-table.ts'
 import { STATUS_DEAD, STATUS_OK, type StatusTable } from '../shm/status-table.ts'
@@ -9,7 +10,7 @@ import { added, tellAll } from './listeners.ts'
 export const RECOVERED = 'Recovered from transient failure'
 
 /** Methods of a tool that belong to the runtime, not to plugins. */
-const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'serve', 'stop'])
+const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'serve', 'threadGone', 'stop'])
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any
@@ -20,6 +21,8 @@ export interface MeterOptions {
   metrics: MetricsRing
   names: NameTable
   statuses: StatusTable
+  /** Of a lane: its calls are among the last steps that are known of it when it dies. */
+  flight: FlightRecorder | null
   /** Told when a call changed a tool's health: the message belongs to the primary's registry. */
   onStatus: (tool: string, status: 'OK' | 'DEAD', message: string) => void
   /** Told when a sink threw, once per sink. */
@@ -75,26 +78,27 @@ export class Meter {
   }
 
   #meter(tool: string, toolIndex: number, method: string, bare: Method): Method {
-    const { metrics, names, statuses, threadNumber } = this.#options
+    const { metrics, names, statuses, threadNumber, flight } = this.#options
     const callNumber = names.intern(`${tool}.${method}`)
     const sinks = this.#sinks
     const spans = this.#spans
     const call: Method = spans === null ? bare : (...args) => spans.run(tool, method, () => bare(...args))
 
-    const ended = (startedMs: number, failed: boolean): void => {
+    const ended = (startedMs: number, step: number, failed: boolean): void => {
       const nowMs = performance.now()
       const durationMs = nowMs - startedMs
       const endedMs = CLOCK_ORIGIN_MS + nowMs
+      if (flight !== null) flight.end(step, endedMs, failed)
       metrics.write(callNumber, failed, durationMs, endedMs, threadNumber)
       if (sinks.length > 0) this.#tellSinks(tool, method, durationMs, endedMs, failed)
     }
-    const succeeded = (startedMs: number): void => {
-      ended(startedMs, false)
+    const succeeded = (startedMs: number, step: number): void => {
+      ended(startedMs, step, false)
       if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered(tool, toolIndex)
     }
     let lastMessage = ''
-    const failed = (startedMs: number, thrown: unknown): void => {
-      ended(startedMs, true)
+    const failed = (startedMs: number, step: number, thrown: unknown): void => {
+      ended(startedMs, step, true)
       const message = messageOf(thrown)
       // A flood of equal failures is told once, until the tool has worked again.
       if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === lastMessage) return
@@ -104,20 +108,21 @@ export class Meter {
 
     return (...args) => {
       const startedMs = performance.now()
+      const step = flight === null ? 0 : flight.begin(STEP_CALL, callNumber, -1, '', CLOCK_ORIGIN_MS + startedMs)
       let result: unknown
       try {
         result = call(...args)
       } catch (thrown) {
-        failed(startedMs, thrown)
+        failed(startedMs, step, thrown)
         throw thrown
       }
       if (result instanceof Promise) {
         // A side branch: the caller gets the tool's own promise, settled no later than without us.
         result.then(
-          () => succeeded(startedMs),
-          (thrown) => failed(startedMs, thrown),
+          () => succeeded(startedMs, step),
+          (thrown) => failed(startedMs, step, thrown),
         )
-      } else succeeded(startedMs)
+      } else succeeded(startedMs, step)
       return result
     }
   }

@@ -7,6 +7,7 @@ import type { MetricRecord, MetricsSink, ToolStatus } from '../contracts/registr
 import type { Host, ThreadRef, ToolRuntime } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
+import type { FlightRecorder } from '../shm/flight-recorder.ts'
 import { MetricsRing, type RawMetric } from '../shm/metrics-ring.ts'
 import { NameTable } from '../shm/name-table.ts'
 import { StatusTable } from '../shm/status-table.ts'
@@ -27,6 +28,8 @@ export interface ThreadOptions {
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
+  /** Null in the primary: nobody survives to read it. */
+  flight: FlightRecorder | null
   sharedMemory(key: string, byteLength: number): SharedArrayBuffer
   callPrimary(tool: string, method: string, args: readonly unknown[]): Promise<unknown>
   onToolStatus(tool: string, status: ToolStatus, message: string | null): void
@@ -60,6 +63,7 @@ export class ThreadKernel {
       metrics: this.#metrics,
       names: this.#names,
       statuses: new StatusTable(options.statuses),
+      flight: options.flight,
       onStatus: options.onToolStatus,
       onSinkFault: (thrown) => this.sinkFault('metrics sink', thrown),
     })

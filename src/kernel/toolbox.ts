@@ -83,6 +83,11 @@ export class Toolbox {
     return tool.serve(method, args)
   }
 
+  /** A thread of that id (`threadId` of worker_threads) has died. */
+  threadGone(threadId: number): void {
+    for (const { tool } of this.#installed.values()) tool.threadGone?.(threadId)
+  }
+
   /** One tool as one owner sees it. @throws TOOL_MISSING, TOOL_UNAVAILABLE */
   for(owner: Owner, name: string): object {
     const installed = this.#installed.get(name)

@@ -17,13 +17,15 @@ export class Dispatcher {
   /** False when no lane has room. */
   send(frame: RequestFrame, exchange: Exchange): boolean {
     const lanes = this.#lanes
+    const { routeNumber } = frame
     let best: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (lane.responsive && (best === undefined || lane.requestsInFlight < best.requestsInFlight)) best = lane
+      if (!lane.responsive || lane.hosts[routeNumber] === 0) continue
+      if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
     }
     // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere.
-    if (best === undefined || best.freeRequests === 0) best = leastLoaded(lanes)
+    if (best === undefined || best.freeRequests === 0) best = leastLoaded(lanes, routeNumber)
     if (best === undefined) return false
     const id = best.sendRequest(frame, exchange)
     if (id === -1) return false
@@ -51,8 +53,11 @@ export class Dispatcher {
   }
 }
 
-function leastLoaded(lanes: Lane[]): Lane | undefined {
+function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined
-  for (const lane of lanes) if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+  for (const lane of lanes) {
+    if (lane.hosts[routeNumber] === 0) continue
+    if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+  }
   return best
 }

@@ -9,11 +9,14 @@ import { readRequest } from '../frames/request-frame.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../frames/response-frame.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
 import { AnswerCell } from '../shm/answer-cell.ts'
+import { FlightRecorder } from '../shm/flight-recorder.ts'
 import { PulseWriter } from '../shm/pulse.ts'
 import { Inbox } from './inbox.ts'
 import { LaneBus } from './lane-bus.ts'
 import { LaneCalls } from './lane-calls.ts'
+import { LaneFlight } from './lane-flight.ts'
 import { LaneHost } from './lane-host.ts'
+import { keepLastWords } from './last-words.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
 
@@ -35,10 +38,10 @@ export class LaneServer {
   readonly #events: EventServer
   readonly #pulse: PulseWriter
   readonly #address: AnswerCell
+  readonly #flight: LaneFlight
   readonly #subscriptions: SubscriptionManifest[] = []
   readonly #acks: number[] = []
   #acksScheduled = false
-  #ended!: () => void
 
   constructor(init: LaneInit) {
     this.#init = init
@@ -47,6 +50,9 @@ export class LaneServer {
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
     this.#pulse = new PulseWriter(init.pulse)
     this.#address = new AnswerCell(init.address)
+    const recorder = new FlightRecorder(init.flight)
+    keepLastWords(recorder)
+    this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new LaneCalls(this.#outbox)
     this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
     this.#requests = new RequestServer(
@@ -65,8 +71,14 @@ export class LaneServer {
     )
     this.#events = new EventServer({
       delivered: (id) => this.#delivered(id),
-      reply: (id, json) => this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json),
-      failed: (id, error) => this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error)),
+      reply: (id, json) => {
+        this.#flight.endEvent(id, false)
+        this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json)
+      },
+      failed: (id, error) => {
+        this.#flight.endEvent(id, true)
+        this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error))
+      },
     })
     this.#bus = new LaneBus({
       outbox: this.#outbox,
@@ -89,6 +101,7 @@ export class LaneServer {
       metrics: shared.metrics,
       names: shared.names,
       statuses: shared.statuses,
+      flight: recorder,
       sharedMemory: (key) => existingMemory(shared.tools, key),
       callPrimary: (tool, method, args) => this.#calls.call(tool, method, args),
       onToolStatus: (tool, status, message) => this.#post({ type: 'tool-status', tool, status, message }),
@@ -97,12 +110,9 @@ export class LaneServer {
     this.#host.connect(this.#kernel, this.#bus)
   }
 
-  /** Boots and serves. Resolves when the lane is drained; a boot that fails is reported and resolves too. */
+  /** Boots and serves until the primary ends the thread; a boot that fails is reported and resolves. */
   async run(): Promise<void> {
     const { port, settings } = this.#init
-    const ended = new Promise<void>((resolve) => {
-      this.#ended = resolve
-    })
     port.on('message', (message: ToLane | number) => {
       if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
@@ -115,7 +125,10 @@ export class LaneServer {
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )
-      await plugins.boot(settings.domainsDir, 'worker')
+      await plugins.boot(settings.domainsDir, 'worker', {
+        barred: this.#init.barred,
+        onNext: (file) => this.#post({ type: 'booting', file }),
+      })
     } catch (error) {
       this.#post({
         type: 'boot-failed',
@@ -131,13 +144,14 @@ export class LaneServer {
       bootMs: performance.now() - startedMs,
       manifest: {
         plugins: this.#kernel.plugins.health,
+        files: this.#kernel.plugins.files,
         routes: this.#host.routes.map(({ manifest }) => manifest),
         // Passes over those that are gone by now.
         subscriptions: this.#subscriptions.flatMap((subscription, local) => [{ ...subscription, local }]),
         jobs: this.#host.jobList.map(({ manifest }) => manifest),
       },
     })
-    await ended
+    await FOREVER
   }
 
   /** What a plugin registered before it failed is not served. */
@@ -162,10 +176,16 @@ export class LaneServer {
 
   readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
     switch (kind) {
-      case KIND.REQUEST:
-        return this.#requests.handle(id, readRequest(this.#inbox, at))
-      case KIND.DELIVERY:
-        return this.#events.handle(id, readEvent(this.#inbox, this.#inbox.doubles, at, length, 'text'))
+      case KIND.REQUEST: {
+        const frame = readRequest(this.#inbox, at)
+        this.#flight.beginRequest(id, frame)
+        return this.#requests.handle(id, frame)
+      }
+      case KIND.DELIVERY: {
+        const frame = readEvent(this.#inbox, this.#inbox.doubles, at, length, 'text')
+        this.#flight.beginEvent(id, frame)
+        return this.#events.handle(id, frame)
+      }
       case KIND.PUBLISH_TAKEN:
         return this.#bus.taken(id)
       case KIND.CANCEL:
@@ -181,6 +201,7 @@ export class LaneServer {
 
   #answer(id: number, reply: Reply): void {
     const { body, head } = reply
+    this.#flight.endRequest(id, reply.status >= 500)
     let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
     if (typeof body === 'string') {
       maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
@@ -191,10 +212,9 @@ export class LaneServer {
 
   /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
   #clientAddress(id: number): string {
-    this.#address.clear()
     if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
     this.#outbox.flush()
-    return this.#address.wait(ADDRESS_TIMEOUT_MS) ?? ''
+    return this.#address.wait(id, ADDRESS_TIMEOUT_MS) ?? ''
   }
 
   #openStream(id: number, head: string): void {
@@ -204,6 +224,7 @@ export class LaneServer {
 
   /** Acknowledgements of one turn of the loop go out together. */
   #delivered(id: number): void {
+    this.#flight.endEvent(id, false)
     this.#acks.push(id)
     if (this.#acksScheduled) return
     this.#acksScheduled = true
@@ -263,12 +284,14 @@ export class LaneServer {
 
   async #runJob(run: number, job: number): Promise<void> {
     let error: string | null = null
+    const step = this.#flight.beginJob(job)
     try {
       const { handler, owner } = this.#host.jobList[job]!.definition
       await handler.call(owner.instance)
     } catch (thrown) {
       error = messageOf(thrown)
     }
+    this.#flight.endJob(step, error !== null)
     this.#post({ type: 'job-done', run, error })
   }
 
@@ -280,8 +303,8 @@ export class LaneServer {
     // One turn more, so that the last frames are rung for.
     await new Promise((resolve) => setImmediate(resolve))
     this.#post({ type: 'drained' })
-    this.#ended()
   }
 }
 
 const NOTHING = (): void => {}
+const FOREVER = new Promise<void>(() => {})

@@ -1,20 +1,24 @@
-import { MessageChannel, type MessagePort } from 'node:worker_threads'
+import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { toWire, type WireError } from '../errors/wire.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../frames/event-frame.ts'
 import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
-import { type RequestFrame, requestMaxBytes, writeRequest } from '../frames/request-frame.ts'
+import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../frames/request-frame.ts'
 import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from '../frames/response-frame.ts'
 import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
+import { createFlightRecorder, FlightReader } from '../shm/flight-recorder.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
 import { createRing } from '../shm/spsc-ring.ts'
 import { Inbox } from './inbox.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
+import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 export const RING_BYTES = 1 << 20
 
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
+/** Regular lanes take what comes. The quarantine lane gets events that lanes died of, one at a time, and nothing else. */
+export type LaneRole = 'regular' | 'quarantine'
 
 /** What the rest of the primary does with what a lane sends. */
 export interface LaneListener {
@@ -27,6 +31,16 @@ export interface LaneListener {
   /** A tool's `serve`, or the host's own services. */
   onCall(tool: string, method: string, args: unknown[]): unknown
   onLog(lane: Lane | null, record: LogRecord): void
+  /** A fault of the primary's own while it read what a lane sent: one frame is lost, and nothing else. */
+  onFault(lane: Lane, error: unknown): void
+}
+
+/** What was in flight in a lane when its thread had gone. */
+export interface Estate {
+  /** Requests without an answer, the longest in flight first. */
+  requests: PlacedRequest[]
+  /** Deliveries that the thread never began. */
+  unreadDeliveries: Set<number>
 }
 
 /**
@@ -35,18 +49,20 @@ export interface LaneListener {
  */
 export class Lane {
   readonly index: number
+  readonly role: LaneRole
+  /** Counts reloads: a lane of a later one has the newer code. */
+  readonly generation: number
   state: LaneState = 'starting'
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
-  /** Streams included. */
-  requestsInFlight = 0
-  /** Streams that are open: they end with the lane, so that a drain does not wait for them. */
-  streamsOpen = 0
+  /** 1 at the numbers of the routes that it serves: a plugin may be up in one lane and not in another, and new code has new routes. */
+  readonly hosts = new Uint8Array(ROUTES_MAX)
   deliveriesInFlight = 0
   readonly startedMs = Date.now()
   readonly port: MessagePort
   readonly pulse: PulseReader
+  readonly flight: FlightReader
   /** What the thread gets; the ports in it are transferred. */
   readonly threadSide: {
     port: MessagePort
@@ -55,6 +71,7 @@ export class Lane {
     outbound: SharedArrayBuffer
     pulse: SharedArrayBuffer
     address: SharedArrayBuffer
+    flight: SharedArrayBuffer
   }
 
   readonly #listener: LaneListener
@@ -62,41 +79,48 @@ export class Lane {
   readonly #inbox: Inbox
   readonly #bulk: MessagePort
   readonly #address: AnswerCell
-  /** A request's id is `slot | generation << 16`: an answer to a request that was given up finds nobody. */
-  readonly #exchanges: (Exchange | null)[]
-  readonly #generations: Uint16Array
-  readonly #positions: Float64Array
-  readonly #isStream: Uint8Array
-  readonly #freeSlots: number[] = []
+  readonly #requests: RequestSlots
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
   #takenUntil = -1
   #refused: { seq: number; error: WireError }[] = []
 
-  constructor(index: number, maxInFlight: number, listener: LaneListener) {
+  constructor(index: number, role: LaneRole, generation: number, maxInFlight: number, listener: LaneListener) {
     this.index = index
+    this.role = role
+    this.generation = generation
     this.#listener = listener
+    this.#requests = new RequestSlots(maxInFlight)
     const control = new MessageChannel()
     const bulk = new MessageChannel()
     const toLane = createRing(RING_BYTES)
     const toPrimary = createRing(RING_BYTES)
     const pulse = createPulse()
+    const flight = createFlightRecorder()
     this.port = control.port1
     this.#bulk = bulk.port1
     const address = createAnswerCell()
     this.pulse = new PulseReader(pulse)
+    this.flight = new FlightReader(flight)
     this.#address = new AnswerCell(address)
-    this.threadSide = { port: control.port2, bulk: bulk.port2, inbound: toLane, outbound: toPrimary, pulse, address }
+    this.threadSide = {
+      port: control.port2,
+      bulk: bulk.port2,
+      inbound: toLane,
+      outbound: toPrimary,
+      pulse,
+      address,
+      flight,
+    }
     this.#outbox = new Outbox(toLane, this.port, bulk.port1)
     this.#inbox = new Inbox(toPrimary, bulk.port1, this.#onFrame, this.#afterDrain)
-    this.#exchanges = new Array<Exchange | null>(maxInFlight).fill(null)
-    this.#generations = new Uint16Array(maxInFlight)
-    this.#positions = new Float64Array(maxInFlight)
-    this.#isStream = new Uint8Array(maxInFlight)
-    for (let slot = maxInFlight - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
     this.port.on('message', (message: ToPrimary | number) => {
-      if (typeof message === 'number') this.#inbox.drain()
-      else this.#listener.onMessage(this, message)
+      try {
+        if (typeof message === 'number') this.#inbox.drain()
+        else this.#listener.onMessage(this, message)
+      } catch (error) {
+        this.#listener.onFault(this, error)
+      }
     })
   }
 
@@ -106,83 +130,47 @@ export class Lane {
 
   // ── requests ──────────────────────────────────────────────────────────────
 
+  /** Requests without an answer, streams included. */
+  get requestsInFlight(): number {
+    return this.#requests.count
+  }
+
+  get streamsOpen(): number {
+    return this.#requests.streams
+  }
+
+  /** Requests that it takes at most beside those that it has. */
+  get freeRequests(): number {
+    return this.#requests.free
+  }
+
   /** @returns the request's id, or -1 when this lane has no room */
   sendRequest(frame: RequestFrame, exchange: Exchange): number {
-    if (this.#freeSlots.length === 0) return -1
+    if (this.#requests.free === 0) return -1
     let maxBytes = requestMaxBytes(frame)
     if (maxBytes > INLINE_MAX_BYTES) maxBytes = Buffer.byteLength(frame.text) + 24 + (frame.body?.byteLength ?? 0)
     const at = this.#outbox.begin(maxBytes, false)
     if (at < 0) return -1
-    const slot = this.#freeSlots.pop()!
-    const id = slot | (this.#generations[slot]! << 16)
+    const id = this.#requests.take()
     const bodyBytes = writeRequest(this.#outbox, at, frame)
-    this.#positions[slot] = this.#outbox.end(bodyBytes, KIND.REQUEST, id)
-    this.#exchanges[slot] = exchange
-    this.requestsInFlight++
+    this.#requests.put(id, exchange, this.#outbox.end(bodyBytes, KIND.REQUEST, id))
     return id
   }
 
   /** Gives a request up: its slot is free, its handler's signal is aborted, its answer will find nobody. */
   cancelRequest(id: number): void {
-    if (this.state === 'dead' || this.#takeExchange(id) === null) return
+    if (this.state === 'dead' || this.#requests.remove(id) === null) return
     this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 
   /** Answers the requests whose time is up. */
   expire(nowMs: number): void {
-    if (this.requestsInFlight === 0) return
-    for (const exchange of this.#exchanges) {
-      if (exchange !== null && exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
-    }
-  }
-
-  /** Method and path of the requests in flight, for the log. */
-  inFlightRoutes(): string[] {
-    return this.#exchanges.filter((exchange) => exchange !== null).map(({ label }) => label)
-  }
-
-  /** Requests that it takes at most beside those that it has. */
-  get freeRequests(): number {
-    return this.#freeSlots.length
+    this.#requests.expire(nowMs)
   }
 
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */
   takeBackRequests(maxRequests: number): { body: Buffer; exchange: Exchange }[] {
-    const taken: { body: Buffer; exchange: Exchange }[] = []
-    for (let slot = 0; slot < this.#exchanges.length && taken.length < maxRequests; slot++) {
-      const exchange = this.#exchanges[slot]
-      const position = this.#positions[slot]!
-      if (!exchange || position < 0) continue
-      const body = this.#outbox.takeBack(position)
-      if (body === null) continue
-      this.#release(slot)
-      taken.push({ body, exchange })
-    }
-    return taken
-  }
-
-  #takeExchange(id: number): Exchange | null {
-    const slot = id & 0xffff
-    const exchange = this.#exchanges[slot] ?? null
-    if (exchange === null || this.#generations[slot] !== id >>> 16) return null
-    this.#release(slot)
-    return exchange
-  }
-
-  #exchangeOf(id: number): Exchange | null {
-    const slot = id & 0xffff
-    return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
-  }
-
-  #release(slot: number): void {
-    this.#exchanges[slot] = null
-    this.#generations[slot]!++
-    this.#freeSlots.push(slot)
-    this.requestsInFlight--
-    if (this.#isStream[slot] === 1) {
-      this.#isStream[slot] = 0
-      this.streamsOpen--
-    }
+    return this.#requests.takeBack(maxRequests, (position) => this.#outbox.takeBack(position))
   }
 
   // ── events ────────────────────────────────────────────────────────────────
@@ -212,10 +200,19 @@ export class Lane {
   // ── frames from the lane ──────────────────────────────────────────────────
 
   readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    try {
+      this.#read(kind, id, at, length)
+    } catch (error) {
+      // Thrown into the message loop, it would end the process.
+      this.#listener.onFault(this, error)
+    }
+  }
+
+  #read(kind: number, id: number, at: number, length: number): void {
     const { bytes, words } = this.#inbox
     switch (kind) {
       case KIND.RESPONSE: {
-        const exchange = this.#takeExchange(id)
+        const exchange = this.#requests.remove(id)
         if (exchange === null) return
         const status = words[at >> 2]!
         const headBytes = words[(at >> 2) + 1]!
@@ -262,23 +259,22 @@ export class Lane {
         this.#call(id, bytes.utf8Slice(at, at + length))
         return
       case KIND.ADDRESS_WANTED:
-        this.#address.answer(this.#exchangeOf(id)?.clientAddress() ?? '')
+        this.#address.answer(id, this.#requests.get(id)?.clientAddress() ?? '')
         return
       case KIND.STREAM_OPEN: {
         const headBytes = words[(at >> 2) + 1]!
         const headAt = at + RESPONSE_FIXED_BYTES
-        const exchange = this.#exchangeOf(id)
+        const exchange = this.#requests.get(id)
         if (exchange === null) return
-        this.#isStream[id & 0xffff] = 1
-        this.streamsOpen++
+        this.#requests.markStream(id)
         exchange.openStream(words[at >> 2]! & STATUS_MASK, bytes.utf8Slice(headAt, headAt + headBytes))
         return
       }
       case KIND.STREAM_DATA:
-        this.#exchangeOf(id)?.streamData(Buffer.from(bytes.subarray(at, at + length)))
+        this.#requests.get(id)?.streamData(Buffer.from(bytes.subarray(at, at + length)))
         return
       case KIND.STREAM_END:
-        this.#takeExchange(id)?.endStream()
+        this.#requests.remove(id)?.endStream()
         return
     }
   }
@@ -326,19 +322,23 @@ export class Lane {
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** Reads what the thread wrote before it died, then gives up all that was in flight there. @returns the exchanges without an answer */
-  bury(): Exchange[] {
+  /** Reads what the thread wrote before it died, then gives up all that was in flight there. */
+  bury(): Estate {
     // First: what its last acknowledgements make room for must not be sent into its ring.
     this.state = 'dead'
-    this.#inbox.drainAll()
-    const orphans = this.#exchanges.filter((exchange) => exchange !== null)
-    this.#exchanges.fill(null)
-    this.requestsInFlight = 0
-    this.streamsOpen = 0
+    try {
+      this.#inbox.drainAll()
+      for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
+        if (typeof next.message !== 'number') this.#listener.onMessage(this, next.message as ToPrimary)
+      }
+    } catch (error) {
+      this.#listener.onFault(this, error)
+    }
+    const estate = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.deliveriesInFlight = 0
     this.#outbox.close()
     this.port.close()
     this.#bulk.close()
-    return orphans
+    return estate
   }
 }

@@ -23,6 +23,10 @@ export interface LaneInit {
   pulse: SharedArrayBuffer
   /** Where the client's address comes in, when a handler reads it of a request that came without. */
   address: SharedArrayBuffer
+  /** What the lane did last: the primary reads it when the thread is gone. */
+  flight: SharedArrayBuffer
+  /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
+  barred: Record<string, string>
   shared: SharedMemories
 }
 
@@ -62,6 +66,8 @@ export interface JobManifest {
 /** What a lane hosts. Numbers of routes and jobs are their places in these lists. */
 export interface Manifest {
   plugins: Record<string, PluginHealth>
+  /** Absolute path of each plugin's file. */
+  files: Record<string, string>
   routes: RouteManifest[]
   subscriptions: (SubscriptionManifest & { local: number })[]
   jobs: JobManifest[]
@@ -96,6 +102,8 @@ export type ToLane =
   | { type: 'drain' }
 
 export type ToPrimary =
+  /** The next plugin's turn to be loaded and booted. */
+  | { type: 'booting'; file: string }
   | { type: 'manifest'; manifest: Manifest; bootMs: number }
   | { type: 'boot-failed'; message: string; stack: string | undefined }
   | { type: 'subscribe'; local: number; subscription: SubscriptionManifest }
@@ -106,6 +114,7 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done' }
   | { type: 'job-done'; run: number; error: string | null }
+  /** All is closed: the thread may be ended. */
   | { type: 'drained' }
 
 /** A request in flight, as the lane knows it: the listener's side of one exchange. */
@@ -114,6 +123,8 @@ export interface Exchange {
   readonly deadlineMs: number
   /** For the log: the route's method and path. */
   readonly label: string
+  readonly plugin: string
+  readonly requestId: string
   /** Learns who works at it. */
   place(worker: { cancelRequest(id: number): void }, id: number): void
   /** The client's address; empty when it is gone. From now on the route's requests bring it along. */

@@ -1,5 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
-import { BULK_FLAG, INLINE_MAX_BYTES } from '../frames/frame-kinds.ts'
+import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
 import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
 import { RingProducer } from '../shm/spsc-ring.ts'
@@ -106,6 +106,17 @@ export class Outbox implements FrameTarget {
   /** Tries to take back a frame that the other side has not begun. */
   takeBack(position: number): Buffer | null {
     return this.#ring.takeBack(position)
+  }
+
+  /** The other side is gone: ids of the frames of one kind that it never began, and never will. */
+  takeBackAll(kind: number): Set<number> {
+    const ids = new Set<number>()
+    const visit = (each: number, id: number): void => {
+      if ((each & KIND_MASK) === kind) ids.add(id)
+    }
+    this.#ring.takeBackAll(visit)
+    for (const waiting of this.#backlog) visit(waiting.kind, waiting.id)
+    return ids
   }
 
   close(): void {

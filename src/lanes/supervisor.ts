@@ -1,28 +1,18 @@
-import { fileURLToPath } from 'node:url'
-import { Piscina } from 'piscina'
 import type { Settings } from '../config/schema.ts'
-import type { LaneInfo } from '../contracts/registry.ts'
+import type { BlackBox, LaneInfo } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
-import { Lane, type LaneListener } from './lane.ts'
-import type { Exchange, LaneInit, SharedMemories, ToPrimary } from './messages.ts'
+import { type Berth, BOOT_TIMEOUT_MS, type Death, deathOf } from './berth.ts'
+import { type Estate, Lane, type LaneListener, type LaneRole } from './lane.ts'
+import { LanePool } from './lane-pool.ts'
+import { LaneWatch, LOOK_MS, type Standstill } from './lane-watch.ts'
+import type { LaneInit, Manifest, SharedMemories, ToPrimary } from './messages.ts'
+import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 
-/** How often the lanes' pulses are looked at, milliseconds. */
-const LOOK_MS = 20
-/** A pulse that stands still this long: the lane gets no new work, and loses what it has not begun. */
-const UNRESPONSIVE_MS = 50
-/** What one look adds to a lane's standstill at most: a pause of the primary or of the machine says nothing about its lanes. */
-const LOOK_MAX_MS = 2 * LOOK_MS
-/** A lane that has not booted by then is given up. */
-const BOOT_TIMEOUT_MS = 30_000
-
-/** More deaths than this in the window: the supervisor pauses between restarts. Source: Erlang/OTP's supervisor, restart intensity. */
-export const RESTART_INTENSITY = 5
-export const RESTART_WINDOW_MS = 60_000
-const RESTART_MAX_PAUSE_MS = 30_000
-
-const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
-
-export type DeathReason = 'stalled' | 'crashed' | 'boot'
+/** Black boxes that are kept of each lane. */
+const DEATHS_KEPT = 5
+/** The quarantine lane ends when nobody has wanted it for this long. */
+const QUARANTINE_IDLE_MS = 10_000
+const RETIRE_LOOK_MS = 10
 
 export interface SupervisorOptions {
   settings: Settings
@@ -31,233 +21,387 @@ export interface SupervisorOptions {
   listener: LaneListener
   /** A lane has reported what it hosts: give it its routes, and it is ready. */
   onBooted: (lane: Lane) => void
-  /** The loop of a lane stands still: what it has not begun may go elsewhere. */
+  /** What speaks against new code, by what its first lane hosts; null when nothing does. */
+  refusalOf: (manifest: Manifest) => string | null
+  /** The loop of a lane stands still, or the lane is gone: what it has not begun may go elsewhere. */
   onUnresponsive: (lane: Lane) => void
-  /** A lane is gone, unasked. `orphans` are its requests without an answer. */
-  onDeath: (lane: Lane, reason: DeathReason, message: string, orphans: Exchange[]) => void
+  /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
+  onRecovered: (lane: Lane, standstill: Standstill) => void
+  /** A lane is gone, unasked. @returns what is kept of it */
+  onDeath: (lane: Lane, death: Death) => BlackBox
+  /** A lane gets no new work, and ends as soon as it has none. */
+  onLeaving: (lane: Lane) => void
+  /** True while a lane that is leaving has work that only the primary knows of. */
+  isBusy: (lane: Lane) => boolean
+  /** A lane has ended because it was told to. */
+  onLeft: (lane: Lane, estate: Estate) => void
   /** The set of lanes that take work has changed. */
   onChange: () => void
 }
 
 /** One lane's place: threads come and go in it. */
-interface Berth {
+interface Place {
   readonly index: number
-  lane: Lane
-  abort: AbortController
+  readonly role: LaneRole
   restarts: number
-  lastDeath: LaneInfo['last_death']
-  seenBeats: number
-  /** How long its pulse has stood still while this thread was looking. */
-  stillMs: number
-  isStalled: boolean
-  /** Resolves when the thread has ended. */
-  ended: Promise<void>
+  /** Newest first. */
+  deaths: BlackBox[]
+  /** It died of a plugin's boot, and is about to be started without that plugin. */
+  isRetried: boolean
+  berth: Berth
 }
 
-/** Keeps N lanes alive. Piscina owns the threads; each lane is the one long task of its thread. */
+/** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
 export class Supervisor {
   readonly #options: SupervisorOptions
-  readonly #pool: Piscina
-  readonly #berths: Berth[] = []
-  #deathsMs: number[] = []
+  readonly #pool: LanePool
+  readonly #places: Place[] = []
+  /** Threads that are to take over, and those that have been taken over from. */
+  readonly #others = new Set<Berth>()
+  readonly #intensity = new RestartIntensity()
+  /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
+  readonly #quarantineIntensity = new RestartIntensity()
+  readonly #timers = new Set<NodeJS.Timeout>()
+  /** Plugins that are not booted any more, by file, each with the reason. */
+  #barred: Record<string, string> = {}
+  #quarantine: Place | null = null
+  #isQuarantineWanted = false
+  #quarantineTimer: NodeJS.Timeout | undefined
+  #generation = 0
   #lookTimer: NodeJS.Timeout | undefined
   #lookedMs = Date.now()
-  readonly #restartTimers = new Set<NodeJS.Timeout>()
   #isStopping = false
 
   constructor(options: SupervisorOptions) {
-    const { settings } = options
     this.#options = options
-    this.#pool = new Piscina({
-      filename: WORKER_FILE,
-      minThreads: settings.lanes,
-      maxThreads: settings.lanes + 1,
-      idleTimeout: Number.POSITIVE_INFINITY,
-      concurrentTasksPerWorker: 1,
-      // The default freezes a thread's timers and sockets while it has no task.
-      atomics: 'disabled',
-      recordTiming: false,
-      resourceLimits: { maxOldGenerationSizeMb: settings.laneMemoryMb },
-    })
-    this.#pool.on('error', (error) => options.listener.onLog(null, logOf('ERROR', `Lane pool: ${messageOf(error)}`)))
+    this.#pool = new LanePool(options.settings, (error) => this.#log(`Lane pool: ${messageOf(error)}`))
   }
 
   /** Starts all lanes; each reports by itself. */
   start(): void {
-    for (let index = 0; index < this.#options.settings.lanes; index++) this.#berths.push(this.#spawn(index, 0, null))
+    for (let index = 0; index < this.#options.settings.lanes; index++) this.#places.push(this.#settle(index, 'regular'))
     this.#lookTimer = setInterval(() => this.#look(), LOOK_MS)
   }
 
   /** Lanes that take work. */
   get ready(): Lane[] {
-    return this.#berths.map(({ lane }) => lane).filter((lane) => lane.state === 'ready')
+    return this.regular.filter((lane) => lane.state === 'ready')
   }
 
+  /** The lanes that are in their places, whatever their state; without the quarantine lane. */
+  get regular(): Lane[] {
+    return this.#places.map(({ berth }) => berth.lane)
+  }
+
+  /** Every lane whose thread runs, or is about to. */
   get all(): Lane[] {
-    return this.#berths.map(({ lane }) => lane)
+    return this.#berths().map(({ lane }) => lane)
+  }
+
+  /** False while a lane is on its way up for the first time, or once more without a plugin that brought it down. */
+  get isSettled(): boolean {
+    return this.#places.every(({ isRetried, berth }) => !isRetried && berth.lane.state !== 'starting')
   }
 
   countByState(): Record<string, number> {
     const counts: Record<string, number> = { starting: 0, ready: 0, draining: 0, dead: 0 }
-    for (const { lane } of this.#berths) counts[lane.state]!++
+    for (const { state } of this.regular) counts[state]!++
     return counts
   }
 
   info(): LaneInfo[] {
-    return this.#berths.map(({ index, lane, restarts, lastDeath }) => ({
+    const places = this.#quarantine === null ? this.#places : [...this.#places, this.#quarantine]
+    return places.map(({ index, role, restarts, deaths, berth: { lane } }) => ({
       index,
+      role,
       state: lane.state,
       responsive: lane.responsive,
       requests_in_flight: lane.requestsInFlight,
       deliveries_in_flight: lane.deliveriesInFlight,
       loop_delay_ms: lane.pulse.loopDelayMs,
       heap_bytes: lane.pulse.heapBytes,
+      external_bytes: lane.pulse.externalBytes,
+      cpu_ms: lane.pulse.cpuMs,
       started_at: new Date(lane.startedMs).toISOString(),
       restarts,
-      last_death: lastDeath,
+      deaths,
     }))
   }
 
-  #spawn(index: number, restarts: number, lastDeath: LaneInfo['last_death']): Berth {
+  #berths(): Berth[] {
+    const berths = this.#places.map(({ berth }) => berth)
+    if (this.#quarantine !== null) berths.push(this.#quarantine.berth)
+    return [...berths, ...this.#others]
+  }
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  #settle(index: number, role: LaneRole): Place {
+    return { index, role, restarts: 0, deaths: [], isRetried: false, berth: this.#spawn(index, role) }
+  }
+
+  #spawn(index: number, role: LaneRole): Berth {
     const { settings, shared, listener } = this.#options
-    const lane = new Lane(index, settings.laneMaxInflight, {
+    const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
       ...listener,
-      onMessage: (from, message) => this.#onMessage(from, message),
+      onMessage: (_, message) => this.#onMessage(berth, message),
     })
     const abort = new AbortController()
     const { port, bulk, ...memory } = lane.threadSide
-    const init: LaneInit = { index, settings, port, bulk, ...memory, shared }
+    const init: LaneInit = { index, settings, port, bulk, ...memory, shared, barred: this.#barred }
     const berth: Berth = {
-      index,
       lane,
+      watch: new LaneWatch(lane, settings, (standstill) => this.#options.onRecovered(lane, standstill)),
       abort,
-      restarts,
-      lastDeath,
-      seenBeats: -1,
-      stillMs: 0,
-      isStalled: false,
+      verdict: 'fine',
+      stack: null,
+      cpuMs: null,
+      cpuMsWhileStill: null,
+      booting: null,
+      bootProgressMs: Date.now(),
+      bootFault: null,
+      arrived: null,
       ended: Promise.resolve(),
     }
-    berth.ended = this.#pool.run(init, { signal: abort.signal, transferList: [port, bulk] }).then(
+    berth.ended = this.#pool.run(init, [port, bulk], abort.signal).then(
       () => this.#onEnd(berth, null),
       (error) => this.#onEnd(berth, error),
     )
     return berth
   }
 
-  #onMessage(lane: Lane, message: ToPrimary): void {
-    if (message.type === 'manifest') {
-      lane.manifest = message.manifest
-      this.#options.onBooted(lane)
-      lane.state = 'ready'
-      this.#options.onChange()
-    } else if (message.type === 'boot-failed') {
-      this.#options.listener.onLog(
-        null,
-        logOf('ERROR', `Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack }),
-      )
-    } else this.#options.listener.onMessage(lane, message)
+  #onMessage(berth: Berth, message: ToPrimary): void {
+    const { lane } = berth
+    switch (message.type) {
+      case 'booting':
+        berth.booting = message.file
+        berth.bootProgressMs = Date.now()
+        return
+      case 'manifest':
+        berth.booting = null
+        lane.manifest = message.manifest
+        if (berth.arrived === null) this.#open(lane)
+        else berth.arrived(null)
+        return
+      case 'boot-failed':
+        berth.bootFault = message.message
+        return this.#log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+      case 'drained':
+        // Ended, not returned to the pool: the next lane must load its code anew.
+        return berth.abort.abort()
+      default:
+        this.#options.listener.onMessage(lane, message)
+    }
   }
 
-  #onEnd(berth: Berth, error: unknown): void {
-    const { lane, index } = berth
+  #open(lane: Lane): void {
+    // It died with these as its last words.
     if (lane.state === 'dead') return
-    const wasDraining = lane.state === 'draining'
-    const hadBooted = lane.manifest !== null
-    const routes = lane.inFlightRoutes()
-    const orphans = lane.bury()
-    if (wasDraining || this.#isStopping) {
-      for (const exchange of orphans) exchange.fail('HTTP_INTERNAL')
-      return
-    }
-    const reason: DeathReason = berth.isStalled ? 'stalled' : hadBooted ? 'crashed' : 'boot'
-    const message = berth.isStalled
-      ? `its loop stood still for ${this.#options.settings.laneStallMs} ms`
-      : error === null
-        ? 'its thread ended by itself'
-        : messageOf(error)
-    berth.lastDeath = { at: new Date().toISOString(), reason: message, in_flight: routes }
-    this.#options.onDeath(lane, reason, message, orphans)
+    this.#options.onBooted(lane)
+    lane.state = 'ready'
     this.#options.onChange()
-    this.#restartLater(index, berth)
   }
 
-  /** At once, unless lanes die so often that a pause is better for everybody else. */
-  #restartLater(index: number, dead: Berth): void {
-    const nowMs = Date.now()
-    this.#deathsMs = [...this.#deathsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]
-    const surplus = this.#deathsMs.length - RESTART_INTENSITY
-    const pauseMs = surplus <= 0 ? 0 : Math.min(RESTART_MAX_PAUSE_MS, 1000 * 2 ** (surplus - 1))
-    if (pauseMs > 0) {
-      this.#options.listener.onLog(
-        null,
-        logOf(
-          'ERROR',
-          `${this.#deathsMs.length} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${index} waits ${pauseMs} ms`,
-        ),
-      )
-    }
-    const timer = setTimeout(() => {
-      this.#restartTimers.delete(timer)
-      if (this.#isStopping) return
-      this.#berths[index] = this.#spawn(index, dead.restarts + 1, dead.lastDeath)
-      this.#options.onChange()
-    }, pauseMs)
-    this.#restartTimers.add(timer)
-  }
+  // ── death ─────────────────────────────────────────────────────────────────
 
   #look(): void {
     const nowMs = Date.now()
-    const sinceLookMs = Math.min(Math.max(0, nowMs - this.#lookedMs), LOOK_MAX_MS)
+    const sinceLookMs = Math.max(0, nowMs - this.#lookedMs)
     this.#lookedMs = nowMs
-    for (const berth of this.#berths) {
-      const { lane } = berth
-      if (lane.state === 'dead') continue
+    for (const berth of this.#berths()) {
+      const { lane, watch } = berth
+      if (lane.state === 'dead' || berth.verdict !== 'fine') continue
       lane.expire(nowMs)
-      const beats = lane.pulse.beats
-      if (beats !== berth.seenBeats) {
-        berth.seenBeats = beats
-        berth.stillMs = 0
-        lane.responsive = true
-        continue
-      }
-      // Plugins may load for as long as they like, up to the timeout: what counts begins when the lane is ready.
       if (lane.state === 'starting') {
-        if (nowMs - lane.startedMs > BOOT_TIMEOUT_MS) berth.abort.abort()
+        if (nowMs - berth.bootProgressMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
         continue
       }
-      berth.stillMs += sinceLookMs
-      if (berth.stillMs >= UNRESPONSIVE_MS && lane.state === 'ready') {
-        lane.responsive = false
-        this.#options.onUnresponsive(lane)
-      }
-      if (berth.stillMs >= this.#options.settings.laneStallMs) {
-        berth.isStalled = true
-        berth.abort.abort()
-      }
+      const verdict = watch.look(nowMs, sinceLookMs)
+      lane.responsive = watch.isTurning
+      if (!watch.isTurning && lane.state === 'ready') this.#options.onUnresponsive(lane)
+      if (verdict !== 'fine') void this.#condemn(berth, verdict)
     }
   }
+
+  /** Asks where it stands, then ends it. */
+  async #condemn(berth: Berth, verdict: Berth['verdict']): Promise<void> {
+    berth.verdict = verdict
+    berth.cpuMsWhileStill = berth.watch.cpuMsWhileStill
+    berth.stack = await berth.watch.stack()
+    berth.cpuMs = berth.lane.pulse.cpuMs
+    berth.abort.abort()
+  }
+
+  #onEnd(berth: Berth, error: unknown): void {
+    const { lane } = berth
+    if (lane.state === 'dead') return
+    const wasLeaving = lane.state === 'draining' && berth.verdict === 'fine'
+    if (!this.#isStopping) this.#options.onUnresponsive(lane)
+    const estate = lane.bury()
+    this.#others.delete(berth)
+    if (wasLeaving || this.#isStopping) {
+      this.#options.onLeft(lane, estate)
+      return
+    }
+    const death = deathOf(berth, error, estate, this.#options.settings.laneMemoryMb)
+    const box = this.#options.onDeath(lane, death)
+    berth.arrived?.(death.message)
+    const place = [...this.#places, this.#quarantine].find((each) => each?.berth === berth)
+    if (place) {
+      place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
+      place.isRetried = berth.booting !== null
+      if (berth.booting !== null) this.#bar(berth.booting, box)
+      this.#restartLater(place)
+    }
+    this.#options.onChange()
+  }
+
+  /** It brought a lane down while it booted: without it, the lane comes up. */
+  #bar(file: string, box: BlackBox): void {
+    const where = box.guilty?.line ? ` (${box.guilty.line})` : ''
+    this.#barred = { ...this.#barred, [file]: `It brought down a lane while it booted: ${box.message}${where}` }
+  }
+
+  #restartLater(place: Place): void {
+    const isQuarantine = place.role === 'quarantine'
+    if (isQuarantine && !this.#isQuarantineWanted) {
+      this.#quarantine = null
+      return
+    }
+    const intensity = isQuarantine ? this.#quarantineIntensity : this.#intensity
+    const pauseMs = intensity.note(Date.now())
+    if (pauseMs > 0) {
+      this.#log(
+        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${place.index} waits ${pauseMs} ms`,
+      )
+    }
+    this.#later(pauseMs, () => {
+      // A reload was faster.
+      if (place.berth.lane.state !== 'dead') return
+      place.restarts++
+      place.isRetried = false
+      place.berth = this.#spawn(place.index, place.role)
+      this.#options.onChange()
+    })
+  }
+
+  #later(delayMs: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.#timers.delete(timer)
+      if (!this.#isStopping) run()
+    }, delayMs)
+    this.#timers.add(timer)
+  }
+
+  #log(message: string, fields?: Record<string, unknown>): void {
+    const record = { level: 'ERROR' as const, message, timestampMs: Date.now(), identity: 'supervisor' }
+    this.#options.listener.onLog(null, fields === undefined ? record : { ...record, fields })
+  }
+
+  // ── quarantine ────────────────────────────────────────────────────────────
+
+  /** While it is wanted there is one lane more, for events that lanes died of. */
+  wantQuarantine(isWanted: boolean): void {
+    this.#isQuarantineWanted = isWanted
+    clearTimeout(this.#quarantineTimer)
+    if (this.#isStopping) return
+    if (isWanted) {
+      this.#quarantine ??= this.#settle(this.#options.settings.lanes, 'quarantine')
+      return
+    }
+    this.#quarantineTimer = setTimeout(() => {
+      const place = this.#quarantine
+      this.#quarantine = null
+      if (place !== null && place.berth.lane.state !== 'dead') void this.#retire(place.berth)
+    }, QUARANTINE_IDLE_MS).unref()
+  }
+
+  /** A handler in the quarantine lane was given up: what comes next must find nothing of it. */
+  renewQuarantine(): void {
+    const place = this.#quarantine
+    if (place === null || place.berth.lane.state === 'dead') return
+    const { berth } = place
+    place.berth = this.#spawn(place.index, place.role)
+    this.#others.add(berth)
+    berth.lane.state = 'draining'
+    this.#options.onLeaving(berth.lane)
+    berth.abort.abort()
+  }
+
+  // ── reload ────────────────────────────────────────────────────────────────
+
+  /**
+   * Replaces all lanes by new threads that load the code anew, one by one; each old one finishes what it has.
+   * @throws when a new lane does not boot, or boots with less than the old ones: those that have not been replaced stay
+   */
+  async reload(): Promise<void> {
+    this.#generation++
+    const barred = this.#barred
+    this.#barred = {}
+    for (const place of this.#places) {
+      const fresh = this.#spawn(place.index, 'regular')
+      this.#others.add(fresh)
+      const fault =
+        (await new Promise<string | null>((resolve) => {
+          fresh.arrived = resolve
+        })) ?? this.#options.refusalOf(fresh.lane.manifest!)
+      fresh.arrived = null
+      if (fault !== null || this.#isStopping) {
+        this.#barred = barred
+        fresh.lane.state = 'draining'
+        fresh.abort.abort()
+        throw new Error(fault ?? 'the service is stopping')
+      }
+      const old = place.berth
+      this.#others.delete(fresh)
+      place.berth = fresh
+      this.#open(fresh.lane)
+      if (old.lane.state !== 'dead') await this.#retire(old)
+    }
+    // It loads the new code when it is wanted again.
+    if (this.#quarantine !== null) this.renewQuarantine()
+  }
+
+  /** No new work for it; it ends when it has finished what it has, or when its handlers' time is up. */
+  async #retire(berth: Berth): Promise<void> {
+    const { lane } = berth
+    this.#others.add(berth)
+    lane.state = 'draining'
+    this.#options.onLeaving(lane)
+    this.#options.onChange()
+    const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
+    const deadlineMs = Date.now() + httpHandlerTimeoutMs
+    const isBusy = (): boolean =>
+      lane.requestsInFlight > lane.streamsOpen || lane.deliveriesInFlight > 0 || this.#options.isBusy(lane)
+    while (isBusy() && lane.state === 'draining' && Date.now() < deadlineMs && !this.#isStopping) {
+      await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
+    }
+    lane.post({ type: 'drain' })
+    const timeout = setTimeout(() => berth.abort.abort(), shutdownTimeoutMs)
+    await berth.ended
+    clearTimeout(timeout)
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
 
   /** Ends all lanes in order: each runs its `onStop` and closes its tools. Those that take too long are ended anyway. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
-    for (const timer of this.#restartTimers) clearTimeout(timer)
+    for (const timer of this.#timers) clearTimeout(timer)
+    clearTimeout(this.#quarantineTimer)
+    const berths = this.#berths()
     const timeout = setTimeout(() => {
-      for (const { abort } of this.#berths) abort.abort()
+      for (const { abort } of berths) abort.abort()
     }, timeoutMs)
-    for (const { lane, abort } of this.#berths) {
+    for (const { lane, abort } of berths) {
       if (lane.state === 'ready') {
         lane.state = 'draining'
         lane.post({ type: 'drain' })
-      } else abort.abort()
+      } else if (lane.state !== 'draining') abort.abort()
     }
-    await Promise.all(this.#berths.map(({ ended }) => ended))
+    await Promise.all(berths.map(({ ended }) => ended))
     clearTimeout(timeout)
     clearInterval(this.#lookTimer)
     await this.#pool.destroy()
   }
-}
-
-function logOf(level: 'ERROR', message: string, fields?: Record<string, unknown>) {
-  return { level, message, timestampMs: Date.now(), identity: 'supervisor', fields }
 }

@@ -21,6 +21,7 @@ export const PRIMARY_MAX_DELIVERIES = 1024
 
 /** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
 export class PrimaryBus implements BusTransport, EventHost {
+  readonly isQuarantine = false
   deliveriesInFlight = 0
   readonly #hub: Hub
   readonly #events: EventServer
@@ -103,6 +104,7 @@ export class PrimaryBus implements BusTransport, EventHost {
       local,
       plugin: owner.name,
       identity,
+      isPaused: false,
     })
     const unsubscribe = (): void => {
       this.#events.remove(local)

@@ -1,3 +1,4 @@
+import type { WorkInFlight } from '../contracts/registry.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { JobClock, type JobClockOptions } from '../jobs/clock.ts'
@@ -5,6 +6,9 @@ import type { Lane } from '../lanes/lane.ts'
 
 interface Run {
   lane: Lane
+  plugin: string
+  name: string
+  startedMs: number
   resolve: () => void
   reject: (error: Error) => void
 }
@@ -15,10 +19,18 @@ export class Jobs {
   readonly #lanes: () => Lane[]
   readonly #local = new Map<string, JobDefinition>()
   readonly #runs = new Map<number, Run>()
+  readonly #isAside: (plugin: string) => boolean
   #nextRun = 0
 
-  constructor(enabled: boolean, lanes: () => Lane[], log: JobClockOptions['log']) {
+  /** @param isAside tells the plugins whose jobs wait for their next time */
+  constructor(
+    enabled: boolean,
+    lanes: () => Lane[],
+    isAside: (plugin: string) => boolean,
+    log: JobClockOptions['log'],
+  ) {
     this.#lanes = lanes
+    this.#isAside = isAside
     this.#clock = new JobClock({ enabled, run: (key) => this.#run(key), log })
   }
 
@@ -52,9 +64,11 @@ export class Jobs {
     }
     if (best === undefined) throw new HeddleError('LANE_GONE', 'No lane that hosts this job is up')
     const { lane, job } = best
+    const { plugin, name } = lane.manifest!.jobs[job]!
+    if (this.#isAside(plugin)) throw new HeddleError('PLUGIN_SET_ASIDE', 'its plugin is set aside')
     const run = this.#nextRun++
     await new Promise<void>((resolve, reject) => {
-      this.#runs.set(run, { lane, resolve, reject })
+      this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })
       lane.post({ type: 'job', run, job })
     })
   }
@@ -64,6 +78,22 @@ export class Jobs {
     this.#runs.delete(run)
     if (error === null) open?.resolve()
     else open?.reject(new Error(error))
+  }
+
+  /** Jobs that a lane is at. */
+  worksOf(lane: Lane): WorkInFlight[] {
+    const nowMs = Date.now()
+    return [...this.#runs.values()]
+      .filter((run) => run.lane === lane)
+      .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))
+  }
+
+  /** Takes away the lanes' jobs that none of them has any more. */
+  keepHosted(lanes: readonly Lane[]): void {
+    const hosted = new Set<string>()
+    for (const { manifest } of lanes)
+      for (const { plugin, name } of manifest?.jobs ?? []) hosted.add(keyOf(plugin, name))
+    this.#clock.keep((key) => hosted.has(key) || this.#local.has(key))
   }
 
   laneGone(lane: Lane): void {

@@ -17,9 +17,14 @@ export class LaneEventHost implements EventHost {
     return this.#lane.deliveriesInFlight
   }
 
+  get isQuarantine(): boolean {
+    return this.#lane.role === 'quarantine'
+  }
+
   get hasRoom(): boolean {
     const { state, responsive, deliveriesInFlight } = this.#lane
-    return state === 'ready' && responsive && deliveriesInFlight < LANE_MAX_DELIVERIES
+    const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES
+    return state === 'ready' && responsive && deliveriesInFlight < max
   }
 
   send(deliveryId: number, frame: EventFrame): boolean {

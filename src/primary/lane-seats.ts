@@ -1,3 +1,4 @@
+import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { SubscriptionManifest } from '../lanes/messages.ts'
@@ -25,7 +26,7 @@ export class LaneSeats {
 
   add(lane: Lane, local: number, { event, identity, plugin, options }: SubscriptionManifest): void {
     const { host, leave } = this.#of(lane)
-    const seat = { host, local, plugin, identity }
+    const seat = { host, local, plugin, identity, isPaused: false }
     leave.set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
   }
 
@@ -35,10 +36,25 @@ export class LaneSeats {
     leave.delete(local)
   }
 
-  /** The lane has died: what it had in flight goes to the others. */
-  forget(lane: Lane): void {
-    this.#hub.hostGone(this.#of(lane).host)
+  /** The lane gets no more events, and finishes those that it has. */
+  leave(lane: Lane): void {
+    this.#hub.hostLeaving(this.#of(lane).host)
+  }
+
+  /** Events that the lane is at. @param unread deliveries that it never began */
+  worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
+    return this.#hub.inFlightAt(this.#of(lane).host, unread)
+  }
+
+  /** The lane is gone: what it had in flight goes to the others. */
+  forget(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+    this.#hub.hostGone(this.#of(lane).host, unread, blackBox)
     this.#lanes.delete(lane)
+  }
+
+  /** No lane has the subscribers that have no seat now. */
+  dropVacant(): void {
+    this.#hub.dropVacant()
   }
 
   #of(lane: Lane): Seated {

@@ -1,15 +1,19 @@
 import { HeddleError } from '../errors/catalogue.ts'
+import { ROUTES_MAX } from '../frames/request-frame.ts'
 import { type RouteEntry, RouteTable } from '../http/routes.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { RouteManifest } from '../lanes/messages.ts'
-
-/** Routes that a process can have: their numbers must fit into a frame. */
-export const ROUTES_MAX = 65_535
 
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table that the listener looks at. */
 export class Routing {
   readonly table = new RouteTable()
   readonly #defaultTimeoutMs: number
+  /** Method and path by number. */
+  readonly #names: string[] = []
+  /** By number: which code it was registered by. */
+  readonly #generations: number[] = []
+  /** Plugins that are set aside, each until when. */
+  readonly #closed = new Map<string, number>()
   #nextNumber = 0
 
   constructor(defaultTimeoutMs: number) {
@@ -32,6 +36,7 @@ export class Routing {
 
   /**
    * Numbers for a lane's routes. Every lane brings the same ones: the first makes them, the others find them.
+   * Newer code may bring other ones: a route that it gives to another plugin is taken over.
    * @param refuse told of a plugin that wants another's route; all its routes are refused
    * @returns a number for each route of the manifest, -1 for those refused
    */
@@ -40,23 +45,84 @@ export class Routing {
     const refused = new Set<string>()
     for (const route of routes) {
       const rival = this.table.rival(route.method, route.path)
-      if (rival === undefined || (rival.host === 'lanes' && rival.plugin === route.plugin)) continue
+      if (rival === undefined || rival.plugin === route.plugin || this.#yields(rival, lane.generation)) continue
       refused.add(route.plugin)
       refuse(route.plugin, taken(route, rival).message)
     }
-    return routes.map((route) => {
-      if (refused.has(route.plugin)) return -1
-      return this.table.rival(route.method, route.path)?.number ?? this.#add(route, 'lanes')
-    })
+    lane.hosts.fill(0)
+    const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
+    for (const number of numbers) if (number >= 0) lane.hosts[number] = 1
+    return numbers
   }
 
-  #add(route: RouteManifest, host: RouteEntry['host']): number {
+  /** Takes away the lanes' routes that none of them serves any more. */
+  keepHosted(lanes: readonly Lane[]): void {
+    for (const entry of this.table.list()) {
+      if (entry.host === 'lanes' && !lanes.some(({ hosts }) => hosts[entry.number] === 1)) this.table.remove(entry)
+    }
+  }
+
+  /** A plugin of the lanes is set aside until then (milliseconds since the epoch), or (0) is tried again. */
+  close(plugin: string, untilMs: number): void {
+    if (untilMs === 0) this.#closed.delete(plugin)
+    else this.#closed.set(plugin, untilMs)
+    for (const entry of this.table.list()) {
+      if (entry.host === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
+    }
+  }
+
+  /** Method and path of a route, also of one that is no more. */
+  nameOf(number: number): string {
+    return this.#names[number] ?? `route ${number}`
+  }
+
+  /** Of older code. */
+  #yields({ host, number }: RouteEntry, generation: number): boolean {
+    return host === 'lanes' && generation > this.#generations[number]!
+  }
+
+  #numberOf(route: RouteManifest, generation: number): number {
+    const known = this.table.rival(route.method, route.path)
+    if (known === undefined) return this.#add(route, 'lanes', generation)
+    if (known.plugin === route.plugin && known.path === route.path && known.isStream === route.isStream) {
+      if (this.#yields(known, generation)) this.#refresh(known, route, generation)
+      return known.number
+    }
+    this.table.remove(known)
+    return this.#add(route, 'lanes', generation)
+  }
+
+  #refresh(entry: RouteEntry, route: RouteManifest, generation: number): void {
+    this.#generations[entry.number] = generation
+    entry.timeoutMs = this.#timeoutOf(route)
+    entry.tags = route.tags
+    entry.summary = route.summary
+  }
+
+  #timeoutOf({ isStream, timeoutMs }: RouteManifest): number {
+    return isStream ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
+  }
+
+  #add(route: RouteManifest, host: RouteEntry['host'], generation = 0): number {
     if (this.#nextNumber >= ROUTES_MAX)
       throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
     const { plugin, method, path, isStream, tags, summary } = route
     const number = this.#nextNumber++
-    const timeoutMs = isStream ? 0 : (route.timeoutMs ?? this.#defaultTimeoutMs)
-    this.table.add({ number, plugin, method, path, isStream, timeoutMs, host, tags, summary, wantsAddress: false })
+    this.#names[number] = `${method} ${path}`
+    this.#generations[number] = generation
+    this.table.add({
+      number,
+      plugin,
+      method,
+      path,
+      isStream,
+      timeoutMs: this.#timeoutOf(route),
+      host,
+      tags,
+      summary,
+      wantsAddress: false,
+      closedUntilMs: this.#closed.get(plugin) ?? 0,
+    })
     return number
   }
 }

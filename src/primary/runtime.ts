@@ -3,26 +3,30 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { Readiness } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
-import { Hub, POISON_DEATHS } from '../events/hub.ts'
+import { Hub } from '../events/hub.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Health } from '../kernel/health.ts'
 import { ThreadKernel } from '../kernel/thread.ts'
 import { Dispatcher } from '../lanes/dispatcher.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { LogRecord, SharedMemories, ToLane, ToPrimary } from '../lanes/messages.ts'
+import type { LogRecord, SharedMemories, ToLane } from '../lanes/messages.ts'
 import { Supervisor } from '../lanes/supervisor.ts'
 import { createMetricsRing } from '../shm/metrics-ring.ts'
-import { createNameTable } from '../shm/name-table.ts'
+import { createNameTable, NameTable } from '../shm/name-table.ts'
 import { createStatusTable, StatusTable } from '../shm/status-table.ts'
 import { PrimaryBus } from './bus.ts'
 import { Feeds } from './feeds.ts'
 import { PrimaryHost } from './host.ts'
 import { HostServices } from './host-services.ts'
 import { Jobs } from './jobs.ts'
+import { LaneDeaths } from './lane-deaths.ts'
+import { LaneRegistrar } from './lane-registrar.ts'
 import { LaneSeats } from './lane-seats.ts'
 import type { LogWriter } from './log.ts'
+import { OnReady } from './on-ready.ts'
 import { Routing } from './routing.ts'
+import { SetAside } from './set-aside.ts'
 
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
@@ -49,16 +53,14 @@ export class Runtime {
   readonly #dispatcher = new Dispatcher()
   readonly #supervisor: Supervisor
   readonly #listener: Listener
+  readonly #registrar: LaneRegistrar
+  readonly #setAside: SetAside
   readonly #bootWaiters: (() => void)[] = []
-  /** Lanes that were up before the primary's own plugins: those have the first claim on routes, whoever boots faster. */
-  readonly #earlyLanes: Lane[] = []
   /** Tools that did not boot: the process serves what it can, and asks for no traffic. */
   readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
-  /** The lane that is at it, until it says that it is done. */
-  #onReadyLane: Lane | 'done' | undefined
-  #onReadyDeaths = 0
+  #reloading: Promise<void> | undefined
 
   constructor(settings: Settings, log: LogWriter) {
     this.#settings = settings
@@ -66,6 +68,8 @@ export class Runtime {
     this.#shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
     this.#hub = new Hub({
       maxQueue: settings.eventBusMaxQueue,
+      onQuarantine: (isWanted) => this.#supervisor.wantQuarantine(isWanted),
+      onQuarantineUsed: () => this.#supervisor.renewQuarantine(),
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
     this.#bus = new PrimaryBus(this.#hub, (thrown) => this.#kernel.sinkFault('event listener', thrown))
@@ -84,6 +88,7 @@ export class Runtime {
       metrics: this.#shared.metrics,
       names: this.#shared.names,
       statuses: this.#shared.statuses,
+      flight: null,
       sharedMemory: (key, byteLength) => {
         this.#shared.tools[key] ??= new SharedArrayBuffer(byteLength)
         return this.#shared.tools[key]
@@ -100,11 +105,51 @@ export class Runtime {
       lanes: () => this.#supervisor.countByState(),
       onChange: () => this.#snapshotSoon(),
     })
+    this.#setAside = new SetAside((plugin, aside) => {
+      this.#routing.close(plugin, aside?.untilMs ?? 0)
+      this.#hub.pausePlugin(plugin, aside !== null)
+      this.#health.setAside(plugin, aside?.reason ?? null)
+      if (aside !== null) this.log('ERROR', `Plugin ${plugin}: ${aside.reason}`, 'supervisor')
+      else this.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+    })
+    this.#jobs = new Jobs(
+      settings.schedulerEnabled,
+      () => this.#supervisor.ready,
+      (plugin) => this.#setAside.isAside(plugin),
+      (level, message, fields) => this.log(level, message, 'scheduler', fields),
+    )
+    this.#registrar = new LaneRegistrar({
+      routing: this.#routing,
+      seats: this.#seats,
+      feeds: this.#feeds,
+      jobs: this.#jobs,
+      health: this.#health,
+      onReady: new OnReady(
+        () => this.#supervisor.regular,
+        (message) => this.log('ERROR', message, 'kernel'),
+      ),
+      snapshot: () => this.#snapshot(),
+      log: (message) => this.log('ERROR', message, 'kernel'),
+    })
+    const names = new NameTable(this.#shared.names)
+    const deaths = new LaneDeaths({
+      domainsDir: settings.domainsDir,
+      routing: this.#routing,
+      registrar: this.#registrar,
+      setAside: this.#setAside,
+      callName: (number) => names.nameOf(number),
+      publish: (event) => this.#hub.publish(event, null),
+      threadGone: (threadId) => this.#kernel.toolbox.threadGone(threadId),
+      log: (level, message, identity, fields) => this.log(level, message, identity, fields),
+    })
     this.#supervisor = new Supervisor({
       settings,
       shared: this.#shared,
       listener: {
-        onMessage: (lane, message) => this.#onMessage(lane, message),
+        onMessage: (lane, message) => {
+          this.#registrar.onMessage(lane, message)
+          if (message.type === 'subscribe' || message.type === 'unsubscribe') this.#snapshotSoon()
+        },
         onPublish: (lane, event) => this.#hub.publish(event, this.#seats.hostOf(lane)),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
@@ -112,14 +157,21 @@ export class Runtime {
         onCall: (tool, method, args) =>
           tool === '#host' ? this.#services.serve(method, args) : this.#kernel.toolbox.serve(tool, method, args),
         onLog: (lane, record) => this.#onLog(record, lane),
+        onFault: (lane, error) =>
+          this.log('ERROR', `A message of lane ${lane.index} was not handled: ${messageOf(error)}`, 'supervisor', {
+            stack: error instanceof Error ? error.stack : undefined,
+          }),
       },
-      onBooted: (lane) => this.#onBooted(lane),
+      onBooted: (lane) => this.#registrar.adopt(lane),
+      refusalOf: (manifest) => this.#health.refusalOf(manifest.plugins),
       onUnresponsive: (lane) => void this.#dispatcher.rescue(lane),
-      onDeath: (lane, reason, message, orphans) => {
-        for (const exchange of orphans) exchange.fail(reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
-        const routes = orphans.map(({ label }) => label)
-        this.log('ERROR', `Lane ${lane.index} died: ${message}`, 'supervisor', { reason, in_flight: routes })
-        this.#forget(lane)
+      onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
+      onDeath: (lane, death) => deaths.onDeath(lane, death),
+      onLeaving: (lane) => this.#registrar.leaving(lane),
+      isBusy: (lane) => this.#registrar.isBusy(lane),
+      onLeft: (lane, { requests, unreadDeliveries }) => {
+        for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
+        this.#registrar.gone(lane, unreadDeliveries, null)
       },
       onChange: () => {
         this.#dispatcher.setLanes(this.#supervisor.ready)
@@ -127,11 +179,6 @@ export class Runtime {
         for (const wake of this.#bootWaiters.splice(0)) wake()
       },
     })
-    this.#jobs = new Jobs(
-      settings.schedulerEnabled,
-      () => this.#supervisor.ready,
-      (level, message, fields) => this.log(level, message, 'scheduler', fields),
-    )
     this.#host = new PrimaryHost({
       bus: this.#bus,
       local: this.#local,
@@ -150,6 +197,7 @@ export class Runtime {
       settings,
       routes: this.#routing.table,
       lanes: this.#dispatcher,
+      isCrowded: () => this.#hub.isCrowded,
       local: this.#local,
       onFramingFault: (fault, ip) => this.log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
       onFault: (error) => this.log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
@@ -172,11 +220,11 @@ export class Runtime {
     this.#host.isBooted = true
     this.#dropDead()
     this.#health.setPlugins(this, this.#kernel.plugins.health)
-    for (const lane of this.#earlyLanes.splice(0)) if (lane.state !== 'dead') this.#adopt(lane)
+    this.#registrar.open()
     await this.#lanesBooted()
     const port = await this.#listener.listen(options.exclusivePort)
     await this.#kernel.plugins.ready()
-    this.#runOnReady()
+    this.#registrar.ready()
     this.#jobs.start()
     this.#isReady = true
     return port
@@ -235,92 +283,38 @@ export class Runtime {
 
   /** Waits until every lane is up, or has failed once. */
   async #lanesBooted(): Promise<void> {
-    const isSettled = (): boolean => this.#supervisor.all.every(({ state }) => state !== 'starting')
-    while (!isSettled()) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
+    while (!this.#supervisor.isSettled) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
     if (this.#supervisor.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
   }
 
-  #onBooted(lane: Lane): void {
-    if (this.#host.isBooted) this.#adopt(lane)
-    else this.#earlyLanes.push(lane)
+  // ── reload ────────────────────────────────────────────────────────────────
+
+  /** Replaces the lanes by new ones with the code now on disk; the old ones stay when it does not boot. One reload at a time: a call during one waits for another. */
+  reload(): Promise<void> {
+    const before = this.#reloading ?? Promise.resolve()
+    const own = before.then(() => this.#reload())
+    this.#reloading = own
+    return own
   }
 
-  #adopt(lane: Lane): void {
-    const { manifest } = lane
-    this.#health.setPlugins(lane, manifest!.plugins)
-    const refused = new Set<string>()
-    const routes = this.#routing.adopt(lane, (plugin, error) => {
-      refused.add(plugin)
-      const tools = manifest!.plugins[plugin]?.tools ?? []
-      this.#health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools } })
-      this.log('ERROR', `Plugin ${plugin} failed in boot: ${error}`, 'kernel')
-    })
-    lane.post({ type: 'assign', routes })
-    for (const subscription of manifest!.subscriptions) {
-      if (!refused.has(subscription.plugin)) this.#seats.add(lane, subscription.local, subscription)
+  async #reload(): Promise<void> {
+    if (!this.#isReady || this.#listener.state !== 'open') {
+      return this.log('WARNING', 'Not reloaded: the process is starting or stopping', 'supervisor')
     }
-    // Before its first request: its plugins never see an empty snapshot.
-    lane.post(this.#snapshot())
-    this.#jobs.addOf(lane, (plugin) => refused.has(plugin))
-    if (this.#isReady) this.#runOnReady()
-  }
-
-  /** `onReady` of the lanes' plugins runs in one lane for the whole process, once. */
-  #runOnReady(): void {
-    if (this.#onReadyLane !== undefined) return
-    const lane = this.#supervisor.all.find(({ manifest, state }) => manifest !== null && state !== 'dead')
-    if (lane === undefined) return
-    this.#onReadyLane = lane
-    lane.post({ type: 'ready' })
-  }
-
-  /** The lane that was at it has died: another one runs it, unless it is what kills them. */
-  #repeatOnReady(lane: Lane): void {
-    if (lane !== this.#onReadyLane) return
-    if (++this.#onReadyDeaths >= POISON_DEATHS) {
-      return this.log(
-        'ERROR',
-        `${this.#onReadyDeaths} lanes died while they ran onReady: it is not run again`,
-        'kernel',
-      )
+    const startedMs = Date.now()
+    let error: string | null = null
+    try {
+      await this.#supervisor.reload()
+      this.#registrar.tidy(this.#supervisor.regular)
+      this.#setAside.forgive()
+    } catch (thrown) {
+      error = messageOf(thrown)
     }
-    this.#onReadyLane = undefined
-    this.#runOnReady()
-  }
-
-  // ── what lanes say ────────────────────────────────────────────────────────
-
-  #onMessage(lane: Lane, message: ToPrimary): void {
-    switch (message.type) {
-      case 'subscribe':
-        this.#seats.add(lane, message.local, message.subscription)
-        this.#snapshotSoon()
-        return
-      case 'unsubscribe':
-        this.#seats.remove(lane, message.local)
-        this.#snapshotSoon()
-        return
-      case 'listen':
-        return this.#feeds.listen(lane, message.feed, message.on)
-      case 'tool-status':
-        // A tool call set the word itself; `registry.updateToolStatus` did not.
-        return this.#health.noteTool(message.tool, message.status, message.message)
-      case 'set-tool':
-        return this.#health.setTool(message.tool, message.status, message.message)
-      case 'ready-done':
-        this.#onReadyLane = 'done'
-        return
-      case 'job-done':
-        return this.#jobs.done(message.run, message.error)
-    }
-  }
-
-  #forget(lane: Lane): void {
-    this.#health.threadGone(lane)
-    this.#feeds.gone(lane)
-    this.#jobs.laneGone(lane)
-    this.#seats.forget(lane)
-    this.#repeatOnReady(lane)
+    this.#health.reload = { at: new Date().toISOString(), ok: error === null, error }
+    this.#snapshotSoon()
+    if (error === null) {
+      this.log('INFO', `Reloaded: ${this.#settings.lanes} lanes in ${Date.now() - startedMs} ms`, 'supervisor')
+    } else this.log('ERROR', `Not reloaded, the old code goes on: ${error}`, 'supervisor')
   }
 
   // ── log and health ────────────────────────────────────────────────────────

@@ -1,11 +1,8 @@
-/** Answer cell: word 0 STATE, word 1 LENGTH, then the text. */
-const ANSWER_STATE_WORD = 0
+/** Answer cell: word 0 ANSWERED (the question's number plus one), word 1 LENGTH, then the text. */
+const ANSWERED_WORD = 0
 const ANSWER_LENGTH_WORD = 1
 const ANSWER_TEXT_BYTE = 8
 const ANSWER_BYTES = 128
-
-const WAITING = 0
-const ANSWERED = 1
 
 export function createAnswerCell(): SharedArrayBuffer {
   return new SharedArrayBuffer(ANSWER_BYTES)
@@ -14,6 +11,7 @@ export function createAnswerCell(): SharedArrayBuffer {
 /**
  * One short text from the primary to a lane that waits for it, blocked. Only for what a handler reads synchronously and hardly ever:
  * the primary never waits for a lane, so this cannot lock up.
+ * Questions have numbers: the answer to one that was given up is not taken for the next one's. Answers come in the order of the questions.
  */
 export class AnswerCell {
   readonly #words: Int32Array
@@ -24,23 +22,24 @@ export class AnswerCell {
     this.#bytes = Buffer.from(memory, ANSWER_TEXT_BYTE)
   }
 
-  /** The lane: before it asks. */
-  clear(): void {
-    Atomics.store(this.#words, ANSWER_STATE_WORD, WAITING)
-  }
-
-  /** The lane: the answer, or null when none came in time. */
-  wait(timeoutMs: number): string | null {
-    // Pairs with the store in `answer`.
-    if (Atomics.wait(this.#words, ANSWER_STATE_WORD, WAITING, timeoutMs) === 'timed-out') return null
-    return this.#bytes.toString('latin1', 0, this.#words[ANSWER_LENGTH_WORD])
+  /** The lane: the answer to its question, or null when none came in time. */
+  wait(question: number, timeoutMs: number): string | null {
+    const wanted = (question + 1) | 0
+    const deadlineMs = performance.now() + timeoutMs
+    for (;;) {
+      // Pairs with the store in `answer`.
+      const answered = Atomics.load(this.#words, ANSWERED_WORD)
+      if (answered === wanted) return this.#bytes.toString('latin1', 0, this.#words[ANSWER_LENGTH_WORD])
+      const leftMs = deadlineMs - performance.now()
+      if (leftMs <= 0 || Atomics.wait(this.#words, ANSWERED_WORD, answered, leftMs) === 'timed-out') return null
+    }
   }
 
   /** The primary. */
-  answer(text: string): void {
+  answer(question: number, text: string): void {
     this.#words[ANSWER_LENGTH_WORD] = this.#bytes.write(text, 'latin1')
     // Publishes the text and its length.
-    Atomics.store(this.#words, ANSWER_STATE_WORD, ANSWERED)
-    Atomics.notify(this.#words, ANSWER_STATE_WORD)
+    Atomics.store(this.#words, ANSWERED_WORD, (question + 1) | 0)
+    Atomics.notify(this.#words, ANSWERED_WORD)
   }
 }

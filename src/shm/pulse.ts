@@ -1,21 +1,34 @@
+import { readFileSync, readlinkSync } from 'node:fs'
 import { getHeapStatistics } from 'node:v8'
+import { threadId } from 'node:worker_threads'
 
 /**
  * Pulse of one lane (written by the lane, read by the primary):
  *
- *   word 0  BEATS        counts up every LANE_BEAT_MS while the lane's loop turns
- *   word 1  LOOP_DELAY   longest delay of that timer in the last second, microseconds
- *   word 2  HEAP_KIB     used JavaScript heap
+ *   word 0  BEATS         counts up every LANE_BEAT_MS while the lane's loop turns
+ *   word 1  LOOP_DELAY    longest delay of that timer in the last second, microseconds
+ *   word 2  HEAP_KIB      used JavaScript heap
+ *   word 3  EXTERNAL_KIB  memory that belongs to JavaScript objects outside of the heap: buffers above all
+ *   word 4  THREAD        `threadId` of worker_threads; 0 until it has begun
+ *   word 5  TASK          the thread's number in the operating system (Linux), 0 elsewhere
  */
 const PULSE_BEATS_WORD = 0
 const PULSE_LOOP_DELAY_US_WORD = 1
 const PULSE_HEAP_KIB_WORD = 2
+const PULSE_EXTERNAL_KIB_WORD = 3
+const PULSE_THREAD_WORD = 4
+const PULSE_TASK_WORD = 5
 const PULSE_BYTES = 64
+
+/** The kernel's clock tick as user space sees it on Linux: 100 per second on every architecture that Node runs on. */
+const MS_PER_TICK = 10
 
 /** How often a lane shows that its loop turns, milliseconds. */
 export const LANE_BEAT_MS = 20
 
 const BEATS_PER_REPORT = 1000 / LANE_BEAT_MS
+/** Memory is looked at more often than once a second: a lane that fills up does so fast. */
+const BEATS_PER_MEMORY_REPORT = 5
 
 export function createPulse(): SharedArrayBuffer {
   return new SharedArrayBuffer(PULSE_BYTES)
@@ -34,6 +47,8 @@ export class PulseWriter {
   }
 
   start(): void {
+    Atomics.store(this.#words, PULSE_TASK_WORD, taskOfThisThread())
+    Atomics.store(this.#words, PULSE_THREAD_WORD, threadId)
     this.#timer = setInterval(() => this.#beat(), LANE_BEAT_MS)
     this.#timer.unref()
   }
@@ -48,9 +63,13 @@ export class PulseWriter {
     this.#lastBeatMs = nowMs
     // Wakes nobody and publishes nothing else: each word stands alone.
     Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
-    if (++this.#beats % BEATS_PER_REPORT === 0) {
+    if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) {
+      const { used_heap_size, external_memory } = getHeapStatistics()
+      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
+      Atomics.store(this.#words, PULSE_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
+    }
+    if (this.#beats % BEATS_PER_REPORT === 0) {
       Atomics.store(this.#words, PULSE_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
-      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(getHeapStatistics().used_heap_size / 1024))
       this.#longestDelayMs = 0
     }
   }
@@ -75,5 +94,35 @@ export class PulseReader {
 
   get heapBytes(): number {
     return Atomics.load(this.#words, PULSE_HEAP_KIB_WORD) * 1024
+  }
+
+  get externalBytes(): number {
+    return Atomics.load(this.#words, PULSE_EXTERNAL_KIB_WORD) * 1024
+  }
+
+  /** 0 until the thread has begun. */
+  get threadId(): number {
+    return Atomics.load(this.#words, PULSE_THREAD_WORD)
+  }
+
+  /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */
+  get cpuMs(): number | null {
+    const task = Atomics.load(this.#words, PULSE_TASK_WORD)
+    if (task === 0) return null
+    try {
+      // The name in parentheses may hold blanks. Source: proc(5), /proc/pid/stat, fields utime and stime.
+      const fields = readFileSync(`/proc/self/task/${task}/stat`, 'latin1').split(') ').at(-1)!.split(' ')
+      return (Number(fields[11]) + Number(fields[12])) * MS_PER_TICK
+    } catch {
+      return null
+    }
+  }
+}
+
+function taskOfThisThread(): number {
+  try {
+    return Number(readlinkSync('/proc/thread-self').split('/').at(-1))
+  } catch {
+    return 0
   }
 }

@@ -146,6 +146,24 @@ export class RingProducer {
     const from = (position & this.#mask) + FRAME_HEADER_BYTES
     return Buffer.from(this.bytes.subarray(from, from + this.words[word + FRAME_LENGTH_WORD]!))
   }
+
+  /** Takes back all that the other side has not begun, and tells what it was. */
+  takeBackAll(visit: (kind: number, id: number) => void): void {
+    for (let position = this.#head - this.usedBytes; position < this.#head; ) {
+      const at = position & this.#mask
+      const word = at >> 2
+      const length = this.words[word + FRAME_LENGTH_WORD]!
+      if (length === FRAME_WRAP) {
+        position += this.#capacity - at
+        continue
+      }
+      // As in `takeBack`: a thread that is being ended may still read.
+      const won =
+        Atomics.compareExchange(this.words, word + FRAME_STATE_WORD, FRAME_READY, FRAME_TAKEN_BACK) === FRAME_READY
+      if (won) visit(this.words[word + FRAME_KIND_WORD]!, this.words[word + FRAME_ID_WORD]!)
+      position += FRAME_HEADER_BYTES + align8(length)
+    }
+  }
 }
 
 /** A frame's body is at `offset`, `length` bytes long, and stands there only until the callback returns. */

@@ -113,7 +113,7 @@ export const ONLY_IMPORTERS = [
   },
   {
     target: 'package:piscina',
-    importer: 'src/lanes/supervisor.ts',
+    importer: 'src/lanes/lane-pool.ts',
     reason: 'Piscina owns spawn, crash and replacement of a lane: one place knows its traps',
   },
 ] as const

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HUB_MAX_PENDING_BYTES, Hub } from '../../src/events/hub.ts'
+import { Hub } from '../../src/events/hub.ts'
+import { HUB_MAX_PENDING_BYTES } from '../../src/events/queue-budget.ts'
 import type { EventFrame } from '../../src/frames/event-frame.ts'
 
 const event = (id: string, payload: string): EventFrame => ({
@@ -8,7 +9,7 @@ const event = (id: string, payload: string): EventFrame => ({
   parentId: null,
   event: 'big.one',
   emitter: 'test.Emitter',
-  requestId: null,
+  requestId: 'req_1',
   key: null,
   payloadKeys: 'text',
   timestampMs: Date.now(),
@@ -20,15 +21,27 @@ const event = (id: string, payload: string): EventFrame => ({
 })
 
 test('the queue is bounded in bytes too, and takes more as soon as something is delivered', () => {
-  const hub = new Hub({ maxQueue: 100_000, log: () => {} })
+  const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   const taken: number[] = []
   const host = {
+    isQuarantine: false,
     deliveriesInFlight: 0,
     hasRoom: true,
     send: (id: number) => taken.push(id) > 0,
     abandon: () => {},
   }
-  hub.subscribe('big.one', 'group', {}, { host, local: 0, plugin: 'test.Slow', identity: 'test.Slow.handle' })
+  hub.subscribe(
+    'big.one',
+    'group',
+    {},
+    {
+      host,
+      local: 0,
+      plugin: 'test.Slow',
+      identity: 'test.Slow.handle',
+      isPaused: false,
+    },
+  )
   const payload = 'x'.repeat(1 << 20)
   const fits = HUB_MAX_PENDING_BYTES / payload.length
   for (let n = 0; n < fits; n++) hub.publish(event(`evt_${n}`, payload), null)

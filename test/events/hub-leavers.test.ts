@@ -10,7 +10,7 @@ const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   parentId: null,
   event: 'order.placed',
   emitter: 'test.Emitter',
-  requestId: null,
+  requestId: 'req_1',
   key: null,
   payloadKeys: '',
   timestampMs: Date.now(),
@@ -25,13 +25,26 @@ const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
 /** A thread that takes everything and answers when the test says so. */
 function thread(): EventHost & { taken: number[] } {
   const taken: number[] = []
-  return { deliveriesInFlight: 0, hasRoom: true, send: (id) => taken.push(id) > 0, abandon: () => {}, taken }
+  return {
+    isQuarantine: false,
+    deliveriesInFlight: 0,
+    hasRoom: true,
+    send: (id) => taken.push(id) > 0,
+    abandon: () => {},
+    taken,
+  }
 }
 
-const seatOf = (host: EventHost): Seat => ({ host, local: 0, plugin: 'test.Slow', identity: 'test.Slow.handle' })
+const seatOf = (host: EventHost): Seat => ({
+  host,
+  local: 0,
+  plugin: 'test.Slow',
+  identity: 'test.Slow.handle',
+  isPaused: false,
+})
 
 test('nothing is kept for a subscriber that has left: not behind a key, not between two attempts, not delayed', async (t) => {
-  const hub = new Hub({ maxQueue: 100, log: () => {} })
+  const hub = new Hub({ maxQueue: 100, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
   const host = thread()
   const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, seatOf(host))
@@ -49,7 +62,7 @@ test('nothing is kept for a subscriber that has left: not behind a key, not betw
 })
 
 test('any number of expired events of one key is passed over', (t) => {
-  const hub = new Hub({ maxQueue: 100_000, log: () => {} })
+  const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
   const host = thread()
   hub.subscribe('order.placed', 'group', {}, seatOf(host))

@@ -17,6 +17,7 @@ function fixture() {
     metrics,
     names,
     statuses,
+    flight: null,
     onStatus: (...change) => changes.push(change),
     onSinkFault: (thrown) => sinkFaults.push(thrown),
   })

@@ -7,7 +7,7 @@ import { Outbox } from '../../src/lanes/outbox.ts'
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
   const seen: [deliveryId: number, state: string][] = []
   const ignored = (): void => {}
-  const lane: Lane = new Lane(0, 16, {
+  const lane: Lane = new Lane(0, 'regular', 0, 16, {
     onMessage: ignored,
     onPublish: ignored,
     onDelivered: (id) => seen.push([id, lane.state]),
@@ -15,6 +15,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
     onDeliveryFailed: ignored,
     onCall: ignored,
     onLog: ignored,
+    onFault: ignored,
   })
   const { outbound, port, bulk } = lane.threadSide
   lane.state = 'ready'
@@ -22,7 +23,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
   const at = thread.begin(4, false)
   thread.words[at >> 2] = 7
   thread.end(4, KIND.DELIVERED, 0)
-  assert.deepEqual(lane.bury(), [])
+  assert.deepEqual(lane.bury(), { requests: [], unreadDeliveries: new Set() })
   assert.deepEqual(seen, [[7, 'dead']])
   thread.close()
 })

@@ -30,7 +30,7 @@ test('a lane that dies', async (t) => {
     ['throw', 'an exception of a timer', 500, /thrown by a timer/],
     ['reject', 'a rejection that nobody handles', 500, /rejected by nobody/],
     ['exit', 'process.exit', 500, /exit/],
-    ['spin', 'an endless loop', 504, /stood still for 1000 ms/],
+    ['spin', 'an endless loop', 504, /stood still for 1\d{3} ms/],
   ] as const
   for (const [how, what, status, reason] of causes) {
     await t.test(`by ${what}: its requests are answered ${status}, and a new one takes over`, async () => {
@@ -49,11 +49,11 @@ test('a lane that dies', async (t) => {
       await until(() => deaths(heddle).length === before + 1, 'the report')
       const death = deaths(heddle).at(-1)!
       assert.match(death.msg, reason)
-      assert.ok((death.in_flight as string[]).includes('GET /die/:how'))
+      assert.ok((death.in_flight as { name: string }[]).some(({ name }) => name === 'GET /die/:how'))
       await allUp(heddle)
       const { body } = await heddle.json('/lanes')
-      const dead = body.lanes.find(
-        ({ last_death }: { last_death: { reason: string } | null }) => last_death && reason.test(last_death.reason),
+      const dead = body.lanes.find(({ deaths }: { deaths: { message: string }[] }) =>
+        deaths.some(({ message }) => reason.test(message)),
       )
       assert.ok(dead.restarts >= 1)
       const threads = await Promise.all(Array.from({ length: LANES * 2 }, () => heddle.json('/slow?ms=50')))

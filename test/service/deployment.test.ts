@@ -134,7 +134,7 @@ test('handlers and the shutdown have their time, and a lane its memory', async (
   assert.match(death.msg, /memory/i)
   await until(async () => (await heddle.json('/dump')).status === 200, 'the next lane')
   const [lane] = (await heddle.json('/system/lanes')).body
-  assert.match(lane.last_death.reason, /memory/i)
+  assert.equal(lane.deaths[0].reason, 'memory')
 
   const begun = heddle.logs.filter(({ msg }) => msg === 'begun').length
   const hanging = heddle.fetch('/never-long').catch(() => null)

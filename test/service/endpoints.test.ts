@@ -70,8 +70,8 @@ test('the built-in endpoints', async (t) => {
 
   await t.test('a lane is shown with its load, its loop and its heap', async () => {
     const [lane] = (await heddle.json('/system/lanes')).body
-    const { loop_delay_ms, heap_bytes, started_at, ...rest } = lane
-    assert.deepEqual([typeof loop_delay_ms, typeof heap_bytes], ['number', 'number'])
+    const { loop_delay_ms, heap_bytes, external_bytes, cpu_ms, started_at, ...rest } = lane
+    for (const figure of [loop_delay_ms, heap_bytes, external_bytes, cpu_ms]) assert.equal(typeof figure, 'number')
     assert.ok(Math.abs(Date.now() - Date.parse(started_at)) < 60_000)
     assert.deepEqual(rest, {
       index: 0,
@@ -80,7 +80,8 @@ test('the built-in endpoints', async (t) => {
       requests_in_flight: 0,
       deliveries_in_flight: 0,
       restarts: 0,
-      last_death: null,
+      role: 'regular',
+      deaths: [],
     })
   })
 })

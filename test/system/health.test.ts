@@ -95,7 +95,7 @@ test('readiness is 503 with reasons and Retry-After while no lane is up, and liv
   await until(async () => (await heddle.json('/system/health/ready')).status === 200, 'it is ready again')
   const [lane] = (await heddle.json('/system/lanes')).body
   assert.equal(lane.restarts, 1)
-  assert.equal(typeof lane.last_death.reason, 'string')
+  assert.equal(typeof lane.deaths[0].reason, 'string')
 })
 
 /** Health checks of the tool `flaky` so far. */

@@ -6,7 +6,7 @@ import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { DbError } from '../../errors/db-error.ts'
 import { messageOf } from '../../errors/wire.ts'
 import { migrate, pending } from '../../migrations/runner.ts'
-import { WriteLock } from '../../shm/write-lock.ts'
+import { releaseLockOfThread, WriteLock } from '../../shm/write-lock.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { SqliteMigrations } from './migration-driver.ts'
@@ -29,6 +29,7 @@ const STOP_WAIT_MS = 2000
 export default class SqliteDb implements Tool, Db {
   readonly name = 'db'
   readonly #runtime: ToolRuntime
+  readonly #lockMemory: SharedArrayBuffer
   readonly #lock: WriteLock
   readonly #writes: WriteQueue
   #shared: Connection | null = null
@@ -38,8 +39,14 @@ export default class SqliteDb implements Tool, Db {
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
-    this.#lock = new WriteLock(runtime.sharedMemory('write-lock', 64))
+    this.#lockMemory = runtime.sharedMemory('write-lock', 64)
+    this.#lock = new WriteLock(this.#lockMemory)
     this.#writes = new WriteQueue(this.#lock, () => this.#openShared())
+  }
+
+  /** A lane has died, perhaps in the middle of a write: the others need not wait for its lease to end. */
+  threadGone(threadId: number): void {
+    releaseLockOfThread(this.#lockMemory, threadId)
   }
 
   /**

@@ -1,0 +1,49 @@
+import { HeddleError } from '../errors/catalogue.ts'
+import type { HubEvent } from './consumer.ts'
+
+/** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
+export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
+/** From this share of either bound on, no new request is let in: what is begun needs the rest. */
+export const CROWDED_SHARE = 0.75
+/** Events that nothing caused (timers, jobs) may fill this share: the last of the room is for chains that are half done. */
+export const ROOT_SHARE = 0.9
+
+/** How much the hub has taken on and not finished: waiting, under way, delayed, between two attempts. */
+export class QueueBudget {
+  readonly #maxDeliveries: number
+  #deliveries = 0
+  #bytes = 0
+
+  constructor(maxDeliveries: number) {
+    this.#maxDeliveries = maxDeliveries
+  }
+
+  get deliveries(): number {
+    return this.#deliveries
+  }
+
+  get isCrowded(): boolean {
+    return this.#deliveries > this.#maxDeliveries * CROWDED_SHARE || this.#bytes > HUB_MAX_PENDING_BYTES * CROWDED_SHARE
+  }
+
+  /** @throws EVENT_BUS_FULL when there is no room for that many deliveries of an event */
+  check(deliveries: number, payloadBytes: number, isRoot: boolean): void {
+    const share = isRoot ? ROOT_SHARE : 1
+    if (this.#deliveries + deliveries > this.#maxDeliveries * share) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#deliveries} deliveries wait`)
+    }
+    if (this.#bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * share) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
+    }
+  }
+
+  take(event: HubEvent): void {
+    this.#deliveries++
+    this.#bytes += event.payload.length
+  }
+
+  give(event: HubEvent): void {
+    this.#deliveries--
+    this.#bytes -= event.payload.length
+  }
+}

@@ -1,0 +1,72 @@
+import type { DeathReason } from '../contracts/registry.ts'
+import { messageOf } from '../errors/wire.ts'
+import type { Estate, Lane } from './lane.ts'
+import type { LaneWatch, Verdict } from './lane-watch.ts'
+import { parseLastWords } from './last-words.ts'
+import { framesOfStack, type StackFrame } from './stack-probe.ts'
+
+/** Each plugin has this long to load and boot; then its lane is given up. */
+export const BOOT_TIMEOUT_MS = 30_000
+
+/** A thread in its place, or one that is to take over. */
+export interface Berth {
+  readonly lane: Lane
+  readonly watch: LaneWatch
+  readonly abort: AbortController
+  /** What ends it, once that is decided. */
+  verdict: Verdict | 'boot'
+  stack: StackFrame[] | null
+  /** As last seen: a thread that is gone has none. */
+  cpuMs: number | null
+  cpuMsWhileStill: number | null
+  booting: string | null
+  bootProgressMs: number
+  /** Why the lane itself, not a plugin, could not boot. */
+  bootFault: string | null
+  /** Of a thread that is to take over: it has booted (null), or why it did not. */
+  arrived: ((fault: string | null) => void) | null
+  /** Resolves when the thread has ended. */
+  ended: Promise<void>
+}
+
+/** What is known of a lane's end, and what it leaves. */
+export interface Death extends Estate {
+  reason: DeathReason
+  message: string
+  /** Where it stood or what it threw, innermost frame first; empty when unknown. */
+  stack: StackFrame[]
+  stoodStillMs: number
+  cpuMs: number | null
+  cpuMsWhileStill: number | null
+  /** The file of the plugin that was being booted. */
+  booting: string | null
+}
+
+/** @param error what its thread ended with: null when it ended by itself */
+export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: number): Death {
+  const { lane, watch } = berth
+  const words = parseLastWords(lane.flight.lastWords())
+  const death: Death = {
+    ...estate,
+    reason: lane.manifest === null ? 'boot' : 'crashed',
+    message: berth.bootFault ?? words?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
+    stack: berth.stack ?? framesOfStack(words?.stack ?? ''),
+    stoodStillMs: Math.round(watch.stillMs),
+    cpuMs: berth.cpuMs ?? lane.pulse.cpuMs,
+    cpuMsWhileStill: berth.cpuMsWhileStill,
+    booting: berth.booting,
+  }
+  if (berth.verdict === 'stalled') {
+    return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
+  }
+  if (berth.verdict === 'memory') {
+    return { ...death, reason: 'memory', message: `its buffers took more than ${memoryMb} MiB` }
+  }
+  if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
+  }
+  if (berth.verdict === 'boot') {
+    return { ...death, message: `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
+  }
+  return words?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
+}

@@ -1,0 +1,40 @@
+import { fileURLToPath } from 'node:url'
+import type { MessagePort } from 'node:worker_threads'
+import { Piscina } from 'piscina'
+import type { Settings } from '../config/schema.ts'
+import type { LaneInit } from './messages.ts'
+
+const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
+/** Threads beside the lanes: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
+const SPARE_THREADS = 3
+
+/** The threads of the lanes: each runs one long task, its lane, and ends with it. The only place that knows Piscina. */
+export class LanePool {
+  readonly #pool: Piscina
+
+  constructor(settings: Settings, onError: (error: unknown) => void) {
+    this.#pool = new Piscina({
+      filename: WORKER_FILE,
+      // No thread without a lane: one that was started earlier would have loaded older code.
+      minThreads: 0,
+      maxThreads: settings.lanes + SPARE_THREADS,
+      idleTimeout: Number.POSITIVE_INFINITY,
+      concurrentTasksPerWorker: 1,
+      // The default freezes a thread's timers and sockets while it has no task.
+      atomics: 'disabled',
+      recordTiming: false,
+      resourceLimits: { maxOldGenerationSizeMb: settings.laneMemoryMb },
+    })
+    this.#pool.on('error', onError)
+  }
+
+  /** Runs one lane's life. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
+  run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
+    return this.#pool.run(init, { signal, transferList }) as Promise<void>
+  }
+
+  /** Ends all threads. */
+  async destroy(): Promise<void> {
+    await this.#pool.destroy()
+  }
+}

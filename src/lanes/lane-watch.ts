@@ -1,0 +1,105 @@
+import type { Settings } from '../config/schema.ts'
+import type { Lane } from './lane.ts'
+import { type StackFrame, stackOf } from './stack-probe.ts'
+
+/** How often the lanes' pulses are looked at, milliseconds. */
+export const LOOK_MS = 20
+/** A pulse that stands still this long: the lane gets no new work, and loses what it has not begun. */
+const UNRESPONSIVE_MS = 50
+/** A pulse that stands still this long: the stack of its thread is taken, before it is known whether it will go on. */
+const PROBE_MS = 300
+/** Such a stack is taken at most this often of one lane, milliseconds: to take it disturbs the thread for some. */
+const PROBE_PAUSE_MS = 5_000
+/** What one look adds to a standstill at most: a pause of the primary or of the machine says nothing about its lanes. */
+const LOOK_MAX_MS = 2 * LOOK_MS
+/** The process may grow by this many times a lane's memory while that lane stands still. */
+const STANDSTILL_GROWTH = 2
+const MIB = 1 << 20
+
+/** What a look at a lane says. */
+export type Verdict = 'fine' | 'stalled' | 'memory'
+
+export interface Standstill {
+  stillMs: number
+  /** Null when it could not be had. */
+  stack: StackFrame[] | null
+}
+
+/** Watches one lane from the primary: its pulse, its memory, and where it stands when it stands still. */
+export class LaneWatch {
+  readonly #lane: Lane
+  readonly #settings: Settings
+  readonly #onRecovered: (standstill: Standstill) => void
+  #seenBeats = -1
+  /** How long the pulse has stood still while this thread was looking. */
+  #stillMs = 0
+  #probe: Promise<StackFrame[] | null> | null = null
+  #probedMs = 0
+  #cpuBeforeMs: number | null = null
+  #rssBefore = 0
+
+  /** @param onRecovered a lane that stood still goes on, and its stack was taken */
+  constructor(lane: Lane, settings: Settings, onRecovered: (standstill: Standstill) => void) {
+    this.#lane = lane
+    this.#settings = settings
+    this.#onRecovered = onRecovered
+  }
+
+  get stillMs(): number {
+    return this.#stillMs
+  }
+
+  /** True when its loop turns. */
+  get isTurning(): boolean {
+    return this.#stillMs < UNRESPONSIVE_MS
+  }
+
+  /** CPU time of the thread since its loop stands still; null when it does not, or the system does not tell. */
+  get cpuMsWhileStill(): number | null {
+    const cpuMs = this.#lane.pulse.cpuMs
+    return this.#cpuBeforeMs === null || cpuMs === null ? null : cpuMs - this.#cpuBeforeMs
+  }
+
+  /** @param sinceLookMs since the last look, however long ago that was */
+  look(nowMs: number, sinceLookMs: number): Verdict {
+    const { pulse } = this.#lane
+    const { beats } = pulse
+    if (beats !== this.#seenBeats) {
+      this.#seenBeats = beats
+      this.#goesOn()
+      return pulse.externalBytes > this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+    }
+    const wasTurning = this.isTurning
+    this.#stillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
+    if (this.isTurning) return 'fine'
+    if (wasTurning) {
+      this.#cpuBeforeMs = pulse.cpuMs
+      this.#rssBefore = process.memoryUsage.rss()
+    }
+    if (this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS) {
+      this.#probedMs = nowMs
+      this.#probe = stackOf(pulse.threadId)
+    }
+    if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
+    // Its own figures are of before: it has no turn to write them in.
+    const grown = process.memoryUsage.rss() - this.#rssBefore
+    return grown > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+  }
+
+  /** Where the thread stands now, or stood when it was last asked; null when it could not be had. */
+  async stack(): Promise<StackFrame[] | null> {
+    const { threadId } = this.#lane.pulse
+    const earlier = this.#probe
+    const now = threadId === 0 || this.isTurning ? null : await stackOf(threadId)
+    return now ?? (await earlier)
+  }
+
+  #goesOn(): void {
+    const probe = this.#probe
+    const stillMs = this.#stillMs
+    this.#stillMs = 0
+    this.#probe = null
+    this.#cpuBeforeMs = null
+    if (probe !== null) void probe.then((stack) => this.#onRecovered({ stillMs, stack }))
+  }
+}

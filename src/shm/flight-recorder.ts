@@ -1,0 +1,168 @@
+import type { RawBuffer } from './raw-buffer.ts'
+
+/**
+ * Flight recorder of one lane: written by the lane alone, read by the primary while the lane is stuck and after its thread is gone.
+ *
+ *   byte 0        64                                64 + 256 × 64
+ *   ┌─────────────┬─────────────────────────────────┬───────────────────┐
+ *   │ CURSOR WORDS│ steps, the oldest overwritten   │ last words, UTF-8 │
+ *   └─────────────┴─────────────────────────────────┴───────────────────┘
+ *
+ * CURSOR counts steps for ever, modulo 2^32; WORDS is the length of the last words in bytes. A step takes one cache line:
+ *
+ *   ┌────────────────┬────────────────┬────────┬──────┬─────────┬───────┬──────────────────────┐
+ *   │ BEGUN (float64)│ ENDED (float64)│ NUMBER │ KIND │ SUBJECT │ FRAME │ id, 32 bytes latin-1 │
+ *   └────────────────┴────────────────┴────────┴──────┴─────────┴───────┴──────────────────────┘
+ *   bytes 0–7          8–15             word 4   word 5 word 6    word 7  bytes 32–63
+ *
+ * KIND holds the kind in its low byte, FAILED in bit 8, the id's length from bit 16 on. ENDED is 0 while the step runs.
+ * There is no lock: a reader of a living lane may see one torn step, the one that is being written.
+ */
+const CURSOR_WORD = 0
+const WORDS_LENGTH_WORD = 1
+const STEPS_BYTE = 64
+const STEP_BYTES = 64
+const STEP_WORDS = STEP_BYTES >> 2
+const STEP_DOUBLES = STEP_BYTES >> 3
+const NUMBER = 4
+const KIND = 5
+const SUBJECT = 6
+const FRAME = 7
+const ID_BYTE = 32
+const FAILED_BIT = 1 << 8
+
+/** Steps that are kept. */
+export const FLIGHT_STEPS = 256
+const STEP_MASK = FLIGHT_STEPS - 1
+/** What of a step's id is kept. */
+export const FLIGHT_ID_BYTES = 32
+/** What is kept of the reason that a thread gave before it ended. */
+export const LAST_WORDS_BYTES = 8192
+const WORDS_BYTE = STEPS_BYTE + FLIGHT_STEPS * STEP_BYTES
+
+export const STEP_REQUEST = 1
+export const STEP_CALL = 2
+export const STEP_EVENT = 3
+export const STEP_JOB = 4
+
+/** One step as it stands in memory. */
+export interface RawStep {
+  kind: number
+  /** A request's route number, a call's number in the name table, an event's subscriber in the lane, a job's number. */
+  subject: number
+  /** Number of the frame that it answers; -1 for a call. */
+  frame: number
+  /** Request id, or event id without its prefix; empty for a call. */
+  id: string
+  /** Milliseconds since the epoch. */
+  begunMs: number
+  /** 0 when it had not ended. */
+  endedMs: number
+  failed: boolean
+}
+
+export function createFlightRecorder(): SharedArrayBuffer {
+  return new SharedArrayBuffer(WORDS_BYTE + LAST_WORDS_BYTES)
+}
+
+/** The lane's side: one plain write of a cache line per step, and one more when it ends. */
+export class FlightRecorder {
+  readonly #control: Int32Array
+  readonly #words: Int32Array
+  readonly #doubles: Float64Array
+  readonly #bytes: RawBuffer
+  readonly #lastWords: Buffer
+  #next = 0
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
+    this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
+    this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
+    this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES) as RawBuffer
+    this.#lastWords = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+  }
+
+  /** @returns the step's number, for `end` */
+  begin(kind: number, subject: number, frame: number, id: string, begunMs: number): number {
+    const number = this.#next
+    this.#next = (number + 1) | 0
+    const slot = number & STEP_MASK
+    const word = slot * STEP_WORDS
+    this.#doubles[slot * STEP_DOUBLES] = begunMs
+    this.#doubles[slot * STEP_DOUBLES + 1] = 0
+    this.#words[word + NUMBER] = number
+    this.#words[word + SUBJECT] = subject
+    this.#words[word + FRAME] = frame
+    const idBytes = id === '' ? 0 : this.#bytes.latin1Write(id, slot * STEP_BYTES + ID_BYTE, FLIGHT_ID_BYTES)
+    this.#words[word + KIND] = kind | (idBytes << 16)
+    // Publishes the step to a reader in another thread; pairs with its load of CURSOR.
+    Atomics.store(this.#control, CURSOR_WORD, this.#next)
+    return number
+  }
+
+  /** Does nothing when the step has been overwritten. */
+  end(number: number, endedMs: number, failed: boolean): void {
+    const slot = number & STEP_MASK
+    const word = slot * STEP_WORDS
+    if (this.#words[word + NUMBER] !== number) return
+    this.#doubles[slot * STEP_DOUBLES + 1] = endedMs
+    if (failed) this.#words[word + KIND]! |= FAILED_BIT
+  }
+
+  /** Ends the step of a frame: does nothing when it has been overwritten, or is another frame's. */
+  endFrame(number: number, frame: number, endedMs: number, failed: boolean): void {
+    if (this.#words[(number & STEP_MASK) * STEP_WORDS + FRAME] === frame) this.end(number, endedMs, failed)
+  }
+
+  /** Why the thread is about to end: the first reason is the one that is kept. */
+  sayLastWords(text: string): void {
+    if (Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0) return
+    Atomics.store(this.#control, WORDS_LENGTH_WORD, this.#lastWords.write(text))
+  }
+}
+
+/** The primary's side. */
+export class FlightReader {
+  readonly #control: Int32Array
+  readonly #words: Int32Array
+  readonly #doubles: Float64Array
+  readonly #bytes: Buffer
+  readonly #lastWords: Buffer
+
+  constructor(memory: SharedArrayBuffer) {
+    this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
+    this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
+    this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
+    this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES)
+    this.#lastWords = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+  }
+
+  /** The last steps, oldest first. */
+  steps(): RawStep[] {
+    const steps: RawStep[] = []
+    const cursor = Atomics.load(this.#control, CURSOR_WORD)
+    for (let number = (cursor - FLIGHT_STEPS) | 0; number !== cursor; number = (number + 1) | 0) {
+      const slot = number & STEP_MASK
+      const word = slot * STEP_WORDS
+      const kind = this.#words[word + KIND]!
+      // Never written, or of another round: it is being written just now.
+      if (kind === 0 || this.#words[word + NUMBER] !== number) continue
+      const idAt = slot * STEP_BYTES + ID_BYTE
+      steps.push({
+        kind: kind & 0xff,
+        subject: this.#words[word + SUBJECT]!,
+        frame: this.#words[word + FRAME]!,
+        id: this.#bytes.toString('latin1', idAt, idAt + (kind >>> 16)),
+        begunMs: this.#doubles[slot * STEP_DOUBLES]!,
+        endedMs: this.#doubles[slot * STEP_DOUBLES + 1]!,
+        failed: (kind & FAILED_BIT) !== 0,
+      })
+    }
+    return steps
+  }
+
+  /** What the thread said before it ended; empty when nothing. */
+  lastWords(): string {
+    return this.#lastWords.toString('utf8', 0, Atomics.load(this.#control, WORDS_LENGTH_WORD))
+  }
+}
