@@ -1,5 +1,6 @@
 import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './config/load.ts'
 import { messageOf } from './errors/wire.ts'
+import { watchCode } from './primary/code-watch.ts'
 import { createLog } from './primary/log.ts'
 import { Runtime } from './primary/runtime.ts'
 import { ServiceManager } from './primary/service-manager.ts'
@@ -7,7 +8,7 @@ import { ServiceManager } from './primary/service-manager.ts'
 /** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
 const SHUTDOWN_GRACE_MS = 5000
 
-/** `npm start`, and `npm start -- --boot-tool db`. */
+/** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
   const loaded = load()
   prepareEnvironment()
@@ -43,6 +44,13 @@ async function main(): Promise<void> {
   }
   process.on('SIGTERM', stop)
   process.on('SIGINT', stop)
+  const reload = async (why: string): Promise<void> => {
+    runtime.log('INFO', `${why}: reloading the lanes`, 'main')
+    void manager.reloading(why)
+    const fault = await runtime.reload()
+    if (!isStopping) void manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
+  }
+  process.on('SIGHUP', () => void reload('SIGHUP'))
 
   const startedMs = performance.now()
   const port = await runtime.start({ exclusivePort: !settings.httpReusePort })
@@ -51,6 +59,10 @@ async function main(): Promise<void> {
     boot_ms: Math.round(performance.now()),
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
+  if (process.argv.includes('--watch')) {
+    const onChange = (file: string): void => void reload(`${file} has changed`)
+    watchCode(settings.domainsDir, onChange, (fault) => runtime.log('WARNING', fault, 'main'))
+  }
   const { ready, reasons } = runtime.readiness()
   // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
   if (ready) {

@@ -60,7 +60,7 @@ export class Runtime {
   readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
-  #reloading: Promise<void> | undefined
+  #reloading: Promise<unknown> = Promise.resolve()
 
   constructor(settings: Settings, log: LogWriter) {
     this.#settings = settings
@@ -289,18 +289,18 @@ export class Runtime {
 
   // ── reload ────────────────────────────────────────────────────────────────
 
-  /** Replaces the lanes by new ones with the code now on disk; the old ones stay when it does not boot. One reload at a time: a call during one waits for another. */
-  reload(): Promise<void> {
-    const before = this.#reloading ?? Promise.resolve()
-    const own = before.then(() => this.#reload())
+  /**
+   * Replaces the lanes by new ones with the code now on disk; the old ones stay when it does not boot. Reloads run one after another.
+   * @returns why the old code goes on, or null
+   */
+  reload(): Promise<string | null> {
+    const own = this.#reloading.then(() => this.#reload())
     this.#reloading = own
     return own
   }
 
-  async #reload(): Promise<void> {
-    if (!this.#isReady || this.#listener.state !== 'open') {
-      return this.log('WARNING', 'Not reloaded: the process is starting or stopping', 'supervisor')
-    }
+  async #reload(): Promise<string | null> {
+    if (!this.#isReady || this.#listener.state !== 'open') return 'the process is starting or stopping'
     const startedMs = Date.now()
     let error: string | null = null
     try {
@@ -312,9 +312,9 @@ export class Runtime {
     }
     this.#health.reload = { at: new Date().toISOString(), ok: error === null, error }
     this.#snapshotSoon()
-    if (error === null) {
-      this.log('INFO', `Reloaded: ${this.#settings.lanes} lanes in ${Date.now() - startedMs} ms`, 'supervisor')
-    } else this.log('ERROR', `Not reloaded, the old code goes on: ${error}`, 'supervisor')
+    if (error === null) this.log('INFO', `Reloaded in ${Date.now() - startedMs} ms`, 'supervisor')
+    else this.log('ERROR', `Not reloaded, the old code goes on: ${error}`, 'supervisor')
+    return error
   }
 
   // ── log and health ────────────────────────────────────────────────────────
