@@ -46,10 +46,11 @@ export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Pr
 
   const faults = faultsOf(seededRandom(seed), seconds * 1000, gap * 1000)
   const startedMs = performance.now()
+  const startedTimeMs = Date.now()
   const ledger = new Ledger(startedMs)
   let number = 0
   const books: Books = { heddle, ledger, seed, nextNumber: () => ++number }
-  const refusedFaults = await load(books, () => inflict(books, faults, startedMs), startedMs + seconds * 1000)
+  const inflicted = await load(books, () => inflict(books, faults, startedMs), startedMs + seconds * 1000)
   const longestGapMs = ledger.longestGapMs(performance.now())
 
   const drainStartedMs = performance.now()
@@ -69,9 +70,9 @@ export async function runChaos(options: ChaosArguments, guard: ProcessGuard): Pr
     options,
     node: process.version,
     drainSeconds,
-    faults: countOf(faults.map(({ kind }) => kind)),
-    refusedFaults,
-    deaths: deathsOf(heddle.logs),
+    startedAt: new Date(startedTimeMs).toISOString(),
+    faults: inflicted.map(({ timeMs, ...fault }) => ({ ...fault, atMs: timeMs - startedTimeMs })),
+    deaths: deathsOf(heddle.logs).map(({ timeMs, ...death }) => ({ ...death, atMs: timeMs - startedTimeMs })),
     requests: ledger.countByOutcome(),
     users,
     events,
@@ -139,10 +140,4 @@ async function stop(heddle: Heddle): Promise<string[]> {
 
 function hasEnded({ process: { exitCode, signalCode } }: Heddle): boolean {
   return exitCode !== null || signalCode !== null
-}
-
-function countOf(kinds: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const kind of kinds) counts[kind] = (counts[kind] ?? 0) + 1
-  return counts
 }

@@ -18,17 +18,20 @@ test('a death is told by what it says, and else by the blocking handler in fligh
   assert.equal(causeOf(stalled, ['POST /chaos/faults/hang']), 'other')
 })
 
-test('deaths are counted from the log, and those without a cause are named', () => {
-  const line = { level: 50, identity: 'supervisor' }
+test('deaths are read from the lines of the supervisor that tell of one', () => {
+  const line = { level: 50, identity: 'supervisor', time: 5 }
+  const exited = 'Lane 0 died: worker exited with code: 41'
   const stalled = 'Lane 1 died: its loop stood still for 1000 ms'
   assert.deepEqual(
     deathsOf([
-      { ...line, msg: 'Lane 0 died: worker exited with code: 41', in_flight: [] },
-      { ...line, msg: 'Lane 1 died: worker exited with code: 41', in_flight: [] },
-      { ...line, msg: stalled },
+      { ...line, msg: exited, in_flight: ['POST /users'] },
       { ...line, msg: '6 lanes died within 60 s: the next start of lane 1 waits 1000 ms' },
+      { ...line, time: 7, msg: stalled },
       { ...line, identity: 'users.CreateUser', msg: 'Lane 9 died' },
     ]),
-    { byKind: { exit: 2, other: 1 }, unexplained: [stalled] },
+    [
+      { timeMs: 5, cause: 'exit', message: exited, inFlight: ['POST /users'] },
+      { timeMs: 7, cause: 'other', message: stalled, inFlight: [] },
+    ],
   )
 })

@@ -21,15 +21,20 @@ export function causeOf(message: string, inFlight: readonly string[]): FaultKind
   return (kinds.find((kind) => BLOCKING.includes(kind)) as FaultKind | undefined) ?? 'other'
 }
 
-/** The lanes that have died, by what ended them. */
-export function deathsOf(logs: readonly LogLine[]): { byKind: Record<string, number>; unexplained: string[] } {
-  const byKind: Record<string, number> = {}
-  const unexplained: string[] = []
-  for (const { identity, msg, in_flight } of logs) {
-    if (identity !== 'supervisor' || !/^Lane \S+ died/.test(msg)) continue
-    const kind = causeOf(msg, (in_flight as string[] | undefined) ?? [])
-    byKind[kind] = (byKind[kind] ?? 0) + 1
-    if (kind === 'other') unexplained.push(msg)
-  }
-  return { byKind, unexplained }
+export interface Death {
+  /** Milliseconds since the epoch. */
+  readonly timeMs: number
+  readonly cause: FaultKind | 'other'
+  readonly message: string
+  readonly inFlight: readonly string[]
+}
+
+/** The deaths of lanes that a log tells of, in its order. */
+export function deathsOf(logs: readonly LogLine[]): Death[] {
+  return logs
+    .filter(({ identity, msg }) => identity === 'supervisor' && /^Lane \S+ died/.test(msg))
+    .map(({ time, msg, in_flight }) => {
+      const inFlight = (in_flight as string[] | undefined) ?? []
+      return { timeMs: time as number, cause: causeOf(msg, inFlight), message: msg, inFlight }
+    })
 }

@@ -5,17 +5,24 @@ import type { Fault } from './schedule.ts'
 
 /** How long the whole process stands still, milliseconds. */
 const PAUSE_MS = 1000
-/** No lane is up, or the fault's plugin is set aside. */
-const REFUSED = 503
 
-/** Makes the faults happen, each at its time; those of one moment overlap. Resolves when the last one is over. @returns how many found no lane to strike */
-export async function inflict(books: Books, faults: readonly Fault[], startedMs: number): Promise<number> {
-  const under: Promise<Outcome>[] = []
+/** A fault that was tried. */
+export interface Inflicted extends Fault {
+  /** Milliseconds since the epoch. */
+  readonly timeMs: number
+  /** 503: no lane was up, or the fault's plugin was set aside. */
+  readonly outcome: Outcome
+}
+
+/** Makes the faults happen, each at its time; those of one moment overlap. Resolves when the last one is over. */
+export async function inflict(books: Books, faults: readonly Fault[], startedMs: number): Promise<Inflicted[]> {
+  const under: Promise<Inflicted>[] = []
   for (const fault of faults) {
     await sleep(Math.max(0, startedMs + fault.atMs - performance.now()))
-    under.push(strike(books, fault))
+    const timeMs = Date.now()
+    under.push(strike(books, fault).then((outcome) => ({ ...fault, timeMs, outcome })))
   }
-  return (await Promise.all(under)).filter((outcome) => outcome === REFUSED).length
+  return Promise.all(under)
 }
 
 async function strike(books: Books, { kind, delayMs }: Fault): Promise<Outcome> {

@@ -1,4 +1,7 @@
 import type { ChaosArguments } from './arguments.ts'
+import type { Death } from './deaths.ts'
+import type { Outcome } from './ledger.ts'
+import type { Fault } from './schedule.ts'
 import type { Finding, Verdict } from './verdict.ts'
 
 /** The outcome of a run, as `--json` writes it. */
@@ -7,10 +10,11 @@ export interface Report {
   readonly node: string
   /** Seconds from the end of the faults until everything had settled. */
   readonly drainSeconds: number
-  readonly faults: Record<string, number>
-  /** Those that found no lane up, or their plugin set aside. */
-  readonly refusedFaults: number
-  readonly deaths: { byKind: Record<string, number>; unexplained: string[] }
+  /** ISO 8601 UTC. */
+  readonly startedAt: string
+  /** `atMs` here and in the deaths: milliseconds after the start. */
+  readonly faults: readonly (Fault & { outcome: Outcome })[]
+  readonly deaths: readonly (Omit<Death, 'timeMs'> & { atMs: number })[]
   readonly requests: Record<string, number>
   readonly users: Verdict['users']
   readonly events: Verdict['events']
@@ -25,6 +29,8 @@ export interface Report {
 
 /** Findings that are shown; the JSON has all. */
 const SHOWN_FINDINGS = 20
+/** Faults that are named beside a death that none of them seems to have caused. */
+const EXPLAINED_WITHIN_MS = 5000
 
 export function isPassed({ faultsOfProcess, findings }: Report): boolean {
   return faultsOfProcess.length === 0 && findings.length === 0
@@ -32,14 +38,15 @@ export function isPassed({ faultsOfProcess, findings }: Report): boolean {
 
 /** The report as a table that reads on a terminal and, pasted, in Markdown. */
 export function formatReport(report: Report): string {
-  const { options, users, events, trees, deaths, p99Ms } = report
+  const { options, users, events, trees, faults, deaths, p99Ms } = report
   const total = sum(report.requests)
+  const refused = faults.filter(({ outcome }) => outcome === 503).length
   const rows: [string, string][] = [
     ['seed', String(options.seed)],
     ['seconds', `${options.seconds}, and ${report.drainSeconds.toFixed(1)} until all had settled`],
     ['lanes', String(options.lanes)],
-    ['faults', `${sum(report.faults)}, refused ${report.refusedFaults}: ${listed(report.faults)}`],
-    ['lanes killed', `${sum(deaths.byKind)}: ${listed(deaths.byKind)}`],
+    ['faults', `${faults.length}, refused ${refused}: ${listed(countOf(faults.map(({ kind }) => kind)))}`],
+    ['lanes killed', `${deaths.length}: ${listed(countOf(deaths.map(({ cause }) => cause)))}`],
     ['requests', `${total}: ${listed(report.requests)}`],
     ['answered with success', total === 0 ? '–' : `${((succeeded(report.requests) / total) * 100).toFixed(2)} %`],
     ['longest time without success', `${Math.round(report.longestGapMs)} ms`],
@@ -65,12 +72,27 @@ export function formatReport(report: Report): string {
     line('chaos', ''),
     `| ${'-'.repeat(width)} | ${'-'.repeat(valueWidth)} |`,
     ...rows.map(([name, value]) => line(name, value)),
-    ...deaths.unexplained.map((message) => `  a death that no fault explains: ${message}`),
+    ...deaths.filter(({ cause }) => cause === 'other').map((death) => unexplained(death, faults)),
     ...report.faultsOfProcess.map((fault) => `! ${fault}`),
     ...shown,
     ...(hidden > 0 ? [`! and ${hidden} more`] : []),
     isPassed(report) ? 'Nothing was lost.' : `Failed: repeat it with --seed ${options.seed}`,
   ].join('\n')
+}
+
+/** What ended a lane that no fault had struck? The faults just before it may tell. */
+function unexplained({ atMs, message, inFlight }: Report['deaths'][number], faults: Report['faults']): string {
+  const before = faults.filter((fault) => fault.atMs <= atMs && fault.atMs > atMs - EXPLAINED_WITHIN_MS)
+  const told = before.map((fault) => `${fault.kind} at ${seconds(fault.atMs)}`)
+  return `  no fault explains, at ${seconds(atMs)}: ${message}; in flight: ${listed(countOf(inFlight))}; before: ${told.join(', ') || 'none'}`
+}
+
+const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`
+
+function countOf(names: readonly string[]): Record<string, number> {
+  const counts: Record<string, number> = {}
+  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
+  return counts
 }
 
 function listed(counts: Record<string, number>): string {

@@ -31,6 +31,6 @@ test('ten seconds of chaos lose nothing', async (t) => {
   assert.equal(code, 0, output)
 
   const { deaths, users, events, trees } = JSON.parse(await readFile(json, 'utf8')) as Report
-  assert.ok(Object.keys(deaths.byKind).length >= 2, output)
+  assert.ok(deaths.length >= 2, output)
   assert.ok(users.acknowledged > 0 && events.acknowledged > 0 && trees.whole > 0, output)
 })
