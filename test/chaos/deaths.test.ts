@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { causeOf, deathsOf } from './deaths.ts'
 
-test('a death is told by what it says, and else by the blocking handler in flight', () => {
+test('a death is told by what it says, and else by the likeliest fault in flight', () => {
   assert.equal(causeOf('Lane 0 died: chaos: thrown by a timer', ['POST /chaos/faults/loop']), 'timer')
   assert.equal(causeOf('Lane 0 died: chaos: rejected by nobody', []), 'rejection')
   assert.equal(causeOf('Lane 0 died: worker exited with code: 41', []), 'exit')
@@ -15,6 +15,8 @@ test('a death is told by what it says, and else by the blocking handler in fligh
   const stalled = 'Lane 0 died: its loop stood still for 1000 ms'
   assert.equal(causeOf(stalled, ['POST /users', 'POST /chaos/faults/hang', 'POST /chaos/faults/loop']), 'loop')
   assert.equal(causeOf(stalled, ['POST /chaos/faults/heap']), 'heap')
+  assert.equal(causeOf(stalled, ['POST /chaos/faults/exit', 'POST /chaos/faults/loop']), 'loop')
+  assert.equal(causeOf(stalled, ['POST /chaos/faults/exit']), 'exit')
   assert.equal(causeOf(stalled, ['POST /chaos/faults/hang']), 'other')
 })
 

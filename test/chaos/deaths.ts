@@ -11,14 +11,17 @@ const SAID: readonly [RegExp, FaultKind][] = [
   [/memory limit|out of memory/i, 'heap'],
 ]
 const ROUTE = /\/chaos\/faults\/(\w+)/
-/** Kinds that block their lane's loop: when it stood still and one of these was in flight, that was it. */
-const BLOCKING: readonly string[] = ['loop', 'heap', 'buffers']
+/**
+ * Whose handler was in flight when a loop stood still, the likeliest first: those that block it; then those that end the thread,
+ * which has to wait for what the thread pool still does for it, and stands still meanwhile.
+ */
+const LIKELIEST = ['loop', 'heap', 'buffers', 'exit', 'transaction', 'timer', 'rejection'] as const
 
 /** The fault that ended a lane; `other` when nothing says so: the lane of an innocent. */
 export function causeOf(message: string, inFlight: readonly string[]): FaultKind | 'other' {
   for (const [said, kind] of SAID) if (said.test(message)) return kind
-  const kinds = inFlight.flatMap((label) => ROUTE.exec(label)?.[1] ?? [])
-  return (kinds.find((kind) => BLOCKING.includes(kind)) as FaultKind | undefined) ?? 'other'
+  const kinds = inFlight.map((label) => ROUTE.exec(label)?.[1])
+  return LIKELIEST.find((kind) => kinds.includes(kind)) ?? 'other'
 }
 
 export interface Death {
