@@ -13,16 +13,32 @@ const BODY_MIN_BYTES_PER_SEC = 16_384
  */
 export const DROPPED_BODY_MAX_BYTES = 64 << 20
 
+/** Memory of all bodies that have begun and not ended, at most. Whoever wants more is answered 503. */
+export const BODIES_MAX_BYTES = 256 << 20
+/** What the first bytes of a body get: small ones come in one piece. */
+const BODY_FIRST_BYTES = 4_096
+
 /** Bodies that have begun and not ended: the sweep looks here for those that are too slow. */
 export class PendingBodies {
   readonly #pending = new Set<PendingBody>()
+  readonly #maxBytes: number
+  #heldBytes = 0
+
+  constructor(maxBytes = BODIES_MAX_BYTES) {
+    this.#maxBytes = maxBytes
+  }
 
   get size(): number {
     return this.#pending.size
   }
 
+  /** Memory that they have now. */
+  get heldBytes(): number {
+    return this.#heldBytes
+  }
+
   /**
-   * Collects a body of at most `limitBytes` and hands it over; answers 413 or 408 itself.
+   * Collects a body of at most `limitBytes` and hands it over; answers 413, 408 or 503 itself.
    * @param expectedBytes the content length, or null for a chunked body
    */
   collect(
@@ -49,39 +65,67 @@ export class PendingBodies {
         // The whole body at once: it is copied into a lane's ring before the callback returns, or by whoever keeps it.
         return handOver(new Uint8Array(chunk))
       }
-      if (pending === null) {
-        pending = { exchange, chunks: [], bytes: 0, startedMs: Date.now() }
-        this.#pending.add(pending)
-        exchange.onAbort(() => this.#pending.delete(pending!))
-      }
-      pending.bytes += chunk.byteLength
-      if (pending.bytes > limitBytes) {
-        this.#pending.delete(pending)
+      pending ??= this.#begin(exchange)
+      const length = pending.length + chunk.byteLength
+      if (length > limitBytes) {
+        this.#drop(pending)
         return exchange.fail('HTTP_BODY_TOO_LARGE', `The request body is larger than ${limitBytes} bytes`)
       }
+      if (!this.#reserve(pending, length, expectedBytes ?? limitBytes)) {
+        this.#drop(pending)
+        return exchange.fail('HTTP_OVERLOADED', undefined, true)
+      }
       // The library takes the memory back when this returns.
-      if (chunk.byteLength > 0) pending.chunks.push(Buffer.from(Buffer.from(chunk)))
+      pending.bytes.set(new Uint8Array(chunk), pending.length)
+      pending.length = length
       if (!isLast) return
-      this.#pending.delete(pending)
-      const whole = Buffer.concat(pending.chunks)
-      if (expectedBytes !== null && whole.byteLength !== expectedBytes) return exchange.close()
-      handOver(whole)
+      this.#drop(pending)
+      if (expectedBytes !== null && length !== expectedBytes) return exchange.close()
+      handOver(pending.bytes.subarray(0, length))
     })
   }
 
   expire(nowMs: number): void {
     for (const pending of this.#pending) {
-      const allowedMs = BODY_TIMEOUT_MS + (pending.bytes / BODY_MIN_BYTES_PER_SEC) * 1000
+      const allowedMs = BODY_TIMEOUT_MS + (pending.length / BODY_MIN_BYTES_PER_SEC) * 1000
       if (nowMs - pending.startedMs < allowedMs) continue
-      this.#pending.delete(pending)
+      this.#drop(pending)
       pending.exchange.fail('HTTP_REQUEST_TIMEOUT', undefined, true)
     }
+  }
+
+  #begin(exchange: Exchange): PendingBody {
+    const pending = { exchange, bytes: Buffer.alloc(0), length: 0, startedMs: Date.now() }
+    this.#pending.add(pending)
+    exchange.onAbort(() => this.#drop(pending))
+    return pending
+  }
+
+  #drop(pending: PendingBody): void {
+    if (this.#pending.delete(pending)) this.#heldBytes -= pending.bytes.byteLength
+  }
+
+  /**
+   * Makes room for `length` bytes, doubling what there is up to `mostBytes`. One piece of memory, not a list of what came: a client
+   * that sends single bytes would have a hundred held for each. False when there is no memory for it.
+   */
+  #reserve(pending: PendingBody, length: number, mostBytes: number): boolean {
+    const before = pending.bytes
+    if (length <= before.byteLength) return true
+    const doubled = Math.max(2 * before.byteLength, BODY_FIRST_BYTES)
+    const capacity = Math.max(Math.min(doubled, mostBytes), length)
+    if (this.#heldBytes + capacity - before.byteLength > this.#maxBytes) return false
+    this.#heldBytes += capacity - before.byteLength
+    pending.bytes = Buffer.allocUnsafeSlow(capacity)
+    pending.bytes.set(before.subarray(0, pending.length))
+    return true
   }
 }
 
 interface PendingBody {
   readonly exchange: Exchange
-  readonly chunks: Buffer[]
-  bytes: number
+  /** Its first `length` bytes have come. */
+  bytes: Buffer
+  length: number
   readonly startedMs: number
 }

@@ -2,6 +2,10 @@ import type { HttpResponse } from 'uWebSockets.js'
 
 /** Bytes that may wait for one client behind the frame that it is reading; beyond, it is cut off. */
 export const SSE_MAX_WAITING_BYTES = 1 << 20
+/** The same for all clients together: beyond, the one with the most is cut off, until it fits. */
+export const SSE_MAX_TOTAL_BYTES = 256 << 20
+/** What holding a piece costs beside its bytes, roughly: many small frames weigh more than they say. */
+const PIECE_OVERHEAD_BYTES = 128
 /** A comment line keeps proxies from closing a silent stream. */
 export const SSE_COMMENT_MS = 15_000
 /** More than 16 KiB in one cork while the socket is full can break chunk framing (uWebSockets.js#1249). */
@@ -10,6 +14,8 @@ const COMMENT = Buffer.from(': keep-alive\n\n')
 
 const clients = new Set<SseClient>()
 let commentTimer: NodeJS.Timeout | undefined
+/** Of all clients. */
+let totalWaitingBytes = 0
 
 /** One client of a stream: writes while it reads, keeps a bounded queue while it does not. */
 export class SseClient {
@@ -39,17 +45,38 @@ export class SseClient {
   send(chunk: Uint8Array): void {
     if (this.#closed) return
     // A client that has read everything gets any frame, be it larger than the bound: a snapshot of large records is.
-    if (this.#waitingBytes === 0) this.#limitBytes = SSE_MAX_WAITING_BYTES + chunk.byteLength
+    const isIdle = this.#queue.length === 0
     for (let at = 0; at < chunk.byteLength; at += SSE_MAX_WRITE_BYTES) {
-      this.#queue.push(chunk.subarray(at, at + SSE_MAX_WRITE_BYTES))
+      this.#push(chunk.subarray(at, at + SSE_MAX_WRITE_BYTES))
     }
-    this.#waitingBytes += chunk.byteLength
+    if (isIdle) this.#limitBytes = SSE_MAX_WAITING_BYTES + this.#waitingBytes
     if (!this.#blocked) this.#flush()
-    if (this.#waitingBytes > this.#limitBytes) {
-      // The library never closes a client that does not read.
-      this.forget()
-      this.#res.close()
+    if (this.#waitingBytes > this.#limitBytes) this.#cutOff()
+    while (totalWaitingBytes > SSE_MAX_TOTAL_BYTES && clients.size > 0) SseClient.#worst().#cutOff()
+  }
+
+  #push(piece: Uint8Array): void {
+    this.#queue.push(piece)
+    this.#count(piece.byteLength + PIECE_OVERHEAD_BYTES)
+  }
+
+  #count(bytes: number): void {
+    this.#waitingBytes += bytes
+    totalWaitingBytes += bytes
+  }
+
+  /** The library never closes a client that does not read. */
+  #cutOff(): void {
+    this.forget()
+    this.#res.close()
+  }
+
+  static #worst(): SseClient {
+    let worst: SseClient | undefined
+    for (const client of clients) {
+      if (worst === undefined || client.#waitingBytes > worst.#waitingBytes) worst = client
     }
+    return worst!
   }
 
   /** Ends the stream in order. What the client has not read by then is lost to it. */
@@ -65,7 +92,7 @@ export class SseClient {
     if (this.#closed) return
     this.#closed = true
     this.#queue = []
-    this.#waitingBytes = 0
+    this.#count(-this.#waitingBytes)
     clients.delete(this)
     if (clients.size === 0) {
       clearInterval(commentTimer)
@@ -78,7 +105,7 @@ export class SseClient {
     let sent = 0
     while (sent < this.#queue.length && !this.#blocked && !this.#closed) {
       const piece = this.#queue[sent++]!
-      this.#waitingBytes -= piece.byteLength
+      this.#count(-piece.byteLength - PIECE_OVERHEAD_BYTES)
       this.#res.cork(() => {
         if (!this.#res.write(piece as Uint8Array<ArrayBuffer>)) this.#blocked = true
       })
