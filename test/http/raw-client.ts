@@ -134,7 +134,8 @@ export class RawConnection {
   }
 }
 
-function parseHead(head: string): RawResponse {
+/** @throws for anything that is not a head of HTTP/1.1, by the letter */
+export function parseHead(head: string): RawResponse {
   const [statusLine, ...lines] = head.split('\r\n')
   const match = /^HTTP\/1\.1 (\d{3}) [\x20-\x7e]*$/.exec(statusLine!)
   assert.ok(match, `not a status line: ${JSON.stringify(statusLine)}`)
