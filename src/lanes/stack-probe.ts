@@ -20,6 +20,12 @@ const RELEASE_TIMEOUT_MS = 500
 
 const ANONYMOUS = '<anonymous>'
 
+interface Script {
+  /** Empty for text that was evaluated. */
+  url: string
+  map: SourceMap | null
+}
+
 /**
  * The stack of a thread that this one has started, innermost first, at most STACK_MAX_FRAMES; null when the thread did not stop
  * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A thread that is well stops at the next thing
@@ -27,9 +33,9 @@ const ANONYMOUS = '<anonymous>'
  */
 export async function stackOf(threadId: number, timeoutMs = 1000): Promise<StackFrame[] | null> {
   try {
-    // On demand: as long as no thread is stuck, nothing is loaded or attached.
-    const inspector = await import('node:inspector')
-    return await new Probe(new inspector.Session(), threadId).take(timeoutMs)
+    // On demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
+    const { Session } = process.getBuiltinModule('node:inspector')
+    return await new Probe(new Session(), threadId).take(timeoutMs)
   } catch {
     // A Node without inspector, or one that forbids it: the report does without a stack.
     return null
@@ -48,8 +54,9 @@ class Probe {
   /** The target's own session within ours; null before it is attached. */
   #target: string | null = null
   #sent = 0
-  /** Raw messages by script: each holds its source map, and only those of a few are ever read. */
-  readonly #scripts = new Map<string, string>()
+  /** Raw `Debugger.scriptParsed` by script: each holds its source map, and only those of a few are ever read. */
+  readonly #announcements = new Map<string, string>()
+  readonly #scripts = new Map<string, Script>()
   #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
   #releaseId = 0
   #onRelease: () => void = () => {}
@@ -111,7 +118,7 @@ class Probe {
   #onMessage(text: string): void {
     if (text.startsWith('{"method":"Debugger.scriptParsed"')) {
       const scriptId = /"scriptId":"(\d+)"/.exec(text.slice(0, 100))?.[1]
-      if (scriptId !== undefined) this.#scripts.set(scriptId, text)
+      if (scriptId !== undefined) this.#announcements.set(scriptId, text)
       return
     }
     const message = JSON.parse(text)
@@ -156,24 +163,29 @@ class Probe {
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {
-    const text = this.#scripts.get(location.scriptId)
-    const { url, sourceMapURL }: Debugger.ScriptParsedEventDataType =
-      text === undefined ? { url: '' } : JSON.parse(text).params
+    const { url, map } = this.#script(location.scriptId)
     const { lineNumber, columnNumber = 0 } = location
-    const frame: StackFrame = {
-      function: functionName || ANONYMOUS,
-      file: pathOf(url),
-      line: lineNumber + 1,
-      column: columnNumber + 1,
-    }
-    const origin = inlineSourceMap(sourceMapURL)?.findEntry(lineNumber, columnNumber)
-    if (origin === undefined || !('originalLine' in origin)) return frame
+    const origin = map?.findEntry(lineNumber, columnNumber)
+    const isMapped = origin !== undefined && 'originalLine' in origin
     return {
-      ...frame,
-      file: sourcePath(origin.originalSource, url),
-      line: origin.originalLine + 1,
-      column: origin.originalColumn + 1,
+      function: functionName || ANONYMOUS,
+      file: isMapped ? sourcePath(origin.originalSource, url) : pathOf(url),
+      line: (isMapped ? origin.originalLine : lineNumber) + 1,
+      column: (isMapped ? origin.originalColumn : columnNumber) + 1,
     }
+  }
+
+  /** Read once, however many frames of a recursion stand in it. */
+  #script(scriptId: string): Script {
+    let script = this.#scripts.get(scriptId)
+    if (script === undefined) {
+      const text = this.#announcements.get(scriptId)
+      const { url, sourceMapURL }: Debugger.ScriptParsedEventDataType =
+        text === undefined ? { url: '' } : JSON.parse(text).params
+      script = { url, map: inlineSourceMap(sourceMapURL) }
+      this.#scripts.set(scriptId, script)
+    }
+    return script
   }
 }
 

@@ -175,16 +175,24 @@ test('a thread that ends meanwhile gives null at once', async (t) => {
   assert.ok(performance.now() - startMs < 30_000)
 })
 
-test('a debugger that is attached already is no hindrance', async (t) => {
+test('a debugger that holds the thread already is no hindrance', async (t) => {
   const thread = await stuckThread(t, 'loop')
   const other = new Session()
   other.connect()
   t.after(() => other.disconnect())
-  other.on('NodeWorker.attachedToWorker', ({ params: { sessionId } }) => {
-    const message = JSON.stringify({ id: 1, method: 'Debugger.enable' })
-    other.post('NodeWorker.sendMessageToWorker', { sessionId, message })
+  await new Promise<void>((resolve) => {
+    other.on('NodeWorker.receivedMessageFromWorker', ({ params: { message } }) => {
+      if (JSON.parse(message).method === 'Debugger.paused') resolve()
+    })
+    other.on('NodeWorker.attachedToWorker', ({ params: { sessionId, workerInfo } }) => {
+      // Not the loader's thread, without which nothing more is imported.
+      if (!workerInfo.title.startsWith(`[worker ${thread.id}]`)) return
+      for (const [id, method] of ['Debugger.enable', 'Debugger.pause'].entries()) {
+        other.post('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id, method }) })
+      }
+    })
+    other.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
   })
-  other.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
   assert.equal(ownPlaces(await stackOf(thread.id, PATIENCE_MS))[0], `${STUCK}:${lineOf(STUCK, 'endless loop')}`)
   await thread.terminate()
 })
