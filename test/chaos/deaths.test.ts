@@ -2,37 +2,37 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { causeOf, deathsOf } from './deaths.ts'
 
-test('a death is told by what it says, and else by the likeliest fault in flight', () => {
-  assert.equal(causeOf('Lane 0 died: chaos: thrown by a timer', ['POST /chaos/faults/loop']), 'timer')
-  assert.equal(causeOf('Lane 0 died: chaos: rejected by nobody', []), 'rejection')
-  assert.equal(causeOf('Lane 0 died: worker exited with code: 41', []), 'exit')
-  assert.equal(causeOf('Lane 0 died: worker exited with code: 42', []), 'transaction')
-  assert.equal(causeOf('Lane 0 died: worker exited with code: 66', []), 'poison')
-  assert.equal(
-    causeOf('Lane 0 died: Worker terminated due to reaching memory limit: JS heap out of memory', []),
-    'heap',
-  )
-  const stalled = 'Lane 0 died: its loop stood still for 1000 ms'
-  assert.equal(causeOf(stalled, ['POST /users', 'POST /chaos/faults/hang', 'POST /chaos/faults/loop']), 'loop')
-  assert.equal(causeOf(stalled, ['POST /chaos/faults/heap']), 'heap')
-  assert.equal(causeOf(stalled, ['POST /chaos/faults/exit', 'POST /chaos/faults/loop']), 'loop')
-  assert.equal(causeOf(stalled, ['POST /chaos/faults/exit']), 'exit')
-  assert.equal(causeOf(stalled, ['POST /chaos/faults/hang']), 'other')
+const guiltyOf = (plugin: string | null) => ({ plugin, handler: null, line: null, evidence: 'stack' as const })
+const workOf = (plugin: string, name: string) => ({ kind: 'request' as const, name, plugin, id: null, for_ms: 1 })
+const EXIT = workOf('chaos.ExitProcess', 'POST /chaos/faults/exit')
+const LOOP = workOf('chaos.LoopForEver', 'POST /chaos/faults/loop')
+const USER = workOf('users.CreateUser', 'POST /users')
+
+test('a death is the doing of whom the runtime blames', () => {
+  assert.equal(causeOf({ guilty: guiltyOf('chaos.ExhaustHeap'), in_flight: [EXIT] }), 'heap')
+  assert.equal(causeOf({ guilty: guiltyOf('chaos.TakePoison'), in_flight: [] }), 'poison')
+})
+
+test('where it blames nobody, or an innocent, the only culprit in flight did it', () => {
+  assert.equal(causeOf({ guilty: null, in_flight: [USER, EXIT, USER] }), 'exit')
+  assert.equal(causeOf({ guilty: guiltyOf('users.CreateUser'), in_flight: [USER, LOOP, LOOP] }), 'loop')
+  assert.equal(causeOf({ guilty: null, in_flight: [EXIT, LOOP] }), 'other')
+  assert.equal(causeOf({ guilty: null, in_flight: [USER] }), 'other')
 })
 
 test('deaths are read from the lines of the supervisor that tell of one', () => {
-  const line = { level: 50, identity: 'supervisor', time: 5 }
-  const exited = 'Lane 0 died: worker exited with code: 41'
+  const line = { level: 50, identity: 'supervisor', time: 5, guilty: null, in_flight: [] }
+  const exited = 'Lane 0 died: process.exit(41) was called'
   const stalled = 'Lane 1 died: its loop stood still for 1000 ms'
   assert.deepEqual(
     deathsOf([
-      { ...line, msg: exited, in_flight: ['POST /users'] },
+      { ...line, msg: exited, in_flight: [USER, EXIT] },
       { ...line, msg: '6 lanes died within 60 s: the next start of lane 1 waits 1000 ms' },
       { ...line, time: 7, msg: stalled },
       { ...line, identity: 'users.CreateUser', msg: 'Lane 9 died' },
     ]),
     [
-      { timeMs: 5, cause: 'exit', message: exited, inFlight: ['POST /users'] },
+      { timeMs: 5, cause: 'exit', message: exited, inFlight: ['POST /users', 'POST /chaos/faults/exit'] },
       { timeMs: 7, cause: 'other', message: stalled, inFlight: [] },
     ],
   )

@@ -1,27 +1,28 @@
+import type { BlackBox } from '../../src/contracts/registry.ts'
 import type { LogLine } from '../support/heddle.ts'
 import type { FaultKind } from './schedule.ts'
 
-/** What the message of a lane's death says of its cause. The kinds that it does not tell apart are told by the routes in flight. */
-const SAID: readonly [RegExp, FaultKind][] = [
-  [/thrown by a timer/, 'timer'],
-  [/rejected by nobody/, 'rejection'],
-  [/\bcode:? 41\b/, 'exit'],
-  [/\bcode:? 42\b/, 'transaction'],
-  [/\bcode:? 66\b/, 'poison'],
-  [/memory limit|out of memory/i, 'heap'],
-]
-const ROUTE = /\/chaos\/faults\/(\w+)/
-/**
- * Whose handler was in flight when a loop stood still, the likeliest first: those that block it; then those that end the thread,
- * which has to wait for what the thread pool still does for it, and stands still meanwhile.
- */
-const LIKELIEST = ['loop', 'heap', 'buffers', 'exit', 'transaction', 'timer', 'rejection'] as const
+/** Whose doing each kind is. */
+const KIND_OF: Readonly<Record<string, FaultKind>> = {
+  'chaos.ThrowInTimer': 'timer',
+  'chaos.RejectUnheard': 'rejection',
+  'chaos.ExitProcess': 'exit',
+  'chaos.LoopForEver': 'loop',
+  'chaos.ExhaustHeap': 'heap',
+  'chaos.BurstBuffers': 'buffers',
+  'chaos.LeaveTransaction': 'transaction',
+  'chaos.TakePoison': 'poison',
+}
 
-/** The fault that ended a lane; `other` when nothing says so: the lane of an innocent. */
-export function causeOf(message: string, inFlight: readonly string[]): FaultKind | 'other' {
-  for (const [said, kind] of SAID) if (said.test(message)) return kind
-  const kinds = inFlight.map((label) => ROUTE.exec(label)?.[1])
-  return LIKELIEST.find((kind) => kinds.includes(kind)) ?? 'other'
+/** What the runtime's log says of a lane's death. */
+type Told = Pick<BlackBox, 'guilty' | 'in_flight'>
+
+/** The fault that ended a lane: the plugin that the runtime blames, or else the only culprit there. `other`: nothing says so. */
+export function causeOf({ guilty, in_flight }: Told): FaultKind | 'other' {
+  const blamed = KIND_OF[guilty?.plugin ?? '']
+  if (blamed !== undefined) return blamed
+  const suspects = new Set(in_flight.flatMap(({ plugin }) => KIND_OF[plugin ?? ''] ?? []))
+  return suspects.size === 1 ? [...suspects][0]! : 'other'
 }
 
 export interface Death {
@@ -29,6 +30,7 @@ export interface Death {
   readonly timeMs: number
   readonly cause: FaultKind | 'other'
   readonly message: string
+  /** Routes and events. */
   readonly inFlight: readonly string[]
 }
 
@@ -36,8 +38,9 @@ export interface Death {
 export function deathsOf(logs: readonly LogLine[]): Death[] {
   return logs
     .filter(({ identity, msg }) => identity === 'supervisor' && /^Lane \S+ died/.test(msg))
-    .map(({ time, msg, in_flight }) => {
-      const inFlight = (in_flight as string[] | undefined) ?? []
-      return { timeMs: time as number, cause: causeOf(msg, inFlight), message: msg, inFlight }
+    .map((line) => {
+      const told = line as LogLine & Told
+      const inFlight = told.in_flight.map(({ name }) => name)
+      return { timeMs: line.time as number, cause: causeOf(told), message: line.msg, inFlight }
     })
 }

@@ -33,6 +33,10 @@ async function strike(books: Books, { kind, delayMs }: Fault): Promise<Outcome> 
     heddle.process.kill('SIGCONT')
     return 200
   }
+  if (kind === 'reload') {
+    heddle.process.kill('SIGHUP')
+    return 200
+  }
   if (kind === 'poison') {
     const number = nextNumber()
     return write(books, 'poison', '/chaos/poison', { number }, { number, key: String(number), course: 'poison' })

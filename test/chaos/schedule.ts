@@ -1,6 +1,6 @@
 /** What kills a lane, and what only troubles the process. */
 export const LETHAL = ['timer', 'rejection', 'exit', 'loop', 'heap', 'buffers', 'transaction'] as const
-export const TROUBLE = ['hang', 'pause'] as const
+export const TROUBLE = ['hang', 'pause', 'reload'] as const
 export type FaultKind = (typeof LETHAL)[number] | (typeof TROUBLE)[number] | 'poison'
 
 export interface Fault {
@@ -19,7 +19,7 @@ const LEAD_MS = 1500
 const TAIL_MS = 500
 const MAX_DELAY_MS = 50
 /** Milliseconds between two troubles: they cost no lane, so there are as many whatever the rate of deaths. */
-const TROUBLE_GAP_MS = 7000
+const TROUBLE_GAP_MS = 6000
 /** A short run has this many lethal faults all the same. */
 const MIN_LETHAL = 3
 
