@@ -13,7 +13,8 @@ import { authenticate, type FaultLog, type Route, runRequest } from './run.ts'
 export interface ReplySink {
   answer(requestId: number, reply: Reply): void
   openStream(requestId: number, head: string): void
-  streamData(requestId: number, chunk: string): void
+  /** False when there was no room for it. */
+  streamData(requestId: number, chunk: string): boolean
   endStream(requestId: number): void
   /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
   clientAddress(requestId: number): string
@@ -94,7 +95,9 @@ export class RequestServer {
       if (gone.signal.aborted) return
       const stream: SseStream = {
         send: (frame) => {
-          if (!gone.signal.aborted) this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)
+          if (gone.signal.aborted) return
+          // A stream that ends is seen by its client, one with a hole in it is not.
+          if (!this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)) this.#close(requestId)
         },
         close: () => this.#close(requestId),
         signal: gone.signal,

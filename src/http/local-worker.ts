@@ -51,8 +51,9 @@ export class LocalWorker implements ReplySink, Worker {
     this.#exchanges.get(id)?.openStream(200, head)
   }
 
-  streamData(id: number, chunk: string): void {
+  streamData(id: number, chunk: string): boolean {
     this.#exchanges.get(id)?.streamData(Buffer.from(chunk))
+    return true
   }
 
   endStream(id: number): void {

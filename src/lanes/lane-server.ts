@@ -59,8 +59,8 @@ export class LaneServer {
       {
         answer: (id, reply) => this.#answer(id, reply),
         openStream: (id, head) => this.#openStream(id, head),
-        streamData: (id, chunk) => void this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
-        endStream: (id) => void this.#outbox.sendText(KIND.STREAM_END, id, ''),
+        streamData: (id, chunk) => this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
+        endStream: (id) => this.#outbox.answerText(KIND.STREAM_END, id, ''),
         clientAddress: (id) => this.#clientAddress(id),
       },
       (route, requestId, thrown) =>
