@@ -62,6 +62,9 @@ function ownPlaces(frames: StackFrame[] | null): string[] {
   return frames.filter(({ file }) => file.startsWith(FOLDER)).map(at)
 }
 
+/** A thread that has begun may still be on its way into what it will be stuck in. */
+const untilNull = (thread: Thread) => until(async () => (await stackOf(thread.id, 100)) === null, 'null')
+
 const loops: [How, string, string][] = [
   ['loop', 'an endless loop', 'endless loop'],
   ['regex', 'a catastrophic regular expression', 'catastrophic expression'],
@@ -72,16 +75,15 @@ const loops: [How, string, string][] = [
 for (const [how, what, comment] of loops) {
   test(`${what} is found at its line, and its thread can be terminated afterwards`, async (t) => {
     const thread = await stuckThread(t, how)
-    const startMs = performance.now()
-    const frames = await stackOf(thread.id, PATIENCE_MS)
-    t.diagnostic(`${(performance.now() - startMs).toFixed(1)} ms`)
     const line = lineOf(STUCK, comment)
-    // A loop of several lines may stand at its head just as well.
-    assert.ok(
-      [line, line - 1].some((place) => ownPlaces(frames)[0] === `${STUCK}:${place}`),
-      `${ownPlaces(frames)} has ${line}`,
-    )
-    assert.equal(frames!.find(({ file }) => file === STUCK)!.function, how)
+    const frames = await until(async () => {
+      const startMs = performance.now()
+      const stack = await stackOf(thread.id, PATIENCE_MS)
+      t.diagnostic(`${(performance.now() - startMs).toFixed(1)} ms: ${stack?.[0] && shownFrame(stack[0])}`)
+      // A loop of several lines may stand at its head just as well.
+      return [line, line - 1].some((place) => ownPlaces(stack)[0] === `${STUCK}:${place}`) ? stack : undefined
+    }, `${STUCK}:${line}`)
+    assert.equal(frames.find(({ file }) => file === STUCK)!.function, how)
     await thread.terminate()
   })
 }
@@ -114,16 +116,16 @@ test('evaluated text is shown with the place that evaluates it', async (t) => {
 for (const how of ['process', 'query'] as const) {
   test(`a thread in a native call (${how}) gives null, and goes on afterwards`, async (t) => {
     const thread = await stuckThread(t, how)
-    assert.equal(await stackOf(thread.id, 200), null)
+    await untilNull(thread)
     assert.equal(thread.ended(), 0, 'it was still in the call')
-    await until(() => thread.ended() === 1, 'the thread to go on', PATIENCE_MS)
+    await until(() => thread.ended() === 1, 'the thread to go on', 3 * PATIENCE_MS)
     await thread.terminate()
   })
 }
 
 test('a thread with nothing to do gives null, and is not stopped when it has', async (t) => {
   const thread = await stuckThread(t, 'idle')
-  assert.equal(await stackOf(thread.id, 200), null)
+  await untilNull(thread)
   await thread.terminate()
 })
 
