@@ -1,9 +1,9 @@
 /** A drain that hears no request for so long stops serving: what is still open then are idle clients, milliseconds. */
 export const LINGER_QUIET_MS = 250
 const LOOK_MS = 5
-/** A turn of the event loop this short leaves next to nothing in the accept queue, milliseconds. */
-const SHORT_TURN_MS = 0.1
-const SHORT_TURN_TRIES = 50
+/** A turn of the event loop in which nothing happened, milliseconds. */
+const SHORT_TURN_MS = 0.01
+const SHORT_TURN_TRIES = 60
 
 /** What a listener that stops knows of its connections, and how long it goes on serving them. */
 export class Drain {
@@ -28,6 +28,7 @@ export class Drain {
   /**
    * Closes the listen socket and lingers: until no connection is open, or none has sent a request for a while, or `lingerMs` are
    * over. A client that finds its open connection closed by an answer goes elsewhere; one that is refused has failed.
+   * @param closeListenSocket from here on answers close their connections: not before, or their clients would come back here
    * @param isReceiving whether the body of a request is still on its way
    */
   async linger(lingerMs: number, closeListenSocket: () => void, isReceiving: () => boolean): Promise<void> {
@@ -56,7 +57,7 @@ async function shortTurn(): Promise<void> {
     const startMs = performance.now()
     await new Promise((resolve) => setImmediate(resolve))
     if (performance.now() - startMs <= wantedMs) return
-    // A busy process may have no turn that short: be content with less and less.
+    // A busy process may have no turn that short: be content with less. The last one may take some milliseconds.
     wantedMs *= 1.1
   }
 }

@@ -100,10 +100,12 @@ export class Listener {
    */
   async drain(lingerMs: number): Promise<void> {
     this.state = 'draining'
-    draining.on = true
     await this.#drain.linger(
       lingerMs,
-      () => this.#closeSocket(),
+      () => {
+        this.#closeSocket()
+        draining.on = true
+      },
       () => this.#bodies.size > 0,
     )
   }
