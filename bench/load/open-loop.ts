@@ -37,6 +37,7 @@ export class OpenLoop {
     while (this.#free.length < connections && performance.now() < deadlineMs) await sleep(OPEN_LOOK_MS)
   }
 
+  /** Follows a schedule from now on, and forgets what is left of the one before. */
   start(arrivals: Arrivals, tally: Tally): void {
     this.#arrivals = arrivals
     this.#tally = tally

@@ -111,6 +111,16 @@ test('what is due before the window is sent and not counted', async (t) => {
   assert.equal(seen, 80)
 })
 
+test('what could not be sent before the window is forgotten', async (t) => {
+  const target = await serve(t, (_request, response) => setTimeout(() => answer(response), 50))
+  const { streams } = await runRates(plan(target, { streams: [stream(200, 1)], warmupMs: 300, measureMs: 400 }))
+  const [{ ok, unsent, offered, okMs }] = streams as [StreamResult]
+  assert.equal(offered, 80)
+  // With the 60 of the warm-up before it none of the window would have had its turn.
+  assert.ok(ok >= 2 && unsent > 40 && ok + unsent === 80, `${ok} good, ${unsent} unsent`)
+  assert.ok(okMs.max > 100, JSON.stringify(okMs))
+})
+
 test('callers call beside the streams, from the window on', async (t) => {
   const beganMs: number[] = []
   const startMs = performance.now()
