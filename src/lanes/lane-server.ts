@@ -22,6 +22,8 @@ import { Outbox } from './outbox.ts'
 
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
+/** Frames of streams wait for the primary up to this: far below `LANE_MEMORY_MB`, or a lane would be ended for its readers' sake. */
+const STREAMS_MAX_WAITING_BYTES = 64 << 20
 /** A primary that does not answer within this has worse troubles. */
 const ADDRESS_TIMEOUT_MS = 1000
 
@@ -59,7 +61,8 @@ export class LaneServer {
       {
         answer: (id, reply) => this.#answer(id, reply),
         openStream: (id, head) => this.#openStream(id, head),
-        streamData: (id, chunk) => this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
+        streamData: (id, chunk) =>
+          this.#outbox.waitingBytes < STREAMS_MAX_WAITING_BYTES && this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
         endStream: (id) => this.#outbox.answerText(KIND.STREAM_END, id, ''),
         clientAddress: (id) => this.#clientAddress(id),
       },

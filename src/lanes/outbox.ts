@@ -30,6 +30,7 @@ export class Outbox implements FrameTarget {
   readonly #doorbell: MessagePort
   readonly #bulk: MessagePort
   readonly #backlog: Waiting[] = []
+  #backlogBytes = 0
   #scratch: ArrayBuffer | null = null
   #ringScheduled = false
   #retryTimer: NodeJS.Timeout | undefined
@@ -86,7 +87,9 @@ export class Outbox implements FrameTarget {
 
   /** A frame of bare text, or of none. False when there was no room at all. */
   sendText(kind: number, id: number, text: string, mayWait = true, isAnswer = false): boolean {
-    const maxBytes = text.length * 3 <= INLINE_MAX_BYTES ? text.length * 3 : Buffer.byteLength(text)
+    // Thrice the length is a guess that costs nothing but room, which is short where frames wait.
+    const isGuessed = text.length * 3 <= INLINE_MAX_BYTES && this.#backlog.length === 0
+    const maxBytes = isGuessed ? text.length * 3 : Buffer.byteLength(text)
     const at = this.begin(maxBytes, mayWait, isAnswer)
     if (at < 0) return false
     this.end(text === '' ? 0 : this.bytes.utf8Write(text, at), kind, id)
@@ -96,6 +99,11 @@ export class Outbox implements FrameTarget {
   /** Bytes in the ring that the other side has not read. */
   get usedBytes(): number {
     return this.#ring.usedBytes
+  }
+
+  /** Memory of the frames that wait for room in the ring. */
+  get waitingBytes(): number {
+    return this.#backlogBytes
   }
 
   /** Rings at once: the thread is about to wait for an answer. */
@@ -122,6 +130,7 @@ export class Outbox implements FrameTarget {
   close(): void {
     this.#closed = true
     this.#backlog.length = 0
+    this.#backlogBytes = 0
     clearTimeout(this.#retryTimer)
   }
 
@@ -143,13 +152,21 @@ export class Outbox implements FrameTarget {
 
   #wait(waiting: Waiting): void {
     this.#backlog.push(waiting)
+    this.#backlogBytes += waiting.body.byteLength
     this.#retryTimer ??= setTimeout(this.#retry, BACKLOG_RETRY_MS)
   }
 
   readonly #retry = (): void => {
     this.#retryTimer = undefined
     let sent = 0
-    while (sent < this.#backlog.length && this.#trySend(this.#backlog[sent]!)) sent++
+    while (sent < this.#backlog.length) {
+      const waiting = this.#backlog[sent]!
+      // Before it is sent: a large body is the other side's then, and empty here.
+      const { byteLength } = waiting.body
+      if (!this.#trySend(waiting)) break
+      this.#backlogBytes -= byteLength
+      sent++
+    }
     this.#backlog.splice(0, sent)
     if (this.#backlog.length > 0) this.#retryTimer = setTimeout(this.#retry, BACKLOG_RETRY_MS)
     if (sent > 0) this.#ringDoorbell()

@@ -53,7 +53,12 @@ export async function validateToken(key: KeyObject, token: unknown): Promise<Cla
   if (typeof token !== 'string' || token.length > MAX_TOKEN_BYTES || !isStrictCompactJws(token)) return null
   try {
     const { jwtVerify } = await loadJose()
-    const { payload } = await jwtVerify(token, key, { algorithms: [ALGORITHM], requiredClaims: ['sub', 'exp'] })
+    const { payload, protectedHeader } = await jwtVerify(token, key, {
+      algorithms: [ALGORITHM],
+      requiredClaims: ['sub', 'exp'],
+    })
+    // None of ours has it, and nobody here would know what it asks for.
+    if (protectedHeader.crit !== undefined) return null
     return typeof payload.sub === 'string' && payload.sub !== '' ? (payload as Claims) : null
   } catch {
     // Whatever is thrown, the token is not one of ours: the caller needs no more, and a client must not learn more.

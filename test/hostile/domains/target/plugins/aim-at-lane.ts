@@ -2,16 +2,14 @@ import { Plugin, type Tools } from '#heddle'
 import { addTargetRoutes } from '../routes.ts'
 
 export default class AimAtLane extends Plugin {
-  readonly #http
-  readonly #auth
+  readonly #tools: Pick<Tools, 'auth' | 'event_bus' | 'http' | 'state'>
 
-  constructor({ http, auth }: Tools) {
+  constructor({ auth, event_bus, http, state }: Tools) {
     super()
-    this.#http = http
-    this.#auth = auth
+    this.#tools = { auth, event_bus, http, state }
   }
 
   override onBoot(): void {
-    addTargetRoutes({ http: this.#http, auth: this.#auth }, '/w')
+    addTargetRoutes(this.#tools, '/w')
   }
 }

@@ -3,16 +3,14 @@ import { addTargetRoutes } from '../routes.ts'
 
 export default class AimAtPrimary extends Plugin {
   static override thread = 'primary' as const
-  readonly #http
-  readonly #auth
+  readonly #tools: Pick<Tools, 'auth' | 'event_bus' | 'http' | 'state'>
 
-  constructor({ http, auth }: Tools) {
+  constructor({ auth, event_bus, http, state }: Tools) {
     super()
-    this.#http = http
-    this.#auth = auth
+    this.#tools = { auth, event_bus, http, state }
   }
 
   override onBoot(): void {
-    addTargetRoutes({ http: this.#http, auth: this.#auth }, '/p')
+    addTargetRoutes(this.#tools, '/p')
   }
 }

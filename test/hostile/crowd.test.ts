@@ -1,0 +1,251 @@
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { once } from 'node:events'
+import { connect, type Socket } from 'node:net'
+import { describe, it, type TestContext } from 'node:test'
+import { ask, jsonOf, requestText } from '../http/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../http/shared-process.ts'
+import { until } from '../support/heddle.ts'
+import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
+
+const IDLE = 5_000
+const SLOW = 500
+const STREAMS = 500
+/** For each client at a time. */
+const FRAMES = 20
+/** The library's 12 s for a head or silence, the runtime's 7 s for a body, and what a busy machine adds. */
+const SLOW_MAX_MS = 20_000
+/** What an idle connection may cost the process. */
+const IDLE_MAX_BYTES = 16 * 1024
+
+/** The runtime's bound for what waits for all stream clients, and what one batch makes beside it before it is collected. */
+const STREAMS_MAX_BYTES = (256 + 256) * MIB
+
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+
+/** The soft limit of open files, here and (inherited) in the process under test. */
+function maxOpenFiles(): number {
+  const text = execFileSync('sh', ['-c', 'ulimit -n'], { encoding: 'utf8' }).trim()
+  return text === 'unlimited' ? Infinity : Number(text)
+}
+
+/** Connections that say something and then nothing. They leave with the test. */
+class Crowd {
+  readonly sockets: Socket[] = []
+  closed = 0
+  answered = 0
+
+  constructor(t: TestContext) {
+    t.after(() => {
+      for (const socket of this.sockets) socket.destroy()
+    })
+  }
+
+  /** A hundred at a time: the kernel's queue of those that wait to be accepted is not the matter here. */
+  async join(count: number, first: string): Promise<void> {
+    for (let n = 0; n < count; n += 100) {
+      await Promise.all(Array.from({ length: Math.min(100, count - n) }, () => this.#enter(first)))
+    }
+  }
+
+  async #enter(first: string): Promise<void> {
+    const socket = connect(heddle.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.on('close', () => this.closed++)
+    socket.once('data', () => this.answered++)
+    socket.on('data', () => {})
+    this.sockets.push(socket)
+    await once(socket, 'connect')
+    if (first !== '') socket.write(first, 'latin1')
+  }
+
+  say(text: string): void {
+    for (const socket of this.sockets) if (socket.writable) socket.write(text, 'latin1')
+  }
+}
+
+/** Asks as anybody else would, until told to stop. */
+class Bystander {
+  #isOver = false
+  #refused = 0
+  readonly #tookMs: number[] = []
+  readonly #done: Promise<void>
+
+  constructor() {
+    this.#done = this.#ask()
+  }
+
+  async #ask(): Promise<void> {
+    while (!this.#isOver) {
+      for (const target of ['/w/echo', '/p/echo', '/system/health/ready']) {
+        const startedMs = performance.now()
+        const { status } = await ask(heddle.port, 'GET', target)
+        if (status === 503) this.#refused++
+        else assert.equal(status, 200, target)
+        this.#tookMs.push(performance.now() - startedMs)
+      }
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+  }
+
+  get answers(): number {
+    return this.#tookMs.length
+  }
+
+  /** Fails when some answer was not in normal time; resolves with what it saw. */
+  async stop(): Promise<string> {
+    this.#isOver = true
+    await this.#done
+    this.#tookMs.sort((a, b) => a - b)
+    const at = (share: number): number => this.#tookMs[Math.floor(share * (this.#tookMs.length - 1))]!
+    // A machine that others use too lets a lane stand still now and then.
+    assert.ok(this.#refused <= this.answers / 50, `${this.#refused} of ${this.answers} were refused`)
+    assert.ok(at(0.5) < 100, `half of the answers took more than ${at(0.5)} ms`)
+    assert.ok(at(1) < 2_000, `an answer took ${at(1)} ms`)
+    const [median, worst] = [at(0.5).toFixed(1), at(1).toFixed(0)]
+    return `${this.#tookMs.length} answers to a bystander: median ${median} ms, slowest ${worst} ms`
+  }
+}
+
+describe('a crowd', () => {
+  it(`of ${IDLE} idle connections costs little memory and nobody's time`, { timeout: 60_000 }, async (t) => {
+    if (maxOpenFiles() < IDLE + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
+    const crowd = new Crowd(t)
+    await assertAnswers(heddle.port)
+    const before = await residentBytes(heddle.pid)
+    const bystander = new Bystander()
+    await crowd.join(IDLE, requestText('GET', '/w/echo').toString('latin1'))
+    await until(() => crowd.answered === IDLE, 'all are answered once', 30_000)
+    assert.equal(crowd.closed, 0)
+    if (before !== undefined) {
+      const perConnection = ((await residentBytes(heddle.pid))! - before) / IDLE
+      t.diagnostic(`${(perConnection / 1024).toFixed(1)} KiB of memory per connection`)
+      assert.ok(perConnection < IDLE_MAX_BYTES, `${perConnection} bytes per connection`)
+    }
+    await until(() => bystander.answers > 300, 'a hundred rounds of a bystander while they sit there')
+    // They are still there, and still served.
+    crowd.sockets[17]!.write(requestText('GET', '/w/echo'))
+    await once(crowd.sockets[17]!, 'data')
+    t.diagnostic(await bystander.stop())
+    await until(() => crowd.closed === IDLE, 'the idle ones are cut off', SLOW_MAX_MS)
+  })
+
+  it(`of ${SLOW} heads and ${2 * SLOW} bodies that come byte by byte is cut off and hurts nobody`, {
+    timeout: 60_000,
+  }, async (t) => {
+    if (maxOpenFiles() < 3 * SLOW + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
+    const before = await residentBytes(heddle.pid)
+    const bystander = new Bystander()
+    const [heads, lengths, chunks] = [new Crowd(t), new Crowd(t), new Crowd(t)]
+    await heads.join(SLOW, 'GET /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\nx-slow: ')
+    await lengths.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n')
+    await chunks.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n')
+    const drip = setInterval(() => {
+      heads.say('x')
+      lengths.say('x')
+      chunks.say('1\r\nx\r\n')
+    }, 1_000)
+    t.after(() => clearInterval(drip))
+    await until(() => [heads, lengths, chunks].every(({ closed }) => closed === SLOW), 'all are cut off', SLOW_MAX_MS)
+    clearInterval(drip)
+    // Each of those that sent a body was told why.
+    assert.deepEqual([lengths.answered, chunks.answered], [SLOW, SLOW])
+    t.diagnostic(await bystander.stop())
+    assert.equal(jsonOf(await ask(heddle.port, 'GET', '/w/state/slow-crowd:runs')).data, null)
+    if (before !== undefined) assert.ok((await residentBytes(heddle.pid))! < before + 64 * MIB)
+  })
+
+  it(`of ${STREAMS} stream clients of which half never read is served or cut off`, { timeout: 90_000 }, async (t) => {
+    const before = await residentBytes(heddle.pid)
+    const open = async (): Promise<number> => jsonOf(await ask(heddle.port, 'GET', '/w/state/feeds')).data ?? 0
+    const readers: StreamReader[] = []
+    const sleepers: Socket[] = []
+    for (let n = 0; n < STREAMS; n++) {
+      const socket = connect(heddle.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      socket.on('error', () => {})
+      await once(socket, 'connect')
+      socket.write(requestText('GET', `/${n % 4 < 2 ? 'w' : 'p'}/feed?group=${n % 2 ? 'sleepers' : 'readers'}`))
+      if (n % 2) sleepers.push(socket.pause())
+      else readers.push(new StreamReader(socket))
+    }
+    await until(async () => (await open()) === STREAMS, 'all streams are open')
+    const bystander = new Bystander()
+    const feed = async (group: string, first: number, bytes: number): Promise<void> => {
+      const batch = JSON.stringify({ group, first, bytes, frames: FRAMES })
+      await ask(heddle.port, 'POST', '/p/feed', { 'content-type': 'application/json' }, batch)
+    }
+    let first = 0
+    let peakBytes = 0
+    // As much as it takes: nobody can say how much the kernel holds for a client that does not read.
+    while ((await open()) > readers.length) {
+      assert.ok(first < 200 * FRAMES, `${(await open()) - readers.length} of those that do not read are still there`)
+      await feed('sleepers', first, 14_000)
+      await feed('readers', first, 200)
+      first += FRAMES
+      await until(() => readers.every(({ next }) => next === first), `the readers have all ${first} frames`, 20_000)
+      peakBytes = Math.max(peakBytes, (await residentBytes(heddle.pid)) ?? 0)
+    }
+    assert.deepEqual(new Set(readers.map(({ fault }) => fault)), new Set(['']))
+    t.diagnostic(`${first} frames for each: ${await bystander.stop()}`)
+    if (before !== undefined) {
+      t.diagnostic(`memory: ${(before / MIB).toFixed(0)} MiB before, ${(peakBytes / MIB).toFixed(0)} MiB at its peak`)
+      assert.ok(peakBytes < before + STREAMS_MAX_BYTES, `${peakBytes / MIB} MiB`)
+    }
+    assert.equal((await ask(heddle.port, 'GET', '/system/health/ready')).status, 200)
+    const lanes = jsonOf(await ask(heddle.port, 'GET', '/system/lanes'))
+    assert.deepEqual(
+      lanes.map(({ restarts }: { restarts: number }) => restarts),
+      [0, 0],
+    )
+    for (const socket of sleepers) socket.resume()
+    await until(() => sleepers.every(({ closed }) => closed), 'those that did not read find their connection closed')
+    assert.ok(readers.every(({ isClosed }) => !isClosed))
+  })
+
+  it('of frames in one turn reaches a stream whole, or the stream ends early; it has no holes', async (t) => {
+    for (const [target, frames] of [
+      ['/p/burst', 1_000],
+      ['/w/burst', 1_000],
+      ['/w/burst', 60_000],
+    ] as const) {
+      const socket = connect(heddle.port, '127.0.0.1')
+      t.after(() => socket.destroy())
+      const reader = new StreamReader(socket)
+      socket.write(requestText('GET', `${target}?frames=${frames}`))
+      await until(() => reader.isEnded, 'the stream ends')
+      assert.equal(reader.fault, '')
+      t.diagnostic(`${target}: ${reader.next} of ${frames} frames`)
+      if (frames === 1_000) assert.equal(reader.next, frames)
+    }
+  })
+})
+
+/** Reads numbered frames and finds holes. */
+class StreamReader {
+  /** The number that is to come. */
+  next = 0
+  fault = ''
+  isClosed = false
+  isEnded = false
+  #tail = ''
+
+  constructor(socket: Socket) {
+    socket.on('close', () => {
+      this.isClosed = true
+    })
+    socket.on('data', (chunk: Buffer) => this.#read(chunk.toString('latin1')))
+  }
+
+  #read(text: string): void {
+    const all = this.#tail + text
+    let from = 0
+    for (const { 1: number, 0: start, index } of all.matchAll(/"n":(\d+)[,}]/g)) {
+      if (Number(number) !== this.next && this.fault === '') this.fault = `${number} came instead of ${this.next}`
+      this.next++
+      from = index + start.length
+    }
+    if (all.endsWith('\r\n0\r\n\r\n')) this.isEnded = true
+    this.#tail = all.slice(Math.max(from, all.length - 40))
+  }
+}
