@@ -102,7 +102,8 @@ export interface LaneInfo {
   index: number
   /** A quarantine lane is there while events are tried again that lanes died of. */
   role: 'regular' | 'quarantine'
-  state: 'starting' | 'ready' | 'draining' | 'dead'
+  /** `idle`: the quarantine lane when nobody needs it. */
+  state: 'starting' | 'ready' | 'draining' | 'dead' | 'idle'
   /** False while its loop stands still: it gets no work. */
   responsive: boolean
   requests_in_flight: number

@@ -50,7 +50,7 @@ export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: 
     ...estate,
     reason: lane.manifest === null ? 'boot' : 'crashed',
     message: berth.bootFault ?? words?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
-    stack: berth.stack ?? framesOfStack(words?.stack ?? ''),
+    stack: berth.stack ?? (words === null ? watch.lastStack : framesOfStack(words.stack)) ?? [],
     stoodStillMs: Math.round(watch.stillMs),
     cpuMs: berth.cpuMs ?? lane.pulse.cpuMs,
     cpuMsWhileStill: berth.cpuMsWhileStill,

@@ -7,7 +7,7 @@ export const LOOK_MS = 20
 /** A pulse that stands still this long: the lane gets no new work, and loses what it has not begun. */
 const UNRESPONSIVE_MS = 50
 /** A pulse that stands still this long: the stack of its thread is taken, before it is known whether it will go on. */
-const PROBE_MS = 300
+const PROBE_MS = 200
 /** Such a stack is taken at most this often of one lane, milliseconds: to take it disturbs the thread for some. */
 const PROBE_PAUSE_MS = 5_000
 /** What one look adds to a standstill at most: a pause of the primary or of the machine says nothing about its lanes. */
@@ -34,6 +34,7 @@ export class LaneWatch {
   /** How long the pulse has stood still while this thread was looking. */
   #stillMs = 0
   #probe: Promise<StackFrame[] | null> | null = null
+  #lastStack: StackFrame[] | null = null
   #probedMs = 0
   #cpuBeforeMs: number | null = null
   #rssBefore = 0
@@ -47,6 +48,11 @@ export class LaneWatch {
 
   get stillMs(): number {
     return this.#stillMs
+  }
+
+  /** Where it stood when its present standstill was young; null when it does not stand still, or that could not be had. */
+  get lastStack(): StackFrame[] | null {
+    return this.#lastStack
   }
 
   /** True when its loop turns. */
@@ -78,7 +84,11 @@ export class LaneWatch {
     }
     if (this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS) {
       this.#probedMs = nowMs
-      this.#probe = stackOf(pulse.threadId)
+      const probe = stackOf(pulse.threadId)
+      this.#probe = probe
+      void probe.then((stack) => {
+        if (this.#probe === probe) this.#lastStack = stack
+      })
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
     // Its own figures are of before: it has no turn to write them in.
@@ -99,6 +109,7 @@ export class LaneWatch {
     const stillMs = this.#stillMs
     this.#stillMs = 0
     this.#probe = null
+    this.#lastStack = null
     this.#cpuBeforeMs = null
     if (probe !== null) void probe.then((stack) => this.#onRecovered({ stillMs, stack }))
   }

@@ -48,6 +48,8 @@ interface Place {
   deaths: BlackBox[]
   /** It died of a plugin's boot, and is about to be started without that plugin. */
   isRetried: boolean
+  /** Of the restart that is due. */
+  timer: NodeJS.Timeout | undefined
   berth: Berth
 }
 
@@ -61,7 +63,6 @@ export class Supervisor {
   readonly #intensity = new RestartIntensity()
   /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
   readonly #quarantineIntensity = new RestartIntensity()
-  readonly #timers = new Set<NodeJS.Timeout>()
   /** Plugins that are not booted any more, by file, each with the reason. */
   #barred: Record<string, string> = {}
   #quarantine: Place | null = null
@@ -114,7 +115,7 @@ export class Supervisor {
     return places.map(({ index, role, restarts, deaths, berth: { lane } }) => ({
       index,
       role,
-      state: lane.state,
+      state: role === 'quarantine' && lane.state === 'dead' && !this.#isQuarantineWanted ? 'idle' : lane.state,
       responsive: lane.responsive,
       requests_in_flight: lane.requestsInFlight,
       deliveries_in_flight: lane.deliveriesInFlight,
@@ -129,15 +130,16 @@ export class Supervisor {
   }
 
   #berths(): Berth[] {
-    const berths = this.#places.map(({ berth }) => berth)
-    if (this.#quarantine !== null) berths.push(this.#quarantine.berth)
-    return [...berths, ...this.#others]
+    const berths = new Set(this.#places.map(({ berth }) => berth))
+    if (this.#quarantine !== null) berths.add(this.#quarantine.berth)
+    for (const berth of this.#others) berths.add(berth)
+    return [...berths]
   }
 
   // ── start ─────────────────────────────────────────────────────────────────
 
   #settle(index: number, role: LaneRole): Place {
-    return { index, role, restarts: 0, deaths: [], isRetried: false, berth: this.#spawn(index, role) }
+    return { index, role, restarts: 0, deaths: [], isRetried: false, timer: undefined, berth: this.#spawn(index, role) }
   }
 
   #spawn(index: number, role: LaneRole): Berth {
@@ -195,8 +197,8 @@ export class Supervisor {
   }
 
   #open(lane: Lane): void {
-    // It died with these as its last words.
-    if (lane.state === 'dead') return
+    // It died with these as its last words, or was told to leave meanwhile.
+    if (lane.state !== 'starting') return
     this.#options.onBooted(lane)
     lane.state = 'ready'
     this.#options.onChange()
@@ -212,6 +214,8 @@ export class Supervisor {
       const { lane, watch } = berth
       if (lane.state === 'dead' || berth.verdict !== 'fine') continue
       lane.expire(nowMs)
+      // Its code runs no more, but the thread may wait for native work to end.
+      if (lane.flight.hasLastWords) berth.abort.abort()
       if (lane.state === 'starting') {
         if (nowMs - berth.bootProgressMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
         continue
@@ -239,14 +243,16 @@ export class Supervisor {
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const estate = lane.bury()
     this.#others.delete(berth)
+    const place = [...this.#places, this.#quarantine].find((each) => each?.berth === berth)
     if (wasLeaving || this.#isStopping) {
       this.#options.onLeft(lane, estate)
+      // It was leaving when it was wanted again.
+      if (place && this.#isQuarantineWanted) this.#restart(place)
       return
     }
     const death = deathOf(berth, error, estate, this.#options.settings.laneMemoryMb)
     const box = this.#options.onDeath(lane, death)
     berth.arrived?.(death.message)
-    const place = [...this.#places, this.#quarantine].find((each) => each?.berth === berth)
     if (place) {
       place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
       place.isRetried = berth.booting !== null
@@ -264,10 +270,7 @@ export class Supervisor {
 
   #restartLater(place: Place): void {
     const isQuarantine = place.role === 'quarantine'
-    if (isQuarantine && !this.#isQuarantineWanted) {
-      this.#quarantine = null
-      return
-    }
+    if (isQuarantine && !this.#isQuarantineWanted) return
     const intensity = isQuarantine ? this.#quarantineIntensity : this.#intensity
     const pauseMs = intensity.note(Date.now())
     if (pauseMs > 0) {
@@ -275,22 +278,19 @@ export class Supervisor {
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${place.index} waits ${pauseMs} ms`,
       )
     }
-    this.#later(pauseMs, () => {
-      // A reload was faster.
-      if (place.berth.lane.state !== 'dead') return
-      place.restarts++
-      place.isRetried = false
-      place.berth = this.#spawn(place.index, place.role)
-      this.#options.onChange()
-    })
+    place.timer = setTimeout(() => {
+      place.timer = undefined
+      this.#restart(place)
+    }, pauseMs)
   }
 
-  #later(delayMs: number, run: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
-      if (!this.#isStopping) run()
-    }, delayMs)
-    this.#timers.add(timer)
+  /** Unless a reload was faster. */
+  #restart(place: Place): void {
+    if (this.#isStopping || place.berth.lane.state !== 'dead') return
+    place.restarts++
+    place.isRetried = false
+    place.berth = this.#spawn(place.index, place.role)
+    this.#options.onChange()
   }
 
   #log(message: string, fields?: Record<string, unknown>): void {
@@ -305,15 +305,13 @@ export class Supervisor {
     this.#isQuarantineWanted = isWanted
     clearTimeout(this.#quarantineTimer)
     if (this.#isStopping) return
-    if (isWanted) {
-      this.#quarantine ??= this.#settle(this.#options.settings.lanes, 'quarantine')
-      return
-    }
-    this.#quarantineTimer = setTimeout(() => {
-      const place = this.#quarantine
-      this.#quarantine = null
-      if (place !== null && place.berth.lane.state !== 'dead') void this.#retire(place.berth)
-    }, QUARANTINE_IDLE_MS).unref()
+    const place = this.#quarantine
+    if (!isWanted) {
+      this.#quarantineTimer = setTimeout(() => {
+        if (place?.berth.lane.state === 'ready') void this.#retire(place.berth)
+      }, QUARANTINE_IDLE_MS).unref()
+    } else if (place === null) this.#quarantine = this.#settle(this.#options.settings.lanes, 'quarantine')
+    else if (place.timer === undefined) this.#restart(place)
   }
 
   /** A handler in the quarantine lane was given up: what comes next must find nothing of it. */
@@ -365,10 +363,12 @@ export class Supervisor {
   /** No new work for it; it ends when it has finished what it has, or when its handlers' time is up. */
   async #retire(berth: Berth): Promise<void> {
     const { lane } = berth
+    const hadBooted = lane.state === 'ready'
     this.#others.add(berth)
     lane.state = 'draining'
     this.#options.onLeaving(lane)
     this.#options.onChange()
+    if (!hadBooted) berth.abort.abort()
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs
     const isBusy = (): boolean =>
@@ -387,7 +387,8 @@ export class Supervisor {
   /** Ends all lanes in order: each runs its `onStop` and closes its tools. Those that take too long are ended anyway. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    for (const { timer } of this.#places) clearTimeout(timer)
+    clearTimeout(this.#quarantine?.timer)
     clearTimeout(this.#quarantineTimer)
     const berths = this.#berths()
     const timeout = setTimeout(() => {

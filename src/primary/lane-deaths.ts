@@ -52,7 +52,9 @@ export class LaneDeaths {
     const { guilty } = box
     this.#tell(box)
     registrar.gone(lane, death.unreadDeliveries, box)
-    if (guilty?.plugin) setAside.blame(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
+    // Who was begun last is a hint for people, and no proof.
+    if (guilty?.plugin && guilty.evidence !== 'last')
+      setAside.blame(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
     return box
   }
 

@@ -60,6 +60,7 @@ export class Runtime {
   readonly #bootFaults: string[] = []
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
+  #isTidyDue = false
   #reloading: Promise<unknown> = Promise.resolve()
 
   constructor(settings: Settings, log: LogWriter) {
@@ -175,6 +176,7 @@ export class Runtime {
       },
       onChange: () => {
         this.#dispatcher.setLanes(this.#supervisor.ready)
+        this.#tidy()
         this.#snapshotSoon()
         for (const wake of this.#bootWaiters.splice(0)) wake()
       },
@@ -305,7 +307,8 @@ export class Runtime {
     let error: string | null = null
     try {
       await this.#supervisor.reload()
-      this.#registrar.tidy(this.#supervisor.regular)
+      this.#isTidyDue = true
+      this.#tidy()
       this.#setAside.forgive()
     } catch (thrown) {
       error = messageOf(thrown)
@@ -315,6 +318,13 @@ export class Runtime {
     if (error === null) this.log('INFO', `Reloaded in ${Date.now() - startedMs} ms`, 'supervisor')
     else this.log('ERROR', `Not reloaded, the old code goes on: ${error}`, 'supervisor')
     return error
+  }
+
+  /** What no lane has any more leaves when all of them have the new code: a lane that is down has not said what it has. */
+  #tidy(): void {
+    if (!this.#isTidyDue || this.#supervisor.ready.length < this.#settings.lanes) return
+    this.#isTidyDue = false
+    this.#registrar.tidy(this.#supervisor.ready)
   }
 
   // ── log and health ────────────────────────────────────────────────────────

@@ -161,6 +161,10 @@ export class FlightReader {
     return steps
   }
 
+  get hasLastWords(): boolean {
+    return Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0
+  }
+
   /** What the thread said before it ended; empty when nothing. */
   lastWords(): string {
     return this.#lastWords.toString('utf8', 0, Atomics.load(this.#control, WORDS_LENGTH_WORD))

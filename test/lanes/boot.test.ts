@@ -1,0 +1,45 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { folderOf } from '../kernel/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
+
+const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
+
+const harmful = {
+  'exit.ts': 'export default class Exit { onBoot() { process.exit(9) } }',
+  'throw.ts': `export default class Throw {
+  async onBoot() {
+    setTimeout(() => {
+      throw new Error('much too late')
+    }, 1)
+    await new Promise((resolve) => setTimeout(resolve, 2000))
+  }
+}`,
+  'load.ts': 'process.exit(8)\nexport default class Load {}',
+}
+
+test('a plugin that ends its lane while it boots is left out, named with its line, and the service comes up', {
+  timeout: 120_000,
+}, async (t) => {
+  const files = Object.fromEntries(Object.entries(harmful).map(([name, text]) => [`bad/plugins/${name}`, text]))
+  const folder = await folderOf(t, {
+    ...files,
+    'good/plugins/good.ts': `export default class Good { constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) } }`,
+  })
+  const heddle = await startHeddle(t, { domains: [SHIPPED, folder] })
+  assert.equal((await heddle.json('/good')).status, 200)
+  assert.equal((await heddle.json('/system/health/ready')).status, 200)
+  const { plugins } = (await heddle.json('/system/status')).body
+  assert.deepEqual(
+    [plugins['bad.Exit'].status, plugins['bad.Throw'].status, plugins['bad.Load'].status],
+    ['DEAD', 'DEAD', 'DEAD'],
+  )
+  assert.match(
+    plugins['bad.Exit'].error,
+    /brought down a lane while it booted: process\.exit\(9\) was called \(.*exit\.ts:1:\d+\)/,
+  )
+  assert.match(plugins['bad.Throw'].error, /much too late \(.*throw\.ts:4:\d+\)/)
+  assert.match(plugins['bad.Load'].error, /process\.exit\(8\) was called \(.*load\.ts:1:\d+\)/)
+  assert.equal(await heddle.stop(), 0)
+})

@@ -1,0 +1,41 @@
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { BlackBox, LaneInfo } from '../../src/contracts/registry.ts'
+import { type Heddle, type StartOptions, startHeddle, until } from '../support/heddle.ts'
+
+const DOMAINS = ['../fixtures/deadly', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+
+/** A runtime with a plugin that does harm and one that keeps the peace, and the shipped domains. */
+export function startDeadly(t: TestContext, options: StartOptions = {}): Promise<Heddle> {
+  return startHeddle(t, { domains: DOMAINS, ...options, env: { LANE_STALL_MS: '1000', ...options.env } })
+}
+
+export async function lanesOf(heddle: Heddle): Promise<LaneInfo[]> {
+  return (await heddle.json('/system/lanes')).body
+}
+
+/** All black boxes, newest first. */
+export async function boxesOf(heddle: Heddle): Promise<BlackBox[]> {
+  const boxes = (await lanesOf(heddle)).flatMap(({ deaths }) => deaths)
+  return boxes.sort((a, b) => (a.at < b.at ? 1 : -1))
+}
+
+export const deathsIn = (heddle: Heddle) => heddle.logs.filter(({ msg }) => / died: /.test(msg))
+
+/** Waits until every lane is ready. */
+export function allUp(heddle: Heddle): Promise<unknown> {
+  return until(
+    async () => (await lanesOf(heddle)).every(({ role, state }) => role === 'quarantine' || state === 'ready'),
+    'all lanes',
+    60_000,
+  )
+}
+
+export async function publish(heddle: Heddle, event: string, payload: object): Promise<string> {
+  const { body } = await heddle.json('/publish', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ event, payload }),
+  })
+  return body.id
+}
