@@ -1,0 +1,390 @@
+import assert from 'node:assert/strict'
+import { describe, it } from 'node:test'
+import { ask, jsonOf, RawConnection, type RawResponse, requestText, sendRaw } from '../http/raw-client.ts'
+import { shareHeddle } from '../http/shared-process.ts'
+import { parseAnswers } from './answers.ts'
+import { TARGET_DOMAINS } from './target.ts'
+
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
+
+/** What people have typed into forms to see what happens. */
+const NAUGHTY: Record<string, string[]> = {
+  'words that mean something elsewhere': [
+    ...[
+      'undefined',
+      'null',
+      'NULL',
+      'nil',
+      'none',
+      'true',
+      'false',
+      'NaN',
+      'Infinity',
+      '-Infinity',
+      'then',
+      'constructor',
+      '__proto__',
+      'hasOwnProperty',
+    ],
+    ...[
+      'toString',
+      'valueOf',
+      'prototype',
+      '__defineSetter__',
+      'arguments',
+      'this',
+      'CON',
+      'PRN',
+      'AUX',
+      'COM1',
+      'LPT1',
+      'nul',
+      '_auth',
+      '_files',
+    ],
+  ],
+  numbers: [
+    ...[
+      '0',
+      '1',
+      '-1',
+      '1.0',
+      '-0',
+      '1e309',
+      '1/0',
+      '0x0',
+      '0xffffffff',
+      '1_000',
+      '1,000',
+      '0.0000001',
+      '9007199254740993',
+      '1e-99',
+      '0b1',
+      '٣',
+      '½',
+      '１',
+      'Ⅷ',
+    ],
+    ...['123456789012345678901234567890', '-$1.00', '1E+02', '١٢٣', '..', '.', '-', '--', '+', '999999999999999999999'],
+  ],
+  punctuation: [
+    ...[
+      ",./;'[]\\-=",
+      '<>?:"{}|_+',
+      '!@#$%^&*()`~',
+      "'",
+      '"',
+      "''",
+      '""',
+      "'\"'",
+      '`',
+      '\\',
+      '\\\\',
+      '%',
+      '%%',
+      '%s%p%n',
+      '%d',
+      '$HOME',
+      '<%= 1+1 %>',
+      '#{1}',
+      '{{1}}',
+    ],
+    ...[
+      '$(id)',
+      '`id`',
+      '; ls',
+      '| cat',
+      '&& id',
+      '../../etc/passwd',
+      '..\\..\\x',
+      'a/b',
+      'a//b',
+      '/./',
+      'file:///etc/passwd',
+      '~',
+      '*',
+      '?',
+      '#',
+      'a&b=c',
+      'a=b',
+      '+',
+      ' ',
+      '  a  ',
+    ],
+  ],
+  'other scripts': [
+    ...[
+      '田中さんにあげて',
+      '表ポあA鷗ŒéＢ逍',
+      '사회과학원',
+      'Ⱥ Ⱦ',
+      '👾 🙇 💁',
+      '👨‍👩‍👧‍👦',
+      '🏳️‍🌈',
+      '🇺🇸🇷🇺',
+      'ثم نفس سقطت',
+      'הָיְתָה',
+      '﷽',
+      'ﷺ',
+      'Ω≈ç√∫',
+      'åß∂ƒ©˙∆˚¬…æ',
+      '¡™£¢∞§¶•',
+      'ЁЂЃЄЅІЇЈ',
+    ],
+    ...[
+      '⁰⁴⁵',
+      '₀₁₂',
+      'ด้้้้้็็็็็้้้้้',
+      'Z̮̞̠͙͔ͅḀ̗̞͈̻̗Ḷ͙͎̯̹̞͓G̻O̭̗̮',
+      '˙ɐnbᴉlɐ',
+      'Ｔｈｅ',
+      '𝐓𝐡𝐞',
+      '𝔗𝔥𝔢',
+      '⒯⒣⒠',
+      'ﬀﬁ',
+      'ı',
+      'İ',
+      'ſ',
+      'ß',
+      'K',
+      'Å',
+      '𝄞',
+      '\u{10ffff}',
+    ],
+  ],
+  'what cannot be seen': [
+    ...[
+      '\u00a0',
+      '\u00ad',
+      '\u034f',
+      '\u061c',
+      '\u115f',
+      '\u180e',
+      '\u200b',
+      '\u200c\u200d',
+      '\u200e\u200f',
+      '\u2028',
+      '\u2029',
+      '\u202a\u202e\u2066\u2069',
+      '\u3000',
+      '\ufeff',
+      '\ufffe',
+    ],
+    ...[
+      '\uffff',
+      '\ufff9\ufffb',
+      '\ue000',
+      '\u{e0001}',
+      '\u{1d173}',
+      '\u0085',
+      '\u0080',
+      '\u009f',
+      'a\u0300',
+      '\u0300',
+      'a\u200bb',
+    ],
+  ],
+  'control characters': [
+    ...Array.from({ length: 32 }, (_, code) => `a${String.fromCharCode(code)}b`),
+    'a\x7fb',
+    '\0',
+    '\t',
+    '\r\n',
+    'a\r\nx-evil: 1\r\n\r\n',
+  ],
+  markup: [
+    ...[
+      '<script>alert(1)</script>',
+      '"><img src=x onerror=alert(1)>',
+      "' onmouseover='a",
+      'javascript:alert(1)',
+      '<!--',
+      ']]>',
+      '<?xml version="1.0"?>',
+      '&lt;&amp;',
+      '</textarea>',
+    ],
+    ...[
+      '<!DOCTYPE a [<!ENTITY b SYSTEM "file:///etc/passwd">]>',
+      '<svg/onload=alert(1)>',
+      '\\u003cscript\\u003e',
+      'data:text/html,x',
+      'data: x\n\ndata: y',
+    ],
+  ],
+  statements: [
+    ...[
+      '1;DROP TABLE users',
+      "1'; DROP TABLE users-- 1",
+      "' OR 1=1 -- 1",
+      "' OR '1'='1",
+      '%00',
+      '_%',
+      '{"$gt":""}',
+      '*)(uid=*',
+      "'; EXEC xp_cmdshell('dir'); --",
+      '() { :; }; echo',
+    ],
+    ...[
+      'eval("1")',
+      'require("fs")',
+      'System("ls")',
+      '%*.*s',
+      '%x('.concat('ls)'),
+      '@{1}',
+      '=1+1',
+      '+1+1',
+      '-1+1',
+      '@SUM(1)',
+      '\\x00',
+      '$where',
+      'SELECT SLEEP(9)',
+    ],
+  ],
+  'much of it': [
+    'a'.repeat(4_000),
+    'é'.repeat(1_500),
+    '👾'.repeat(700),
+    '%'.repeat(1_000),
+    '/'.repeat(1_000),
+    '('.repeat(3_000),
+    'a&'.repeat(900),
+    '\u0300'.repeat(1_000),
+  ],
+}
+const ALL = Object.values(NAUGHTY).flat()
+
+/** Refused wherever a client sends them as a key. */
+const FORBIDDEN = new Set(['__proto__', 'constructor', 'prototype'])
+const isReserved = (key: string): boolean => key.startsWith('_auth') || key.startsWith('_files')
+
+for (const prefix of ['/w', '/p']) {
+  describe(`naughty strings, to ${prefix}: ${ALL.length}`, () => {
+    const assertEchoed = (response: RawResponse, expected: object, what: string): void => {
+      assert.equal(response.status, 200, `${what}: ${response.body}`)
+      assert.deepEqual(jsonOf(response).data.data, expected, what)
+    }
+
+    it('come back from the path', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const response = await ask(heddle.port, 'GET', `${prefix}/echo/${encodeURIComponent(text)}`)
+        if (text.includes('\0')) assert.equal(response.status, 400, what)
+        // A dot is no step up here: nobody resolves paths.
+        else assertEchoed(response, { id: text }, what)
+      }
+    })
+
+    it('come back from the query, as value and as key', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const encoded = encodeURIComponent(text)
+        assertEchoed(await ask(heddle.port, 'GET', `${prefix}/echo?q=${encoded}`), { q: text }, what)
+        const asKey = await ask(heddle.port, 'GET', `${prefix}/echo?${encoded}=v`)
+        if (FORBIDDEN.has(text)) assert.equal(asKey.status, 400, what)
+        else assertEchoed(asKey, isReserved(text) ? {} : { [text]: 'v' }, what)
+      }
+    })
+
+    it('come back from JSON and from forms, as value and as key', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const form = new URLSearchParams({ q: text }).toString()
+        const types = {
+          json: { 'content-type': 'application/json' },
+          form: { 'content-type': 'application/x-www-form-urlencoded' },
+        }
+        assertEchoed(
+          await ask(heddle.port, 'POST', `${prefix}/echo`, types.json, JSON.stringify({ q: text })),
+          { q: text },
+          what,
+        )
+        assertEchoed(await ask(heddle.port, 'POST', `${prefix}/echo`, types.form, form), { q: text }, what)
+        const key = `{${JSON.stringify(text)}:1}`
+        const asKey = await ask(heddle.port, 'POST', `${prefix}/echo`, types.json, key)
+        if (FORBIDDEN.has(text)) assert.equal(asKey.status, 400, what)
+        else assertEchoed(asKey, isReserved(text) ? {} : { [text]: 1 }, what)
+      }
+    })
+
+    it('come back from a part of an upload, and name a file', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const body = `--cut\r\ncontent-disposition: form-data; name="q"\r\n\r\n${text}\r\n--cut--\r\n`
+        const type = { 'content-type': 'multipart/form-data; boundary=cut' }
+        assertEchoed(await ask(heddle.port, 'POST', `${prefix}/echo`, type, body), { q: text, _files: [] }, what)
+        const named = `--cut\r\ncontent-disposition: form-data; name="${text}"; filename="${text}"\r\n\r\nx\r\n--cut--\r\n`
+        const { status } = await ask(heddle.port, 'POST', `${prefix}/echo`, type, named)
+        assert.ok(status === 200 || status === 400, `${status} for a file named ${what}`)
+      }
+    })
+
+    it('come back from a header, but for what a header cannot hold', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const raw = Buffer.from(text).toString('latin1')
+        const head = requestText('GET', `${prefix}/echo`, { 'x-note': `<${raw}>` })
+        if ([...text].some((char) => char < ' ' && char !== '\t')) {
+          for (const { status } of parseAnswers(await everything(head)).all)
+            assert.ok(status < 500, `${status} for ${what}`)
+          continue
+        }
+        const answer = await sendRaw(heddle.port, head)
+        assert.equal(answer?.status, 200, what)
+        assert.equal(jsonOf(answer!).data.headers['x-note'], `<${text}>`, what)
+      }
+    })
+
+    it('come back from a stream, one line a frame', async () => {
+      for (const text of ALL) {
+        const what = JSON.stringify(text.slice(0, 40))
+        const response = await fetch(`http://127.0.0.1:${heddle.port}${prefix}/say-back?q=${encodeURIComponent(text)}`)
+        const frames = (await response.text()).split('\n\n').filter((frame) => frame !== '' && !frame.startsWith(':'))
+        assert.equal(frames.length, 1, what)
+        assert.match(frames[0]!, /^data: [^\r\n]*$/, what)
+        assert.deepEqual(JSON.parse(frames[0]!.slice('data: '.length)), { q: text }, what)
+      }
+    })
+
+    it('are no 5xx when they stand in a request as they are, not encoded at all', async () => {
+      for (const text of ALL) {
+        const raw = Buffer.from(text).toString('latin1')
+        for (const bytes of [
+          requestText('GET', `${prefix}/echo/${raw}`),
+          requestText('GET', `${prefix}/echo?q=${raw}`),
+          requestText('GET', `/${raw}`),
+          requestText(raw, `${prefix}/echo`),
+          requestText('GET', `${prefix}/echo`, {
+            [raw]: 'x',
+            'x-request-id': raw,
+            authorization: raw,
+            cookie: raw,
+            origin: raw,
+          }),
+          requestText('POST', `${prefix}/echo`, { 'content-type': raw }, text),
+          requestText('POST', `${prefix}/echo`, { 'content-encoding': raw, 'content-type': 'application/json' }, text),
+        ]) {
+          for (const { status } of parseAnswers(await everything(bytes)).all) {
+            assert.ok(
+              status < 500 || status === 505,
+              `${status} for ${JSON.stringify(bytes.toString('latin1').slice(0, 80))}`,
+            )
+          }
+        }
+      }
+    })
+  })
+}
+
+/** What comes before the connection is quiet; one that asks to be closed is so at once. */
+async function everything(bytes: Buffer): Promise<Buffer> {
+  const connection = await RawConnection.open(heddle.port)
+  await connection.send(bytes)
+  const untilMs = performance.now() + 30
+  while (!connection.isClosed && connection.rest.length === 0 && performance.now() < untilMs) {
+    await new Promise((resolve) => setImmediate(resolve))
+  }
+  const { rest } = connection
+  connection.drop()
+  return rest
+}
