@@ -39,7 +39,7 @@ export const VARIABLES = {
     type: 'boolean',
     default: false,
     effect:
-      'Other processes that say so too may listen on the same port; the kernel shares connections out among them.',
+      'Other processes that say so too may listen on the same port (not 0); the kernel shares connections out among them.',
   },
   HTTP_CORS_ORIGINS: {
     type: 'origins',

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
@@ -9,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { until } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
+import { freePort } from '../support/port.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PM2 = resolve(ROOT, 'node_modules/.bin/pm2')
@@ -114,14 +114,6 @@ async function replicasOf(home: string): Promise<string[]> {
     for (const line of text.split('\n').filter(Boolean)) names.add((JSON.parse(line) as { replica: string }).replica)
   }
   return [...names].map((name) => name.slice(name.indexOf(':'))).sort()
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await new Promise((resolve) => server.once('listening', resolve))
-  const { port } = server.address() as { port: number }
-  await new Promise((resolve) => server.close(resolve))
-  return port
 }
 
 function isAlive(pid: number): boolean {

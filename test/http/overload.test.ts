@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { it } from 'node:test'
+import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LINGER_QUIET_MS } from '../../src/http/drain.ts'
@@ -9,6 +9,18 @@ import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, reques
 import { SERVING } from './shared-process.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
+
+const UPLOAD = requestText('POST', '/w/echo', {}, JSON.stringify({ text: 'x'.repeat(1000) }))
+
+/** Sends a request without the last 500 bytes of its body. While they are missing, a drain goes on serving for as long as it ever does. */
+async function beginUpload(t: TestContext, port: number): Promise<RawConnection> {
+  const upload = await RawConnection.open(port)
+  t.after(() => upload.drop())
+  await upload.send(UPLOAD.subarray(0, -500))
+  // What the process has answered to a later connection shows that it has read this one.
+  await ask(port, 'GET', '/w/echo')
+  return upload
+}
 
 it('answers 503 with Retry-After when no lane has room, and serves again when one has', async (t) => {
   const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1, env: { LANE_MAX_INFLIGHT: '4' } })
@@ -28,9 +40,10 @@ it('drains: serves what comes on open connections and closes them, then refuses,
     domains: [SERVING, SHIPPED],
     lanes: 1,
     // Requests are served for 30 % of it at most, and waited for for another 60 %.
-    env: { SHUTDOWN_TIMEOUT_MS: '4000', HTTP_HANDLER_TIMEOUT_MS: '3000' },
+    env: { SHUTDOWN_TIMEOUT_MS: '8000', HTTP_HANDLER_TIMEOUT_MS: '5000' },
   })
-  const idle = await Promise.all(Array.from({ length: 200 }, () => RawConnection.open(heddle.port)))
+  const upload = await beginUpload(t, heddle.port)
+  const idle = await Promise.all(Array.from({ length: 400 }, () => RawConnection.open(heddle.port)))
   t.after(() => {
     for (const connection of idle) connection.drop()
   })
@@ -64,6 +77,7 @@ it('drains: serves what comes on open connections and closes them, then refuses,
     await connection.closed(1_000)
     return response
   }, 'the end of serving')
+  upload.drop()
   assertFailure(refused, 503, 'The service is shutting down')
   assert.match(headerOf(refused, 'retry-after')!, /^\d+$/)
 
@@ -76,26 +90,26 @@ it('drains: serves what comes on open connections and closes them, then refuses,
 
 it('answers every request that is sent while SIGTERM arrives, each connection closed by its last answer', async (t) => {
   const heddle = await startHeddle(t, { domains: [SERVING], lanes: 2 })
+  const upload = await beginUpload(t, heddle.port)
   const load = startLoad({ port: heddle.port, path: '/w/echo', keepAlive: 48, everyMs: 10, stopsAtClose: true })
   t.after(() => load.stop())
   await until(() => load.answered > 500, 'a steady load')
-  assert.equal(await heddle.stop(), 0)
+  const stopped = heddle.stop()
+  await until(() => load.closedByAnswer + load.failures.length === 48, 'the last answers')
+  upload.drop()
+  assert.equal(await stopped, 0)
   await load.stop()
   assert.deepEqual(load.failures, [])
-  assert.equal(load.closedByAnswer, 48)
 })
 
 it('waits for a body that is on its way when SIGTERM arrives', async (t) => {
   const heddle = await startHeddle(t, { domains: [SERVING], lanes: 1 })
-  const upload = await RawConnection.open(heddle.port)
-  const body = JSON.stringify({ text: 'x'.repeat(1000) })
-  await upload.send(requestText('POST', '/w/echo', {}, body).subarray(0, -500))
-  await until(async () => (await ask(heddle.port, 'GET', '/w/echo')).status === 200, 'the beginning has arrived')
+  const upload = await beginUpload(t, heddle.port)
   const stopped = heddle.stop()
   await until(() => heddle.logs.some(({ msg }) => msg === 'SIGTERM: draining'), 'the drain')
   // Longer than a drain waits for a connection on which nothing is under way.
   await setTimeout(2 * LINGER_QUIET_MS)
-  await upload.send(body.slice(-500))
+  await upload.send(UPLOAD.subarray(-500))
   const response = await upload.response()
   assertOurs(response)
   assert.equal(response.status, 200)

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
-import { setTimeout } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 
 const ANSWER_MS = 20_000
 
@@ -65,6 +65,8 @@ async function runClient({ port, path, everyMs, stopsAtClose }: LoadOptions, cou
   // Not all at once.
   await setTimeout(Math.random() * everyMs)
   while (!counts.isStopped) {
+    // Had this process to wait for the machine, a connection may have been closed for its silence: to be read before it is written to.
+    await setImmediate()
     try {
       // A connection that was closed in order, before this request was sent, is no failure.
       if (socket === null || socket.destroyed || socket.readableEnded) socket = await open(port)
