@@ -1,25 +1,16 @@
-import { causality } from '../causality/context.ts'
-import type {
-  DeliveryFailure,
-  EventRecord,
-  FailureListener,
-  SubscribeOptions,
-  TopologyEntry,
-} from '../contracts/event-bus.ts'
+import type { SubscribeOptions, TopologyEntry } from '../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
-import { messageOf, type WireError } from '../errors/wire.ts'
+import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
-import { added, tellAll } from '../kernel/listeners.ts'
 import { ask } from './asking.ts'
 import type { Asker, Consumer, Delivery, EventHost, HubEvent, Seat } from './consumer.ts'
-import { DeadLetters } from './dead-letters.ts'
 import { Fifo } from './fifo.ts'
 import { Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
+import { type RecordLog, Records } from './records.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
-import { recordOf, type Trace, TraceRing } from './trace-ring.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
 export const POISON_DEATHS = 3
@@ -35,23 +26,17 @@ export interface HubOptions {
   onQuarantine: (isWanted: boolean) => void
   /** A handler in the quarantine lane was given up: the next suspect needs a fresh one. */
   onQuarantineUsed: () => void
-  log: (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
+  log: RecordLog
 }
-
-/** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
-export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
 
 /**
  * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
  * It knows who subscribes, keeps what no thread has room for, repeats what failed, and remembers what happened.
  */
 export class Hub {
+  readonly records: Records
   readonly #options: HubOptions
   readonly #topology = new Topology()
-  readonly #traces = new TraceRing()
-  readonly #deadLetters = new DeadLetters<HubEvent>()
-  readonly #listeners: RecordListener[] = []
-  readonly #failureListeners: FailureListener[] = []
   /** Under way, by delivery id. */
   readonly #inFlight = new Map<number, Delivery>()
   /** Consumers with deliveries that wait for room. */
@@ -67,6 +52,7 @@ export class Hub {
 
   constructor(options: HubOptions) {
     this.#options = options
+    this.records = new Records(options.log)
     this.#budget = new QueueBudget(options.maxQueue)
     this.#quarantine = new Quarantine(
       (delivery, seat) => this.#send(delivery, seat),
@@ -184,22 +170,7 @@ export class Hub {
     }
     topic.fireCount++
     topic.emitters.add(event.emitter)
-    const trace: Trace = {
-      id: event.id,
-      parentId: event.parentId,
-      event: event.event,
-      emitter: event.emitter,
-      subscribers: topic.subscribers,
-      payloadKeys: event.payloadKeys,
-      timestampMs: event.timestampMs,
-      requestId: event.requestId,
-    }
-    this.#traces.push(trace)
-    if (this.#listeners.length > 0) {
-      const record = recordOf(trace)
-      // A copy: a listener may take itself out while it is told (a stream client that is cut off does).
-      for (const listener of [...this.#listeners]) listener(record, origin)
-    }
+    this.records.published(event, topic.subscribers, origin)
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
@@ -375,28 +346,15 @@ export class Hub {
       delivery.seat = null
       return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery, false))
     }
-    const subscriber = delivery.seat?.plugin ?? consumer.group
-    const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts: attempt }
-    // Listeners, then the dead-letter store, then the acknowledgement. What a listener publishes is caused by the failed event.
-    causality.run({ eventId: event.id, requestId: event.requestId }, () =>
-      tellAll(this.#failureListeners, failure, (thrown) =>
-        this.#options.log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
-      ),
-    )
-    const givenUp = this.#deadLetters.add({
+    this.records.failed({
       event,
       group: consumer.group,
-      subscriber,
+      subscriber: delivery.seat?.plugin ?? consumer.group,
       error,
       attempts: attempt,
       blackBox: isFinal ? delivery.blackBox : null,
     })
-    if (givenUp !== undefined) {
-      this.#options.log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
-        id: givenUp.id,
-        event: givenUp.event.event,
-      })
-    }
+    // Only now it is acknowledged.
     this.#finish(delivery)
     this.#tellAsker(delivery, error)
   }
@@ -427,35 +385,13 @@ export class Hub {
     this.#timers.add(timer)
   }
 
-  // ── listeners, traces, dead letters ───────────────────────────────────────
-
-  addListener(listener: RecordListener): () => void {
-    return added(this.#listeners, listener)
-  }
-
-  addFailureListener(listener: FailureListener): () => void {
-    return added(this.#failureListeners, listener)
-  }
-
-  history(): EventRecord[] {
-    return this.#traces.records()
-  }
-
-  deadLetters(): ReturnType<DeadLetters<HubEvent>['list']> {
-    return this.#deadLetters.list()
-  }
-
-  deleteDeadLetter(id: string): boolean {
-    return this.#deadLetters.delete(id)
-  }
-
   /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
   replayDeadLetter(id: string): boolean {
-    const letter = this.#deadLetters.get(id)
+    const letter = this.records.deadLetter(id)
     if (letter === undefined) return false
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
-    this.#deadLetters.delete(id)
+    this.records.deleteDeadLetter(id)
     this.#accept(consumer, { ...letter.event, expiresMs: 0 }, 0, null, null)
     return true
   }

@@ -120,27 +120,27 @@ export class PrimaryBus implements BusTransport, EventHost {
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {
-    return this.#hub.addListener((record) => tellAll([listener], record, this.#onListenerFault))
+    return this.#hub.records.addListener((record) => tellAll([listener], record, this.#onListenerFault))
   }
 
   addFailureListener(listener: FailureListener): () => void {
-    return this.#hub.addFailureListener(listener)
+    return this.#hub.records.addFailureListener(listener)
   }
 
   history(): EventRecord[] {
-    return this.#hub.history()
+    return this.#hub.records.history()
   }
   topology(): Record<string, TopologyEntry> {
     return this.#hub.topology()
   }
   deadLetters(): DeadLetter[] {
-    return this.#hub.deadLetters()
+    return this.#hub.records.deadLetters()
   }
   replayDeadLetter(id: string): boolean {
     return this.#hub.replayDeadLetter(id)
   }
   deleteDeadLetter(id: string): boolean {
-    return this.#hub.deleteDeadLetter(id)
+    return this.#hub.records.deleteDeadLetter(id)
   }
 }
 

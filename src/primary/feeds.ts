@@ -54,7 +54,7 @@ export class Feeds {
     const wanted = new Set<Feed>()
     for (const { feeds } of this.#lanes.values()) for (const feed of feeds) wanted.add(feed)
     if (wanted.has('traces')) {
-      this.#stopTraces ??= this.#hub.addListener((record, origin) => {
+      this.#stopTraces ??= this.#hub.records.addListener((record, origin) => {
         for (const [lane, { feeds, traces }] of this.#lanes) {
           if (feeds.has('traces') && this.#hostOf(lane) !== origin) keep(traces, record)
         }
@@ -64,7 +64,7 @@ export class Feeds {
       this.#stopTraces = undefined
     }
     if (wanted.has('failures')) {
-      this.#stopFailures ??= this.#hub.addFailureListener((failure) => {
+      this.#stopFailures ??= this.#hub.records.addFailureListener((failure) => {
         const record = { failure, requestId: causality.getStore()?.requestId ?? null }
         for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
       })

@@ -1,0 +1,98 @@
+import { causality } from '../causality/context.ts'
+import type { DeadLetter, DeliveryFailure, EventRecord, FailureListener } from '../contracts/event-bus.ts'
+import type { BlackBox } from '../contracts/registry.ts'
+import { messageOf } from '../errors/wire.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
+import { added, tellAll } from '../kernel/listeners.ts'
+import type { EventHost, HubEvent } from './consumer.ts'
+import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+import { recordOf, TraceRing } from './trace-ring.ts'
+
+export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
+
+/** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
+export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
+
+/** A delivery that has failed for good. */
+export interface Failed {
+  event: HubEvent
+  group: string
+  subscriber: string
+  error: string
+  attempts: number
+  /** Of the last death, when threads died of it. */
+  blackBox: BlackBox | null
+}
+
+/** What the hub remembers, and whom it tells: the trace of what was published, and the letters that nobody could deliver. */
+export class Records {
+  readonly #log: RecordLog
+  readonly #traces = new TraceRing()
+  readonly #letters = new DeadLetters<HubEvent>()
+  readonly #listeners: RecordListener[] = []
+  readonly #failureListeners: FailureListener[] = []
+
+  constructor(log: RecordLog) {
+    this.#log = log
+  }
+
+  /** @param subscribers the plugins that it goes to */
+  published(event: EventFrame, subscribers: readonly string[], origin: EventHost | null): void {
+    const trace = {
+      id: event.id,
+      parentId: event.parentId,
+      event: event.event,
+      emitter: event.emitter,
+      subscribers,
+      payloadKeys: event.payloadKeys,
+      timestampMs: event.timestampMs,
+      requestId: event.requestId,
+    }
+    this.#traces.push(trace)
+    if (this.#listeners.length === 0) return
+    const record = recordOf(trace)
+    // A copy: a listener may take itself out while it is told (a stream client that is cut off does).
+    for (const listener of [...this.#listeners]) listener(record, origin)
+  }
+
+  /** Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event. */
+  failed(failed: Failed): void {
+    const { event, subscriber, error, attempts } = failed
+    const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
+    causality.run({ eventId: event.id, requestId: event.requestId }, () =>
+      tellAll(this.#failureListeners, failure, (thrown) =>
+        this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
+      ),
+    )
+    const givenUp = this.#letters.add(failed)
+    if (givenUp === undefined) return
+    this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
+      id: givenUp.id,
+      event: givenUp.event.event,
+    })
+  }
+
+  addListener(listener: RecordListener): () => void {
+    return added(this.#listeners, listener)
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return added(this.#failureListeners, listener)
+  }
+
+  history(): EventRecord[] {
+    return this.#traces.records()
+  }
+
+  deadLetters(): DeadLetter[] {
+    return this.#letters.list()
+  }
+
+  deadLetter(id: string): StoredLetter<HubEvent> | undefined {
+    return this.#letters.get(id)
+  }
+
+  deleteDeadLetter(id: string): boolean {
+    return this.#letters.delete(id)
+  }
+}
