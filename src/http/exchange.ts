@@ -37,6 +37,8 @@ export class Exchange {
   #worker: Worker | null = null
   #workerRequest = 0
   #client: SseClient | null = null
+  /** The stream was opened in this turn of the loop. */
+  #isOpening = false
   #onAbort: (() => void) | null = null
 
   constructor(
@@ -175,8 +177,11 @@ export class Exchange {
     const res = this.#res
     if (this.#isHead) {
       this.#done = true
-      res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody())
       this.#cancel()
+      const write = () =>
+        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody()
+      // Not while the library still reads, as `#write` says.
+      setImmediate(() => this.#gone || res.cork(write))
       return
     }
     this.#client = new SseClient(res, () => {
@@ -184,6 +189,10 @@ export class Exchange {
       this.#cancel()
     })
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+    this.#isOpening = true
+    setImmediate(() => {
+      this.#isOpening = false
+    })
     // A first comment sends the head at once: a client learns that it is connected.
     this.#client.send(Buffer.from(': open\n\n'))
   }
@@ -194,7 +203,9 @@ export class Exchange {
 
   endStream(): void {
     this.#worker = null
-    this.#client?.end()
+    // One that ends as soon as it was opened does so in the next turn, as `#write` says.
+    if (this.#isOpening) setImmediate(() => this.#client?.end())
+    else this.#client?.end()
   }
 
   get isStream(): boolean {

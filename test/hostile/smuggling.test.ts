@@ -3,8 +3,9 @@ import { describe, it } from 'node:test'
 import { ask, jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../http/shared-process.ts'
 import { AMBIGUOUS, BAD_CHUNKS, bytesOf, type Shape } from './shapes.ts'
+import { TARGET_DOMAINS } from './target.ts'
 
-const heddle = shareHeddle()
+const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
 const CLOSED_WITHIN_MS = 100
 /** The library closes a silent connection after some 12 s, the runtime answers 408 after 7; a busy machine adds its own. */
 const HELD_MAX_MS = 20_000
@@ -140,5 +141,26 @@ describe('a chunked body that is written wrongly', () => {
 
   it('runs nothing behind it where the library goes on waiting, and is cut off', async () => {
     await assertHeldAreCutOff(BAD_CHUNKS)
+  })
+})
+
+describe('a valid request', () => {
+  it('of any kind has nothing run behind it that came with it', async () => {
+    const nothing: Shape = { name: 'a valid request', head: '' }
+    for (const method of ['GET', 'HEAD', 'OPTIONS', 'DELETE', 'POST', 'PATCH', 'TRACE', 'BREW']) {
+      for (const path of [
+        '/p/echo',
+        '/w/echo',
+        '/p/feed',
+        '/w/feed',
+        '/p/say-back',
+        '/nowhere',
+        '/p/echo/%zz',
+        '/p/me',
+      ]) {
+        await sendAndClose(nothing, `${method} ${path}`, 'at once', /^/)
+      }
+    }
+    await assertNothingRan()
   })
 })
