@@ -5,7 +5,7 @@ import type { Settings } from '../config/schema.ts'
 import type { LaneInit } from './messages.ts'
 
 const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
-/** Threads beside the lanes: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
+/** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
 const SPARE_THREADS = 3
 
 /** The threads of the lanes: each runs one long task, its lane, and ends with it. The only place that knows Piscina. */
@@ -17,7 +17,7 @@ export class LanePool {
       filename: WORKER_FILE,
       // No thread without a lane: one that was started earlier would have loaded older code.
       minThreads: 0,
-      maxThreads: settings.lanes + SPARE_THREADS,
+      maxThreads: 2 * settings.lanes + SPARE_THREADS,
       idleTimeout: Number.POSITIVE_INFINITY,
       concurrentTasksPerWorker: 1,
       // The default freezes a thread's timers and sockets while it has no task.

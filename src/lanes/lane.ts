@@ -16,6 +16,9 @@ import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
 export const RING_BYTES = 1 << 20
 
+/** Frames that stay unread for longer tell of a handler that keeps the thread, milliseconds. */
+const PROMPT_MS = 5
+
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 /** Regular lanes take what comes. The quarantine lane gets events that lanes died of, one at a time, and nothing else. */
 export type LaneRole = 'regular' | 'quarantine'
@@ -82,6 +85,8 @@ export class Lane {
   readonly #requests: RequestSlots
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
+  #seenPosition = -1
+  #seenMs = 0
   #takenUntil = -1
   #refused: { seq: number; error: WireError }[] = []
 
@@ -166,6 +171,25 @@ export class Lane {
   /** Answers the requests whose time is up. */
   expire(nowMs: number): void {
     this.#requests.expire(nowMs)
+  }
+
+  /**
+   * False while it leaves frames unread: it is in a handler that keeps its thread. Asked at each dispatch; what was unread at
+   * the last one and still is counts from there.
+   */
+  isPrompt(nowMs: number): boolean {
+    const position = this.#outbox.readPosition
+    if (position !== this.#seenPosition || this.#outbox.isRead) {
+      this.#seenPosition = position
+      this.#seenMs = nowMs
+      return true
+    }
+    return nowMs - this.#seenMs < PROMPT_MS
+  }
+
+  /** Reads what it has written, without being rung: a thread that is in a handler cannot ring. */
+  collect(): void {
+    this.#inbox.drain()
   }
 
   /** Takes back requests that the thread has not begun, as many as another lane can take. They count as never sent. */

@@ -96,6 +96,16 @@ export class Outbox implements FrameTarget {
     return true
   }
 
+  /** Up to where the other side has read. */
+  get readPosition(): number {
+    return this.#ring.readPosition
+  }
+
+  /** True when nothing is left to read. */
+  get isRead(): boolean {
+    return this.#ring.isRead
+  }
+
   /** Bytes in the ring that the other side has not read. */
   get usedBytes(): number {
     return this.#ring.usedBytes

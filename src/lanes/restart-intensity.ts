@@ -12,6 +12,11 @@ export class RestartIntensity {
     return this.#deathsMs.length
   }
 
+  /** True when a further restart would have to wait. */
+  isExceeded(nowMs: number): boolean {
+    return this.#deathsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS).length >= RESTART_INTENSITY
+  }
+
   /** A thread has died. @returns the pause before its restart, milliseconds: doubled with each death beyond the intensity */
   note(nowMs: number): number {
     this.#deathsMs = [...this.#deathsMs.filter((atMs) => nowMs - atMs < RESTART_WINDOW_MS), nowMs]

@@ -8,6 +8,8 @@ import { LaneWatch, LOOK_MS, type Standstill } from './lane-watch.ts'
 import type { LaneInit, Manifest, SharedMemories, ToPrimary } from './messages.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 
+/** A lane that has stood still this long gets a successor, before it is known whether it will go on; or at half its time, when that is less. */
+const RELIEF_MS = 1000
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
 /** The quarantine lane ends when nobody has wanted it for this long. */
@@ -48,6 +50,8 @@ interface Place {
   deaths: BlackBox[]
   /** It died of a plugin's boot, and is about to be started without that plugin. */
   isRetried: boolean
+  /** Boots to take over from a thread that stands still. */
+  relief: Berth | null
   /** Of the restart that is due. */
   timer: NodeJS.Timeout | undefined
   berth: Berth
@@ -139,7 +143,16 @@ export class Supervisor {
   // ── start ─────────────────────────────────────────────────────────────────
 
   #settle(index: number, role: LaneRole): Place {
-    return { index, role, restarts: 0, deaths: [], isRetried: false, timer: undefined, berth: this.#spawn(index, role) }
+    return {
+      index,
+      role,
+      restarts: 0,
+      deaths: [],
+      isRetried: false,
+      relief: null,
+      timer: undefined,
+      berth: this.#spawn(index, role),
+    }
   }
 
   #spawn(index: number, role: LaneRole): Berth {
@@ -222,9 +235,62 @@ export class Supervisor {
       }
       const verdict = watch.look(nowMs, sinceLookMs)
       lane.responsive = watch.isTurning
-      if (!watch.isTurning && lane.state === 'ready') this.#options.onUnresponsive(lane)
+      if (!watch.isTurning) this.#tendStill(berth)
       if (verdict !== 'fine') void this.#condemn(berth, verdict)
     }
+  }
+
+  /** What it has written is read, though it cannot ring; what it has not begun goes elsewhere; a successor is called in time. */
+  #tendStill(berth: Berth): void {
+    const { lane, watch } = berth
+    lane.collect()
+    this.#options.onUnresponsive(lane)
+    if (watch.stillMs >= Math.min(RELIEF_MS, this.#options.settings.laneStallMs / 2)) void this.#relieve(berth)
+  }
+
+  /** The others shall not carry its share until it is known whether it will go on: a new thread takes its place, and it ends when it can. */
+  async #relieve(still: Berth): Promise<void> {
+    const place = this.#places.find(({ berth }) => berth === still)
+    if (place === undefined || place.relief !== null || this.#isStopping) return
+    if (this.#others.size >= this.#options.settings.lanes || this.#intensity.isExceeded(Date.now())) return
+    const fresh = this.#spawn(place.index, 'regular')
+    place.relief = fresh
+    const fault = await this.#arrival(fresh)
+    place.relief = null
+    const isNeeded = place.berth === still && !(still.lane.state === 'ready' && still.watch.isTurning)
+    if (fault === null && isNeeded && !this.#isStopping) {
+      place.restarts++
+      void this.#takeOver(place, fresh)
+      return
+    }
+    this.#dismiss(fresh)
+    if (place.berth.lane.state === 'dead') this.#restartLater(place)
+  }
+
+  /** A thread beside the others has booted (null), or why it did not. */
+  async #arrival(fresh: Berth): Promise<string | null> {
+    this.#others.add(fresh)
+    const fault = await new Promise<string | null>((resolve) => {
+      fresh.arrived = resolve
+    })
+    fresh.arrived = null
+    return fault
+  }
+
+  /** It takes no part any more, and nothing is in flight there. */
+  #dismiss(fresh: Berth): void {
+    if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
+    fresh.abort.abort()
+  }
+
+  /** Resolves when the thread that was in the place has ended. */
+  async #takeOver(place: Place, fresh: Berth): Promise<void> {
+    const old = place.berth
+    this.#others.delete(fresh)
+    place.berth = fresh
+    place.isRetried = false
+    this.#open(fresh.lane)
+    if (old.lane.state !== 'dead') await this.#retire(old)
   }
 
   /** Asks where it stands, then ends it. */
@@ -239,26 +305,27 @@ export class Supervisor {
   #onEnd(berth: Berth, error: unknown): void {
     const { lane } = berth
     if (lane.state === 'dead') return
-    const wasLeaving = lane.state === 'draining' && berth.verdict === 'fine'
+    const wasTold = berth.abort.signal.aborted && berth.verdict === 'fine' && !lane.flight.hasLastWords
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const estate = lane.bury()
     this.#others.delete(berth)
-    const place = [...this.#places, this.#quarantine].find((each) => each?.berth === berth)
-    if (wasLeaving || this.#isStopping) {
+    const place = lane.role === 'quarantine' ? this.#quarantine! : this.#places[lane.index]!
+    const isInPlace = place.berth === berth
+    if (wasTold || this.#isStopping) {
       this.#options.onLeft(lane, estate)
       // It was leaving when it was wanted again.
-      if (place && this.#isQuarantineWanted) this.#restart(place)
+      if (isInPlace && this.#isQuarantineWanted) this.#restart(place)
       return
     }
     const death = deathOf(berth, error, estate, this.#options.settings.laneMemoryMb)
     const box = this.#options.onDeath(lane, death)
+    place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
     berth.arrived?.(death.message)
-    if (place) {
-      place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
+    if (isInPlace && place.relief === null) {
       place.isRetried = berth.booting !== null
       if (berth.booting !== null) this.#bar(berth.booting, box)
       this.#restartLater(place)
-    }
+    } else this.#intensity.note(Date.now())
     this.#options.onChange()
   }
 
@@ -338,23 +405,13 @@ export class Supervisor {
     this.#barred = {}
     for (const place of this.#places) {
       const fresh = this.#spawn(place.index, 'regular')
-      this.#others.add(fresh)
-      const fault =
-        (await new Promise<string | null>((resolve) => {
-          fresh.arrived = resolve
-        })) ?? this.#options.refusalOf(fresh.lane.manifest!)
-      fresh.arrived = null
+      const fault = (await this.#arrival(fresh)) ?? this.#options.refusalOf(fresh.lane.manifest!)
       if (fault !== null || this.#isStopping) {
         this.#barred = barred
-        fresh.lane.state = 'draining'
-        fresh.abort.abort()
+        this.#dismiss(fresh)
         throw new Error(fault ?? 'the service is stopping')
       }
-      const old = place.berth
-      this.#others.delete(fresh)
-      place.berth = fresh
-      this.#open(fresh.lane)
-      if (old.lane.state !== 'dead') await this.#retire(old)
+      await this.#takeOver(place, fresh)
     }
     // It loads the new code when it is wanted again.
     if (this.#quarantine !== null) this.renewQuarantine()

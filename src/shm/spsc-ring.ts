@@ -125,6 +125,16 @@ export class RingProducer {
     return Atomics.exchange(this.#control, RING_RUNG_WORD, 1) === 0
   }
 
+  /** TAIL: up to where the consumer has read, modulo 2^32. */
+  get readPosition(): number {
+    return Atomics.load(this.#control, RING_TAIL_WORD)
+  }
+
+  /** True when the consumer has read everything. */
+  get isRead(): boolean {
+    return Atomics.load(this.#control, RING_TAIL_WORD) === (this.#head | 0)
+  }
+
   /** Bytes that the consumer has not released yet. */
   get usedBytes(): number {
     this.#tailSeen = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0

@@ -1,0 +1,59 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { until } from '../support/heddle.ts'
+import { boxesOf, deathsIn, lanesOf, publish, startDeadly } from './deadly.ts'
+
+test('a lane that stands still has a successor long before it is ended', { timeout: 120_000 }, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '15000' } })
+  const guilty = heddle.json('/harm/spin')
+  await until(() => heddle.logs.some(({ msg }) => msg === 'harm begins'), 'the loop')
+  assert.equal((await heddle.json('/peace')).status, 200, 'another request is answered')
+  assert.equal(deathsIn(heddle).length, 0, 'while the loop still runs')
+  const [lane] = await lanesOf(heddle)
+  assert.deepEqual([lane!.state, lane!.restarts], ['ready', 1])
+  assert.equal((await guilty).status, 504)
+  const [box] = await boxesOf(heddle)
+  assert.equal(box!.reason, 'stalled')
+  assert.ok(box!.stood_still_ms >= 15_000)
+  assert.equal((await lanesOf(heddle))[0]!.restarts, 1, 'the end of the old one starts no further one')
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('a lane that goes on after its successor came finishes what it has, and leaves', {
+  timeout: 120_000,
+}, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '60000' } })
+  const id = await publish(heddle, 'peace.asked', { ms: 100 })
+  const slow = heddle.json('/pause?ms=6000')
+  assert.equal((await heddle.json('/peace')).status, 200)
+  await until(async () => (await lanesOf(heddle))[0]!.restarts === 1, 'the successor', 30_000)
+  assert.equal((await slow).status, 200, 'it was not lost')
+  await until(() => heddle.logs.some(({ msg, event }) => msg === 'peace ends' && event === id), 'its event')
+  assert.equal(deathsIn(heddle).length, 0)
+  assert.equal((await lanesOf(heddle)).length, 1)
+  assert.equal(await heddle.stop(), 0)
+})
+
+test('what a lane wrote before it stood still is read at once', { timeout: 60_000 }, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '30000' } })
+  // Two requests in one drain: the answer of the first is written and cannot be rung for.
+  const { connect } = await import('node:net')
+  const sockets = await Promise.all(
+    ['/peace', '/pause?ms=3000'].map(async (path) => {
+      const socket = connect(heddle.port, '127.0.0.1')
+      await new Promise((resolve) => socket.once('connect', resolve))
+      return {
+        socket,
+        path,
+        answeredMs: new Promise<number>((resolve) => socket.once('data', () => resolve(Date.now()))),
+      }
+    }),
+  )
+  const sentMs = Date.now()
+  for (const { socket, path } of sockets) socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  const [first, second] = await Promise.all(sockets.map(({ answeredMs }) => answeredMs))
+  for (const { socket } of sockets) socket.destroy()
+  assert.ok(second! - sentMs >= 3000)
+  assert.ok(first! - sentMs < 2000, `answered after ${first! - sentMs} ms`)
+  assert.equal(await heddle.stop(), 0)
+})
