@@ -6,8 +6,8 @@ const LIBRARY_PAGE = /^<h1>[^<]+<\/h1>(<p>[^<]+<\/p>)?<hr><i>uWebSockets\/20 Ser
 
 export interface Answers {
   all: RawResponse[]
-  /** It ended inside an answer. */
-  isCutShort: boolean
+  /** What it ended in, if not behind an answer: a stream has no end of its own, and may be cut off at any place. */
+  cutShort: 'answer' | 'stream' | null
 }
 
 /** Everything that came on one connection. @throws for what is not HTTP/1.1, by the letter */
@@ -21,16 +21,16 @@ export function parseAnswers(bytes: Buffer): Answers {
         'HTTP/1.1 '.startsWith(rest.toString('latin1', 0, 9)),
         `no answer begins with ${rest.toString('latin1')}`,
       )
-      return { all, isCutShort: true }
+      return { all, cutShort: 'answer' }
     }
     const response = parseHead(rest.toString('latin1', 0, headEnd))
     rest = rest.subarray(headEnd + 4)
     const taken = takeBody(response, rest)
-    if (taken < 0) return { all, isCutShort: true }
+    if (taken < 0) return { all, cutShort: response.headers.has('transfer-encoding') ? 'stream' : 'answer' }
     rest = rest.subarray(taken)
     all.push(response)
   }
-  return { all, isCutShort: false }
+  return { all, cutShort: null }
 }
 
 /** How many bytes belong to the answer; -1 when some are missing. */
