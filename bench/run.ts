@@ -11,6 +11,7 @@ import { cpu } from './cases/cpu.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
 import { overload } from './cases/overload.ts'
+import { reload } from './cases/reload.ts'
 import { toolcall } from './cases/toolcall.ts'
 import { write } from './cases/write.ts'
 import { LoadGenerator } from './load/generator.ts'
@@ -18,7 +19,7 @@ import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
 import { formatTable } from './table.ts'
 
-const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander, overload]
+const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander, overload, reload]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 
 type Outcome = { name: string; title: string } & ({ result: CaseResult } | { error: string })

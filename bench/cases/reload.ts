@@ -1,0 +1,114 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { askJson } from '../ask-json.ts'
+import type { BenchCase, CaseContext } from '../bench-case.ts'
+import { busyNote } from '../comparison.ts'
+import { getRequest, postRequest } from '../load/http-request.ts'
+import type { RateStream, StreamResult } from '../load/rate-plan.ts'
+import { type BenchServer, startHeddle } from '../server.ts'
+
+const LANES = 2
+const WARMUP_MS = 2000
+const WINDOW_MS = 12_000
+const DRAIN_MS = 3000
+/** From the end of one reload to the next. */
+const PAUSE_MS = 500
+
+/** 5,000 requests a second. */
+export const STREAMS: readonly RateStream[] = [
+  { name: 'GET /hello/:name', requests: [getRequest('/hello/ada')], perSec: 4700, connections: 512 },
+  {
+    name: 'POST /bench/items',
+    requests: [postRequest('/bench/items', { name: 'item', quantity: 1, note: 'a note of usual length' })],
+    perSec: 300,
+    connections: 128,
+  },
+]
+
+export const reload: BenchCase = {
+  name: 'reload',
+  title: 'Failed requests while SIGHUP replaces all lanes again and again, at 5,000 requests a second',
+  async run(context) {
+    if (context.baselinesOnly) return { rows: [], details: {} }
+    const server = await startHeddle({ lanes: LANES, profileDir: context.profileDir('heddle') })
+    try {
+      const { result, reloads, faults } = await measure(context, server)
+      const { streams } = result
+      const failed = streams.reduce((sum, stream) => sum + failedOf(stream), 0)
+      context.say(`${reloads} reloads; ${streams.map(describe).join('; ')}`)
+      const offered = streams.reduce((sum, stream) => sum + stream.offered, 0)
+      return {
+        rows: [
+          {
+            label: 'requests that fail while SIGHUP replaces all lanes again and again, at 5,000 a second',
+            unit: '',
+            heddle: failed,
+            baseline: null,
+            baselineName: null,
+            ratio: null,
+            target: { of: 'figure', sense: 'at most', value: 0, unit: '' },
+            faults,
+            note: [
+              `${offered} requests, ${reloads} reloads`,
+              ...streams.map(describe),
+              busyNote({ heddle: [result] }).note,
+            ]
+              .filter(Boolean)
+              .join('; '),
+          },
+        ],
+        details: result,
+      }
+    } finally {
+      await server.stop()
+    }
+  },
+}
+
+async function measure(context: CaseContext, server: BenchServer) {
+  await askJson(server, '/hello/ada')
+  const loaded = context.load.offer({
+    host: server.host,
+    port: server.port,
+    streams: [...STREAMS],
+    warmupMs: WARMUP_MS,
+    measureMs: WINDOW_MS,
+    drainMs: DRAIN_MS,
+    observedPid: server.pid,
+  })
+  await sleep(WARMUP_MS)
+  const faults: string[] = []
+  let reloads = 0
+  for (const endMs = Date.now() + WINDOW_MS - PAUSE_MS; Date.now() < endMs; ) {
+    const { ok, error } = await reloadOnce(server)
+    if (ok) reloads++
+    else faults.push(`a reload was refused: ${error}`)
+    await sleep(PAUSE_MS)
+  }
+  if (reloads === 0) faults.push('no reload ended within the window')
+  return { result: await loaded, reloads, faults }
+}
+
+/** Resolves when the process says how it went. */
+async function reloadOnce(server: BenchServer): Promise<{ ok: boolean; error: string | null }> {
+  const last = async () => ((await askJson(server, '/system/status')) as Status).reload
+  const before = (await last())?.at
+  process.kill(server.pid, 'SIGHUP')
+  for (;;) {
+    await sleep(20)
+    const now = await last()
+    if (now !== undefined && now.at !== before) return now
+  }
+}
+
+interface Status {
+  reload?: { at: string; ok: boolean; error: string | null }
+}
+
+function failedOf({ offered, ok }: StreamResult): number {
+  return offered - ok
+}
+
+function describe({ name, offered, ok, okMs, statuses, lost, unanswered, unsent }: StreamResult): string {
+  const bad = offered === ok ? '' : ` (${JSON.stringify(statuses)}, ${lost} lost, ${unanswered + unsent} unanswered)`
+  return `${name} ${ok}/${offered}${bad} p99 ${okMs.p99} max ${okMs.max} ms`
+}
