@@ -4,6 +4,10 @@ import { headerOf, parseHead, type RawResponse } from '../http/raw-client.ts'
 /** What the library says by itself, and then closes: a page of its own, without a length. */
 const LIBRARY_PAGE = /^<h1>[^<]+<\/h1>(<p>[^<]+<\/p>)?<hr><i>uWebSockets\/20 Server<\/i>$/
 
+/** A client that sends nonsense while its stream is open finds that page in the middle of it, and then the end. */
+const LIBRARY_INTERRUPTS =
+  /^HTTP\/1\.1 (400|431|505) [^\r]+\r\nConnection: close\r\n\r\n<h1>[^<]+<\/h1>(<p>[^<]+<\/p>)?<hr><i>uWebSockets\/20 Server<\/i>$/
+
 export interface Answers {
   all: RawResponse[]
   /** What it ended in, if not behind an answer: a stream has no end of its own, and may be cut off at any place. */
@@ -67,6 +71,7 @@ function takeChunks(response: RawResponse, rest: Buffer): number {
     assert.match(size, /^[0-9a-fA-F]+$/, 'no chunk size')
     const end = lineEnd + 2 + Number.parseInt(size, 16)
     if (rest.length < end + 2) return -1
+    if (LIBRARY_INTERRUPTS.test(rest.toString('latin1', end))) return -1
     assert.equal(rest.toString('latin1', end, end + 2), '\r\n', 'no line end behind a chunk')
     pieces.push(rest.subarray(lineEnd + 2, end))
     at = end + 2
