@@ -1,0 +1,87 @@
+import type { TestContext } from 'node:test'
+import type { BlackBox } from '../../src/contracts/registry.ts'
+import type { EventHost, Seat } from '../../src/events/consumer.ts'
+import { Hub, type HubOptions } from '../../src/events/hub.ts'
+import type { EventFrame } from '../../src/frames/event-frame.ts'
+
+/** What a thread was given: the delivery's id, the event's, and the attempt's number. */
+export interface Taken {
+  id: number
+  event: string
+  attempt: number
+}
+
+/** A thread that takes everything and answers when the test says so. */
+export interface FakeThread extends EventHost {
+  hasRoom: boolean
+  readonly taken: Taken[]
+  /** Ids of the events that it was given. */
+  readonly events: string[]
+  readonly abandoned: number[]
+}
+
+export function fakeThread(isQuarantine = false): FakeThread {
+  const taken: Taken[] = []
+  const abandoned: number[] = []
+  return {
+    isQuarantine,
+    deliveriesInFlight: 0,
+    hasRoom: true,
+    send: (id, { id: event, b }) => taken.push({ id, event, attempt: b }) > 0,
+    abandon: (id) => void abandoned.push(id),
+    taken,
+    get events() {
+      return taken.map(({ event }) => event)
+    },
+    abandoned,
+  }
+}
+
+export const seatOf = (host: EventHost, plugin = 'shop.Sell'): Seat => ({
+  host,
+  local: 0,
+  plugin,
+  identity: `${plugin}.handle`,
+  isPaused: false,
+})
+
+export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
+  id,
+  parentId: null,
+  event: 'order.placed',
+  emitter: 'test.Emitter',
+  requestId: 'req_1',
+  key: null,
+  payloadKeys: '',
+  timestampMs: Date.now(),
+  delayMs: 0,
+  ttlMs: 0,
+  a: 0,
+  b: 0,
+  payload: '{}',
+  ...more,
+})
+
+/** Of a lane that died of something else than its orders. */
+export const BOX = { message: 'it died', guilty: null, steps: [] } as unknown as BlackBox
+export const NOTHING: ReadonlySet<number> = new Set()
+
+/** A hub that tells what it asks of the supervisor, and ends with the test. */
+export function hubOf(t: TestContext, options: Partial<HubOptions> = {}) {
+  const wishes: boolean[] = []
+  const warnings: string[] = []
+  const hub = new Hub({
+    maxQueue: 100,
+    onQuarantine: (isWanted) => void wishes.push(isWanted),
+    onQuarantineUsed: () => {},
+    log: (_, message) => void warnings.push(message),
+    ...options,
+  })
+  t.after(() => hub.close())
+  return {
+    hub,
+    /** Whether a quarantine lane is wanted, each time that it changed. */
+    wishes,
+    warnings,
+  }
+}

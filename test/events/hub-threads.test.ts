@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
+
+test('a thread that is leaving gets nothing more, and finishes what it has', (t) => {
+  const { hub } = hubOf(t)
+  const [leaving, other] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'group', {}, seatOf(leaving))
+  hub.publish(eventOf('evt_has'), null)
+  hub.hostLeaving(leaving)
+  hub.publish(eventOf('evt_waits'), null)
+  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  assert.deepEqual(leaving.events, ['evt_has'])
+  assert.deepEqual(other.events, ['evt_waits'])
+  hub.delivered(leaving.taken[0]!.id)
+  hub.delivered(other.taken[0]!.id)
+  assert.equal(hub.pending, 0)
+  hub.hostGone(leaving, NOTHING, null)
+  assert.deepEqual(other.events, ['evt_waits'], 'nothing of it is repeated')
+})
+
+test('what waits for a subscriber that the new code does not have is dropped with a warning, and the rest stays', (t) => {
+  const { hub, warnings } = hubOf(t)
+  const old = fakeThread()
+  hub.subscribe('order.placed', 'shop.Sell.gone', {}, seatOf(old))
+  hub.subscribe('order.placed', 'shop.Sell.stays', {}, seatOf(old))
+  hub.hostLeaving(old)
+  for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id, { key: 'one' }), null)
+  hub.publish(eventOf('evt_3'), null)
+  assert.equal(hub.pending, 6)
+  const fresh = fakeThread()
+  hub.subscribe('order.placed', 'shop.Sell.stays', {}, seatOf(fresh))
+  hub.dropVacant()
+  assert.deepEqual(warnings, ['shop.Sell.gone is gone: 2 events that waited for it are dropped'])
+  assert.equal(hub.pending, 3)
+  hub.publish(eventOf('evt_4'), null)
+  assert.deepEqual(fresh.events, ['evt_1', 'evt_3', 'evt_4'], 'evt_2 is behind its key')
+})
+
+test('a suspect of a subscriber that the new code does not have is dropped too', (t) => {
+  const { hub, wishes } = hubOf(t)
+  const old = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, seatOf(old))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.hostGone(old, NOTHING, BOX)
+  hub.dropVacant()
+  // The next thing that happens looks at what waits.
+  hub.subscribe('order.paid', 'group', {}, seatOf(fakeThread()))
+  assert.equal(hub.pending, 0)
+  assert.deepEqual(wishes, [true, false])
+})
+
+test('the events of a plugin that is set aside wait, its neighbours go on, and it goes on in order', (t) => {
+  const { hub } = hubOf(t)
+  const [host, primary] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(host))
+  hub.subscribe('order.placed', 'shop.Count.handle', {}, seatOf(primary, 'shop.Count'))
+  hub.pausePlugin('shop.Sell', true)
+  for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
+  assert.deepEqual(host.events, [])
+  assert.deepEqual(primary.events, ['evt_1', 'evt_2'])
+  const late = fakeThread()
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(late))
+  assert.deepEqual(late.events, [], 'a new lane of it waits too')
+  hub.pausePlugin('shop.Sell', false)
+  assert.deepEqual([...host.events, ...late.events], ['evt_1', 'evt_2'])
+})
+
+test('a plugin that is set aside keeps half of the queue waiting at most; then its events are refused, and no others', (t) => {
+  const { hub } = hubOf(t, { maxQueue: 20 })
+  const [host, other] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(host))
+  hub.subscribe('order.paid', 'shop.Count.handle', {}, seatOf(other, 'shop.Count'))
+  hub.pausePlugin('shop.Sell', true)
+  for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
+  assert.throws(() => hub.publish(eventOf('evt_more'), null), {
+    code: 'EVENT_BUS_FULL',
+    message: 'shop.Sell.handle is set aside, and 10 events wait for it',
+  })
+  assert.equal(hub.isCrowded, false)
+  hub.publish(eventOf('evt_paid', { event: 'order.paid' }), null)
+  assert.deepEqual(other.events, ['evt_paid'])
+  hub.pausePlugin('shop.Sell', false)
+  assert.equal(host.taken.length, 10)
+  hub.publish(eventOf('evt_more'), null)
+  assert.equal(host.taken.length, 11)
+})
+
+test('who asked learns it when the thread of the only one to answer dies', async (t) => {
+  const { hub, wishes } = hubOf(t)
+  const host = fakeThread()
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
+  hub.hostGone(host, NOTHING, BOX)
+  await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED', message: 'The thread that handled the request has died' })
+  assert.equal(hub.pending, 0)
+  assert.deepEqual(wishes, [], 'what one thread alone was to get is not tried elsewhere')
+})
+
+test('who asked waits for the other threads when one of them dies', async (t) => {
+  const { hub } = hubOf(t)
+  const [dying, other] = [fakeThread(), fakeThread()]
+  for (const host of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.deliveryReply(other.taken[0]!.id, '{"price":1}')
+  assert.equal(await reply, '{"price":1}')
+})

@@ -1,0 +1,183 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { POISON_DEATHS } from '../../src/events/hub.ts'
+import { until } from '../support/heddle.ts'
+import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
+
+test('what was in flight at a death is tried again one at a time, in the quarantine lane alone', (t) => {
+  const { hub, wishes } = hubOf(t)
+  const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
+  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.hostGone(dying, NOTHING, BOX)
+  assert.deepEqual(wishes, [true])
+  assert.deepEqual(other.events, [], 'suspects go to no other lane')
+  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  hub.publish(eventOf('evt_new'), null)
+  assert.deepEqual(other.events, ['evt_new'], 'what is new goes past them')
+  for (const count of [1, 2, 3]) {
+    assert.equal(quarantine.taken.length, count)
+    hub.delivered(quarantine.taken.at(-1)!.id)
+  }
+  assert.deepEqual(quarantine.events, ['evt_1', 'evt_2', 'evt_3'])
+  assert.deepEqual(wishes, [true, false])
+  hub.delivered(other.taken[0]!.id)
+  assert.equal(hub.pending, 0)
+})
+
+test('a suspect that cannot be tried lets the next one pass', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, quarantine] = [fakeThread(), fakeThread(true)]
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.paid', 'group', {}, seatOf(dying))
+  hub.publish(eventOf('evt_unheard'), null)
+  hub.publish(eventOf('evt_heard', { event: 'order.paid' }), null)
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.subscribe('order.paid', 'group', {}, seatOf(quarantine))
+  assert.deepEqual(quarantine.events, ['evt_heard'])
+})
+
+test('the retries of a suspect stay in quarantine', async (t) => {
+  const { hub } = hubOf(t)
+  const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+  for (const host of [dying, quarantine])
+    hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, seatOf(host))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, seatOf(other))
+  hub.hostGone(dying, NOTHING, BOX)
+  for (const attempt of [1, 2, 3]) {
+    await until(() => quarantine.taken.length === attempt, `attempt ${attempt}`)
+    assert.equal(quarantine.taken.at(-1)!.attempt, attempt, 'a death is no attempt')
+    hub.deliveryFailed(quarantine.taken.at(-1)!.id, { message: 'not now' })
+  }
+  assert.deepEqual(other.events, [])
+  assert.equal(hub.pending, 0)
+  const [letter] = hub.records.deadLetters()
+  assert.deepEqual([letter?.error, letter?.attempts], ['not now', 3])
+  assert.equal(letter?.black_box, undefined, 'it failed by itself, and no lane died of it')
+})
+
+test('an event at as many deaths as make it poison becomes a dead letter with its black box', (t) => {
+  const { hub, wishes } = hubOf(t)
+  const dying = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.publish(eventOf('evt_poison'), null)
+  hub.hostGone(dying, NOTHING, BOX)
+  for (let deaths = 1; deaths < POISON_DEATHS; deaths++) {
+    const quarantine = fakeThread(true)
+    hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+    assert.deepEqual(quarantine.events, ['evt_poison'])
+    hub.hostGone(quarantine, NOTHING, BOX)
+  }
+  assert.equal(hub.pending, 0)
+  const [letter, ...others] = hub.records.deadLetters()
+  assert.deepEqual(others, [])
+  assert.match(letter!.error, /^The thread died 3 times while it handled this event: it died$/)
+  assert.equal(letter!.black_box?.message, 'it died')
+  assert.equal(wishes.at(-1), false)
+})
+
+test('a delivery that the dead lane never began is under no suspicion, however often that happens', (t) => {
+  const { hub, wishes } = hubOf(t)
+  hub.publish(eventOf('evt_unheard'), null)
+  let host = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.publish(eventOf('evt_unread'), null)
+  for (let deaths = 0; deaths < POISON_DEATHS + 1; deaths++) {
+    const next = fakeThread()
+    hub.hostGone(host, new Set([host.taken[0]!.id]), BOX)
+    hub.subscribe('order.placed', 'group', {}, seatOf(next))
+    assert.deepEqual(next.events, ['evt_unread'])
+    host = next
+  }
+  assert.deepEqual(wishes, [])
+  assert.deepEqual(hub.records.deadLetters(), [])
+})
+
+test('a lane that ends because it was told to puts nothing under suspicion', (t) => {
+  const { hub, wishes } = hubOf(t)
+  const [old, fresh] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'group', {}, seatOf(old))
+  hub.publish(eventOf('evt_slow'), null)
+  hub.subscribe('order.placed', 'group', {}, seatOf(fresh))
+  hub.hostGone(old, NOTHING, null)
+  assert.deepEqual(fresh.events, ['evt_slow'])
+  assert.deepEqual(wishes, [])
+})
+
+test('events of one key wait behind a suspect, in order', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id, { key: 'one' }), null)
+  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.publish(eventOf('evt_4', { key: 'one' }), null)
+  hub.publish(eventOf('evt_else', { key: 'two' }), null)
+  assert.deepEqual(other.events, ['evt_else'])
+  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  assert.deepEqual(quarantine.events, ['evt_1'])
+  hub.delivered(quarantine.taken[0]!.id)
+  for (const id of ['evt_2', 'evt_3', 'evt_4']) {
+    assert.equal(other.events.at(-1), id)
+    hub.delivered(other.taken.at(-1)!.id)
+  }
+  assert.deepEqual(quarantine.events, ['evt_1'], 'those behind it are no suspects')
+})
+
+test('a suspect whose time is up asks for a fresh quarantine lane, and the next one is tried in that', async (t) => {
+  const [dying, used, fresh] = [fakeThread(), fakeThread(true), fakeThread(true)]
+  let renewals = 0
+  const { hub } = hubOf(t, {
+    onQuarantineUsed: () => {
+      renewals++
+      // As the supervisor has it: it is leaving.
+      used.hasRoom = false
+    },
+  })
+  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(dying))
+  for (const id of ['evt_hangs', 'evt_fine']) hub.publish(eventOf(id), null)
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(used))
+  await until(() => renewals > 0, 'the wish for a fresh lane')
+  assert.deepEqual(used.abandoned, [used.taken[0]!.id])
+  const [letter] = hub.records.deadLetters()
+  assert.equal(letter!.event_id, 'evt_hangs')
+  assert.match(letter!.error, /did not finish within 1 ms/)
+  hub.hostGone(used, NOTHING, null)
+  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(fresh))
+  assert.deepEqual([used.events, fresh.events], [['evt_hangs'], ['evt_fine']])
+  assert.equal(renewals, 1)
+})
+
+test('nothing is kept for a subscriber that has left while its event is a suspect', async (t) => {
+  for (const isUnderWay of [true, false]) {
+    const { hub, wishes } = hubOf(t)
+    const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+    hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+    hub.publish(eventOf('evt_suspect', { key: 'one' }), null)
+    hub.publish(eventOf('evt_behind', { key: 'one' }), null)
+    const leave = hub.subscribe('order.placed', 'group', {}, seatOf(other))
+    hub.hostGone(dying, NOTHING, BOX)
+    if (isUnderWay) hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+    leave()
+    if (isUnderWay) hub.hostGone(quarantine, NOTHING, BOX)
+    await until(() => hub.pending === 0, 'an empty queue')
+    assert.deepEqual(other.events, [])
+    assert.deepEqual(wishes, [true, false])
+    assert.deepEqual(hub.records.deadLetters(), [])
+  }
+})
+
+test('the suspects of a plugin that is set aside wait in quarantine until it is tried again', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, quarantine] = [fakeThread(), fakeThread(true)]
+  for (const host of [dying, quarantine]) hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.pausePlugin('shop.Sell', true)
+  hub.hostGone(dying, NOTHING, BOX)
+  assert.deepEqual(quarantine.events, [])
+  hub.pausePlugin('shop.Sell', false)
+  assert.deepEqual(quarantine.events, ['evt_suspect'])
+})

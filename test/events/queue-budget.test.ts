@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { HubEvent } from '../../src/events/consumer.ts'
+import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../src/events/queue-budget.ts'
+
+const sized = (bytes: number) => ({ payload: { length: bytes } }) as unknown as HubEvent
+
+function filled(deliveries: number, max = 100): QueueBudget {
+  const budget = new QueueBudget(max)
+  for (let n = 0; n < deliveries; n++) budget.take(sized(0))
+  return budget
+}
+
+test('the queue is crowded beyond three quarters of its deliveries, and no more when it has drained to there', () => {
+  const budget = filled(75)
+  assert.equal(budget.isCrowded, false)
+  budget.take(sized(0))
+  assert.equal(budget.isCrowded, true)
+  budget.give(sized(0))
+  assert.equal(budget.isCrowded, false)
+  assert.equal(budget.deliveries, 75)
+})
+
+test('it is crowded beyond three quarters of its bytes too', () => {
+  const budget = new QueueBudget(100)
+  budget.take(sized(HUB_MAX_PENDING_BYTES * 0.75))
+  assert.equal(budget.isCrowded, false)
+  budget.take(sized(1))
+  assert.equal(budget.isCrowded, true)
+  budget.give(sized(1))
+  assert.equal(budget.isCrowded, false)
+})
+
+test('what nothing caused may fill nine tenths, what is half done all of it', () => {
+  const budget = filled(90)
+  assert.throws(() => budget.check(1, 0, true), {
+    code: 'EVENT_BUS_FULL',
+    message: 'The event queue is full: 90 deliveries wait',
+  })
+  budget.check(10, 0, false)
+  assert.throws(() => budget.check(11, 0, false), { code: 'EVENT_BUS_FULL' })
+  filled(89).check(1, 0, true)
+})
+
+test('the same shares hold for bytes', () => {
+  const budget = new QueueBudget(1000)
+  budget.take(sized(HUB_MAX_PENDING_BYTES * 0.875))
+  const most = HUB_MAX_PENDING_BYTES * 0.125
+  budget.check(2, most / 2, false)
+  assert.throws(() => budget.check(2, most / 2 + 1, false), { code: 'EVENT_BUS_FULL', message: /its payloads take/ })
+  assert.throws(() => budget.check(1, most / 2, true), { code: 'EVENT_BUS_FULL' })
+})
+
+test('a queue of one takes one', () => {
+  const budget = new QueueBudget(1)
+  budget.check(1, 0, false)
+  budget.take(sized(0))
+  assert.equal(budget.isCrowded, true)
+  assert.throws(() => budget.check(1, 0, false), { code: 'EVENT_BUS_FULL' })
+})
