@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { parseLastWords } from '../../src/lanes/last-words.ts'
+import { createFlightRecorder, FlightReader, FlightRecorder, LAST_WORDS_BYTES } from '../../src/shm/flight-recorder.ts'
+
+test('last words come back as they were said', () => {
+  const words = { kind: 'exit', message: 'process.exit(3) was called', stack: 'Error\n    at f (a.ts:1:2)' } as const
+  assert.deepEqual(parseLastWords(JSON.stringify(words)), words)
+})
+
+test('a thread that said nothing has no last words', () => {
+  assert.equal(parseLastWords(''), null)
+  assert.equal(parseLastWords(new FlightReader(createFlightRecorder()).lastWords()), null)
+})
+
+test('last words that were cut off by their bound are told as far as they go', () => {
+  const memory = createFlightRecorder()
+  new FlightRecorder(memory).sayLastWords(
+    JSON.stringify({ kind: 'throw', message: 'é'.repeat(LAST_WORDS_BYTES), stack: '' }),
+  )
+  const words = parseLastWords(new FlightReader(memory).lastWords())
+  assert.equal(words?.kind, 'throw')
+  assert.match(words!.message, /^\{"kind":"throw","message":"é+$/)
+  assert.equal(words!.message.length, 500)
+  assert.equal(words!.stack, '')
+})
+
+test('the first of two last words is kept', () => {
+  const memory = createFlightRecorder()
+  const recorder = new FlightRecorder(memory)
+  for (const message of ['first', 'second'])
+    recorder.sayLastWords(JSON.stringify({ kind: 'throw', message, stack: '' }))
+  assert.equal(parseLastWords(new FlightReader(memory).lastWords())?.message, 'first')
+})

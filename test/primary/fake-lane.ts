@@ -1,0 +1,52 @@
+import type { TestContext } from 'node:test'
+import { Lane, type LaneListener, type LaneRole } from '../../src/lanes/lane.ts'
+import type { JobManifest, Manifest, RouteManifest } from '../../src/lanes/messages.ts'
+
+const ignored = (): void => {}
+const DEAF: LaneListener = {
+  onMessage: ignored,
+  onPublish: ignored,
+  onDelivered: ignored,
+  onDeliveryReply: ignored,
+  onDeliveryFailed: ignored,
+  onCall: ignored,
+  onLog: ignored,
+  onFault: ignored,
+}
+
+interface LaneOptions {
+  index?: number
+  role?: LaneRole
+  generation?: number
+  manifest?: Partial<Manifest>
+  listener?: Partial<LaneListener>
+}
+
+/** The primary's end of a lane that has no thread; gone with the test. */
+export function laneOf(t: TestContext, options: LaneOptions = {}): Lane {
+  const { index = 0, role = 'regular', generation = 0, manifest, listener } = options
+  const lane = new Lane(index, role, generation, 16, { ...DEAF, ...listener })
+  lane.manifest = { plugins: {}, files: {}, routes: [], subscriptions: [], jobs: [], ...manifest }
+  lane.state = 'ready'
+  t.after(() => {
+    if (lane.state !== 'dead') lane.bury()
+  })
+  return lane
+}
+
+export const routeOf = (plugin: string, path: string, more: Partial<RouteManifest> = {}): RouteManifest => ({
+  plugin,
+  method: 'GET',
+  path,
+  isStream: false,
+  timeoutMs: undefined,
+  tags: [],
+  summary: undefined,
+  ...more,
+})
+
+export const jobOf = (plugin: string, name: string): JobManifest => ({
+  plugin,
+  name,
+  schedule: { kind: 'every', everyMs: 3_600_000 },
+})

@@ -1,0 +1,133 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Routing } from '../../src/primary/routing.ts'
+import { laneOf, routeOf } from './fake-lane.ts'
+
+const TIMEOUT_MS = 30_000
+
+function adopting(routing: Routing) {
+  const refused: [plugin: string, error: string][] = []
+  return {
+    refused,
+    adopt: (lane: Parameters<Routing['adopt']>[0]) =>
+      routing.adopt(lane, (plugin, error) => void refused.push([plugin, error])),
+  }
+}
+
+test('every lane with the same code gets the same numbers', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt, refused } = adopting(routing)
+  const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy/:id')]
+  const [one, two] = [laneOf(t, { manifest: { routes } }), laneOf(t, { index: 1, manifest: { routes } })]
+  const numbers = adopt(one)
+  assert.deepEqual(adopt(two), numbers)
+  assert.deepEqual(refused, [])
+  assert.equal(routing.table.list().length, 2)
+  for (const number of numbers) assert.deepEqual([one.hosts[number], two.hosts[number]], [1, 1])
+})
+
+test('within one generation the second plugin that wants a route is refused, with all of its routes', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt, refused } = adopting(routing)
+  const sell = adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods/:id')] } }))
+  const late = laneOf(t, {
+    index: 1,
+    manifest: { routes: [routeOf('shop.Buy', '/goods/:name'), routeOf('shop.Buy', '/buy')] },
+  })
+  assert.deepEqual(adopt(late), [-1, -1])
+  assert.deepEqual(refused, [['shop.Buy', 'GET /goods/:name is registered already by shop.Sell']])
+  assert.equal(routing.table.find('GET', '/goods/1')?.number, sell[0])
+  assert.equal(routing.table.find('GET', '/buy'), null)
+  assert.equal(late.hosts.includes(1), false)
+})
+
+test('newer code may give a route to another plugin, and older code does not get it back', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt, refused } = adopting(routing)
+  const old = laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods')] } })
+  const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Buy', '/goods')] } })
+  const [before] = adopt(old)
+  const [after] = adopt(fresh)
+  assert.notEqual(after, before)
+  assert.deepEqual(refused, [])
+  assert.equal(routing.table.find('GET', '/goods')?.plugin, 'shop.Buy')
+  assert.deepEqual([old.hosts[after!], fresh.hosts[after!]], [0, 1], 'no request for the new owner goes to old code')
+  assert.equal(routing.nameOf(before!), 'GET /goods', 'what the old lane was at still has a name')
+  adopt(laneOf(t, { index: 1, manifest: { routes: [routeOf('shop.Sell', '/goods')] } }))
+  assert.deepEqual(refused, [['shop.Sell', 'GET /goods is registered already by shop.Buy']])
+})
+
+test('a route of the primary is never taken over', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt, refused } = adopting(routing)
+  routing.addLocal(routeOf('system.Status', '/system/status'))
+  const lane = laneOf(t, { generation: 5, manifest: { routes: [routeOf('shop.Sell', '/system/status')] } })
+  assert.deepEqual(adopt(lane), [-1])
+  assert.equal(refused[0]![0], 'shop.Sell')
+  assert.throws(() => routing.addLocal(routeOf('system.Other', '/system/status')), {
+    code: 'HTTP_ROUTE_TAKEN',
+    message: /by system\.Status/,
+  })
+  routing.keepHosted([])
+  assert.equal(routing.table.list().length, 1, 'nor taken away with the lanes')
+  routing.drop('system.Status')
+  assert.deepEqual(routing.table.list(), [])
+})
+
+test('a route that stays keeps its number, and has what the newer code says of it', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt } = adopting(routing)
+  const versions = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { timeoutMs: 5, tags: ['new'] })]
+  const lanes = versions.map((route, generation) => laneOf(t, { generation, manifest: { routes: [route] } }))
+  const numbers = lanes.map((lane) => adopt(lane)[0])
+  assert.equal(numbers[0], numbers[1])
+  const told = () => routing.table.list().map(({ timeoutMs, tags }) => [timeoutMs, tags])
+  assert.deepEqual(told(), [[5, ['new']]])
+  adopt(laneOf(t, { manifest: { routes: [versions[0]!] } }))
+  assert.deepEqual(told(), [[5, ['new']]], 'a lane of older code says nothing new')
+})
+
+test('an endpoint that becomes a stream is another route', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt } = adopting(routing)
+  const [endpoint] = adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell')] } }))
+  const routes = [routeOf('shop.Sell', '/sell', { isStream: true, timeoutMs: 5 })]
+  const [stream] = adopt(laneOf(t, { generation: 1, manifest: { routes } }))
+  assert.notEqual(stream, endpoint)
+  assert.deepEqual(
+    routing.table.list().map(({ number, isStream, timeoutMs }) => [number, isStream, timeoutMs]),
+    [[stream, true, 0]],
+  )
+})
+
+test('routes that no lane serves any more are taken away', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt } = adopting(routing)
+  adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/old'), routeOf('shop.Sell', '/stays')] } }))
+  const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/stays')] } })
+  adopt(fresh)
+  assert.notEqual(routing.table.find('GET', '/old'), null, 'as long as an old lane may serve it')
+  routing.keepHosted([fresh])
+  assert.equal(routing.table.find('GET', '/old'), null)
+  assert.notEqual(routing.table.find('GET', '/stays'), null)
+})
+
+test('the routes of a plugin that is set aside are closed, those that come later too, until it is tried again', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { adopt } = adopting(routing)
+  const closed = () => routing.table.list().map(({ path, closedUntilMs }) => [path, closedUntilMs])
+  adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy')] } }))
+  routing.close('shop.Sell', 5000)
+  adopt(laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/new')] } }))
+  assert.deepEqual(closed(), [
+    ['/sell', 5000],
+    ['/buy', 0],
+    ['/new', 5000],
+  ])
+  routing.close('shop.Sell', 0)
+  assert.deepEqual(closed(), [
+    ['/sell', 0],
+    ['/buy', 0],
+    ['/new', 0],
+  ])
+})
