@@ -1,12 +1,28 @@
-import type { DeathReason } from '../contracts/registry.ts'
+import type { BlackBox, DeathReason } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
-import type { Estate, Lane } from './lane.ts'
+import type { Estate, Lane, LaneRole } from './lane.ts'
 import type { LaneWatch, Verdict } from './lane-watch.ts'
 import { parseLastWords } from './last-words.ts'
 import { framesOfStack, type StackFrame } from './stack-probe.ts'
 
 /** Each plugin has this long to load and boot; then its lane is given up. */
 export const BOOT_TIMEOUT_MS = 30_000
+
+/** One lane's place: threads come and go in it. */
+export interface Place {
+  readonly index: number
+  readonly role: LaneRole
+  restarts: number
+  /** Newest first. */
+  deaths: BlackBox[]
+  /** It died of a plugin's boot, and is about to be started without that plugin. */
+  isRetried: boolean
+  /** A thread boots to take over from one that stands still. */
+  relief: boolean
+  /** Of the restart that is due. */
+  timer: NodeJS.Timeout | undefined
+  berth: Berth
+}
 
 /** A thread in its place, or one that is to take over. */
 export interface Berth {

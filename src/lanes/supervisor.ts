@@ -7,6 +7,7 @@ import { LanePool } from './lane-pool.ts'
 import { LaneWatch, LOOK_MS, type Standstill } from './lane-watch.ts'
 import type { LaneInit, Manifest, SharedMemories, ToPrimary } from './messages.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
+import { Succession } from './succession.ts'
 
 /** A lane that has stood still this long gets a successor, before it is known whether it will go on; or at half its time, when that is less. */
 const RELIEF_MS = 1000
@@ -14,7 +15,6 @@ const RELIEF_MS = 1000
 const DEATHS_KEPT = 5
 /** The quarantine lane ends when nobody has wanted it for this long. */
 const QUARANTINE_IDLE_MS = 10_000
-const RETIRE_LOOK_MS = 10
 
 export interface SupervisorOptions {
   settings: Settings
@@ -41,29 +41,12 @@ export interface SupervisorOptions {
   onChange: () => void
 }
 
-/** One lane's place: threads come and go in it. */
-interface Place {
-  readonly index: number
-  readonly role: LaneRole
-  restarts: number
-  /** Newest first. */
-  deaths: BlackBox[]
-  /** It died of a plugin's boot, and is about to be started without that plugin. */
-  isRetried: boolean
-  /** Boots to take over from a thread that stands still. */
-  relief: Berth | null
-  /** Of the restart that is due. */
-  timer: NodeJS.Timeout | undefined
-  berth: Berth
-}
-
 /** Keeps N lanes alive: starts them, watches them, replaces them when they die or their code is new. */
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #pool: LanePool
   readonly #places: Place[] = []
-  /** Threads that are to take over, and those that have been taken over from. */
-  readonly #others = new Set<Berth>()
+  readonly #succession: Succession
   readonly #intensity = new RestartIntensity()
   /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
   readonly #quarantineIntensity = new RestartIntensity()
@@ -79,6 +62,17 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options
+    this.#succession = new Succession({
+      settings: options.settings,
+      spawn: ({ index, role }) => this.#spawn(index, role),
+      open: (lane) => this.#open(lane),
+      onLeaving: (lane) => {
+        options.onLeaving(lane)
+        options.onChange()
+      },
+      isBusy: options.isBusy,
+      isStopping: () => this.#isStopping,
+    })
     this.#pool = new LanePool(options.settings, (error) => this.#log(`Lane pool: ${messageOf(error)}`))
   }
 
@@ -136,7 +130,7 @@ export class Supervisor {
   #berths(): Berth[] {
     const berths = new Set(this.#places.map(({ berth }) => berth))
     if (this.#quarantine !== null) berths.add(this.#quarantine.berth)
-    for (const berth of this.#others) berths.add(berth)
+    for (const berth of this.#succession.others) berths.add(berth)
     return [...berths]
   }
 
@@ -149,7 +143,7 @@ export class Supervisor {
       restarts: 0,
       deaths: [],
       isRetried: false,
-      relief: null,
+      relief: false,
       timer: undefined,
       berth: this.#spawn(index, role),
     }
@@ -251,46 +245,19 @@ export class Supervisor {
   /** The others shall not carry its share until it is known whether it will go on: a new thread takes its place, and it ends when it can. */
   async #relieve(still: Berth): Promise<void> {
     const place = this.#places.find(({ berth }) => berth === still)
-    if (place === undefined || place.relief !== null || this.#isStopping) return
-    if (this.#others.size >= this.#options.settings.lanes || this.#intensity.isExceeded(Date.now())) return
-    const fresh = this.#spawn(place.index, 'regular')
-    place.relief = fresh
-    const fault = await this.#arrival(fresh)
-    place.relief = null
+    if (place === undefined || place.relief || this.#isStopping) return
+    if (this.#succession.others.size >= this.#options.settings.lanes || this.#intensity.isExceeded(Date.now())) return
+    place.relief = true
+    const { fresh, fault } = await this.#succession.call(place)
+    place.relief = false
     const isNeeded = place.berth === still && !(still.lane.state === 'ready' && still.watch.isTurning)
     if (fault === null && isNeeded && !this.#isStopping) {
       place.restarts++
-      void this.#takeOver(place, fresh)
+      void this.#succession.takeOver(place, fresh)
       return
     }
-    this.#dismiss(fresh)
+    this.#succession.dismiss(fresh)
     if (place.berth.lane.state === 'dead') this.#restartLater(place)
-  }
-
-  /** A thread beside the others has booted (null), or why it did not. */
-  async #arrival(fresh: Berth): Promise<string | null> {
-    this.#others.add(fresh)
-    const fault = await new Promise<string | null>((resolve) => {
-      fresh.arrived = resolve
-    })
-    fresh.arrived = null
-    return fault
-  }
-
-  /** It takes no part any more, and nothing is in flight there. */
-  #dismiss(fresh: Berth): void {
-    if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
-    fresh.abort.abort()
-  }
-
-  /** Resolves when the thread that was in the place has ended. */
-  async #takeOver(place: Place, fresh: Berth): Promise<void> {
-    const old = place.berth
-    this.#others.delete(fresh)
-    place.berth = fresh
-    place.isRetried = false
-    this.#open(fresh.lane)
-    if (old.lane.state !== 'dead') await this.#retire(old)
   }
 
   /** Asks where it stands, then ends it. */
@@ -308,7 +275,7 @@ export class Supervisor {
     const wasTold = berth.abort.signal.aborted && berth.verdict === 'fine' && !lane.flight.hasLastWords
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const estate = lane.bury()
-    this.#others.delete(berth)
+    this.#succession.others.delete(berth)
     const place = lane.role === 'quarantine' ? this.#quarantine! : this.#places[lane.index]!
     const isInPlace = place.berth === berth
     if (wasTold || this.#isStopping) {
@@ -321,7 +288,7 @@ export class Supervisor {
     const box = this.#options.onDeath(lane, death)
     place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
     berth.arrived?.(death.message)
-    if (isInPlace && place.relief === null) {
+    if (isInPlace && !place.relief) {
       place.isRetried = berth.booting !== null
       if (berth.booting !== null) this.#bar(berth.booting, box)
       this.#restartLater(place)
@@ -375,7 +342,7 @@ export class Supervisor {
     const place = this.#quarantine
     if (!isWanted) {
       this.#quarantineTimer = setTimeout(() => {
-        if (place?.berth.lane.state === 'ready') void this.#retire(place.berth)
+        if (place?.berth.lane.state === 'ready') void this.#succession.retire(place.berth)
       }, QUARANTINE_IDLE_MS).unref()
     } else if (place === null) this.#quarantine = this.#settle(this.#options.settings.lanes, 'quarantine')
     else if (place.timer === undefined) this.#restart(place)
@@ -387,7 +354,7 @@ export class Supervisor {
     if (place === null || place.berth.lane.state === 'dead') return
     const { berth } = place
     place.berth = this.#spawn(place.index, place.role)
-    this.#others.add(berth)
+    this.#succession.others.add(berth)
     berth.lane.state = 'draining'
     this.#options.onLeaving(berth.lane)
     berth.abort.abort()
@@ -404,39 +371,17 @@ export class Supervisor {
     const barred = this.#barred
     this.#barred = {}
     for (const place of this.#places) {
-      const fresh = this.#spawn(place.index, 'regular')
-      const fault = (await this.#arrival(fresh)) ?? this.#options.refusalOf(fresh.lane.manifest!)
+      const { fresh, ...arrival } = await this.#succession.call(place)
+      const fault = arrival.fault ?? this.#options.refusalOf(fresh.lane.manifest!)
       if (fault !== null || this.#isStopping) {
         this.#barred = barred
-        this.#dismiss(fresh)
+        this.#succession.dismiss(fresh)
         throw new Error(fault ?? 'the service is stopping')
       }
-      await this.#takeOver(place, fresh)
+      await this.#succession.takeOver(place, fresh)
     }
     // It loads the new code when it is wanted again.
     if (this.#quarantine !== null) this.renewQuarantine()
-  }
-
-  /** No new work for it; it ends when it has finished what it has, or when its handlers' time is up. */
-  async #retire(berth: Berth): Promise<void> {
-    const { lane } = berth
-    const hadBooted = lane.state === 'ready'
-    this.#others.add(berth)
-    lane.state = 'draining'
-    this.#options.onLeaving(lane)
-    this.#options.onChange()
-    if (!hadBooted) berth.abort.abort()
-    const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
-    const deadlineMs = Date.now() + httpHandlerTimeoutMs
-    const isBusy = (): boolean =>
-      lane.requestsInFlight > lane.streamsOpen || lane.deliveriesInFlight > 0 || this.#options.isBusy(lane)
-    while (isBusy() && lane.state === 'draining' && Date.now() < deadlineMs && !this.#isStopping) {
-      await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
-    }
-    lane.post({ type: 'drain' })
-    const timeout = setTimeout(() => berth.abort.abort(), shutdownTimeoutMs)
-    await berth.ended
-    clearTimeout(timeout)
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────

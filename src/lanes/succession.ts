@@ -1,0 +1,77 @@
+import type { Settings } from '../config/schema.ts'
+import type { Berth, Place } from './berth.ts'
+import type { Lane } from './lane.ts'
+
+const RETIRE_LOOK_MS = 10
+
+export interface SuccessionOptions {
+  settings: Settings
+  /** Starts a thread for a place. */
+  spawn: (place: Place) => Berth
+  /** A lane that has booted takes part from now on. */
+  open: (lane: Lane) => void
+  /** A lane gets no new work. */
+  onLeaving: (lane: Lane) => void
+  /** True while a lane that is leaving has work that only the primary knows of. */
+  isBusy: (lane: Lane) => boolean
+  isStopping: () => boolean
+}
+
+/** How a thread takes a lane over from another that still runs: when the code is new, or when the old one stands still. */
+export class Succession {
+  readonly #options: SuccessionOptions
+  /** Threads that are to take over, and those that have been taken over from. */
+  readonly others = new Set<Berth>()
+
+  constructor(options: SuccessionOptions) {
+    this.#options = options
+  }
+
+  /** Starts a thread beside the one that is in the place. @returns why it did not boot, or null */
+  async call(place: Place): Promise<{ fresh: Berth; fault: string | null }> {
+    const fresh = this.#options.spawn(place)
+    this.others.add(fresh)
+    const fault = await new Promise<string | null>((resolve) => {
+      fresh.arrived = resolve
+    })
+    fresh.arrived = null
+    return { fresh, fault }
+  }
+
+  /** It is not needed after all: it takes no part, and nothing is in flight there. */
+  dismiss(fresh: Berth): void {
+    if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
+    fresh.abort.abort()
+  }
+
+  /** It takes the place. Resolves when the thread that was there has ended. */
+  async takeOver(place: Place, fresh: Berth): Promise<void> {
+    const old = place.berth
+    this.others.delete(fresh)
+    place.berth = fresh
+    place.isRetried = false
+    this.#options.open(fresh.lane)
+    if (old.lane.state !== 'dead') await this.retire(old)
+  }
+
+  /** No new work for it; it ends when it has finished what it has, or when its handlers' time is up. */
+  async retire(berth: Berth): Promise<void> {
+    const { lane } = berth
+    const hadBooted = lane.state === 'ready'
+    this.others.add(berth)
+    lane.state = 'draining'
+    this.#options.onLeaving(lane)
+    if (!hadBooted) berth.abort.abort()
+    const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
+    const deadlineMs = Date.now() + httpHandlerTimeoutMs
+    const isBusy = (): boolean =>
+      lane.requestsInFlight > lane.streamsOpen || lane.deliveriesInFlight > 0 || this.#options.isBusy(lane)
+    while (isBusy() && lane.state === 'draining' && Date.now() < deadlineMs && !this.#options.isStopping()) {
+      await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
+    }
+    lane.post({ type: 'drain' })
+    const timeout = setTimeout(() => berth.abort.abort(), shutdownTimeoutMs)
+    await berth.ended
+    clearTimeout(timeout)
+  }
+}
