@@ -1,7 +1,7 @@
 import type { Settings } from '../config/schema.ts'
 import type { BlackBox, LaneInfo } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
-import { type Berth, BOOT_TIMEOUT_MS, type Death, deathOf } from './berth.ts'
+import { type Berth, BOOT_TIMEOUT_MS, type Death, deathOf, type Place } from './berth.ts'
 import { type Estate, Lane, type LaneListener, type LaneRole } from './lane.ts'
 import { LanePool } from './lane-pool.ts'
 import { LaneWatch, LOOK_MS, type Standstill } from './lane-watch.ts'
