@@ -22,7 +22,7 @@ const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /** What the listener needs of the lanes. */
 export interface LaneGate {
-  /** False when no lane has room. */
+  /** Takes a request, and a copy of its body. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange): boolean
 }
 
@@ -218,7 +218,7 @@ export class Listener {
       if (!this.#options.lanes.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
       return
     }
-    // A primary plugin may keep the body beyond this callback; a lane's ring has its copy by now.
+    // A primary plugin may keep the body beyond this callback; the lanes have their copy by now.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
     if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
   }

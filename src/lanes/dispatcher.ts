@@ -4,22 +4,45 @@ import { readRequest } from '../frames/request-frame.ts'
 import type { RawBuffer } from '../shm/raw-buffer.ts'
 import type { Lane } from './lane.ts'
 import type { Exchange } from './messages.ts'
+import type { Pace } from './pace.ts'
+import { WaitingRoom } from './waiting-room.ts'
 
 /** A lane that keeps its frames waiting is asked for them at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
+/** Whoever waits is looked at this often, milliseconds, beside when lanes answer: for deadlines, and for lanes that do not. */
+const WAITING_LOOK_MS = 5
+/** Of those who waited in vain this many are answered at once: all of them would keep the thread for a tenth of a second. */
+const REFUSALS_PER_LOOK = 256
 
-/** Gives each request to the lane with the fewest in flight, of those that read what they get. */
+/**
+ * Gives each request to the lane with the fewest in flight, of those that read what they get. What finds no room waits for it, where
+ * that is worth while: a refusal costs as much as an answer, and brings the client's next request sooner than the lane's next answer.
+ */
 export class Dispatcher {
+  readonly #room = new WaitingRoom()
   #lanes: Lane[] = []
   #rescuedMs = 0
+  #lookTimer: NodeJS.Timeout | undefined
 
-  /** @param lanes those that take work */
+  /** @param lanes those that take work; without any, nobody waits */
   setLanes(lanes: Lane[]): void {
     this.#lanes = lanes
+    for (const lane of lanes) lane.onRoom = this.#serveWaiting
+    this.#serveWaiting()
+  }
+
+  /** Requests that wait for room in a lane. */
+  get waiting(): number {
+    return this.#room.size
+  }
+
+  /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
+  send(frame: RequestFrame, exchange: Exchange): boolean {
+    return (this.#room.size === 0 && this.#give(frame, exchange)) || this.#wait(frame, exchange)
   }
 
   /** False when no lane has room. */
-  send(frame: RequestFrame, exchange: Exchange): boolean {
+  #give(frame: RequestFrame, exchange: Exchange): boolean {
     const lanes = this.#lanes
     const { routeNumber } = frame
     const nowMs = Date.now()
@@ -44,6 +67,48 @@ export class Dispatcher {
     return true
   }
 
+  /** Only for a lane that works off what it has quickly: else it is better to know at once. */
+  #wait(frame: RequestFrame, exchange: Exchange): boolean {
+    if (this.#paceOf(frame.routeNumber) !== 'quick' || !this.#room.enter(frame, exchange)) return false
+    this.#lookTimer ??= setTimeout(this.#look, WAITING_LOOK_MS)
+    return true
+  }
+
+  /** How fast the fastest of the full lanes is that have the route. */
+  #paceOf(routeNumber: number): Pace['verdict'] {
+    const nowMs = Date.now()
+    let pace: Pace['verdict'] = 'slow'
+    for (const lane of this.#lanes) {
+      if (lane.hosts[routeNumber] === 0) continue
+      const verdict = lane.paceWhenFull(nowMs)
+      if (verdict === 'quick') return verdict
+      if (verdict === 'unknown') pace = verdict
+    }
+    return pace
+  }
+
+  /** In the order in which they came; refuses those whose lanes have turned out to be slow, or are gone. */
+  readonly #serveWaiting = (): void => {
+    if (this.#room.size === 0) return
+    let refusals = 0
+    for (const [ticket, { frame, exchange }] of this.#room) {
+      if (this.#give(frame, exchange)) {
+        this.#room.leave(ticket)
+        continue
+      }
+      if (refusals === REFUSALS_PER_LOOK || this.#paceOf(frame.routeNumber) !== 'slow') return
+      refusals++
+      this.#room.leave(ticket)
+      exchange.fail('HTTP_OVERLOADED')
+    }
+  }
+
+  readonly #look = (): void => {
+    this.#room.expire(Date.now())
+    this.#serveWaiting()
+    this.#lookTimer = this.#room.size === 0 ? undefined : setTimeout(this.#look, WAITING_LOOK_MS)
+  }
+
   /** Moves the requests that a lane has not begun to others that read what they get. @returns how many */
   rescue(stuck: Lane): number {
     // What no other lane has room for is better late than refused: it was accepted.
@@ -59,9 +124,8 @@ export class Dispatcher {
       const bytes = Buffer.from(aligned) as RawBuffer
       bytes.set(body)
       const from: FrameTarget = { bytes, words: new Int32Array(aligned) }
-      if (!this.send(readRequest(from, 0), exchange)) {
-        exchange.fail('HTTP_OVERLOADED')
-      }
+      const frame = readRequest(from, 0)
+      if (!this.#give(frame, exchange) && !this.#wait(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
     }
     return taken.length
   }

@@ -11,6 +11,7 @@ import { createRing } from '../shm/spsc-ring.ts'
 import { Inbox } from './inbox.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
+import { Pace } from './pace.ts'
 import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
 /** Bytes of one ring: about 2,000 requests with a browser's headers. */
@@ -62,6 +63,8 @@ export class Lane {
   /** 1 at the numbers of the routes that it serves: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hosts = new Uint8Array(ROUTES_MAX)
   deliveriesInFlight = 0
+  /** Runs after each batch of what it has sent: where answers were among it, there is room. */
+  onRoom: () => void = () => {}
   readonly startedMs = Date.now()
   readonly port: MessagePort
   readonly pulse: PulseReader
@@ -83,6 +86,7 @@ export class Lane {
   readonly #bulk: MessagePort
   readonly #address: AnswerCell
   readonly #requests: RequestSlots
+  readonly #pace: Pace
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
   #seenPosition = -1
@@ -96,6 +100,7 @@ export class Lane {
     this.generation = generation
     this.#listener = listener
     this.#requests = new RequestSlots(maxInFlight)
+    this.#pace = new Pace(maxInFlight)
     const control = new MessageChannel()
     const bulk = new MessageChannel()
     const toLane = createRing(RING_BYTES)
@@ -168,9 +173,15 @@ export class Lane {
     this.#outbox.sendText(KIND.CANCEL, id, '')
   }
 
-  /** Answers the requests whose time is up. */
+  /** Answers the requests whose time is up. Called regularly. */
   expire(nowMs: number): void {
     this.#requests.expire(nowMs)
+    this.#pace.look(nowMs, this.#requests.free === 0)
+  }
+
+  /** How fast it works off what it has. For who found no room. */
+  paceWhenFull(nowMs: number): Pace['verdict'] {
+    return this.#pace.whenFull(nowMs)
   }
 
   /**
@@ -238,6 +249,7 @@ export class Lane {
       case KIND.RESPONSE: {
         const exchange = this.#requests.remove(id)
         if (exchange === null) return
+        this.#pace.countAnswer()
         const status = words[at >> 2]!
         const headBytes = words[(at >> 2) + 1]!
         const headAt = at + RESPONSE_FIXED_BYTES
@@ -303,9 +315,14 @@ export class Lane {
     }
   }
 
-  /** Publishes are answered once per batch: everything up to a number is taken, but for those refused. */
   readonly #afterDrain = (): void => {
-    if (this.#takenUntil < 0 || this.state === 'dead') return
+    if (this.state === 'dead') return
+    if (this.#takenUntil >= 0) this.#answerPublishes()
+    this.onRoom()
+  }
+
+  /** Publishes are answered once per batch: everything up to a number is taken, but for those refused. */
+  #answerPublishes(): void {
     for (const { seq, error } of this.#refused)
       this.#outbox.answerText(KIND.PUBLISH_REFUSED, seq, JSON.stringify(error))
     if (this.#refused.length > 0) this.#refused = []

@@ -7,6 +7,8 @@ import { RingProducer } from '../shm/spsc-ring.ts'
 /** Frames that wait for room in the ring at most, answers aside: those are as many as the other side has asked for. */
 export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
+/** A turn of the loop that goes on for long does not keep the other side asleep: it is rung whenever so many frames are new. */
+const FRAMES_PER_RING = 32
 
 interface Waiting {
   kind: number
@@ -19,7 +21,7 @@ interface Waiting {
  * The sending end of a lane's ring, with its doorbell and its way for large bodies.
  *
  * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
- * `end(bytes, kind, id)` sends it. The other side is rung once per turn of the loop, and only when it has gone to sleep.
+ * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, and only when it has gone to sleep.
  */
 export class Outbox implements FrameTarget {
   bytes: RawBuffer
@@ -32,6 +34,8 @@ export class Outbox implements FrameTarget {
   readonly #backlog: Waiting[] = []
   #backlogBytes = 0
   #scratch: ArrayBuffer | null = null
+  /** Frames since the last ring. */
+  #unrung = 0
   #ringScheduled = false
   #retryTimer: NodeJS.Timeout | undefined
   #closed = false
@@ -73,9 +77,10 @@ export class Outbox implements FrameTarget {
       this.doubles = this.#ringDoubles
       if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
     }
+    if (++this.#unrung === FRAMES_PER_RING) this.#ringDoorbell()
     if (!this.#ringScheduled) {
       this.#ringScheduled = true
-      setImmediate(this.#ringDoorbell)
+      setImmediate(this.#endTurn)
     }
     return position
   }
@@ -182,8 +187,13 @@ export class Outbox implements FrameTarget {
     if (sent > 0) this.#ringDoorbell()
   }
 
-  readonly #ringDoorbell = (): void => {
+  readonly #endTurn = (): void => {
     this.#ringScheduled = false
+    this.#ringDoorbell()
+  }
+
+  #ringDoorbell(): void {
+    this.#unrung = 0
     if (!this.#closed && this.#ring.ring()) this.#doorbell.postMessage(0)
   }
 }

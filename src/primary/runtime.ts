@@ -378,6 +378,7 @@ export class Runtime {
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>
       this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +
+      this.#dispatcher.waiting +
       this.#local.inFlight
     // Streams of the lanes end with the lanes; all else is waited for.
     await until(
@@ -393,6 +394,7 @@ export class Runtime {
         'event_bus',
       )
     }
+    this.#dispatcher.setLanes([])
     await this.#supervisor.stop(Math.max(500, deadlineMs - Date.now()))
     await this.#kernel.stop()
     this.#hub.close()

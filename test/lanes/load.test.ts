@@ -25,7 +25,7 @@ test('lanes under load', async (t) => {
   })
 
   await t.test('what is more than the lanes may hold is refused, and what was accepted is finished', async () => {
-    const answers = await together(LANES * MAX_IN_FLIGHT + 14, () => heddle.json('/slow?ms=300'))
+    const answers = await together(LANES * MAX_IN_FLIGHT + 14, () => heddle.json('/slow?ms=1500'))
     const accepted = answers.filter(({ status }) => status === 200)
     const refused = answers.filter(({ status }) => status === 503)
     assert.deepEqual([accepted.length, refused.length], [LANES * MAX_IN_FLIGHT, 14])
