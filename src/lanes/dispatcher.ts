@@ -58,8 +58,10 @@ export class Dispatcher {
       this.#rescuedMs = nowMs
       this.rescue(late)
     }
-    // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere.
-    if (best === undefined || best.freeRequests === 0) best = leastLoaded(lanes, routeNumber)
+    // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere. Where that is soon, it waits here.
+    if (best === undefined || (best.freeRequests === 0 && best.paceWhenFull() !== 'quick')) {
+      best = leastLoaded(lanes, routeNumber)
+    }
     if (best === undefined) return false
     const id = best.sendRequest(frame, exchange)
     if (id === -1) return false
@@ -76,11 +78,10 @@ export class Dispatcher {
 
   /** How fast the fastest of the full lanes is that have the route. */
   #paceOf(routeNumber: number): Pace['verdict'] {
-    const nowMs = Date.now()
     let pace: Pace['verdict'] = 'slow'
     for (const lane of this.#lanes) {
       if (lane.hosts[routeNumber] === 0) continue
-      const verdict = lane.paceWhenFull(nowMs)
+      const verdict = lane.paceWhenFull()
       if (verdict === 'quick') return verdict
       if (verdict === 'unknown') pace = verdict
     }
@@ -114,9 +115,13 @@ export class Dispatcher {
     // What no other lane has room for is better late than refused: it was accepted.
     const nowMs = Date.now()
     let room = 0
+    let mayWait = false
     for (const lane of this.#lanes) {
-      if (lane !== stuck && lane.responsive && lane.isPrompt(nowMs)) room += lane.freeRequests
+      if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
+      room += lane.freeRequests
+      mayWait ||= lane.freeRequests === 0 && lane.paceWhenFull() === 'quick'
     }
+    if (mayWait) room += this.#room.free
     if (room === 0) return 0
     const taken = stuck.takeBackRequests(room)
     for (const { body, exchange } of taken) {

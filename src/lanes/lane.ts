@@ -180,8 +180,8 @@ export class Lane {
   }
 
   /** How fast it works off what it has. For who found no room. */
-  paceWhenFull(nowMs: number): Pace['verdict'] {
-    return this.#pace.whenFull(nowMs)
+  paceWhenFull(): Pace['verdict'] {
+    return this.#pace.whenFull()
   }
 
   /**

@@ -3,7 +3,7 @@ import type { Exchange } from './messages.ts'
 
 /** Requests that wait at most. */
 export const WAITING_MAX_REQUESTS = 8_192
-/** Memory of their texts and bodies at most. */
+/** Length of their texts and bodies at most. */
 export const WAITING_MAX_BYTES = 16 << 20
 
 interface Waiting {
@@ -21,6 +21,11 @@ export class WaitingRoom {
 
   get size(): number {
     return this.#waiting.size
+  }
+
+  /** Requests that it has room for, unless they are large. */
+  get free(): number {
+    return WAITING_MAX_REQUESTS - this.#waiting.size
   }
 
   /** False when there is no room for it here either. */

@@ -1,0 +1,92 @@
+import assert from 'node:assert/strict'
+import { it } from 'node:test'
+import type { RequestFrame } from '../../src/frames/request-frame.ts'
+import type { Exchange } from '../../src/lanes/messages.ts'
+import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, WaitingRoom } from '../../src/lanes/waiting-room.ts'
+
+const NOW_MS = 1_000_000
+
+function frameOf(body: Uint8Array | null): RequestFrame {
+  const text = 'id/path'
+  return {
+    routeNumber: 0,
+    methodNumber: 0,
+    requestIdLength: 2,
+    ipLength: 0,
+    pathLength: 5,
+    queryLength: 0,
+    text,
+    body,
+  }
+}
+
+/** As the listener's: whoever it is placed with learns that it has expired. */
+class Waiter {
+  readonly deadlineMs: number
+  expiries = 0
+  leave: () => void = () => {}
+
+  constructor(deadlineMs = 0) {
+    this.deadlineMs = deadlineMs
+  }
+
+  place(worker: { cancelRequest(id: number): void }, id: number): void {
+    this.leave = () => worker.cancelRequest(id)
+  }
+
+  expire(): void {
+    this.expiries++
+    this.leave()
+  }
+}
+
+const enter = (room: WaitingRoom, waiter: Waiter, body: Uint8Array | null = null): boolean =>
+  room.enter(frameOf(body), waiter as unknown as Exchange)
+
+it('has room for a bounded number of requests', () => {
+  const room = new WaitingRoom()
+  const waiters = Array.from({ length: WAITING_MAX_REQUESTS }, () => new Waiter())
+  for (const waiter of waiters) assert.ok(enter(room, waiter))
+  assert.equal(room.free, 0)
+  assert.equal(enter(room, new Waiter()), false)
+  waiters[5]!.leave()
+  waiters[5]!.leave()
+  assert.equal(room.free, 1)
+  assert.ok(enter(room, new Waiter()))
+})
+
+it('has room for a bounded number of bytes, and has it back from those who leave', () => {
+  const room = new WaitingRoom()
+  const half = new Uint8Array(WAITING_MAX_BYTES / 2 - 100)
+  const waiters = [new Waiter(), new Waiter()]
+  for (const waiter of waiters) assert.ok(enter(room, waiter, half))
+  assert.equal(enter(room, new Waiter(), new Uint8Array(1000)), false)
+  assert.ok(enter(room, new Waiter()), 'a small one')
+  waiters[0]!.leave()
+  assert.ok(enter(room, new Waiter(), half))
+})
+
+it('copies a body: its memory is lent', () => {
+  const room = new WaitingRoom()
+  const lent = Uint8Array.of(1, 2, 3)
+  enter(room, new Waiter(), lent)
+  lent.fill(0)
+  const bodies = [...room].map(([, { frame }]) => [...frame.body!])
+  assert.deepEqual(bodies, [[1, 2, 3]])
+})
+
+it('tells those whose time is up once, and keeps the others in their order', () => {
+  const room = new WaitingRoom()
+  const waiters = [0, NOW_MS - 1, NOW_MS + 1, NOW_MS, 0].map((deadlineMs) => new Waiter(deadlineMs))
+  for (const waiter of waiters) enter(room, waiter)
+  room.expire(NOW_MS)
+  room.expire(NOW_MS)
+  assert.deepEqual(
+    waiters.map(({ expiries }) => expiries),
+    [0, 1, 0, 1, 0],
+  )
+  assert.deepEqual(
+    [...room].map(([, { exchange }]) => exchange.deadlineMs),
+    [0, NOW_MS + 1, 0],
+  )
+})
