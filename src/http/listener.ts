@@ -158,10 +158,14 @@ export class Listener {
     try {
       this.#admit(res, req, exchange, method, path)
     } catch (error) {
-      // Thrown into the library, it would end the process.
-      exchange.fail('HTTP_INTERNAL')
-      this.#options.onFault(error)
+      this.#onFault(exchange, error)
     }
+  }
+
+  /** Thrown into the library, it would end the process. */
+  #onFault(exchange: Exchange, error: unknown): void {
+    exchange.fail('HTTP_INTERNAL')
+    this.#options.onFault(error)
   }
 
   #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string): void {
@@ -199,7 +203,11 @@ export class Listener {
       frame.body = body
       // The handler's time begins with the handler, not with the first byte of a slow upload.
       if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
-      this.#dispatch(exchange.route!, frame, exchange)
+      try {
+        this.#dispatch(exchange.route!, frame, exchange)
+      } catch (error) {
+        this.#onFault(exchange, error)
+      }
     })
   }
 

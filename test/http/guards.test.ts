@@ -56,9 +56,9 @@ test('what is thrown while a request is admitted ends in 500 and in the log, and
   assert.equal((await ask()).status, 200)
 })
 
-test('what is thrown while a body is handed over ends in 500, whether it came in one piece or in many', async (t) => {
+test('what is thrown while a body is handed over ends in 500 and in the log, whether it came in one piece or in many', async (t) => {
   let isBroken = true
-  const { ask } = await listening(t, {
+  const { ask, faults } = await listening(t, {
     lanes: { send: (frame, exchange) => (isBroken ? broken() : answered(frame, exchange)) },
   })
   const pieces = async function* () {
@@ -68,6 +68,7 @@ test('what is thrown while a body is handed over ends in 500, whether it came in
     assert.deepEqual(await ask({ method: 'POST', body }), { status: 500, body: FAILED })
   const chunked = { method: 'POST', body: pieces(), duplex: 'half' } as unknown as RequestInit
   assert.deepEqual(await ask(chunked), { status: 500, body: FAILED })
+  assert.deepEqual(faults, [fault, fault, fault])
   isBroken = false
   assert.equal((await ask({ method: 'POST', body: '{}' })).status, 200)
 })
