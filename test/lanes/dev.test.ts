@@ -129,10 +129,14 @@ test('npm run dev serves changed code on the port and the connections that are t
   })
 
   await t.test('a file that an editor puts in its place', async () => {
-    const before = logs.length
+    let before = logs.length
     await writeFile(join(folder, 'shop/plugins/.tell.swp'), plugin('five'))
     await rename(join(folder, 'shop/plugins/.tell.swp'), file)
     await served('a replaced plugin', ({ version }) => version === 'five')
+    await reloaded(before)
+    before = logs.length
+    await writeFile(file, plugin('six'))
+    await served('the replaced plugin, changed', ({ version }) => version === 'six')
     await reloaded(before)
   })
 
