@@ -80,7 +80,9 @@ export class Consumer {
   broadcast = false
   readonly seats: Seat[] = []
   /** In the quarantine lane, for suspects. */
-  readonly quarantineSeats: Seat[] = []
+  readonly quarantineSeats: Seat[]
+  /** Deliveries that are accepted and not finished, wherever they are. */
+  pending = 0
   /** Its last seat has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
   isGone = false
   /** Deliveries that no thread had room for. */
@@ -88,9 +90,10 @@ export class Consumer {
   /** Keys that are being handled, each with those that wait behind it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
 
-  constructor(event: string, group: string, options: SubscribeOptions) {
+  constructor(event: string, group: string, options: SubscribeOptions, quarantineSeats: Seat[]) {
     this.event = event
     this.group = group
+    this.quarantineSeats = quarantineSeats
     this.setOptions(options)
   }
 

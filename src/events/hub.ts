@@ -14,7 +14,7 @@ import { Topology } from './topology.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
 export const POISON_DEATHS = 3
-/** A subscriber that is set aside may keep this share of the queue waiting; then its events are refused. */
+/** Subscribers that are set aside may keep this share of the queue waiting, all together; then their events are refused. */
 const PAUSED_SHARE = 0.5
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
@@ -190,16 +190,18 @@ export class Hub {
     return ask(event.event, timeoutMs, this.#timers, (asker) => this.publish(event, origin, asker))
   }
 
-  /** @throws EVENT_BUS_FULL when a subscriber that is set aside keeps too much waiting: nobody else's room may go with it */
+  /** @throws EVENT_BUS_FULL when subscribers that are set aside keep too much waiting: nobody else's room may go with it */
   #checkPaused(consumers: readonly Consumer[]): void {
-    for (const { isPaused, waiting, group } of consumers) {
-      if (!isPaused || waiting.size < this.#options.maxQueue * PAUSED_SHARE) continue
-      throw new HeddleError('EVENT_BUS_FULL', `${group} is set aside, and ${waiting.size} events wait for it`)
-    }
+    const paused = consumers.find(({ isPaused }) => isPaused)
+    if (paused === undefined) return
+    const pending = this.#topology.pausedPending
+    if (pending < this.#options.maxQueue * PAUSED_SHARE) return
+    throw new HeddleError('EVENT_BUS_FULL', `${paused.group} is set aside, and ${pending} events wait for such`)
   }
 
   #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
     this.#budget.take(event)
+    consumer.pending++
     if (asker !== null) asker.open++
     const delivery: Delivery = {
       id: 0,
@@ -248,6 +250,7 @@ export class Hub {
     if (delivery.onlySeat !== null && !consumer.seats.includes(delivery.onlySeat)) {
       // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
       this.#finish(delivery)
+      this.#tellAsker(delivery, 'The thread that was to handle the request is gone')
       return true
     }
     const seat = delivery.onlySeat ?? consumer.pickSeat()
@@ -319,6 +322,7 @@ export class Hub {
 
   #finish(delivery: Delivery): void {
     this.#budget.give(delivery.event)
+    delivery.consumer.pending--
     if (delivery.asker !== null) delivery.asker.open--
     const { key } = delivery.event
     if (key === null) return

@@ -29,7 +29,8 @@ export class QueueBudget {
   /** @throws EVENT_BUS_FULL when there is no room for that many deliveries of an event */
   check(deliveries: number, payloadBytes: number, isRoot: boolean): void {
     const share = isRoot ? ROOT_SHARE : 1
-    if (this.#deliveries + deliveries > this.#maxDeliveries * share) {
+    // Rounded up: a queue of one takes one.
+    if (this.#deliveries + deliveries > Math.ceil(this.#maxDeliveries * share)) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#deliveries} deliveries wait`)
     }
     if (this.#bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * share) {

@@ -19,6 +19,8 @@ export class Topology {
   readonly #topics = new Map<string, Topic>()
   /** Plugins whose seats take nothing. */
   readonly #paused = new Set<string>()
+  /** Seats of the quarantine lane whose consumer is not there: it makes none, or events would wait for nobody. */
+  readonly #orphans = new Map<string, Seat[]>()
 
   topic(event: string): Topic {
     let topic = this.#topics.get(event)
@@ -40,13 +42,20 @@ export class Topology {
   /** Adds a seat to the consumer of `group` on `event`. The last seat's options are the consumer's. */
   addSeat(event: string, group: string, options: SubscribeOptions, seat: Seat): Consumer {
     const topic = this.topic(event)
+    const { isQuarantine } = seat.host
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {
-      consumer = new Consumer(event, group, options)
-      topic.consumers.push(consumer)
+      const key = `${event}\0${group}`
+      const orphans = this.#orphans.get(key) ?? []
+      consumer = new Consumer(event, group, options, orphans)
+      if (isQuarantine) this.#orphans.set(key, orphans)
+      else {
+        this.#orphans.delete(key)
+        topic.consumers.push(consumer)
+      }
     } else consumer.setOptions(options)
     seat.isPaused = this.#paused.has(seat.plugin)
-    if (seat.host.isQuarantine) consumer.quarantineSeats.push(seat)
+    if (isQuarantine) consumer.quarantineSeats.push(seat)
     else consumer.seats.push(seat)
     topic.refresh()
     return consumer
@@ -61,6 +70,15 @@ export class Topology {
         for (const seat of [...seats, ...quarantineSeats]) if (seat.plugin === plugin) seat.isPaused = isPaused
       }
     }
+    for (const seat of [...this.#orphans.values()].flat()) if (seat.plugin === plugin) seat.isPaused = isPaused
+  }
+
+  /** Deliveries that wait for plugins that are paused, all of them together. */
+  get pausedPending(): number {
+    let pending = 0
+    for (const { consumers } of this.#topics.values())
+      for (const consumer of consumers) if (consumer.isPaused) pending += consumer.pending
+    return pending
   }
 
   get hasPaused(): boolean {
@@ -84,6 +102,8 @@ export class Topology {
   drop(consumer: Consumer): void {
     const topic = this.topic(consumer.event)
     topic.consumers = topic.consumers.filter((each) => each !== consumer)
+    const { event, group, quarantineSeats } = consumer
+    if (quarantineSeats.length > 0) this.#orphans.set(`${event}\0${group}`, quarantineSeats)
     topic.refresh()
   }
 
@@ -100,6 +120,11 @@ export class Topology {
           for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
         }
       }
+    }
+    for (const [key, seats] of this.#orphans) {
+      const left = seats.filter((seat) => seat.host !== host)
+      if (left.length === 0) this.#orphans.delete(key)
+      else this.#orphans.set(key, left)
     }
   }
 

@@ -75,7 +75,7 @@ test('a plugin that is set aside keeps half of the queue waiting at most; then i
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), {
     code: 'EVENT_BUS_FULL',
-    message: 'shop.Sell.handle is set aside, and 10 events wait for it',
+    message: 'shop.Sell.handle is set aside, and 10 events wait for such',
   })
   assert.equal(hub.isCrowded, false)
   hub.publish(eventOf('evt_paid', { event: 'order.paid' }), null)
@@ -105,4 +105,50 @@ test('who asked waits for the other threads when one of them dies', async (t) =>
   hub.hostGone(dying, NOTHING, BOX)
   hub.deliveryReply(other.taken[0]!.id, '{"price":1}')
   assert.equal(await reply, '{"price":1}')
+})
+
+test('subscribers that are set aside share that half, and what waits behind a key or for its time counts', (t) => {
+  const { hub } = hubOf(t, { maxQueue: 20 })
+  for (const plugin of ['shop.Sell', 'shop.Pack']) {
+    hub.subscribe('order.placed', plugin, {}, seatOf(fakeThread(), plugin))
+    hub.pausePlugin(plugin, true)
+  }
+  for (let n = 0; n < 3; n++) hub.publish(eventOf(`evt_${n}`, { key: 'one' }), null)
+  for (let n = 0; n < 2; n++) hub.publish(eventOf(`evt_later_${n}`, { delayMs: 60_000 }), null)
+  assert.throws(() => hub.publish(eventOf('evt_more'), null), { code: 'EVENT_BUS_FULL', message: /is set aside/ })
+  assert.equal(hub.isCrowded, false)
+})
+
+test('a quarantine lane alone makes no subscriber: events do not wait for what the regular lanes have left', (t) => {
+  const { hub } = hubOf(t)
+  const leave = hub.subscribe('order.placed', 'group', {}, seatOf(fakeThread()))
+  leave()
+  hub.subscribe('order.placed', 'group', {}, seatOf(fakeThread(true)))
+  hub.publish(eventOf('evt_unheard'), null)
+  assert.equal(hub.pending, 0)
+})
+
+test('a subscriber that comes back finds its seat in the quarantine lane', (t) => {
+  const { hub } = hubOf(t)
+  const [first, second, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
+  const leave = hub.subscribe('order.placed', 'group', {}, seatOf(first))
+  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  leave()
+  hub.subscribe('order.placed', 'group', {}, seatOf(second))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.hostGone(second, NOTHING, BOX)
+  assert.deepEqual(quarantine.events, ['evt_suspect'])
+})
+
+test('who asked learns it too when the thread dies before it had room for the question', async (t) => {
+  const { hub } = hubOf(t)
+  const host = fakeThread()
+  host.hasRoom = false
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
+  hub.hostGone(host, NOTHING, BOX)
+  await assert.rejects(reply, {
+    code: 'EVENT_HANDLER_FAILED',
+    message: 'The thread that was to handle the request is gone',
+  })
 })

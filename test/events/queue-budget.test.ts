@@ -53,6 +53,7 @@ test('the same shares hold for bytes', () => {
 
 test('a queue of one takes one', () => {
   const budget = new QueueBudget(1)
+  budget.check(1, 0, true)
   budget.check(1, 0, false)
   budget.take(sized(0))
   assert.equal(budget.isCrowded, true)
