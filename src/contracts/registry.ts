@@ -92,7 +92,9 @@ export interface BlackBox {
   /** As it last reported: memory in JavaScript objects, and in buffers. */
   heap_bytes: number
   external_bytes: number
+  /** The oldest 50, and how many there were. */
   in_flight: WorkInFlight[]
+  in_flight_count: number
   /** The last 256, oldest first. */
   steps: FlightStep[]
 }
@@ -100,8 +102,11 @@ export interface BlackBox {
 /** One lane, as `/system/lanes` shows it. */
 export interface LaneInfo {
   index: number
-  /** A quarantine lane is there while events are tried again that lanes died of. */
-  role: 'regular' | 'quarantine'
+  /**
+   * A quarantine lane is there while events are tried again that lanes died of; a relief, with the number of the lane that it
+   * helps out for, while that stands still.
+   */
+  role: 'regular' | 'quarantine' | 'relief'
   /** `idle`: the quarantine lane when nobody needs it. */
   state: 'starting' | 'ready' | 'draining' | 'dead' | 'idle'
   /** False while its loop stands still: it gets no work. */

@@ -1,7 +1,7 @@
 import type { BlackBox, DeathReason } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
 import type { Estate, Lane, LaneRole } from './lane.ts'
-import type { LaneWatch, Verdict } from './lane-watch.ts'
+import { type LaneWatch, STANDSTILL_GROWTH, type Verdict } from './lane-watch.ts'
 import { parseLastWords } from './last-words.ts'
 import { framesOfStack, type StackFrame } from './stack-probe.ts'
 
@@ -17,8 +17,10 @@ export interface Place {
   deaths: BlackBox[]
   /** It died of a plugin's boot, and is about to be started without that plugin. */
   isRetried: boolean
-  /** A thread boots to take over from one that stands still. */
-  relief: boolean
+  /** A thread boots to help out for one that stands still. */
+  isRelieving: boolean
+  /** It helps out: beside the thread that stands still, until that goes on or has ended. */
+  relief: Berth | null
   /** Of the restart that is due. */
   timer: NodeJS.Timeout | undefined
   berth: Berth
@@ -36,11 +38,16 @@ export interface Berth {
   cpuMs: number | null
   cpuMsWhileStill: number | null
   booting: string | null
-  bootProgressMs: number
+  /** All that it has begun to load, by file. */
+  readonly bootedFiles: string[]
+  /** Since the last of them began, while the primary was looking. */
+  bootStillMs: number
   /** Why the lane itself, not a plugin, could not boot. */
   bootFault: string | null
   /** Of a thread that is to take over: it has booted (null), or why it did not. */
   arrived: ((fault: string | null) => void) | null
+  /** What it died of, when it has. */
+  deathMessage: string | null
   /** Resolves when the thread has ended. */
   ended: Promise<void>
 }
@@ -76,7 +83,13 @@ export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: 
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
   }
   if (berth.verdict === 'memory') {
-    return { ...death, reason: 'memory', message: `its buffers took more than ${memoryMb} MiB` }
+    const isStill = death.stoodStillMs > 0
+    const what = isStill ? 'the process grew by more than' : 'its buffers took more than'
+    return {
+      ...death,
+      reason: 'memory',
+      message: `${what} ${isStill ? STANDSTILL_GROWTH * memoryMb : memoryMb} MiB${isStill ? ' while it stood still' : ''}`,
+    }
   }
   if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }

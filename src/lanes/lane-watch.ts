@@ -11,9 +11,9 @@ const PROBE_MS = 200
 /** Such a stack is taken at most this often of one lane, milliseconds: to take it disturbs the thread for some. */
 const PROBE_PAUSE_MS = 5_000
 /** What one look adds to a standstill at most: a pause of the primary or of the machine says nothing about its lanes. */
-const LOOK_MAX_MS = 2 * LOOK_MS
+export const LOOK_MAX_MS = 2 * LOOK_MS
 /** The process may grow by this many times a lane's memory while that lane stands still. */
-const STANDSTILL_GROWTH = 2
+export const STANDSTILL_GROWTH = 2
 const MIB = 1 << 20
 
 /** What a look at a lane says. */
@@ -29,6 +29,7 @@ export interface Standstill {
 export class LaneWatch {
   readonly #lane: Lane
   readonly #settings: Settings
+  readonly #othersMemory: () => number
   readonly #onRecovered: (standstill: Standstill) => void
   #seenBeats = -1
   /** How long the pulse has stood still while this thread was looking. */
@@ -37,12 +38,21 @@ export class LaneWatch {
   #lastStack: StackFrame[] | null = null
   #probedMs = 0
   #cpuBeforeMs: number | null = null
-  #rssBefore = 0
+  #growthBefore: number | null = null
 
-  /** @param onRecovered a lane that stood still goes on, and its stack was taken */
-  constructor(lane: Lane, settings: Settings, onRecovered: (standstill: Standstill) => void) {
+  /**
+   * @param othersMemory bytes that all other threads use, by their own figures
+   * @param onRecovered a lane that stood still goes on, and its stack was taken
+   */
+  constructor(
+    lane: Lane,
+    settings: Settings,
+    othersMemory: () => number,
+    onRecovered: (standstill: Standstill) => void,
+  ) {
     this.#lane = lane
     this.#settings = settings
+    this.#othersMemory = othersMemory
     this.#onRecovered = onRecovered
   }
 
@@ -80,7 +90,7 @@ export class LaneWatch {
     if (this.isTurning) return 'fine'
     if (wasTurning) {
       this.#cpuBeforeMs = pulse.cpuMs
-      this.#rssBefore = process.memoryUsage.rss()
+      this.#growthBefore = this.#ownMemory()
     }
     if (this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS) {
       this.#probedMs = nowMs
@@ -92,7 +102,8 @@ export class LaneWatch {
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
     // Its own figures are of before: it has no turn to write them in.
-    const grown = process.memoryUsage.rss() - this.#rssBefore
+    const now = this.#ownMemory()
+    const grown = now === null || this.#growthBefore === null ? 0 : now - this.#growthBefore
     return grown > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
   }
 
@@ -102,6 +113,16 @@ export class LaneWatch {
     const earlier = this.#probe
     const now = threadId === 0 || this.isTurning ? null : await stackOf(threadId)
     return now ?? (await earlier)
+  }
+
+  /** What of the process's memory is this lane's, as far as can be told from outside; null when the system does not tell. */
+  #ownMemory(): number | null {
+    try {
+      return process.memoryUsage.rss() - this.#othersMemory()
+    } catch {
+      // No file descriptor is left to ask with.
+      return null
+    }
   }
 
   #goesOn(): void {

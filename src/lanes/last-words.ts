@@ -1,6 +1,10 @@
 import { messageOf } from '../errors/wire.ts'
 import type { FlightRecorder } from '../shm/flight-recorder.ts'
 
+// Characters: with their escapes they fit into the flight recorder's last words.
+const MESSAGE_MAX = 500
+const STACK_MAX = 3000
+
 /** What a thread said of its own end. */
 export interface LastWords {
   kind: 'exit' | 'throw'
@@ -15,9 +19,12 @@ export interface LastWords {
  * A plugin that signals its own process is refused: the process is not its to end.
  */
 export function keepLastWords(flight: FlightRecorder): void {
-  const say = (words: LastWords): void => flight.sayLastWords(JSON.stringify(words))
+  const say = ({ kind, message, stack }: LastWords): void => {
+    const cut = { kind, message: message.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }
+    flight.sayLastWords(JSON.stringify(cut))
+  }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    const stack = error instanceof Error ? String(error.stack) : ''
+    const stack = error instanceof Error ? framesIn(String(error.stack)) : ''
     say({ kind: 'throw', message: messageOf(error), stack })
   })
   const exit = process.exit.bind(process)
@@ -33,6 +40,12 @@ export function keepLastWords(flight: FlightRecorder): void {
     if (isOwn && signal !== 0) throw new Error('A plugin cannot signal the process that it runs in')
     return kill(pid, signal)
   }
+}
+
+/** A stack's text without the message that it begins with: that may be of any length. */
+function framesIn(stack: string): string {
+  const from = stack.search(/^ {4}at /m)
+  return from < 0 ? '' : stack.slice(from)
 }
 
 /** @returns null when it said nothing */

@@ -5,6 +5,8 @@ export interface PlacedRequest {
   readonly exchange: Exchange
   /** When the lane was given it, milliseconds since the epoch. */
   readonly sentMs: number
+  /** Its stream is open: its handler has begun long ago. */
+  readonly isStream: boolean
 }
 
 /**
@@ -94,7 +96,8 @@ export class RequestSlots {
   clear(): PlacedRequest[] {
     const left: PlacedRequest[] = []
     for (const [slot, exchange] of this.#exchanges.entries()) {
-      if (exchange !== null) left.push({ exchange, sentMs: this.#sentMs[slot]! })
+      if (exchange === null) continue
+      left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] === 1 })
     }
     this.#exchanges.fill(null)
     this.count = 0

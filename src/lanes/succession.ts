@@ -35,6 +35,8 @@ export class Succession {
       fresh.arrived = resolve
     })
     fresh.arrived = null
+    // It may have died right behind its manifest.
+    if (fresh.lane.state === 'dead') return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
     return { fresh, fault }
   }
 
@@ -46,15 +48,16 @@ export class Succession {
 
   /** It takes the place. Resolves when the thread that was there has ended. */
   async takeOver(place: Place, fresh: Berth): Promise<void> {
-    const old = place.berth
+    const leaving = [place.berth, place.relief].filter((each) => each !== null && each.lane.state !== 'dead') as Berth[]
     this.others.delete(fresh)
     place.berth = fresh
+    place.relief = null
     place.isRetried = false
     this.#options.open(fresh.lane)
-    if (old.lane.state !== 'dead') await this.retire(old)
+    await Promise.all(leaving.map((each) => this.retire(each)))
   }
 
-  /** No new work for it; it ends when it has finished what it has, or when its handlers' time is up. */
+  /** No new work for it; it ends when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
   async retire(berth: Berth): Promise<void> {
     const { lane } = berth
     const hadBooted = lane.state === 'ready'
@@ -65,8 +68,10 @@ export class Succession {
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs
     const isBusy = (): boolean =>
-      lane.requestsInFlight > lane.streamsOpen || lane.deliveriesInFlight > 0 || this.#options.isBusy(lane)
-    while (isBusy() && lane.state === 'draining' && Date.now() < deadlineMs && !this.#options.isStopping()) {
+      lane.requestsInFlight > lane.streamsOpen ||
+      lane.deliveriesInFlight > 0 ||
+      (Date.now() < deadlineMs && this.#options.isBusy(lane))
+    while (isBusy() && lane.state === 'draining' && !this.#options.isStopping()) {
       await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
     }
     lane.post({ type: 'drain' })

@@ -1,10 +1,11 @@
+import { getHeapStatistics } from 'node:v8'
 import type { Settings } from '../config/schema.ts'
 import type { BlackBox, LaneInfo } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
 import { type Berth, BOOT_TIMEOUT_MS, type Death, deathOf, type Place } from './berth.ts'
 import { type Estate, Lane, type LaneListener, type LaneRole } from './lane.ts'
 import { LanePool } from './lane-pool.ts'
-import { LaneWatch, LOOK_MS, type Standstill } from './lane-watch.ts'
+import { LaneWatch, LOOK_MAX_MS, LOOK_MS, type Standstill } from './lane-watch.ts'
 import type { LaneInit, Manifest, SharedMemories, ToPrimary } from './messages.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { Succession } from './succession.ts'
@@ -48,6 +49,8 @@ export class Supervisor {
   readonly #places: Place[] = []
   readonly #succession: Succession
   readonly #intensity = new RestartIntensity()
+  /** A plugin that computes for seconds again and again must not start a thread each time. */
+  readonly #reliefIntensity = new RestartIntensity()
   /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
   readonly #quarantineIntensity = new RestartIntensity()
   /** Plugins that are not booted any more, by file, each with the reason. */
@@ -84,7 +87,9 @@ export class Supervisor {
 
   /** Lanes that take work. */
   get ready(): Lane[] {
-    return this.regular.filter((lane) => lane.state === 'ready')
+    return this.#berths()
+      .map(({ lane }) => lane)
+      .filter(({ role, state }) => role === 'regular' && state === 'ready')
   }
 
   /** The lanes that are in their places, whatever their state; without the quarantine lane. */
@@ -109,26 +114,18 @@ export class Supervisor {
   }
 
   info(): LaneInfo[] {
-    const places = this.#quarantine === null ? this.#places : [...this.#places, this.#quarantine]
-    return places.map(({ index, role, restarts, deaths, berth: { lane } }) => ({
-      index,
-      role,
-      state: role === 'quarantine' && lane.state === 'dead' && !this.#isQuarantineWanted ? 'idle' : lane.state,
-      responsive: lane.responsive,
-      requests_in_flight: lane.requestsInFlight,
-      deliveries_in_flight: lane.deliveriesInFlight,
-      loop_delay_ms: lane.pulse.loopDelayMs,
-      heap_bytes: lane.pulse.heapBytes,
-      external_bytes: lane.pulse.externalBytes,
-      cpu_ms: lane.pulse.cpuMs,
-      started_at: new Date(lane.startedMs).toISOString(),
-      restarts,
-      deaths,
-    }))
+    const infos: LaneInfo[] = []
+    for (const place of this.#quarantine === null ? this.#places : [...this.#places, this.#quarantine]) {
+      const { role, berth, relief } = place
+      const isIdle = role === 'quarantine' && berth.lane.state === 'dead' && !this.#isQuarantineWanted
+      infos.push(infoOf(berth.lane, place, isIdle ? { state: 'idle' } : {}))
+      if (relief !== null) infos.push(infoOf(relief.lane, place, { role: 'relief', deaths: [] }))
+    }
+    return infos
   }
 
   #berths(): Berth[] {
-    const berths = new Set(this.#places.map(({ berth }) => berth))
+    const berths = new Set(this.#places.flatMap(({ berth, relief }) => (relief === null ? [berth] : [berth, relief])))
     if (this.#quarantine !== null) berths.add(this.#quarantine.berth)
     for (const berth of this.#succession.others) berths.add(berth)
     return [...berths]
@@ -143,7 +140,8 @@ export class Supervisor {
       restarts: 0,
       deaths: [],
       isRetried: false,
-      relief: false,
+      isRelieving: false,
+      relief: null,
       timer: undefined,
       berth: this.#spawn(index, role),
     }
@@ -160,14 +158,21 @@ export class Supervisor {
     const init: LaneInit = { index, settings, port, bulk, ...memory, shared, barred: this.#barred }
     const berth: Berth = {
       lane,
-      watch: new LaneWatch(lane, settings, (standstill) => this.#options.onRecovered(lane, standstill)),
+      watch: new LaneWatch(
+        lane,
+        settings,
+        () => this.#memoryBeside(lane),
+        (standstill) => this.#options.onRecovered(lane, standstill),
+      ),
       abort,
       verdict: 'fine',
       stack: null,
       cpuMs: null,
       cpuMsWhileStill: null,
       booting: null,
-      bootProgressMs: Date.now(),
+      bootedFiles: [],
+      bootStillMs: 0,
+      deathMessage: null,
       bootFault: null,
       arrived: null,
       ended: Promise.resolve(),
@@ -179,12 +184,21 @@ export class Supervisor {
     return berth
   }
 
+  /** What all threads but one say that they use, bytes. */
+  #memoryBeside(lane: Lane): number {
+    const { total_heap_size, external_memory } = getHeapStatistics()
+    let bytes = total_heap_size + external_memory
+    for (const other of this.all) if (other !== lane) bytes += other.pulse.heapBytes + other.pulse.externalBytes
+    return bytes
+  }
+
   #onMessage(berth: Berth, message: ToPrimary): void {
     const { lane } = berth
     switch (message.type) {
       case 'booting':
         berth.booting = message.file
-        berth.bootProgressMs = Date.now()
+        berth.bootedFiles.push(message.file)
+        berth.bootStillMs = 0
         return
       case 'manifest':
         berth.booting = null
@@ -208,6 +222,7 @@ export class Supervisor {
     if (lane.state !== 'starting') return
     this.#options.onBooted(lane)
     lane.state = 'ready'
+    if (lane.role === 'quarantine' && !this.#isQuarantineWanted) this.#restQuarantineLater()
     this.#options.onChange()
   }
 
@@ -218,23 +233,33 @@ export class Supervisor {
     const sinceLookMs = Math.max(0, nowMs - this.#lookedMs)
     this.#lookedMs = nowMs
     for (const berth of this.#berths()) {
-      const { lane, watch } = berth
-      if (lane.state === 'dead' || berth.verdict !== 'fine') continue
-      lane.expire(nowMs)
-      // Its code runs no more, but the thread may wait for native work to end.
-      if (lane.flight.hasLastWords) berth.abort.abort()
-      if (lane.state === 'starting') {
-        if (nowMs - berth.bootProgressMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
-        continue
+      try {
+        this.#lookAt(berth, nowMs, sinceLookMs)
+      } catch (error) {
+        this.#options.listener.onFault(berth.lane, error)
       }
-      const verdict = watch.look(nowMs, sinceLookMs)
-      lane.responsive = watch.isTurning
-      if (!watch.isTurning) this.#tendStill(berth)
-      if (verdict !== 'fine') void this.#condemn(berth, verdict)
     }
   }
 
-  /** What it has written is read, though it cannot ring; what it has not begun goes elsewhere; a successor is called in time. */
+  #lookAt(berth: Berth, nowMs: number, sinceLookMs: number): void {
+    const { lane, watch } = berth
+    if (lane.state === 'dead' || berth.verdict !== 'fine') return
+    lane.expire(nowMs)
+    // Its code runs no more, but the thread may wait for native work to end.
+    if (lane.flight.hasLastWords) berth.abort.abort()
+    if (lane.state === 'starting') {
+      berth.bootStillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
+      if (berth.bootStillMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
+      return
+    }
+    const verdict = watch.look(nowMs, sinceLookMs)
+    lane.responsive = watch.isTurning
+    if (!watch.isTurning) this.#tendStill(berth)
+    else this.#endRelief(berth)
+    if (verdict !== 'fine') void this.#condemn(berth, verdict)
+  }
+
+  /** What it has written is read, though it cannot ring; what it has not begun goes elsewhere; another thread helps out in time. */
   #tendStill(berth: Berth): void {
     const { lane, watch } = berth
     lane.collect()
@@ -242,22 +267,42 @@ export class Supervisor {
     if (watch.stillMs >= Math.min(RELIEF_MS, this.#options.settings.laneStallMs / 2)) void this.#relieve(berth)
   }
 
-  /** The others shall not carry its share until it is known whether it will go on: a new thread takes its place, and it ends when it can. */
+  /** The others shall not carry its share until it is known whether it will go on: a further thread does, and inherits its place should it end. */
   async #relieve(still: Berth): Promise<void> {
     const place = this.#places.find(({ berth }) => berth === still)
-    if (place === undefined || place.relief || this.#isStopping) return
-    if (this.#succession.others.size >= this.#options.settings.lanes || this.#intensity.isExceeded(Date.now())) return
-    place.relief = true
+    if (place === undefined || place.isRelieving || place.relief !== null || this.#isStopping) return
+    const nowMs = Date.now()
+    if (this.#intensity.isExceeded(nowMs) || this.#reliefIntensity.isExceeded(nowMs)) return
+    this.#reliefIntensity.note(nowMs)
+    place.isRelieving = true
     const { fresh, fault } = await this.#succession.call(place)
-    place.relief = false
+    place.isRelieving = false
     const isNeeded = place.berth === still && !(still.lane.state === 'ready' && still.watch.isTurning)
-    if (fault === null && isNeeded && !this.#isStopping) {
-      place.restarts++
-      void this.#succession.takeOver(place, fresh)
+    if (fault !== null || !isNeeded || this.#isStopping) {
+      this.#succession.dismiss(fresh)
+      if (place.berth.lane.state === 'dead') this.#restartLater(place)
       return
     }
-    this.#succession.dismiss(fresh)
-    if (place.berth.lane.state === 'dead') this.#restartLater(place)
+    this.#succession.others.delete(fresh)
+    place.relief = fresh
+    if (still.lane.state === 'dead') this.#inherit(place)
+    this.#open(fresh.lane)
+  }
+
+  /** The thread that helped out stays. */
+  #inherit(place: Place): void {
+    place.berth = place.relief!
+    place.relief = null
+    place.restarts++
+  }
+
+  /** The thread that stood still goes on: whoever helped out finishes what it has. */
+  #endRelief(berth: Berth): void {
+    const place = this.#places.find((each) => each.berth === berth)
+    const relief = place?.relief
+    if (!place || !relief || relief.lane.state === 'dead') return
+    place.relief = null
+    void this.#succession.retire(relief)
   }
 
   /** Asks where it stands, then ends it. */
@@ -273,33 +318,48 @@ export class Supervisor {
     const { lane } = berth
     if (lane.state === 'dead') return
     const wasTold = berth.abort.signal.aborted && berth.verdict === 'fine' && !lane.flight.hasLastWords
+    lane.responsive = false
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const estate = lane.bury()
     this.#succession.others.delete(berth)
     const place = lane.role === 'quarantine' ? this.#quarantine! : this.#places[lane.index]!
-    const isInPlace = place.berth === berth
+    if (place.relief === berth) place.relief = null
     if (wasTold || this.#isStopping) {
-      this.#options.onLeft(lane, estate)
+      this.#guarded(lane, () => this.#options.onLeft(lane, estate))
+      berth.arrived?.('it was ended')
       // It was leaving when it was wanted again.
-      if (isInPlace && this.#isQuarantineWanted) this.#restart(place)
+      if (place.berth === berth && this.#isQuarantineWanted) this.#restart(place)
       return
     }
     const death = deathOf(berth, error, estate, this.#options.settings.laneMemoryMb)
-    const box = this.#options.onDeath(lane, death)
-    place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
+    berth.deathMessage = death.message
+    const box = this.#guarded(lane, () => this.#options.onDeath(lane, death))
+    if (box !== undefined) place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
     berth.arrived?.(death.message)
-    if (isInPlace && !place.relief) {
+    if (place.berth === berth && place.relief !== null) this.#inherit(place)
+    if (place.berth === berth && !place.isRelieving) {
       place.isRetried = berth.booting !== null
-      if (berth.booting !== null) this.#bar(berth.booting, box)
+      if (berth.booting !== null) this.#bar(berth, death, box?.guilty?.line)
       this.#restartLater(place)
     } else this.#intensity.note(Date.now())
     this.#options.onChange()
   }
 
-  /** It brought a lane down while it booted: without it, the lane comes up. */
-  #bar(file: string, box: BlackBox): void {
-    const where = box.guilty?.line ? ` (${box.guilty.line})` : ''
-    this.#barred = { ...this.#barred, [file]: `It brought down a lane while it booted: ${box.message}${where}` }
+  /** Whatever the rest of the primary makes of a lane's end: its place is filled again. */
+  #guarded<T>(lane: Lane, run: () => T): T | undefined {
+    try {
+      return run()
+    } catch (error) {
+      this.#options.listener.onFault(lane, error)
+      return undefined
+    }
+  }
+
+  /** A plugin brought a lane down while it booted: the one that the stack names, else the one whose turn it was. Without it, the lane comes up. */
+  #bar({ booting, bootedFiles }: Berth, { stack, message }: Death, line: string | null | undefined): void {
+    const named = stack.find(({ file }) => bootedFiles.includes(file))?.file
+    const reason = `It brought down a lane while it booted: ${message}${line ? ` (${line})` : ''}`
+    this.#barred = { ...this.#barred, [named ?? booting!]: reason }
   }
 
   #restartLater(place: Place): void {
@@ -340,21 +400,23 @@ export class Supervisor {
     clearTimeout(this.#quarantineTimer)
     if (this.#isStopping) return
     const place = this.#quarantine
-    if (!isWanted) {
-      this.#quarantineTimer = setTimeout(() => {
-        if (place?.berth.lane.state === 'ready') void this.#succession.retire(place.berth)
-      }, QUARANTINE_IDLE_MS).unref()
-    } else if (place === null) this.#quarantine = this.#settle(this.#options.settings.lanes, 'quarantine')
+    if (!isWanted) this.#restQuarantineLater()
+    else if (place === null) this.#quarantine = this.#settle(this.#options.settings.lanes, 'quarantine')
     else if (place.timer === undefined) this.#restart(place)
   }
 
-  /** A handler in the quarantine lane was given up: what comes next must find nothing of it. */
+  #restQuarantineLater(): void {
+    clearTimeout(this.#quarantineTimer)
+    this.#quarantineTimer = setTimeout(() => {
+      const berth = this.#quarantine?.berth
+      if (berth?.lane.state === 'ready' && !this.#isQuarantineWanted) void this.#succession.retire(berth)
+    }, QUARANTINE_IDLE_MS).unref()
+  }
+
+  /** A handler in the quarantine lane was given up: what comes next must find nothing of it. When it has ended it starts anew, if it is wanted. */
   renewQuarantine(): void {
-    const place = this.#quarantine
-    if (place === null || place.berth.lane.state === 'dead') return
-    const { berth } = place
-    place.berth = this.#spawn(place.index, place.role)
-    this.#succession.others.add(berth)
+    const berth = this.#quarantine?.berth
+    if (berth === undefined || berth.lane.state === 'dead') return
     berth.lane.state = 'draining'
     this.#options.onLeaving(berth.lane)
     berth.abort.abort()
@@ -371,17 +433,20 @@ export class Supervisor {
     const barred = this.#barred
     this.#barred = {}
     for (const place of this.#places) {
+      if (this.#isStopping) throw new Error('the service is stopping')
       const { fresh, ...arrival } = await this.#succession.call(place)
       const fault = arrival.fault ?? this.#options.refusalOf(fresh.lane.manifest!)
       if (fault !== null || this.#isStopping) {
         this.#barred = barred
         this.#succession.dismiss(fresh)
-        throw new Error(fault ?? 'the service is stopping')
+        const taken = place.index === 0 ? '' : ` (lanes before ${place.index} have the new code)`
+        throw new Error(`${fault ?? 'the service is stopping'}${taken}`)
       }
       await this.#succession.takeOver(place, fresh)
     }
-    // It loads the new code when it is wanted again.
-    if (this.#quarantine !== null) this.renewQuarantine()
+    // It finishes its suspect, and has the new code when it is wanted again.
+    const quarantine = this.#quarantine?.berth
+    if (quarantine?.lane.state === 'ready') void this.#succession.retire(quarantine)
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
@@ -406,5 +471,24 @@ export class Supervisor {
     clearTimeout(timeout)
     clearInterval(this.#lookTimer)
     await this.#pool.destroy()
+  }
+}
+
+function infoOf(lane: Lane, { index, role, restarts, deaths }: Place, more: Partial<LaneInfo>): LaneInfo {
+  return {
+    index,
+    role,
+    state: lane.state,
+    responsive: lane.responsive,
+    requests_in_flight: lane.requestsInFlight,
+    deliveries_in_flight: lane.deliveriesInFlight,
+    loop_delay_ms: lane.pulse.loopDelayMs,
+    heap_bytes: lane.pulse.heapBytes,
+    external_bytes: lane.pulse.externalBytes,
+    cpu_ms: lane.pulse.cpuMs,
+    started_at: new Date(lane.startedMs).toISOString(),
+    restarts,
+    deaths,
+    ...more,
   }
 }

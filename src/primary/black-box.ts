@@ -12,6 +12,11 @@ const KINDS: Record<number, FlightStep['kind']> = {
   [STEP_JOB]: 'job',
 }
 
+/** Works that a black box names. */
+const IN_FLIGHT_KEPT = 50
+/** What ended this long before a death may have left something behind that killed the lane, milliseconds. */
+const AFTERMATH_MS = 1000
+
 /** What the numbers in a flight recorder stand for, and what the primary knows of the lane's work. */
 export interface LaneKnowledge {
   routeName(number: number): string
@@ -36,6 +41,8 @@ export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): Blac
       for_ms: nowMs - sentMs,
     }),
   )
+  // An open stream is there for hours, whoever else does harm.
+  const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
   const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)
   const steps = lane.flight.steps()
   return {
@@ -43,7 +50,13 @@ export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): Blac
     lane: lane.index,
     reason: death.reason,
     message: death.message,
-    guilty: guiltyOf(lane, death, works, steps, known),
+    guilty: guiltyOf(
+      lane,
+      death,
+      works.filter((work) => !streams.has(work)),
+      steps,
+      known,
+    ),
     stack: death.stack.map(shownFrame),
     stood_still_ms: death.stoodStillMs,
     lived_ms: nowMs - lane.startedMs,
@@ -51,7 +64,8 @@ export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): Blac
     cpu_ms_while_still: death.cpuMsWhileStill,
     heap_bytes: lane.pulse.heapBytes,
     external_bytes: lane.pulse.externalBytes,
-    in_flight: works,
+    in_flight: works.slice(0, IN_FLIGHT_KEPT),
+    in_flight_count: works.length,
     steps: steps.map((step) => shownStep(step, known)),
   }
 }
@@ -78,7 +92,10 @@ function guiltyOf(
   if (booting !== null) {
     return { plugin: null, handler: null, line: line ?? relative(process.cwd(), booting), evidence: 'alone' }
   }
-  if (works.length === 1) return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: 'alone' }
+  if (works.length === 1) {
+    const isAlone = reason !== 'memory' && !hasAftermath(steps)
+    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAlone ? 'alone' : 'last' }
+  }
   if (reason === 'stalled' || reason === 'memory') {
     const last = steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
     const id = last === undefined ? '' : shownId(last)
@@ -86,6 +103,12 @@ function guiltyOf(
     if (work !== undefined) return { plugin: work.plugin, handler: work.name, line, evidence: 'last' }
   }
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
+}
+
+/** True when something that has ended was there shortly before: a timer of its own may have done it. */
+function hasAftermath(steps: readonly RawStep[]): boolean {
+  const sinceMs = Date.now() - AFTERMATH_MS
+  return steps.some(({ kind, endedMs }) => kind !== STEP_CALL && endedMs > sinceMs)
 }
 
 function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {

@@ -2,6 +2,7 @@ import { relative, resolve, sep } from 'node:path'
 import { makeEventId } from '../causality/ids.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { BlackBox } from '../contracts/registry.ts'
+import { messageOf } from '../errors/wire.ts'
 import { encodePayload } from '../events/payload.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import type { Death } from '../lanes/berth.ts'
@@ -97,8 +98,8 @@ export class LaneDeaths {
       ...fields,
       stack: stack.join('\n'),
     })
-    const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
     try {
+      const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
       this.#parts.publish({
         id: makeEventId(),
         parentId: null,
@@ -115,7 +116,7 @@ export class LaneDeaths {
         payload: Buffer.from(json).toString('latin1'),
       })
     } catch (error) {
-      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${String(error)}`, IDENTITY)
+      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
     }
   }
 }

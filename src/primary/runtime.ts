@@ -172,6 +172,7 @@ export class Runtime {
       isBusy: (lane) => this.#registrar.isBusy(lane),
       onLeft: (lane, { requests, unreadDeliveries }) => {
         for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
+        this.#kernel.toolbox.threadGone(lane.pulse.threadId)
         this.#registrar.gone(lane, unreadDeliveries, null)
       },
       onChange: () => {

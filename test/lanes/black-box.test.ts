@@ -20,7 +20,7 @@ const WAYS = [
   ['regex', 'stalled', 504, /stood still/, '/^(a+)+$/'],
   ['heap', 'memory', 500, /heap memory of 256 MiB/, 'leak.kept.push({ n: leak.kept.length'],
   ['strings', 'memory', 500, /heap memory of 256 MiB/, 'Array.from({ length: 1000 }'],
-  ['buffers', 'memory', 500, /buffers took more than 256 MiB/, 'Buffer.alloc(1 << 20, 1)'],
+  ['buffers', 'memory', 500, /grew by more than 512 MiB while it stood still/, 'Buffer.alloc(1 << 20, 1)'],
   ['throw', 'crashed', 500, /^thrown by a timer$/, "throw new TypeError('thrown by a timer')"],
   ['reject', 'crashed', 500, /^rejected by nobody$/, "Promise.reject(new Error('rejected by nobody'))"],
   ['exit', 'exited', 500, /process\.exit\(3\) was called/, 'return process.exit(3)'],

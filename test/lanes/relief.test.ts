@@ -3,34 +3,43 @@ import { test } from 'node:test'
 import { until } from '../support/heddle.ts'
 import { boxesOf, deathsIn, lanesOf, publish, startDeadly } from './deadly.ts'
 
-test('a lane that stands still has a successor long before it is ended', { timeout: 120_000 }, async (t) => {
+test('a lane that stands still has a relief long before it is ended, and the relief stays', {
+  timeout: 120_000,
+}, async (t) => {
   const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '15000' } })
   const guilty = heddle.json('/harm/spin')
   await until(() => heddle.logs.some(({ msg }) => msg === 'harm begins'), 'the loop')
   assert.equal((await heddle.json('/peace')).status, 200, 'another request is answered')
   assert.equal(deathsIn(heddle).length, 0, 'while the loop still runs')
-  const [lane] = await lanesOf(heddle)
-  assert.deepEqual([lane!.state, lane!.restarts], ['ready', 1])
+  assert.deepEqual(
+    (await lanesOf(heddle)).map(({ index, role, state, responsive }) => [index, role, state, responsive]),
+    [
+      [0, 'regular', 'ready', false],
+      [0, 'relief', 'ready', true],
+    ],
+  )
   assert.equal((await guilty).status, 504)
   const [box] = await boxesOf(heddle)
   assert.equal(box!.reason, 'stalled')
   assert.ok(box!.stood_still_ms >= 15_000)
-  assert.equal((await lanesOf(heddle))[0]!.restarts, 1, 'the end of the old one starts no further one')
+  const after = await lanesOf(heddle)
+  assert.deepEqual([after.length, after[0]!.restarts, after[0]!.state], [1, 1, 'ready'], 'the relief has the place')
   assert.equal(await heddle.stop(), 0)
 })
 
-test('a lane that goes on after its successor came finishes what it has, and leaves', {
+test('a lane that goes on keeps its place, and the relief leaves', {
   timeout: 120_000,
 }, async (t) => {
   const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '60000' } })
   const id = await publish(heddle, 'peace.asked', { ms: 100 })
   const slow = heddle.json('/pause?ms=6000')
   assert.equal((await heddle.json('/peace')).status, 200)
-  await until(async () => (await lanesOf(heddle))[0]!.restarts === 1, 'the successor', 30_000)
+  await until(async () => (await lanesOf(heddle))[1]?.role === 'relief', 'the relief', 30_000)
   assert.equal((await slow).status, 200, 'it was not lost')
   await until(() => heddle.logs.some(({ msg, event }) => msg === 'peace ends' && event === id), 'its event')
   assert.equal(deathsIn(heddle).length, 0)
-  assert.equal((await lanesOf(heddle)).length, 1)
+  await until(async () => (await lanesOf(heddle)).length === 1, 'the relief leaves')
+  assert.equal((await lanesOf(heddle))[0]!.restarts, 0)
   assert.equal(await heddle.stop(), 0)
 })
 
