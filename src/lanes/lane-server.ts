@@ -50,7 +50,7 @@ export class LaneServer {
     const { port, bulk, settings, shared } = init
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
-    this.#pulse = new PulseWriter(init.pulse)
+    this.#pulse = new PulseWriter(init.pulse, settings.laneMemoryMb * 2 ** 20)
     this.#address = new AnswerCell(init.address)
     const recorder = new FlightRecorder(init.flight)
     keepLastWords(recorder)

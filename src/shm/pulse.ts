@@ -1,5 +1,6 @@
 import { readFileSync, readlinkSync } from 'node:fs'
-import { getHeapStatistics } from 'node:v8'
+import { getHeapStatistics, setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { threadId } from 'node:worker_threads'
 
 /**
@@ -37,13 +38,16 @@ export function createPulse(): SharedArrayBuffer {
 /** The lane's side: beats while the thread's loop turns. */
 export class PulseWriter {
   readonly #words: Int32Array
+  readonly #externalLimitBytes: number
   #timer: NodeJS.Timeout | undefined
   #lastBeatMs = performance.now()
   #longestDelayMs = 0
   #beats = 0
 
-  constructor(memory: SharedArrayBuffer) {
+  /** @param externalLimitBytes a lane that reports more is ended: what nobody holds any more is collected before */
+  constructor(memory: SharedArrayBuffer, externalLimitBytes: number) {
     this.#words = new Int32Array(memory)
+    this.#externalLimitBytes = externalLimitBytes
   }
 
   start(): void {
@@ -64,6 +68,7 @@ export class PulseWriter {
     // Wakes nobody and publishes nothing else: each word stands alone.
     Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
     if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) {
+      if (getHeapStatistics().external_memory > this.#externalLimitBytes) collectGarbage()
       const { used_heap_size, external_memory } = getHeapStatistics()
       Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
       Atomics.store(this.#words, PULSE_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
@@ -117,6 +122,19 @@ export class PulseReader {
       return null
     }
   }
+}
+
+let collect: ((options?: { type: 'minor' }) => void) | undefined
+
+/** V8 lets buffers pile up before it looks which of them are still held. This takes 10 to 50 ms, so it is for one who is about to die of them. */
+function collectGarbage(): void {
+  if (collect === undefined) {
+    setFlagsFromString('--expose-gc')
+    collect = runInNewContext('gc') as typeof collect
+  }
+  collect!()
+  // Buffers are freed in the background, and count until that is known: the next collection waits for it.
+  collect!({ type: 'minor' })
 }
 
 function taskOfThisThread(): number {

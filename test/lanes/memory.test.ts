@@ -38,7 +38,10 @@ for (const [what, message] of LEAKS) {
 
 test('as much memory that is not kept ends no lane', { timeout: 120_000 }, async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS, env: { LANE_MEMORY_MB: String(MEMORY_MB) } })
-  for (let n = 0; n < 3; n++) assert.equal((await heddle.json(`/use/short-lived?mib=${USED_MIB}`)).status, 200)
+  for (const piece of [1, 32]) {
+    const path = `/use/short-lived?mib=${USED_MIB}&piece_mib=${piece}`
+    for (let n = 0; n < 3; n++) assert.equal((await heddle.json(path)).status, 200, `pieces of ${piece} MiB`)
+  }
   assert.deepEqual(deathsIn(heddle), [])
   assert.equal(await heddle.stop(), 0)
 })
