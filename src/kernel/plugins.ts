@@ -81,22 +81,28 @@ export class Plugins {
     }
   }
 
-  /** Runs every `onReady`. A plugin whose `onReady` fails stays: its routes are up already. */
-  async ready(): Promise<void> {
-    await this.#each('onReady', (instance) => instance.onReady?.())
+  /**
+   * Runs `onReady` of every plugin, or of some. One whose `onReady` fails stays: its routes are up already.
+   * @param onDone told of each that is over
+   */
+  async ready(plugins?: readonly string[], onDone: (plugin: string) => void = () => {}): Promise<void> {
+    for (const loaded of this.#loaded) {
+      const { name } = loaded.owner
+      if (plugins !== undefined && !plugins.includes(name)) continue
+      await this.#run('onReady', loaded)
+      onDone(name)
+    }
   }
 
   async stop(): Promise<void> {
-    await this.#each('onStop', (instance) => instance.onStop?.())
+    for (const loaded of this.#loaded) await this.#run('onStop', loaded)
   }
 
-  async #each(stage: string, run: (instance: PluginInstance) => unknown): Promise<void> {
-    for (const { owner, instance } of this.#loaded) {
-      try {
-        await run(instance)
-      } catch (error) {
-        this.#onFault(owner.name, stage, error)
-      }
+  async #run(stage: 'onReady' | 'onStop', { owner, instance }: Loaded): Promise<void> {
+    try {
+      await instance[stage]?.()
+    } catch (error) {
+      this.#onFault(owner.name, stage, error)
     }
   }
 }

@@ -253,7 +253,7 @@ export class LaneServer {
       case 'assign':
         return this.#assign(message.routes)
       case 'ready':
-        void this.#kernel.plugins.ready().then(() => this.#post({ type: 'ready-done' }))
+        void this.#kernel.plugins.ready(message.plugins, (plugin) => this.#post({ type: 'ready-done', plugin }))
         return
       case 'feed':
         this.#bus.fed(message.traces ?? [], message.failures ?? [])

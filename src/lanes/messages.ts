@@ -93,8 +93,8 @@ export type Feed = 'traces' | 'failures' | 'logs'
 export type ToLane =
   /** The primary's numbers of the lane's routes, in the manifest's order; -1: refused. Only now do frames come. */
   | { type: 'assign'; routes: number[] }
-  /** Run `onReady` of the plugins, in this lane for the whole process. */
-  | { type: 'ready' }
+  /** Run `onReady` of these plugins one after another, in this lane for the whole process. */
+  | { type: 'ready'; plugins: string[] }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number }
@@ -112,7 +112,7 @@ export type ToPrimary =
   | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
   /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the word in shared memory. */
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
-  | { type: 'ready-done' }
+  | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: string | null }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }

@@ -87,7 +87,7 @@ export class LaneRegistrar {
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
       case 'ready-done':
-        return onReady.done()
+        return onReady.done(lane, message.plugin)
       case 'job-done':
         return jobs.done(message.run, message.error)
     }
@@ -119,7 +119,7 @@ export class LaneRegistrar {
     feeds.gone(lane)
     jobs.laneGone(lane)
     seats.forget(lane, unread, blackBox)
-    onReady.laneGone(lane)
+    onReady.laneGone(lane, blackBox)
   }
 
   /** All lanes have the same code again: what none of them has is no more. */
