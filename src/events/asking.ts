@@ -1,6 +1,12 @@
 import { HeddleError } from '../errors/catalogue.ts'
 import type { Asker } from './consumer.ts'
 
+/** One delivery fewer may reply. @param fault why it does not; null when it has been handled */
+export function closeOne(asker: Asker, fault: string | null): void {
+  asker.open--
+  if (asker.open === 0 && asker.onlyFailures && fault !== null) asker.failed(fault)
+}
+
 /**
  * Publishes for one who wants a reply, and resolves with the first object (as JSON) that a subscriber returns.
  * @param publish takes the event, or throws

@@ -9,6 +9,8 @@ export interface EventHost {
   readonly isQuarantine: boolean
   /** Deliveries that it has not answered yet. */
   readonly deliveriesInFlight: number
+  /** Its loop stands still: what it has may have brought that about, and is not taken from it before it goes on or dies. */
+  readonly isStill: boolean
   /** True when it takes one more. */
   readonly hasRoom: boolean
   /** False when it could not take it after all. */
@@ -63,11 +65,40 @@ export interface Delivery {
   isBegun: boolean
   /** Where it is, while it is somewhere. */
   seat: Seat | null
-  /** Only this seat may get it. */
-  readonly onlySeat: Seat | null
+  readonly line: Line
   /** When the attempt counts as failed, milliseconds since the epoch. */
   deadlineMs: number
   readonly asker: Asker | null
+}
+
+export const deliveryOf = (line: Line, event: HubEvent, asker: Asker | null): Delivery => ({
+  id: 0,
+  consumer: line.consumer,
+  line,
+  event,
+  attempt: 1,
+  deaths: 0,
+  blackBox: null,
+  isBegun: false,
+  seat: null,
+  deadlineMs: 0,
+  asker,
+})
+
+/** What waits for one consumer: for any seat of it, or (broadcast) for one seat, so that no seat's copies wait for another's. */
+export class Line {
+  readonly consumer: Consumer
+  /** Only this seat may get what waits here. */
+  readonly seat: Seat | null
+  /** Deliveries that no thread had room for. */
+  readonly waiting = new Fifo<Delivery>()
+  /** Keys that are being handled, each with those that wait behind it. */
+  readonly keyed = new Map<string, Fifo<Delivery>>()
+
+  constructor(consumer: Consumer, seat: Seat | null) {
+    this.consumer = consumer
+    this.seat = seat
+  }
 }
 
 /** A logical subscriber: all the seats that share one group on one event. Each event goes to one of them (broadcast: to all). */
@@ -81,14 +112,17 @@ export class Consumer {
   readonly seats: Seat[] = []
   /** In the quarantine lane, for suspects. */
   readonly quarantineSeats: Seat[]
-  /** Deliveries that are accepted and not finished, wherever they are. */
+  /** The quarantine lane that is up, or was up last, does not have it: its suspects are tried elsewhere. */
+  lacksQuarantine = false
+  /** Deliveries that are accepted and not finished, wherever they are, and the bytes of their payloads. */
   pending = 0
+  pendingBytes = 0
   /** Its last seat has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
   isGone = false
-  /** Deliveries that no thread had room for. */
-  readonly waiting = new Fifo<Delivery>()
-  /** Keys that are being handled, each with those that wait behind it. */
-  readonly keyed = new Map<string, Fifo<Delivery>>()
+  readonly line: Line = new Line(this, null)
+  readonly #seatLines = new WeakMap<Seat, Line>()
+  /** Stands for all of them while there is none. */
+  #lastSeat: Seat | null = null
 
   constructor(event: string, group: string, options: SubscribeOptions, quarantineSeats: Seat[]) {
     this.event = event
@@ -105,9 +139,28 @@ export class Consumer {
     this.broadcast = options.broadcast ?? false
   }
 
-  /** True when there are seats, and all of them are paused. */
+  addSeat(seat: Seat): void {
+    this.seats.push(seat)
+    this.#lastSeat = seat
+  }
+
+  pause(plugin: string, isPaused: boolean): void {
+    for (const seat of [...this.seats, ...this.quarantineSeats, this.#lastSeat])
+      if (seat?.plugin === plugin) seat.isPaused = isPaused
+  }
+
+  /** True when all of its seats are paused, or the last of them was when its thread went. */
   get isPaused(): boolean {
-    return this.seats.length > 0 && this.seats.every(({ isPaused }) => isPaused)
+    return this.seats.length > 0 ? this.seats.every(({ isPaused }) => isPaused) : this.#lastSeat?.isPaused === true
+  }
+
+  lineOf(seat: Seat): Line {
+    let line = this.#seatLines.get(seat)
+    if (line === undefined) {
+      line = new Line(this, seat)
+      this.#seatLines.set(seat, line)
+    }
+    return line
   }
 
   /** The seat with room whose thread has the fewest deliveries. */

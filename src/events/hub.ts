@@ -3,19 +3,29 @@ import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
-import { ask } from './asking.ts'
-import type { Asker, Consumer, Delivery, EventHost, HubEvent, Seat } from './consumer.ts'
+import { ask, closeOne } from './asking.ts'
+import {
+  type Asker,
+  type Consumer,
+  type Delivery,
+  deliveryOf,
+  type EventHost,
+  type HubEvent,
+  type Line,
+  type Seat,
+} from './consumer.ts'
 import { Fifo } from './fifo.ts'
-import { Quarantine } from './quarantine.ts'
+import { InFlight } from './in-flight.ts'
+import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import { type RecordLog, Records } from './records.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
 
-/** Lane deaths after which an event that was there each time is taken for their cause. */
-export const POISON_DEATHS = 3
-/** Subscribers that are set aside may keep this share of the queue waiting, all together; then their events are refused. */
-const PAUSED_SHARE = 0.5
+export { POISON_DEATHS }
+
+/** Why nobody replies. */
+const GONE = 'The subscriber is gone'
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
 
@@ -37,15 +47,13 @@ export class Hub {
   readonly records: Records
   readonly #options: HubOptions
   readonly #topology = new Topology()
-  /** Under way, by delivery id. */
-  readonly #inFlight = new Map<number, Delivery>()
-  /** Consumers with deliveries that wait for room. */
-  readonly #waiting = new Set<Consumer>()
+  readonly #inFlight = new InFlight()
+  /** Those in which something waits for room. */
+  readonly #lines = new Set<Line>()
   /** Those whose turn has come behind their key. Empty but while `#advance` runs. */
   readonly #advancing: Delivery[] = []
   readonly #timers = new Set<NodeJS.Timeout>()
   readonly #sweepTimer: NodeJS.Timeout
-  #nextDeliveryId = 1
   readonly #budget: QueueBudget
   readonly #quarantine: Quarantine
   #closed = false
@@ -54,11 +62,13 @@ export class Hub {
     this.#options = options
     this.records = new Records(options.log)
     this.#budget = new QueueBudget(options.maxQueue)
-    this.#quarantine = new Quarantine(
-      (delivery, seat) => this.#send(delivery, seat),
-      (delivery) => this.#finish(delivery),
-      options.onQuarantine,
-    )
+    this.#quarantine = new Quarantine({
+      send: (delivery, seat) => this.#send(delivery, seat),
+      drop: (delivery) => this.#finish(delivery, GONE),
+      onLost: ({ group }, count) =>
+        options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
+      onWanted: options.onQuarantine,
+    })
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
   }
 
@@ -76,6 +86,7 @@ export class Hub {
 
   subscribe(event: string, group: string, options: SubscribeOptions, seat: Seat): () => void {
     const consumer = this.#topology.addSeat(event, group, options, seat)
+    this.#quarantine.changed()
     this.#pump()
     return () => {
       if (!this.#topology.removeSeat(consumer, seat)) return
@@ -86,50 +97,68 @@ export class Hub {
   /** Its last seat left by its own will: nobody wants what still waits, or comes back to wait. */
   #leave(consumer: Consumer): void {
     consumer.isGone = true
-    this.#waiting.delete(consumer)
-    for (let next = consumer.waiting.shift(); next !== undefined; next = consumer.waiting.shift()) this.#finish(next)
+    for (const line of this.#lines) {
+      if (line.consumer !== consumer) continue
+      this.#lines.delete(line)
+      for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift()) this.#finish(next, GONE)
+    }
+    this.#quarantine.changed()
+    this.#quarantine.pump()
+  }
+
+  /** A quarantine thread has subscribed to all that it hosts. */
+  hostUp(host: EventHost): void {
+    this.#quarantine.hostUp(host)
+    this.#quarantine.pump()
   }
 
   /** A thread gets nothing more. What it has, it may finish. */
   hostLeaving(host: EventHost): void {
     this.#topology.removeHost(host)
+    this.#quarantine.hostGone(host)
   }
 
   /**
-   * A thread is gone: its seats leave, and what it had not answered goes to the others.
+   * A thread is gone: its seats leave, and what it had not answered goes to the others, before what waits for them.
    * @param unread deliveries that it never began: they are under no suspicion
    * @param blackBox what is known of its death; null when it ended because it was told to
    */
   hostGone(host: EventHost, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    this.#topology.removeHost(host)
-    for (const [id, delivery] of this.#inFlight) {
-      if (delivery.seat?.host !== host) continue
-      this.#inFlight.delete(id)
+    this.hostLeaving(host)
+    const again: Delivery[] = []
+    for (const delivery of this.#inFlight.takeFrom(host)) {
       this.#quarantine.ended(delivery)
-      if (delivery.onlySeat !== null) {
-        this.#finish(delivery)
-        this.#tellAsker(delivery, 'The thread that handled the request has died')
+      if (delivery.line.seat !== null) {
+        this.#finish(delivery, 'The thread that handled the request has died')
         continue
       }
-      if (blackBox !== null && !unread.has(id)) {
+      if (blackBox !== null && !unread.has(delivery.id)) {
         delivery.deaths++
         delivery.blackBox = blackBox
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
       else {
         delivery.seat = null
-        this.#enqueue(delivery, true)
+        if (delivery.deaths > 0) this.#enqueue(delivery)
+        else again.push(delivery)
+      }
+    }
+    for (const delivery of again.reverse()) {
+      if (delivery.consumer.isGone) this.#finish(delivery, GONE)
+      else {
+        delivery.line.waiting.unshift(delivery)
+        this.#lines.add(delivery.line)
       }
     }
     this.#pump()
   }
 
-  /** Subscribers that no thread has any more, since its code is new, leave; what waits for them has nobody to want it. */
+  /** Subscribers that no thread has any more leave: the code is new, or their last thread died and its successor does without. */
   dropVacant(): void {
     for (const consumer of this.#topology.vacant()) {
-      const { size } = consumer.waiting
-      if (size > 0)
-        this.#options.log('WARNING', `${consumer.group} is gone: ${size} events that waited for it are dropped`)
+      const dropped = consumer.pending - this.#inFlight.countOf(consumer)
+      if (dropped > 0)
+        this.#options.log('WARNING', `${consumer.group} is gone: ${dropped} events that waited for it are dropped`)
       this.#topology.drop(consumer)
       this.#leave(consumer)
     }
@@ -137,20 +166,15 @@ export class Hub {
 
   /** What a thread has been given and has not answered, the oldest first. */
   inFlightAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
-    const nowMs = Date.now()
-    const works: WorkInFlight[] = []
-    for (const [id, { seat, event, deadlineMs, consumer }] of this.#inFlight) {
-      if (seat?.host !== host || unread.has(id)) continue
-      const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
-      works.push({ kind: 'event', name: event.event, plugin: seat.plugin, id: event.id, for_ms: forMs })
-    }
-    return works
+    return this.#inFlight.worksAt(host, unread)
   }
 
   /** Lets the events of a plugin's subscribers wait, or go on. */
   pausePlugin(plugin: string, isPaused: boolean): void {
     this.#topology.pause(plugin, isPaused)
-    if (!isPaused) this.#pump()
+    if (isPaused) return
+    this.#quarantine.changed()
+    this.#pump()
   }
 
   topology(): Record<string, TopologyEntry> {
@@ -166,7 +190,7 @@ export class Hub {
     const { consumers } = topic
     if (consumers.length > 0) {
       this.#budget.check(consumers.length, event.payload.length, event.parentId === null && event.requestId === null)
-      if (this.#topology.hasPaused) this.#checkPaused(consumers)
+      if (this.#topology.hasPaused) this.#checkPaused(consumers, event.payload.length)
     }
     topic.fireCount++
     topic.emitters.add(event.emitter)
@@ -174,12 +198,15 @@ export class Hub {
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
+    // It is open until all have been accepted: one may end at once.
+    if (asker !== null) asker.open++
     for (let n = 0; n < consumers.length; n++) {
       const consumer = consumers[n]!
       if (consumer.broadcast)
-        for (const seat of consumer.seats) this.#accept(consumer, taken, event.delayMs, seat, asker)
-      else this.#accept(consumer, taken, event.delayMs, null, asker)
+        for (const seat of consumer.seats) this.#accept(consumer.lineOf(seat), taken, event.delayMs, asker)
+      else this.#accept(consumer.line, taken, event.delayMs, asker)
     }
+    if (asker !== null) closeOne(asker, GONE)
   }
 
   /** Publishes and resolves with the first object that a subscriber returns. */
@@ -190,32 +217,18 @@ export class Hub {
     return ask(event.event, timeoutMs, this.#timers, (asker) => this.publish(event, origin, asker))
   }
 
-  /** @throws EVENT_BUS_FULL when subscribers that are set aside keep too much waiting: nobody else's room may go with it */
-  #checkPaused(consumers: readonly Consumer[]): void {
-    const paused = consumers.find(({ isPaused }) => isPaused)
-    if (paused === undefined) return
-    const pending = this.#topology.pausedPending
-    if (pending < this.#options.maxQueue * PAUSED_SHARE) return
-    throw new HeddleError('EVENT_BUS_FULL', `${paused.group} is set aside, and ${pending} events wait for such`)
+  #checkPaused(consumers: readonly Consumer[], payloadBytes: number): void {
+    const count = consumers.filter(({ isPaused }) => isPaused).length
+    if (count > 0) this.#budget.checkPaused(this.#topology.pausedPending(), count, payloadBytes)
   }
 
-  #accept(consumer: Consumer, event: HubEvent, delayMs: number, onlySeat: Seat | null, asker: Asker | null): void {
+  #accept(line: Line, event: HubEvent, delayMs: number, asker: Asker | null): void {
+    const { consumer } = line
     this.#budget.take(event)
     consumer.pending++
+    consumer.pendingBytes += event.payload.length
     if (asker !== null) asker.open++
-    const delivery: Delivery = {
-      id: 0,
-      consumer,
-      event,
-      attempt: 1,
-      deaths: 0,
-      blackBox: null,
-      isBegun: false,
-      seat: null,
-      onlySeat,
-      deadlineMs: 0,
-      asker,
-    }
+    const delivery = deliveryOf(line, event, asker)
     if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
     else this.#admit(delivery)
   }
@@ -224,40 +237,40 @@ export class Hub {
   #admit(delivery: Delivery): void {
     const { key } = delivery.event
     if (key !== null) {
-      const behind = delivery.consumer.keyed.get(key)
+      const { keyed } = delivery.line
+      const behind = keyed.get(key)
       if (behind !== undefined) {
         behind.push(delivery)
         return
       }
-      delivery.consumer.keyed.set(key, new Fifo())
+      keyed.set(key, new Fifo())
     }
-    this.#enqueue(delivery, false)
+    this.#enqueue(delivery)
   }
 
-  #enqueue(delivery: Delivery, first: boolean): void {
-    const { consumer } = delivery
-    if (consumer.isGone) return this.#finish(delivery)
+  #enqueue(delivery: Delivery): void {
+    const { consumer, line } = delivery
+    if (consumer.isGone) return this.#finish(delivery, GONE)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
-    if (!first && consumer.waiting.size === 0 && this.#dispatch(delivery)) return
-    if (first) consumer.waiting.unshift(delivery)
-    else consumer.waiting.push(delivery)
-    this.#waiting.add(consumer)
+    if (line.waiting.size === 0 && this.#dispatch(delivery)) return
+    line.waiting.push(delivery)
+    this.#lines.add(line)
   }
 
   /** Gives a delivery to a thread. False when none has room. */
   #dispatch(delivery: Delivery): boolean {
     const { consumer, event } = delivery
-    if (delivery.onlySeat !== null && !consumer.seats.includes(delivery.onlySeat)) {
+    const only = delivery.line.seat
+    if (only !== null && !consumer.seats.includes(only)) {
       // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
-      this.#finish(delivery)
-      this.#tellAsker(delivery, 'The thread that was to handle the request is gone')
+      this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
-    const seat = delivery.onlySeat ?? consumer.pickSeat()
+    const seat = only ?? consumer.pickSeat()
     if (seat === null || seat.isPaused || !seat.host.hasRoom) return false
     // What was begun in time is brought to its end, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
-      this.#finish(delivery)
+      this.#finish(delivery, 'The request has expired before it was handled')
       return true
     }
     return this.#send(delivery, seat)
@@ -265,28 +278,27 @@ export class Hub {
 
   /** False when it was not taken after all. */
   #send(delivery: Delivery, seat: Seat): boolean {
-    const { consumer, event } = delivery
-    const id = this.#nextDeliveryId
-    this.#nextDeliveryId = (id + 1) & 0x7fffffff
+    const { event } = delivery
+    const id = this.#inFlight.nextId()
     event.a = seat.local
     event.b = delivery.asker === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!seat.host.send(id, event)) return false
-    delivery.id = id
-    delivery.isBegun = true
-    delivery.seat = seat
-    delivery.deadlineMs = Date.now() + consumer.timeoutMs
-    this.#inFlight.set(id, delivery)
+    this.#inFlight.add(delivery, id, seat)
     return true
   }
 
   /** A thread has room again (or has just come up). */
   #pump(): void {
-    for (const consumer of this.#waiting) {
-      const { waiting } = consumer
-      while (waiting.size > 0 && this.#dispatch(waiting.peek()!)) waiting.shift()
-      if (waiting.size === 0) this.#waiting.delete(consumer)
-    }
+    if (this.#lines.size > 0) this.#pumpLines()
     this.#quarantine.pump()
+  }
+
+  #pumpLines(): void {
+    for (const line of this.#lines) {
+      const { waiting } = line
+      while (waiting.size > 0 && this.#dispatch(waiting.peek()!)) waiting.shift()
+      if (waiting.size === 0) this.#lines.delete(line)
+    }
   }
 
   // ── answers of the threads ────────────────────────────────────────────────
@@ -295,9 +307,9 @@ export class Hub {
     const delivery = this.#take(deliveryId)
     if (delivery !== undefined) {
       if (delivery.asker !== null) delivery.asker.onlyFailures = false
-      this.#finish(delivery)
+      this.#finish(delivery, null)
     }
-    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
+    this.#pump()
   }
 
   /** Delivered, and the subscriber returned an object to one who asked for it. */
@@ -309,26 +321,26 @@ export class Hub {
   deliveryFailed(deliveryId: number, error: WireError): void {
     const delivery = this.#take(deliveryId)
     if (delivery !== undefined) this.#fail(delivery, error.message, false)
-    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
+    this.#pump()
   }
 
   #take(deliveryId: number): Delivery | undefined {
-    const delivery = this.#inFlight.get(deliveryId)
-    if (delivery === undefined) return undefined
-    this.#inFlight.delete(deliveryId)
-    if (delivery.deaths > 0) this.#quarantine.ended(delivery)
+    const delivery = this.#inFlight.take(deliveryId)
+    if (delivery !== undefined && delivery.deaths > 0) this.#quarantine.ended(delivery)
     return delivery
   }
 
-  #finish(delivery: Delivery): void {
+  /** @param fault why there is no reply from it; null when the subscriber has handled it */
+  #finish(delivery: Delivery, fault: string | null): void {
+    const { consumer, line, asker } = delivery
+    const { key, payload } = delivery.event
     this.#budget.give(delivery.event)
-    delivery.consumer.pending--
-    if (delivery.asker !== null) delivery.asker.open--
-    const { key } = delivery.event
+    consumer.pending--
+    consumer.pendingBytes -= payload.length
+    if (asker !== null) closeOne(asker, fault)
     if (key === null) return
-    const { keyed } = delivery.consumer
-    const next = keyed.get(key)?.shift()
-    if (next === undefined) keyed.delete(key)
+    const next = line.keyed.get(key)?.shift()
+    if (next === undefined) line.keyed.delete(key)
     else this.#advance(next)
   }
 
@@ -337,7 +349,7 @@ export class Hub {
     this.#advancing.push(next)
     if (this.#advancing.length > 1) return
     try {
-      for (let n = 0; n < this.#advancing.length; n++) this.#enqueue(this.#advancing[n]!, false)
+      for (let n = 0; n < this.#advancing.length; n++) this.#enqueue(this.#advancing[n]!)
     } finally {
       this.#advancing.length = 0
     }
@@ -348,7 +360,7 @@ export class Hub {
     if (!isFinal && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.seat = null
-      return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery, false))
+      return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery))
     }
     this.records.failed({
       event,
@@ -359,26 +371,20 @@ export class Hub {
       blackBox: isFinal ? delivery.blackBox : null,
     })
     // Only now it is acknowledged.
-    this.#finish(delivery)
-    this.#tellAsker(delivery, error)
-  }
-
-  /** Nobody is left who might reply. */
-  #tellAsker({ asker }: Delivery, error: string): void {
-    if (asker?.open === 0 && asker.onlyFailures) asker.failed(error)
+    this.#finish(delivery, error)
   }
 
   #sweep(): void {
-    const nowMs = Date.now()
-    for (const [id, delivery] of this.#inFlight) {
-      if (delivery.deadlineMs > nowMs) continue
-      this.#inFlight.delete(id)
-      delivery.seat?.host.abandon(id)
+    for (const delivery of this.#inFlight.takeLate(Date.now())) {
+      const { host } = delivery.seat!
+      host.abandon(delivery.id)
       this.#quarantine.ended(delivery)
-      if (delivery.seat?.host.isQuarantine) this.#options.onQuarantineUsed()
+      if (host.isQuarantine) this.#options.onQuarantineUsed()
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
     }
-    if (this.#waiting.size > 0 || this.#quarantine.isWanted) this.#pump()
+    // Lanes become ready, or turn again, without a word.
+    this.#quarantine.changed()
+    this.#pump()
   }
 
   #later(delayMs: number, run: () => void): void {
@@ -396,7 +402,7 @@ export class Hub {
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
     this.records.deleteDeadLetter(id)
-    this.#accept(consumer, { ...letter.event, expiresMs: 0 }, 0, null, null)
+    this.#accept(consumer.line, { ...letter.event, expiresMs: 0 }, 0, null)
     return true
   }
 
@@ -406,9 +412,4 @@ export class Hub {
     clearInterval(this.#sweepTimer)
     for (const timer of this.#timers) clearTimeout(timer)
   }
-}
-
-function poisonMessage({ blackBox }: Delivery): string {
-  const where = blackBox?.guilty?.line ? ` (${blackBox.guilty.line})` : ''
-  return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox?.message}${where}`
 }

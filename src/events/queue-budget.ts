@@ -8,6 +8,9 @@ export const CROWDED_SHARE = 0.75
 /** Events that nothing caused (timers, jobs) may fill this share: the last of the room is for chains that are half done. */
 export const ROOT_SHARE = 0.9
 
+/** Subscribers that are set aside may keep this share pending, all together: less than makes the queue crowded. */
+const PAUSED_SHARE = 0.5
+
 /** How much the hub has taken on and not finished: waiting, under way, delayed, between two attempts. */
 export class QueueBudget {
   readonly #maxDeliveries: number
@@ -36,6 +39,18 @@ export class QueueBudget {
     if (this.#bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * share) {
       throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
     }
+  }
+
+  /**
+   * @param pending what subscribers that are set aside have pending, all together
+   * @throws EVENT_BUS_FULL when they cannot have that much more: nobody else's room may go with it
+   */
+  checkPaused(pending: { deliveries: number; bytes: number }, deliveries: number, payloadBytes: number): void {
+    const tooMany = pending.deliveries + deliveries > Math.ceil(this.#maxDeliveries * PAUSED_SHARE)
+    const tooBig = pending.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * PAUSED_SHARE
+    if (!tooMany && !tooBig) return
+    const what = tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
+    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such already`)
   }
 
   take(event: HubEvent): void {

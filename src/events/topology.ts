@@ -39,7 +39,7 @@ export class Topology {
     return this.#topics.get(event)?.consumers.find((each) => each.group === group)
   }
 
-  /** Adds a seat to the consumer of `group` on `event`. The last seat's options are the consumer's. */
+  /** Adds a seat to the consumer of `group` on `event`. The options of the last regular seat are the consumer's. */
   addSeat(event: string, group: string, options: SubscribeOptions, seat: Seat): Consumer {
     const topic = this.topic(event)
     const { isQuarantine } = seat.host
@@ -53,10 +53,10 @@ export class Topology {
         this.#orphans.delete(key)
         topic.consumers.push(consumer)
       }
-    } else consumer.setOptions(options)
+    } else if (!isQuarantine) consumer.setOptions(options)
     seat.isPaused = this.#paused.has(seat.plugin)
     if (isQuarantine) consumer.quarantineSeats.push(seat)
-    else consumer.seats.push(seat)
+    else consumer.addSeat(seat)
     topic.refresh()
     return consumer
   }
@@ -65,20 +65,22 @@ export class Topology {
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
-    for (const topic of this.#topics.values()) {
-      for (const { seats, quarantineSeats } of topic.consumers) {
-        for (const seat of [...seats, ...quarantineSeats]) if (seat.plugin === plugin) seat.isPaused = isPaused
-      }
-    }
+    for (const { consumers } of this.#topics.values())
+      for (const consumer of consumers) consumer.pause(plugin, isPaused)
     for (const seat of [...this.#orphans.values()].flat()) if (seat.plugin === plugin) seat.isPaused = isPaused
   }
 
-  /** Deliveries that wait for plugins that are paused, all of them together. */
-  get pausedPending(): number {
-    let pending = 0
-    for (const { consumers } of this.#topics.values())
-      for (const consumer of consumers) if (consumer.isPaused) pending += consumer.pending
-    return pending
+  /** What is pending for plugins that are paused, all of them together. */
+  pausedPending(): { deliveries: number; bytes: number } {
+    const paused = { deliveries: 0, bytes: 0 }
+    for (const { consumers } of this.#topics.values()) {
+      for (const consumer of consumers) {
+        if (!consumer.isPaused) continue
+        paused.deliveries += consumer.pending
+        paused.bytes += consumer.pendingBytes
+      }
+    }
+    return paused
   }
 
   get hasPaused(): boolean {

@@ -22,6 +22,7 @@ export const PRIMARY_MAX_DELIVERIES = 1024
 /** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
 export class PrimaryBus implements BusTransport, EventHost {
   readonly isQuarantine = false
+  readonly isStill = false
   deliveriesInFlight = 0
   readonly #hub: Hub
   readonly #events: EventServer

@@ -21,6 +21,10 @@ export class LaneEventHost implements EventHost {
     return this.#lane.role === 'quarantine'
   }
 
+  get isStill(): boolean {
+    return !this.#lane.responsive
+  }
+
   get hasRoom(): boolean {
     const { state, responsive, deliveriesInFlight } = this.#lane
     const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES

@@ -30,6 +30,11 @@ export class LaneSeats {
     leave.set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
   }
 
+  /** All that the lane hosts has been added. */
+  complete(lane: Lane): void {
+    if (lane.role === 'quarantine') this.#hub.hostUp(this.#of(lane).host)
+  }
+
   remove(lane: Lane, local: number): void {
     const { leave } = this.#of(lane)
     leave.get(local)?.()

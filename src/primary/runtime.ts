@@ -163,7 +163,10 @@ export class Runtime {
             stack: error instanceof Error ? error.stack : undefined,
           }),
       },
-      onBooted: (lane) => this.#registrar.adopt(lane),
+      onBooted: (lane) => {
+        this.#registrar.adopt(lane)
+        this.#seats.complete(lane)
+      },
       refusalOf: (manifest) => this.#health.refusalOf(manifest.plugins),
       onUnresponsive: (lane) => void this.#dispatcher.rescue(lane),
       onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
@@ -321,9 +324,10 @@ export class Runtime {
     return error
   }
 
-  /** What no lane has any more leaves when all of them have the new code: a lane that is down has not said what it has. */
+  /** What no lane has any more, after a reload or a death, leaves when all are up: a lane that is down has not said what it has. */
   #tidy(): void {
-    if (!this.#isTidyDue || this.#supervisor.ready.length < this.#settings.lanes) return
+    if (this.#supervisor.ready.length < this.#settings.lanes) return
+    if (!this.#isTidyDue) return this.#seats.dropVacant()
     this.#isTidyDue = false
     this.#registrar.tidy(this.#supervisor.ready)
   }
@@ -353,6 +357,8 @@ export class Runtime {
     const ready = reasons.length === 0
     if (ready && lanes.ready! < this.#settings.lanes)
       reasons.push(`${this.#settings.lanes - lanes.ready!} of ${this.#settings.lanes} lanes are missing`)
+    // It serves what it has begun, and takes new requests as soon as there is room.
+    if (this.#hub.isCrowded) reasons.push('the event queue is crowded')
     return { ready, reasons, lanes }
   }
 

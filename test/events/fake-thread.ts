@@ -14,6 +14,8 @@ export interface Taken {
 /** A thread that takes everything and answers when the test says so. */
 export interface FakeThread extends EventHost {
   hasRoom: boolean
+  isStill: boolean
+  deliveriesInFlight: number
   readonly taken: Taken[]
   /** Ids of the events that it was given. */
   readonly events: string[]
@@ -26,6 +28,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
   return {
     isQuarantine,
     deliveriesInFlight: 0,
+    isStill: false,
     hasRoom: true,
     send: (id, { id: event, b }) => taken.push({ id, event, attempt: b }) > 0,
     abandon: (id) => void abandoned.push(id),

@@ -25,6 +25,7 @@ test('the queue is bounded in bytes too, and takes more as soon as something is 
   const taken: number[] = []
   const host = {
     isQuarantine: false,
+    isStill: false,
     deliveriesInFlight: 0,
     hasRoom: true,
     send: (id: number) => taken.push(id) > 0,

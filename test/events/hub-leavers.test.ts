@@ -27,6 +27,7 @@ function thread(): EventHost & { taken: number[] } {
   const taken: number[] = []
   return {
     isQuarantine: false,
+    isStill: false,
     deliveriesInFlight: 0,
     hasRoom: true,
     send: (id) => taken.push(id) > 0,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { POISON_DEATHS } from '../../src/events/hub.ts'
+import { POISON_DEATHS } from '../../src/events/quarantine.ts'
 import { until } from '../support/heddle.ts'
 import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
 
@@ -136,10 +136,10 @@ test('a suspect whose time is up asks for a fresh quarantine lane, and the next 
       used.hasRoom = false
     },
   })
-  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(dying))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(dying))
   for (const id of ['evt_hangs', 'evt_fine']) hub.publish(eventOf(id), null)
   hub.hostGone(dying, NOTHING, BOX)
-  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(used))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(used))
   await until(() => renewals > 0, 'the wish for a fresh lane')
   assert.deepEqual(used.abandoned, [used.taken[0]!.id])
   const [letter] = hub.records.deadLetters()
