@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { until } from '../support/heddle.ts'
 import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
 
 test('a thread that is leaving gets nothing more, and finishes what it has', (t) => {
@@ -149,4 +150,83 @@ test('who asked learns it too when the thread dies before it had room for the qu
     code: 'EVENT_HANDLER_FAILED',
     message: 'The thread that was to handle the request is gone',
   })
+})
+
+test('a broadcast copy that its thread has no room for holds back no other, with a key or without', (t) => {
+  for (const key of [null, 'one']) {
+    const { hub } = hubOf(t)
+    const [still, other] = [fakeThread(), fakeThread()]
+    still.hasRoom = false
+    for (const host of [still, other]) hub.subscribe('order.placed', 'group', { broadcast: true }, seatOf(host))
+    for (const id of ['evt_1', 'evt_2']) {
+      hub.publish(eventOf(id, { key }), null)
+      assert.equal(other.events.at(-1), id)
+      hub.delivered(other.taken.at(-1)!.id)
+    }
+    assert.equal(hub.pending, 2)
+    hub.hostGone(still, NOTHING, BOX)
+    assert.equal(hub.pending, 0, 'its copies go with it')
+  }
+})
+
+test('what a dead thread never began goes to the others in its order, before what waits for them', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, other] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
+  dying.hasRoom = false
+  hub.publish(eventOf('evt_4'), null)
+  hub.hostGone(dying, new Set(dying.taken.map(({ id }) => id)), BOX)
+  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  assert.deepEqual(other.events, ['evt_1', 'evt_2', 'evt_3', 'evt_4'])
+})
+
+test('the time of a delivery does not run out in a thread that stands still', async (t) => {
+  const { hub } = hubOf(t)
+  const [still, other] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(still))
+  hub.subscribe('order.paid', 'group', { timeoutMs: 1 }, seatOf(other))
+  still.isStill = true
+  hub.publish(eventOf('evt_stands_still'), null)
+  hub.publish(eventOf('evt_hangs', { event: 'order.paid' }), null)
+  await until(() => other.abandoned.length === 1, 'the other one to be given up')
+  assert.deepEqual(still.abandoned, [])
+  still.isStill = false
+  await until(() => still.abandoned.length === 1, 'the thread that turns again')
+  assert.equal(hub.pending, 0)
+})
+
+test('who asked learns it when what asked leaves before the question was sent, and when it expires', async (t) => {
+  const { hub } = hubOf(t)
+  const host = fakeThread()
+  host.hasRoom = false
+  const leave = hub.subscribe('price.wanted', 'group', {}, seatOf(host))
+  const left = hub.request(eventOf('evt_left', { event: 'price.wanted' }), null, 60_000)
+  leave()
+  await assert.rejects(left, { code: 'EVENT_HANDLER_FAILED', message: 'The subscriber is gone' })
+  hub.subscribe('price.wanted', 'group', {}, seatOf(host))
+  const expired = hub.request(eventOf('evt_expired', { event: 'price.wanted', ttlMs: 1 }), null, 60_000)
+  await new Promise((resolve) => setTimeout(resolve, 5))
+  host.hasRoom = true
+  await assert.rejects(expired, { message: 'The request has expired before it was handled' })
+  assert.deepEqual(host.events, [])
+})
+
+test('who asks a broadcast subscriber that has no thread at the moment learns it at once', async (t) => {
+  const { hub } = hubOf(t)
+  const host = fakeThread()
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  hub.hostGone(host, NOTHING, BOX)
+  const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
+  await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED' })
+})
+
+test('a subscriber stays set aside while it has no thread', (t) => {
+  const { hub } = hubOf(t, { maxQueue: 20 })
+  const host = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.pausePlugin('shop.Sell', true)
+  hub.hostGone(host, NOTHING, BOX)
+  for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
+  assert.throws(() => hub.publish(eventOf('evt_more'), null), { code: 'EVENT_BUS_FULL' })
 })

@@ -181,3 +181,65 @@ test('the suspects of a plugin that is set aside wait in quarantine until it is 
   hub.pausePlugin('shop.Sell', false)
   assert.deepEqual(quarantine.events, ['evt_suspect'])
 })
+
+test('a suspect whose subscriber the quarantine lane lacks is tried in a lane that has no other event, one at a time', async (t) => {
+  const { hub, wishes } = hubOf(t)
+  const [dying, busy, idle, quarantine] = [fakeThread(), fakeThread(), fakeThread(), fakeThread(true)]
+  busy.deliveriesInFlight = 1
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
+  hub.subscribe('order.placed', 'group', {}, seatOf(busy))
+  hub.hostGone(dying, NOTHING, BOX)
+  assert.deepEqual(wishes, [true], 'the lane may have it')
+  hub.hostUp(quarantine)
+  assert.deepEqual(wishes, [true, false], 'they do not keep it')
+  assert.deepEqual(busy.events, [])
+  hub.subscribe('order.placed', 'group', {}, seatOf(idle))
+  assert.deepEqual(idle.events, ['evt_1'])
+  hub.delivered(idle.taken[0]!.id)
+  assert.deepEqual(idle.events, ['evt_1', 'evt_2'])
+  hub.delivered(idle.taken[1]!.id)
+  assert.deepEqual(busy.events, [])
+  assert.equal(hub.pending, 0)
+  assert.deepEqual(wishes, [true, false])
+})
+
+test('a suspect whose subscriber is in no lane at all is dropped with a warning', (t) => {
+  const { hub, wishes, warnings } = hubOf(t)
+  const dying = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.hostUp(fakeThread(true))
+  assert.deepEqual(warnings, ['group is in no lane: 2 events that a lane died with are dropped'])
+  assert.equal(hub.pending, 0)
+  assert.deepEqual(wishes, [true, false])
+})
+
+test('suspects that wait are not looked at each time that another event has been handled', (t) => {
+  const { hub } = hubOf(t)
+  const [dying, quarantine, other] = [fakeThread(), fakeThread(true), fakeThread()]
+  let looks = 0
+  Object.defineProperty(quarantine, 'hasRoom', { get: () => ++looks < 0 })
+  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.paid', 'group', {}, seatOf(other))
+  hub.publish(eventOf('evt_suspect'), null)
+  hub.hostGone(dying, NOTHING, BOX)
+  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  looks = 0
+  for (let n = 0; n < 100; n++) {
+    hub.publish(eventOf(`evt_${n}`, { event: 'order.paid' }), null)
+    hub.delivered(other.taken.at(-1)!.id)
+  }
+  assert.equal(looks, 0)
+})
+
+test('the options of a subscriber are those of the regular lanes', (t) => {
+  const { hub } = hubOf(t)
+  const [regular, quarantine] = [fakeThread(), fakeThread(true)]
+  hub.subscribe('order.placed', 'group', {}, seatOf(regular))
+  hub.subscribe('order.placed', 'group', { broadcast: true, retries: 5 }, seatOf(quarantine))
+  hub.publish(eventOf('evt_fails'), null)
+  hub.deliveryFailed(regular.taken[0]!.id, { message: 'not now' })
+  assert.equal(hub.records.deadLetters()[0]?.attempts, 1)
+})

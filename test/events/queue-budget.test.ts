@@ -59,3 +59,13 @@ test('a queue of one takes one', () => {
   assert.equal(budget.isCrowded, true)
   assert.throws(() => budget.check(1, 0, false), { code: 'EVENT_BUS_FULL' })
 })
+
+test('what subscribers that are set aside have pending is bounded in number and in bytes, below what makes the queue crowded', () => {
+  const budget = new QueueBudget(10)
+  budget.checkPaused({ deliveries: 4, bytes: 0 }, 1, 0)
+  assert.throws(() => budget.checkPaused({ deliveries: 4, bytes: 0 }, 2, 0), { code: 'EVENT_BUS_FULL' })
+  budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 10)
+  assert.throws(() => budget.checkPaused({ deliveries: 0, bytes: HUB_MAX_PENDING_BYTES / 2 - 10 }, 1, 11), {
+    code: 'EVENT_BUS_FULL',
+  })
+})
