@@ -91,6 +91,14 @@ export class Health {
     this.#onChange()
   }
 
+  /** All lanes have reported again: what those that died said of plugins that no thread has any more holds no more. */
+  allReported(): void {
+    if (this.#gone.size === 0) return
+    for (const thread of this.#gone) this.#reports.delete(thread)
+    this.#gone.clear()
+    this.#onChange()
+  }
+
   #dropGone(): void {
     const live = new Set<string>()
     for (const [thread, report] of this.#reports) {

@@ -23,6 +23,12 @@ export class Dispatcher {
   #lanes: Lane[] = []
   #rescuedMs = 0
   #lookTimer: NodeJS.Timeout | undefined
+  readonly #onFault: (error: unknown) => void
+
+  /** @param onFault told of what is thrown while requests that waited are served: it costs one of them its answer */
+  constructor(onFault: (error: unknown) => void) {
+    this.#onFault = onFault
+  }
 
   /** @param lanes those that take work; without any, nobody waits */
   setLanes(lanes: Lane[]): void {
@@ -50,7 +56,7 @@ export class Dispatcher {
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (!lane.responsive || lane.hosts[routeNumber] === 0) continue
+      if (!lane.responsive || lane.hasEnded || lane.hosts[routeNumber] === 0) continue
       if (!lane.isPrompt(nowMs)) late = lane
       else if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
     }
@@ -80,7 +86,7 @@ export class Dispatcher {
   #paceOf(routeNumber: number): Pace['verdict'] {
     let pace: Pace['verdict'] = 'slow'
     for (const lane of this.#lanes) {
-      if (lane.hosts[routeNumber] === 0) continue
+      if (lane.hosts[routeNumber] === 0 || lane.hasEnded) continue
       const verdict = lane.paceWhenFull()
       if (verdict === 'quick') return verdict
       if (verdict === 'unknown') pace = verdict
@@ -93,7 +99,14 @@ export class Dispatcher {
     if (this.#room.size === 0) return
     let refusals = 0
     for (const [ticket, { frame, exchange }] of this.#room) {
-      if (this.#give(frame, exchange)) {
+      let isSettled: boolean
+      try {
+        isSettled = this.#give(frame, exchange)
+      } catch (error) {
+        this.#fault(exchange, error)
+        isSettled = true
+      }
+      if (isSettled) {
         this.#room.leave(ticket)
         continue
       }
@@ -104,13 +117,26 @@ export class Dispatcher {
     }
   }
 
+  /** Thrown into a timer or the message loop, it would end the process. */
+  #fault(exchange: Exchange, error: unknown): void {
+    exchange.fail('HTTP_INTERNAL')
+    this.#onFault(error)
+  }
+
   readonly #look = (): void => {
-    this.#room.expire(Date.now())
-    this.#serveWaiting()
+    try {
+      this.#room.expire(Date.now())
+      this.#serveWaiting()
+    } catch (error) {
+      this.#onFault(error)
+    }
     this.#lookTimer = this.#room.size === 0 ? undefined : setTimeout(this.#look, WAITING_LOOK_MS)
   }
 
-  /** Moves the requests that a lane has not begun to others that read what they get. @returns how many */
+  /**
+   * Moves the requests that a lane has not begun to others that read what they get; into one whose thread has ended nothing comes back.
+   * @returns how many
+   */
   rescue(stuck: Lane): number {
     // What no other lane has room for is better late than refused: it was accepted.
     const nowMs = Date.now()
@@ -130,7 +156,11 @@ export class Dispatcher {
       bytes.set(body)
       const from: FrameTarget = { bytes, words: new Int32Array(aligned) }
       const frame = readRequest(from, 0)
-      if (!this.#give(frame, exchange) && !this.#wait(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+      try {
+        if (!this.#give(frame, exchange) && !this.#wait(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+      } catch (error) {
+        this.#fault(exchange, error)
+      }
     }
     return taken.length
   }
@@ -139,7 +169,7 @@ export class Dispatcher {
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined
   for (const lane of lanes) {
-    if (lane.hosts[routeNumber] === 0) continue
+    if (lane.hosts[routeNumber] === 0 || lane.hasEnded) continue
     if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
   }
   return best

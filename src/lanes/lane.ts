@@ -62,6 +62,8 @@ export class Lane {
   responsive = true
   /** 1 at the numbers of the routes that it serves: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hosts = new Uint8Array(ROUTES_MAX)
+  /** True when its thread has ended, and what it left is not settled yet: nothing goes into it any more. */
+  hasEnded = false
   deliveriesInFlight = 0
   /** Runs after each batch of what it has sent: where answers were among it, there is room. */
   onRoom: () => void = () => {}

@@ -319,6 +319,7 @@ export class Supervisor {
     if (lane.state === 'dead') return
     const wasTold = berth.abort.signal.aborted && berth.verdict === 'fine' && !lane.flight.hasLastWords
     lane.responsive = false
+    lane.hasEnded = true
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const estate = lane.bury()
     this.#succession.others.delete(berth)

@@ -50,7 +50,11 @@ export class Runtime {
   readonly #kernel: ThreadKernel
   readonly #health: Health
   readonly #jobs: Jobs
-  readonly #dispatcher = new Dispatcher()
+  readonly #dispatcher = new Dispatcher((error) =>
+    this.log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', {
+      stack: error instanceof Error ? error.stack : undefined,
+    }),
+  )
   readonly #supervisor: Supervisor
   readonly #listener: Listener
   readonly #registrar: LaneRegistrar
@@ -327,6 +331,7 @@ export class Runtime {
   /** What no lane has any more, after a reload or a death, leaves when all are up: a lane that is down has not said what it has. */
   #tidy(): void {
     if (this.#supervisor.ready.length < this.#settings.lanes) return
+    this.#health.allReported()
     if (!this.#isTidyDue) return this.#seats.dropVacant()
     this.#isTidyDue = false
     this.#registrar.tidy(this.#supervisor.ready)

@@ -71,3 +71,14 @@ test('what a thread said holds no more once it has left, unlike the last word of
   health.threadLeft(dead)
   assert.equal(parts.changes, changes, 'nothing to tell of one that said nothing')
 })
+
+test('what died and came back with fewer plugins is believed when all threads have reported again', () => {
+  const { health, plugins } = healthOf()
+  const [dead, fresh] = [{}, {}]
+  health.setPlugins(dead, { 'shop.Gone': FINE, 'shop.Sell': FINE })
+  health.threadGone(dead)
+  health.setPlugins(fresh, { 'shop.Sell': FINE })
+  assert.deepEqual(Object.keys(plugins()), ['shop.Gone', 'shop.Sell'], 'another thread may still host it')
+  health.allReported()
+  assert.deepEqual(Object.keys(plugins()), ['shop.Sell'])
+})

@@ -1,0 +1,89 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { RequestFrame } from '../../src/frames/request-frame.ts'
+import { Dispatcher } from '../../src/lanes/dispatcher.ts'
+import type { Lane } from '../../src/lanes/lane.ts'
+import type { Exchange } from '../../src/lanes/messages.ts'
+import { laneOf } from '../primary/fake-lane.ts'
+
+const frame = (): RequestFrame => ({
+  routeNumber: 0,
+  methodNumber: 0,
+  requestIdLength: 2,
+  ipLength: 0,
+  pathLength: 5,
+  queryLength: 0,
+  text: 'id/path',
+  body: null,
+})
+
+/** A request, and what became of it. */
+function exchangeOf() {
+  const seen = { at: null as unknown, failure: '' }
+  const exchange = {
+    deadlineMs: 0,
+    place: (worker: unknown) => {
+      seen.at = worker
+    },
+    fail: (code: string) => {
+      seen.failure = code
+    },
+  } as unknown as Exchange
+  return { seen, exchange }
+}
+
+function hosting(t: TestContext): Lane {
+  const lane = laneOf(t)
+  lane.hosts[0] = 1
+  lane.paceWhenFull = () => 'quick'
+  return lane
+}
+
+test('what is thrown while a request that waited is served costs that one, and the others are served', (t) => {
+  const faults: unknown[] = []
+  const dispatcher = new Dispatcher((error) => void faults.push(error))
+  const lane = hosting(t)
+  const send = lane.sendRequest.bind(lane)
+  lane.sendRequest = () => -1
+  dispatcher.setLanes([lane])
+  const waiting = [exchangeOf(), exchangeOf(), exchangeOf()]
+  for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
+  assert.equal(dispatcher.waiting, 3)
+  const fault = new Error('broken')
+  lane.sendRequest = (request, exchange) => {
+    if (exchange === waiting[0]!.exchange) throw fault
+    return send(request, exchange)
+  }
+  lane.onRoom()
+  assert.equal(dispatcher.waiting, 0)
+  assert.deepEqual(faults, [fault])
+  assert.deepEqual(
+    waiting.map(({ seen }) => seen.failure),
+    ['HTTP_INTERNAL', '', ''],
+  )
+  assert.deepEqual(
+    waiting.slice(1).map(({ seen }) => seen.at === lane),
+    [true, true],
+  )
+})
+
+test('nothing is given back to a lane whose thread has ended', (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const [ended, other] = [hosting(t), hosting(t)]
+  // The other one does not have the route, so that no room of its own is of use.
+  other.hosts[0] = 0
+  dispatcher.setLanes([ended, other])
+  const waiting = [exchangeOf(), exchangeOf()]
+  for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
+  assert.equal(ended.requestsInFlight, 2)
+  ended.hasEnded = true
+  assert.equal(dispatcher.rescue(ended), 2)
+  assert.equal(ended.requestsInFlight, 0)
+  assert.deepEqual(
+    waiting.map(({ seen }) => seen.failure),
+    ['HTTP_OVERLOADED', 'HTTP_OVERLOADED'],
+  )
+  assert.equal(dispatcher.send(frame(), exchangeOf().exchange), false, 'nor is anything new')
+})
