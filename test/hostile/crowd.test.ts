@@ -103,7 +103,7 @@ class Bystander {
     // A machine that others use too lets a lane stand still now and then.
     assert.ok(this.#refused <= this.answers / 50, `${this.#refused} of ${this.answers} were refused`)
     assert.ok(at(0.5) < 100, `half of the answers took more than ${at(0.5)} ms`)
-    assert.ok(at(1) < 2_000, `an answer took ${at(1)} ms`)
+    assert.ok(at(1) < 5_000, `an answer took ${at(1)} ms`)
     const [median, worst] = [at(0.5).toFixed(1), at(1).toFixed(0)]
     return `${this.#tookMs.length} answers to a bystander: median ${median} ms, slowest ${worst} ms`
   }
