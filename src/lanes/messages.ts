@@ -10,8 +10,16 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
 
+/**
+ * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
+ * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
+ */
+export const LANE_PROTOCOL = 1
+
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
+  /** LANE_PROTOCOL of the primary. */
+  protocol: number
   /** The lane's number, from 0: it stays the same when the thread is replaced. */
   index: number
   settings: Settings

@@ -6,7 +6,7 @@ import { type Berth, BOOT_TIMEOUT_MS, type Death, deathOf, type Place } from './
 import { type Estate, Lane, type LaneListener, type LaneRole } from './lane.ts'
 import { LanePool } from './lane-pool.ts'
 import { LaneWatch, LOOK_MAX_MS, LOOK_MS, type Standstill } from './lane-watch.ts'
-import type { LaneInit, Manifest, SharedMemories, ToPrimary } from './messages.ts'
+import { LANE_PROTOCOL, type LaneInit, type Manifest, type SharedMemories, type ToPrimary } from './messages.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { Succession } from './succession.ts'
 
@@ -155,7 +155,16 @@ export class Supervisor {
     })
     const abort = new AbortController()
     const { port, bulk, ...memory } = lane.threadSide
-    const init: LaneInit = { index, settings, port, bulk, ...memory, shared, barred: this.#barred }
+    const init: LaneInit = {
+      protocol: LANE_PROTOCOL,
+      index,
+      settings,
+      port,
+      bulk,
+      ...memory,
+      shared,
+      barred: this.#barred,
+    }
     const berth: Berth = {
       lane,
       watch: new LaneWatch(

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { MessageChannel } from 'node:worker_threads'
+import { LANE_PROTOCOL, type LaneInit } from '../../src/lanes/messages.ts'
+import lane from '../../workers/lane.ts'
 import { folderOf } from '../kernel/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 
@@ -42,4 +46,14 @@ test('a plugin that ends its lane while it boots is left out, named with its lin
   assert.match(plugins['bad.Throw'].error, /much too late \(.*throw\.ts:4:\d+\)/)
   assert.match(plugins['bad.Load'].error, /process\.exit\(8\) was called \(.*load\.ts:1:\d+\)/)
   assert.equal(await heddle.stop(), 0)
+})
+
+test('a lane of another version of the runtime does not boot, and says what to do', async () => {
+  const { port1, port2 } = new MessageChannel()
+  const told = once(port2, 'message')
+  await lane({ protocol: LANE_PROTOCOL + 1, port: port1 } as LaneInit)
+  const [message] = await told
+  assert.equal(message.type, 'boot-failed')
+  assert.match(message.message, /restart the process/)
+  port2.close()
 })
