@@ -28,13 +28,14 @@ async function main(): Promise<void> {
     if (isStopping) process.exit(1)
     isStopping = true
     runtime.log('INFO', `${signal}: draining`, 'main')
-    void manager.stopping('Draining')
+    const told = manager.stopping('Draining')
     // Whatever hangs, the process ends: an onStop that never settles, a native call that a thread is in.
     setTimeout(() => {
       runtime.log('ERROR', 'The drain did not end in time', 'main')
       process.exit(1)
     }, settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
-    runtime.stop().then(
+    // The manager hears of it before the process is gone; it is told in bounded time.
+    Promise.all([runtime.stop(), told]).then(
       () => process.exit(0),
       (error) => {
         console.error(error)
