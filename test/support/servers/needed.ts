@@ -1,0 +1,26 @@
+import { readFileSync } from 'node:fs'
+import { basename, dirname, resolve } from 'node:path'
+import type { ServerName } from './programs.ts'
+
+const HERE = import.meta.dirname
+const STARTERS: Readonly<Record<string, ServerName>> = {
+  'postgres.ts': 'postgres',
+  'redis.ts': 'redis',
+  'nginx.ts': 'nginx',
+}
+const IMPORT = /\bfrom '(\.{1,2}\/[^']+\.ts)'/g
+
+/** The servers that test files start, by what they and their fixtures import. */
+export function serversNeededBy(files: readonly string[]): ServerName[] {
+  const seen = new Set(files.map((file) => resolve(file)))
+  const needed = new Set<ServerName>()
+  for (const file of seen) {
+    const starter = dirname(file) === HERE ? STARTERS[basename(file)] : undefined
+    if (starter !== undefined) needed.add(starter)
+    for (const [, path] of readFileSync(file, 'utf8').matchAll(IMPORT)) {
+      const imported = resolve(dirname(file), path!)
+      if (imported.includes('/test/')) seen.add(imported)
+    }
+  }
+  return [...needed]
+}

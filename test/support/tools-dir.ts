@@ -1,0 +1,44 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
+const EXTRAS = fileURLToPath(new URL('../../src/extras', import.meta.url))
+
+/** A test, or whatever else ends what it has started. */
+interface Owner {
+  after(end: () => Promise<void>): void
+}
+
+/**
+ * A folder of tools for `TOOLS_DIR`, in which the named implementations stand for the active ones of the same tools, wherever they are parked:
+ * what `npm run tools -- use` does, without moving anything. Modules are links, so that the imports of a tool hold.
+ */
+export async function toolsDirWith(t: Owner, ...implementations: string[]): Promise<string> {
+  const wanted = implementations.map((name) => {
+    const folder = [join(EXTRAS, name), join(TOOLS, name)].find((path) => existsSync(path))
+    if (folder === undefined) throw new Error(`There is no implementation ${name} in ${EXTRAS} nor in ${TOOLS}`)
+    return folder
+  })
+  const replaced = new Set(wanted.map(toolOf))
+  const active = (await readdir(TOOLS))
+    .map((name) => join(TOOLS, name))
+    .filter((folder) => !replaced.has(toolOf(folder)))
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-test-tools-'))
+  t.after(() => rm(directory, { recursive: true, force: true }))
+  for (const folder of [...active, ...wanted]) {
+    const place = join(directory, basename(folder))
+    await mkdir(place)
+    await symlink(join(folder, 'index.ts'), join(place, 'index.ts'))
+  }
+  return directory
+}
+
+/** The name of the tool that a folder implements. */
+function toolOf(folder: string): string {
+  const name = /^\s*(?:readonly )?name(?:: \w+)? = '(\w+)'/m.exec(readFileSync(join(folder, 'index.ts'), 'utf8'))?.[1]
+  if (name === undefined) throw new Error(`${folder} has no class with a literal \`name\``)
+  return name
+}
