@@ -58,7 +58,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     name: 'a tool imports contracts, errors, shm, what tools share and packages, never another tool',
     reason: 'a tool is swapped by moving a folder, alone',
     from: /^(src\/(?:tools|extras)\/[^/]+\/)/,
-    // migrations, state and jobs hold what several implementations of one tool have in common.
+    // migrations, state, redis and jobs hold what several implementations of one tool, or several tools, have in common.
     may: [
       'node:',
       'package:',
@@ -69,9 +69,18 @@ export const IMPORT_RULES: readonly ImportRule[] = [
       'src/config/parse.ts',
       'src/migrations/',
       'src/state/',
+      'src/redis/',
       'src/jobs/cron.ts',
     ],
     example: { from: 'src/tools/sqlite/index.ts', to: 'src/tools/logger/index.ts', typeOnly: false },
+  },
+  {
+    name: 'redis imports only node, packages, errors and the types of config and contracts',
+    reason: 'tools and the stream driver stand on it, in every thread',
+    from: /^(src\/redis\/)/,
+    may: ['node:', 'package:', '{own}', 'src/errors/'],
+    mayForTypes: ['src/config/', 'src/contracts/'],
+    example: { from: 'src/redis/client.ts', to: 'src/config/load.ts', typeOnly: false },
   },
   {
     name: "the primary's parts never import the lane's end",
@@ -115,6 +124,12 @@ export const ONLY_IMPORTERS = [
     target: 'package:piscina',
     importer: 'src/lanes/lane-pool.ts',
     reason: 'Piscina owns spawn, crash and replacement of a lane: one place knows its traps',
+  },
+  {
+    target: 'package:ioredis',
+    importer: 'src/redis/client.ts',
+    reason:
+      'by itself it sends commands twice, waits without end and goes on in another database: one place knows its traps',
   },
 ] as const
 

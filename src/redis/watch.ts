@@ -1,0 +1,107 @@
+/** Steps in which the age of a command is measured: it is known to an eighth. */
+const STEPS = 8
+const STEP_MAX_MS = 250
+
+interface WatchOptions {
+  /** How long a command may stay without an answer. */
+  timeoutMs: number
+  /** How long a new connection may stay silent before it is ready. */
+  connectTimeoutMs: number
+  bytesRead(): number
+  onTimeout(): void
+  onSilence(): void
+}
+
+type Phase = 'closed' | 'greeting' | 'ready'
+
+/**
+ * Notices a server that has stopped answering. One timer for the whole connection, and none while nothing is awaited.
+ * Replies come in the order of the commands, so counts are enough: at each step, what had been sent some steps ago must have
+ * been answered. Time is counted in steps, so that a thread that was itself held up does not blame the server: it sees one step.
+ */
+export class Watch {
+  readonly #options: WatchOptions
+  readonly #stepMs: number
+  #phase: Phase = 'closed'
+  #timer: NodeJS.Timeout | undefined
+  #sent = 0
+  #answered = 0
+  /** How many had been sent at each of the last steps, oldest first. */
+  #marks: number[] = []
+  #silentSteps = 0
+  #bytesRead = 0
+  #onIdle: (() => void) | null = null
+
+  constructor(options: WatchOptions) {
+    this.#options = options
+    this.#stepMs = Math.min(STEP_MAX_MS, Math.ceil(options.timeoutMs / STEPS))
+  }
+
+  get inFlight(): number {
+    return this.#sent - this.#answered
+  }
+
+  sent(): void {
+    this.#sent++
+    if (this.#timer === undefined) this.#start()
+  }
+
+  /** Also of a command that was rejected: each that was sent is settled once. */
+  answered(): void {
+    if (++this.#answered === this.#sent) this.#onIdle?.()
+  }
+
+  connected(): void {
+    this.#phase = 'greeting'
+    this.#silentSteps = 0
+    this.#bytesRead = 0
+    this.#start()
+  }
+
+  ready(): void {
+    this.#phase = 'ready'
+    this.#marks = []
+  }
+
+  closed(): void {
+    this.#phase = 'closed'
+    this.#stop()
+  }
+
+  /** Resolves when nothing is awaited, at the latest after `limitMs`. */
+  async idle(limitMs: number): Promise<void> {
+    if (this.inFlight === 0) return
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, limitMs)
+      this.#onIdle = () => {
+        clearTimeout(timer)
+        resolve()
+      }
+    })
+  }
+
+  #start(): void {
+    this.#timer ??= setInterval(() => this.#step(), this.#stepMs).unref()
+  }
+
+  #stop(): void {
+    clearInterval(this.#timer)
+    this.#timer = undefined
+    this.#marks = []
+  }
+
+  #step(): void {
+    if (this.#phase === 'greeting') return this.#stepOfGreeting()
+    if (this.inFlight === 0) return this.#stop()
+    this.#marks.push(this.#sent)
+    if (this.#marks.length * this.#stepMs <= this.#options.timeoutMs) return
+    if (this.#answered < this.#marks.shift()!) this.#options.onTimeout()
+  }
+
+  #stepOfGreeting(): void {
+    const bytesRead = this.#options.bytesRead()
+    this.#silentSteps = bytesRead === this.#bytesRead ? this.#silentSteps + 1 : 0
+    this.#bytesRead = bytesRead
+    if (this.#silentSteps * this.#stepMs >= this.#options.connectTimeoutMs) this.#options.onSilence()
+  }
+}
