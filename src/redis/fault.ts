@@ -85,6 +85,11 @@ export function redisFault(error: unknown, what: string, kv: KvSettings): Heddle
   })
 }
 
+/** What the server said inside of a script's result. */
+export function answerFault(text: string, what: string, kv: KvSettings): HeddleError {
+  return redisFault(Object.assign(new Error(text), { name: 'ReplyError' }), what, kv)
+}
+
 /** A fault that no library has thrown. */
 export function unavailable(kv: KvSettings, sentence: string, outcome?: Outcome): HeddleError {
   return new HeddleError('KV_UNAVAILABLE', `${placeOf(kv)}: ${sentence}`, {

@@ -9,10 +9,16 @@ export interface StateUnderTest {
   other: State
 }
 
-/** The contract of the tool `state`, run against every implementation. `create` returns an empty store and cleans up by `t.after`. */
-export function runStateContract(name: string, create: (t: TestContext) => Promise<StateUnderTest>): void {
+/**
+ * The contract of the tool `state`, run against every implementation. `create` returns an empty store and cleans up by `t.after`,
+ * or has skipped the test and returns null.
+ */
+export function runStateContract(name: string, create: (t: TestContext) => Promise<StateUnderTest | null>): void {
   const check = (title: string, body: (under: StateUnderTest) => Promise<void>) =>
-    test(title, async (t) => body(await create(t)))
+    test(title, async (t) => {
+      const under = await create(t)
+      if (under !== null) await body(under)
+    })
   const rejects = (work: () => Promise<unknown>, code: string) => assert.rejects(work, { code })
 
   /** Time to live is the one thing that only waiting shows: waits for the fact, with a deadline. */
@@ -93,11 +99,30 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
     })
 
     check('namespaces and keys with the names of built-ins and patterns are ordinary', async ({ state }) => {
-      for (const key of ['__proto__', 'constructor', '*', '?[a]', 'ключ', ' ', '{x}']) {
-        await state.set(key, key, { namespace: key })
+      const names = [
+        '__proto__',
+        'constructor',
+        '*',
+        '?',
+        '?[a]',
+        '[^a]',
+        'a-z',
+        '\\',
+        '\\*',
+        'ключ',
+        ' ',
+        '{x}',
+        ':',
+        'a:',
+      ]
+      names.push('%', '%3A', 'default', 'default:', '\n', '\r\n', '\0', '"', "'")
+      for (const key of names) await state.set(key, key, { namespace: key })
+      for (const key of names) {
         assert.equal(await state.get(key, { namespace: key }), key)
         assert.deepEqual(await state.keys({ namespace: key }), [key])
       }
+      await state.clear({ namespace: '*' })
+      for (const key of names) assert.equal(await state.has(key, { namespace: key }), key !== '*')
     })
 
     check('keys lists the namespace, clear empties it and no other', async ({ state }) => {
@@ -110,6 +135,42 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       assert.deepEqual(await state.keys({ namespace: 'many' }), [])
       assert.deepEqual([await state.keys(), await state.keys({ namespace: 'many-more' })], [['kept'], ['kept']])
       await state.clear({ namespace: 'never-used' })
+    })
+
+    check('calls of one turn take effect in their order', async ({ state }) => {
+      const results = await Promise.all([
+        state.set('n', 5),
+        state.increment('n'),
+        state.increment('n', 10),
+        state.get('n'),
+        state.increment('n', 10, { ttlMs: 60_000 }),
+        state.compareAndSet('n', 26, 30),
+        state.increment('n'),
+        state.delete('n'),
+        state.increment('n'),
+        state.has('n'),
+      ])
+      assert.deepEqual(results, [undefined, 6, 16, 16, 26, true, 31, true, 1, true])
+    })
+
+    check('increments of one turn fail and succeed each for itself', async ({ state }) => {
+      await Promise.all([state.set('text', 'a'), state.set('max', Number.MAX_SAFE_INTEGER)])
+      const results = await Promise.allSettled(['a', 'text', 'a', 'max', 'b'].map((key) => state.increment(key)))
+      assert.deepEqual(
+        results.map((result) => (result.status === 'fulfilled' ? result.value : result.reason.code)),
+        [1, 'STATE_NOT_A_NUMBER', 2, 'STATE_NOT_A_NUMBER', 1],
+      )
+    })
+
+    check('a thousand increments of one turn, of many keys and steps, are all counted', async ({ state, other }) => {
+      const calls = Array.from({ length: 1000 }, (_, index) => {
+        const caller = index % 3 === 0 ? other : state
+        return caller.increment(`n${index % 7}`, (index % 5) - 1, index % 11 === 0 ? { ttlMs: 60_000 } : undefined)
+      })
+      await Promise.all(calls)
+      const sums = Array.from({ length: 7 }, () => 0)
+      for (let index = 0; index < 1000; index++) sums[index % 7]! += (index % 5) - 1
+      assert.deepEqual(await Promise.all(sums.map((_, index) => state.get(`n${index}`))), sums)
     })
 
     check('increment creates, adds, and takes negative and zero steps', async ({ state, other }) => {
@@ -137,7 +198,23 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       assert.equal(await state.get('n'), 200)
     })
 
-    for (const value of ['5', 'text', 1.5, null, true, [], {}, 1e21]) {
+    for (const value of [
+      '5',
+      'text',
+      '',
+      1.5,
+      -1e-7,
+      null,
+      true,
+      [],
+      [1],
+      {},
+      1e21,
+      2 ** 53,
+      -(2 ** 60),
+      2 ** 63,
+      1e19,
+    ]) {
       check(`increment refuses a key that holds ${JSON.stringify(value)}`, async ({ state }) => {
         await state.set('key', value)
         await rejects(() => state.increment('key'), 'STATE_NOT_A_NUMBER')
@@ -152,6 +229,16 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       await state.set('min', -Number.MAX_SAFE_INTEGER)
       await rejects(() => state.increment('min', -1), 'STATE_NOT_A_NUMBER')
       assert.equal(await state.increment('max', -1), Number.MAX_SAFE_INTEGER - 1)
+      assert.equal(await state.increment('new', Number.MAX_SAFE_INTEGER), Number.MAX_SAFE_INTEGER)
+      await rejects(() => state.increment('new', Number.MAX_SAFE_INTEGER), 'STATE_NOT_A_NUMBER')
+      assert.equal(await state.increment('new', -Number.MAX_SAFE_INTEGER), 0)
+      assert.equal(await state.increment('window', Number.MIN_SAFE_INTEGER, { ttlMs: 60_000 }), Number.MIN_SAFE_INTEGER)
+      for (let step = 1; step <= 60; step++) {
+        assert.equal(await state.increment('window', 1), Number.MIN_SAFE_INTEGER + step)
+      }
+      await state.set('beyond', 2 ** 53 + 2)
+      await rejects(() => state.increment('beyond', -10), 'STATE_NOT_A_NUMBER')
+      assert.equal(await state.get('beyond'), 2 ** 53 + 2)
     })
 
     for (const by of [1.5, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53, '1', null]) {
@@ -167,6 +254,40 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       assert.equal(await other.compareAndSet('key', { b: [2, { c: null }], a: 1 }, { a: 2 }), true)
       assert.deepEqual(await state.get('key'), { a: 2 })
       assert.equal(await state.compareAndSet('key', { a: '2' }, 'no'), false)
+    })
+
+    check('compareAndSet knows a value whatever the order of its keys and its spelling', async ({ state }) => {
+      const value = { ä: [1e21, 0.1, -0, '\u2028"\\/ \ud83e\uddf5'], z: { b: {}, a: [] }, '': null }
+      await state.set('key', value)
+      const other = { '': null, z: { a: [], b: {} }, ä: [1e21, 0.1, 0, '\u2028"\\/ 🧵'] }
+      assert.equal(await state.compareAndSet('key', { ...other, extra: undefined }, value), true)
+      for (const wrong of [{ ...other, '': 0 }, { ...other, more: null }, [], 'x', 1, true, null, [value]]) {
+        assert.equal(await state.compareAndSet('key', wrong, 'no'), false)
+      }
+      assert.deepEqual(await state.get('key'), JSON.parse(JSON.stringify(value)))
+    })
+
+    check('compareAndSet tells large numbers apart', async ({ state }) => {
+      await state.set('key', Number.MAX_SAFE_INTEGER)
+      assert.equal(await state.compareAndSet('key', Number.MAX_SAFE_INTEGER - 1, 0), false)
+      assert.equal(await state.compareAndSet('key', Number.MAX_SAFE_INTEGER, 1e300), true)
+      assert.equal(await state.compareAndSet('key', 1e301, 0), false)
+      assert.equal(await state.compareAndSet('key', '1e+300', 0), false)
+      assert.equal(await state.compareAndSet('key', 1e300, 0), true)
+    })
+
+    check('compareAndSet counts rightly when many compete in a loop', async ({ state, other }) => {
+      await state.set('n', { count: 0, by: 'nobody' })
+      const add = async (caller: State, by: string) => {
+        for (;;) {
+          const now = (await caller.get<{ count: number; by: string }>('n'))!
+          if (await caller.compareAndSet('n', { by: now.by, count: now.count }, { count: now.count + 1, by })) return
+        }
+      }
+      await Promise.all(
+        Array.from({ length: 24 }, (_, index) => add(index % 2 === 0 ? state : other, `caller ${index}`)),
+      )
+      assert.equal((await state.get<{ count: number }>('n'))!.count, 24)
     })
 
     check('compareAndSet takes null for no value, and creates', async ({ state }) => {

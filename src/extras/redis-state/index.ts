@@ -1,0 +1,178 @@
+import { isDeepStrictEqual } from 'node:util'
+import type { State } from '../../contracts/state.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { HeddleError } from '../../errors/catalogue.ts'
+import { openRedis, type RedisClient } from '../../redis/client.ts'
+import { answerFault } from '../../redis/fault.ts'
+import { readScript } from '../../redis/script.ts'
+import { checkKey, checkNamespace, checkStep, checkTtl, notANumber, outOfRange, toJson } from '../../state/input.ts'
+import { INCREMENT, Increments } from './increments.ts'
+import { patternOf, prefixOf } from './keys.ts'
+
+const COMPARE_AND_SET = readScript(new URL('./compare-and-set-1.lua', import.meta.url))
+/** Keys that the server looks at for one step of SCAN. */
+const SCAN_COUNT = 1000
+
+/**
+ * The tool `state` on a key-value store: one store for all threads of all replicas. Each thread has a connection of its own.
+ * A store that is away costs the calls that are made meanwhile, each rejected at once; nothing else.
+ */
+export default class RedisStateTool implements Tool {
+  readonly name = 'state'
+  readonly #runtime: ToolRuntime
+  #client: RedisClient | null = null
+  #increments!: Increments
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+  }
+
+  /** In the primary it waits to see whether the store is there. It never fails: the store may come later. */
+  async boot(): Promise<void> {
+    const client = this.#connected()
+    const { thread, host } = this.#runtime
+    if (thread.kind !== 'primary') return
+    await client.opened
+    if (client.fault === null) return
+    host.updateToolStatus(this.name, 'DEAD', client.fault.message)
+    const stopWaiting = client.onUp(() => {
+      stopWaiting()
+      host.updateToolStatus(this.name, 'OK', 'Recovered from transient failure')
+    })
+  }
+
+  api(): State {
+    const client = this.#connected()
+    const increments = this.#increments
+    /** What is sent now comes after the increments that were called before. */
+    const send = async <T>(call: string, key: string, command: string, args: (string | number)[]): Promise<T> => {
+      increments.flush()
+      return client.command<T>(command, args).catch((fault) => {
+        throw asStateFault(fault, call, key)
+      })
+    }
+    const scan = async (namespace: string, onKeys: (keys: string[]) => unknown): Promise<void> => {
+      const pattern = patternOf(prefixOf(namespace))
+      let cursor = '0'
+      do {
+        const args = [cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT]
+        const [next, keys] = await send<[string, string[]]>('scan', pattern, 'scan', args)
+        cursor = next
+        if (keys.length > 0) await onKeys(keys)
+      } while (cursor !== '0')
+    }
+    return {
+      get: async <T>(key: string, options?: { namespace?: string }) => {
+        const name = nameOf(key, options)
+        const text = await send<string | null>('get', key, 'get', [name])
+        return text === null ? null : (parsed(text, 'get', key) as T)
+      },
+      set: async (key, value, options) => {
+        const args: (string | number)[] = [nameOf(key, options), toJson(value)]
+        const ttlMs = checkTtl(options)
+        if (ttlMs !== null) args.push('PX', ttlMs)
+        await send('set', key, 'set', args)
+      },
+      delete: async (key, options) => (await send('delete', key, 'unlink', [nameOf(key, options)])) === 1,
+      has: async (key, options) => (await send('has', key, 'exists', [nameOf(key, options)])) === 1,
+      increment: (key, by = 1, options) =>
+        new Promise((resolve, reject) => {
+          const name = nameOf(key, options)
+          increments.add(name, checkStep(by), checkTtl(options) ?? 0, {
+            resolve,
+            reject: (fault) => reject(asStateFault(fault, 'increment', key)),
+            refuse: (text) => {
+              if (text === 'not an integer') return notANumber(key)
+              if (text === 'out of range') return outOfRange(key)
+              return answerFault(text, 'INCRBY', this.#runtime.settings)
+            },
+          })
+        }),
+      compareAndSet: async (key, expected, next, options) => {
+        const name = nameOf(key, options)
+        const wanted = JSON.parse(toJson(expected))
+        const nextText = toJson(next)
+        increments.flush()
+        // The store compares texts, this thread values: another text of the same value is tried again as what is expected. It takes
+        // a third try only when somebody has changed the one text into another of the same value in the meantime.
+        for (let expectedText = JSON.stringify(wanted); ; ) {
+          const held = await client
+            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, nextText])
+            .catch((fault) => {
+              throw asStateFault(fault, 'compareAndSet', key)
+            })
+          if (held === 1) return true
+          expectedText = held ?? 'null'
+          if (!isDeepStrictEqual(parsed(expectedText, 'compareAndSet', key), wanted)) return false
+        }
+      },
+      keys: async (options) => {
+        const namespace = checkNamespace(options)
+        const prefixChars = prefixOf(namespace).length
+        // A scan may show a key twice.
+        const found = new Set<string>()
+        await scan(namespace, (names) => {
+          for (const name of names) found.add(name.slice(prefixChars))
+        })
+        return [...found]
+      },
+      clear: async (options) => {
+        const namespace = checkNamespace(options)
+        await scan(namespace, (names) => send('clear', namespace, 'unlink', names))
+      },
+    }
+  }
+
+  /** @throws KV_UNAVAILABLE, KV_REFUSED with the reason */
+  async healthCheck(): Promise<boolean> {
+    await this.#connected().command('ping', [])
+    return true
+  }
+
+  async stop(): Promise<void> {
+    this.#increments?.flush()
+    await this.#client?.close()
+  }
+
+  #connected(): RedisClient {
+    if (this.#client !== null) return this.#client
+    const { thread, settings, log } = this.#runtime
+    const role = thread.kind === 'primary' ? 'primary' : `lane-${thread.index}`
+    this.#client = openRedis(settings, {
+      name: `heddle:${settings.replicaId}:state:${role}`,
+      log,
+      scripts: [INCREMENT, COMPARE_AND_SET],
+    })
+    this.#increments = new Increments(this.#client)
+    return this.#client
+  }
+}
+
+function nameOf(key: unknown, options: { namespace?: string } | undefined): string {
+  return prefixOf(checkNamespace(options)) + checkKey(key)
+}
+
+/** @throws STATE_VALUE_INVALID when somebody else has written there */
+function parsed(text: string, call: string, key: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new HeddleError(
+      'STATE_VALUE_INVALID',
+      `state.${call}: the key ${JSON.stringify(key)} holds no JSON: another program writes to the same database`,
+    )
+  }
+}
+
+/** The same code for a full store on every implementation, and the key that is of the wrong type. */
+function asStateFault(fault: HeddleError, call: string, key: string): HeddleError {
+  const { code, cause } = fault
+  if (code === 'KV_FULL') {
+    const message =
+      'The key-value store behind state has reached its maxmemory: raise that, delete keys, or give them a ttlMs'
+    return new HeddleError('STATE_FULL', message, { cause })
+  }
+  if (code !== 'KV_WRONG_TYPE') return fault
+  const message = `state.${call}: the key ${JSON.stringify(key)} holds no value of state: another program writes to the same database; delete it there, or name another KV_DB`
+  return new HeddleError('KV_WRONG_TYPE', message, { cause })
+}
