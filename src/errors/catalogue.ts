@@ -56,7 +56,6 @@ export const CATALOGUE = {
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],
   // threads
-  LANE_GONE: [500, 'The thread that ran this has died'],
   LANE_BUSY: [503, 'The thread takes no more calls'],
   LANE_BOOT: [500, 'A lane did not boot'],
   INTERNAL: [500, 'Internal error'],

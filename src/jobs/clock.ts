@@ -5,12 +5,21 @@ import { nextCronRun } from './cron.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a wall clock that was set is noticed within a minute.
 const MAX_SLEEP_MS = 60_000
+/** A job at a date that is due and cannot run is looked at again this often, milliseconds. */
+const LOOK_AGAIN_MS = 250
+
+/** How a run ended that has not thrown: `cut-off`, its thread was ended; `fatal`, its thread died, and the job is under suspicion. */
+export type RunEnd = 'done' | 'cut-off' | 'fatal'
 
 export interface JobClockOptions {
   /** False on a replica that is not the beat: jobs are listed and never fire. */
   enabled: boolean
-  /** Runs the job wherever its plugin lives. */
-  run: (key: string) => Promise<void>
+  /** A job at a date is given up when this many threads have died in it. */
+  maxDeaths: number
+  /** Why the job cannot run now; null when it can. */
+  obstacleTo: (key: string) => string | null
+  /** Runs the job wherever its plugin lives. Rejects with what its handler has thrown. */
+  run: (key: string) => Promise<RunEnd>
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -24,12 +33,20 @@ interface Job {
   running: Promise<void> | undefined
   runs: number
   skipped: number
+  /** Threads that have died in it. */
+  deaths: number
+  /** Why it did not run when it was due last; for a job at a date: what it waits for. */
+  obstacle: string | null
+  /** False when it was taken away and its last run is still going: should it come back, that one is its own. */
+  isWanted: boolean
 }
 
 /**
  * Fires the jobs of the process: one clock, in the primary.
  * A job never overlaps itself: a run that is due while the last one is still going counts as skipped.
  * Runs that were missed (a blocked thread, a machine asleep) are made up for by one run, not by all.
+ * A run of a cron expression or an interval that cannot be had, or is cut off, is left out: the next one comes. A date has no
+ * next one: it is due until it has been run to its end, so its handler may see it more than once.
  */
 export class JobClock {
   #options: JobClockOptions
@@ -47,10 +64,13 @@ export class JobClock {
    */
   add(key: string, plugin: string, name: string, schedule: Schedule): void {
     const known = this.#jobs.get(key)
-    if (known && (known.schedule.kind === 'at' || isSame(known.schedule, schedule))) return
     if (known) {
+      const isKept = known.isWanted || schedule.kind === 'at'
+      known.isWanted = true
+      if (isKept && isSame(known.schedule, schedule)) return
       clearTimeout(known.timer)
       known.schedule = schedule
+      known.obstacle = null
     }
     const job = known ?? {
       plugin,
@@ -61,6 +81,9 @@ export class JobClock {
       running: undefined,
       runs: 0,
       skipped: 0,
+      deaths: 0,
+      obstacle: null,
+      isWanted: true,
     }
     this.#jobs.set(key, job)
     if (this.#status === 'started') this.#begin(key, job)
@@ -72,7 +95,8 @@ export class JobClock {
       if (isWanted(key)) continue
       clearTimeout(job.timer)
       job.dueMs = null
-      this.#jobs.delete(key)
+      job.isWanted = false
+      if (job.running === undefined) this.#jobs.delete(key)
     }
   }
 
@@ -88,16 +112,19 @@ export class JobClock {
     this.#status = 'stopped'
     for (const job of this.#jobs.values()) {
       clearTimeout(job.timer)
+      if (job.schedule.kind === 'at' && job.obstacle !== null && job.dueMs !== null) this.#sayUndone(job)
       job.dueMs = null
     }
     await Promise.all([...this.#jobs.values()].map((job) => job.running))
   }
 
   list(): JobInfo[] {
-    return [...this.#jobs.values()].map(({ plugin, name, schedule, dueMs, running, runs, skipped }) => ({
+    const wanted = [...this.#jobs.values()].filter(({ isWanted }) => isWanted)
+    return wanted.map(({ plugin, name, schedule, dueMs, running, runs, skipped }) => ({
       plugin,
       name,
       schedule,
+      fires_here: this.#options.enabled,
       next_run: dueMs === null ? null : toIso(Date.now() + dueMs - nowFor(schedule)),
       runs,
       skipped,
@@ -113,40 +140,80 @@ export class JobClock {
 
   #sleep(key: string, job: Job): void {
     if (job.dueMs === null) return
-    const waitMs = Math.max(0, job.dueMs - nowFor(job.schedule))
+    const isLate = job.schedule.kind === 'at' && job.obstacle !== null
+    const waitMs = isLate ? LOOK_AGAIN_MS : Math.max(0, job.dueMs - nowFor(job.schedule))
     job.timer = setTimeout(() => this.#wake(key, job), Math.min(Math.ceil(waitMs), MAX_SLEEP_MS))
   }
 
   #wake(key: string, job: Job): void {
     if (this.#status !== 'started' || job.dueMs === null) return
     // Also after a timer that came a millisecond early: a run before its time would be followed by a second one.
-    if (nowFor(job.schedule) >= job.dueMs) {
-      job.dueMs = nextDueMs(job.schedule, job.dueMs)
-      this.#fire(key, job)
-    }
+    if (nowFor(job.schedule) >= job.dueMs) this.#due(key, job, job.dueMs)
     this.#sleep(key, job)
   }
 
-  #fire(key: string, job: Job): void {
-    if (job.running) {
-      job.skipped++
-      return
+  #due(key: string, job: Job, dueMs: number): void {
+    const obstacle = job.running ? STILL_GOING : this.#options.obstacleTo(key)
+    const isDate = job.schedule.kind === 'at'
+    if (obstacle === null || !isDate) job.dueMs = nextDueMs(job.schedule, dueMs)
+    if (obstacle === null) {
+      job.obstacle = null
+      return this.#fire(key, job)
     }
+    if (!isDate) job.skipped++
+    // Not at each time that it is due: that may be a hundred times a second.
+    if (job.obstacle === null && obstacle !== STILL_GOING) {
+      this.#options.log('WARNING', `${nameOf(job)} is due and ${isDate ? 'waits' : 'is skipped'}: ${obstacle}`)
+    }
+    if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
+  }
+
+  #fire(key: string, job: Job): void {
     job.runs++
-    job.running = this.#run(key, job).finally(() => {
+    job.running = this.#run(key, job).then((end) => {
       job.running = undefined
+      if (!job.isWanted) this.#jobs.delete(key)
+      else if (end !== 'done') this.#lost(key, job, end)
     })
   }
 
-  async #run(key: string, job: Job): Promise<void> {
+  async #run(key: string, job: Job): Promise<RunEnd> {
     try {
-      await this.#options.run(key)
+      return await this.#options.run(key)
     } catch (error) {
       const stack = error instanceof Error ? error.stack : undefined
-      this.#options.log('ERROR', `Job ${job.name} of ${job.plugin} failed: ${messageOf(error)}`, { stack })
+      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, { stack })
+      return 'done'
     }
   }
+
+  /** Its run has not come to an end: a date is tried again, but for what kills threads. */
+  #lost(key: string, job: Job, end: RunEnd): void {
+    const { log, maxDeaths } = this.#options
+    if (end === 'fatal') job.deaths++
+    const what = `${nameOf(job)}: its lane ${end === 'fatal' ? 'died' : 'ended'} in it`
+    if (job.schedule.kind !== 'at') return log('ERROR', `${what}; it runs again when it is due next`)
+    // New code has another date for it.
+    if (job.dueMs !== null) return
+    if (job.deaths >= maxDeaths) return log('ERROR', `${nameOf(job)} is given up: ${maxDeaths} lanes died in it`)
+    if (this.#status !== 'started') return this.#sayUndone(job)
+    log('WARNING', `${what}; it is tried again`)
+    job.dueMs = job.schedule.atMs
+    job.obstacle = 'its lane ended'
+    this.#sleep(key, job)
+  }
+
+  #sayUndone(job: Job): void {
+    this.#options.log(
+      'WARNING',
+      `${nameOf(job)} was due and has not come to its end: this process does not run it any more`,
+    )
+  }
 }
+
+const STILL_GOING = 'its last run is still going'
+
+const nameOf = ({ name, plugin }: Job): string => `Job ${name} of ${plugin}`
 
 /** Intervals are measured on the monotonic clock, dates and cron expressions on the wall clock. */
 function nowFor(schedule: Schedule): number {
@@ -166,8 +233,9 @@ function nextDueMs(schedule: Schedule, dueMs: number): number | null {
   }
 }
 
+/** Two dates are: each lane that boots may count its own from now on. */
 function isSame(a: Schedule, b: Schedule): boolean {
-  return JSON.stringify(a) === JSON.stringify(b)
+  return (a.kind === 'at' && b.kind === 'at') || JSON.stringify(a) === JSON.stringify(b)
 }
 
 /** Null for a date that JavaScript cannot write. */

@@ -1,7 +1,7 @@
-import type { WorkInFlight } from '../contracts/registry.ts'
+import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
-import { HeddleError } from '../errors/catalogue.ts'
-import { JobClock, type JobClockOptions } from '../jobs/clock.ts'
+import { POISON_DEATHS } from '../events/hub.ts'
+import { JobClock, type JobClockOptions, type RunEnd } from '../jobs/clock.ts'
 import type { Lane } from '../lanes/lane.ts'
 
 interface Run {
@@ -9,7 +9,7 @@ interface Run {
   plugin: string
   name: string
   startedMs: number
-  resolve: () => void
+  resolve: (end: RunEnd) => void
   reject: (error: Error) => void
 }
 
@@ -22,7 +22,7 @@ export class Jobs {
   readonly #isAside: (plugin: string) => boolean
   #nextRun = 0
 
-  /** @param isAside tells the plugins whose jobs wait for their next time */
+  /** @param isAside tells the plugins whose jobs do not run for now */
   constructor(
     enabled: boolean,
     lanes: () => Lane[],
@@ -31,7 +31,13 @@ export class Jobs {
   ) {
     this.#lanes = lanes
     this.#isAside = isAside
-    this.#clock = new JobClock({ enabled, run: (key) => this.#run(key), log })
+    this.#clock = new JobClock({
+      enabled,
+      maxDeaths: POISON_DEATHS,
+      obstacleTo: (key) => this.#obstacleTo(key),
+      run: (key) => this.#run(key),
+      log,
+    })
   }
 
   addLocal(job: JobDefinition): void {
@@ -51,32 +57,43 @@ export class Jobs {
     }
   }
 
-  async #run(key: string): Promise<void> {
+  #obstacleTo(key: string): string | null {
+    if (this.#local.has(key)) return null
+    const seat = this.#seatFor(key)
+    if (seat === null) return 'no lane that hosts it is up'
+    return this.#isAside(seat.plugin) ? 'its plugin is set aside' : null
+  }
+
+  async #run(key: string): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
       await local.handler.call(local.owner.instance)
-      return
+      return 'done'
     }
-    let best: { lane: Lane; job: number } | undefined
-    for (const lane of this.#lanes()) {
-      const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
-      if (job >= 0 && (best === undefined || lane.requestsInFlight < best.lane.requestsInFlight)) best = { lane, job }
-    }
-    if (best === undefined) throw new HeddleError('LANE_GONE', 'No lane that hosts this job is up')
-    const { lane, job } = best
-    const { plugin, name } = lane.manifest!.jobs[job]!
-    if (this.#isAside(plugin)) throw new HeddleError('PLUGIN_SET_ASIDE', 'its plugin is set aside')
+    const seat = this.#seatFor(key)
+    if (seat === null) return 'cut-off'
+    const { lane, job, plugin, name } = seat
     const run = this.#nextRun++
-    await new Promise<void>((resolve, reject) => {
+    return new Promise((resolve, reject) => {
       this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })
       lane.post({ type: 'job', run, job })
     })
   }
 
+  /** The lane for a job, with the job's number there: whose loop turns, and of those the one with the fewest requests. */
+  #seatFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
+    let best: { lane: Lane; job: number } | undefined
+    for (const lane of this.#lanes()) {
+      const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
+      if (job >= 0 && (best === undefined || isBetter(lane, best.lane))) best = { lane, job }
+    }
+    return best === undefined ? null : { ...best, ...best.lane.manifest!.jobs[best.job]! }
+  }
+
   done(run: number, error: string | null): void {
     const open = this.#runs.get(run)
     this.#runs.delete(run)
-    if (error === null) open?.resolve()
+    if (error === null) open?.resolve('done')
     else open?.reject(new Error(error))
   }
 
@@ -96,25 +113,41 @@ export class Jobs {
     this.#clock.keep((key) => hosted.has(key) || this.#local.has(key))
   }
 
-  laneGone(lane: Lane): void {
-    for (const [run, open] of this.#runs) {
-      if (open.lane !== lane) continue
+  /**
+   * A lane is gone, and the runs there with it.
+   * @param blackBox null when it was told to end
+   */
+  laneGone(lane: Lane, blackBox: BlackBox | null): void {
+    for (const [run, { lane: at, plugin, resolve }] of this.#runs) {
+      if (at !== lane) continue
       this.#runs.delete(run)
-      open.reject(new HeddleError('LANE_GONE', 'The lane that ran this job died'))
+      resolve(blackBox === null || isInnocent(plugin, blackBox) ? 'cut-off' : 'fatal')
     }
   }
 
   list(): JobInfo[] {
     return this.#clock.list()
   }
+
   /** The jobs of the primary are complete by now. */
   start(): void {
     for (const [key, { owner, name, schedule }] of this.#local) this.#clock.add(key, owner.name, name, schedule)
     this.#clock.start()
   }
+
   stop(): Promise<void> {
     return this.#clock.stop()
   }
+}
+
+function isBetter(lane: Lane, other: Lane): boolean {
+  if (lane.responsive !== other.responsive) return lane.responsive
+  return lane.requestsInFlight < other.requestsInFlight
+}
+
+/** True when the stack names another plugin. */
+function isInnocent(plugin: string, { guilty }: BlackBox): boolean {
+  return guilty?.evidence === 'stack' && guilty.plugin !== null && guilty.plugin !== plugin
 }
 
 const keyOf = (plugin: string, name: string): string => `${plugin}/${name}`

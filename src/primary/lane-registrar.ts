@@ -117,7 +117,7 @@ export class LaneRegistrar {
     if (blackBox === null) health.threadLeft(lane)
     else health.threadGone(lane)
     feeds.gone(lane)
-    jobs.laneGone(lane)
+    jobs.laneGone(lane, blackBox)
     seats.forget(lane, unread, blackBox)
     onReady.laneGone(lane, blackBox)
   }

@@ -2,26 +2,35 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { JobClock } from '../../src/jobs/clock.ts'
+import { JobClock, type RunEnd } from '../../src/jobs/clock.ts'
 
 interface Run {
   key: string
   atMs: number
 }
 
-function build(t: TestContext, work: (key: string) => Promise<void> = async () => {}, enabled = true) {
+/** @param obstacle what stands in the way of all jobs at the start */
+function build(
+  t: TestContext,
+  work: (key: string) => Promise<unknown> = async () => {},
+  enabled = true,
+  obstacle: string | null = null,
+) {
   const runs: Run[] = []
   const logs: string[] = []
+  const way = { obstacle }
   const clock = new JobClock({
     enabled,
-    run: (key) => {
+    maxDeaths: 3,
+    obstacleTo: () => way.obstacle,
+    run: async (key) => {
       runs.push({ key, atMs: Date.now() })
-      return work(key)
+      return ((await work(key)) ?? 'done') as RunEnd
     },
     log: (level, message) => logs.push(`${level} ${message}`),
   })
   t.after(() => clock.stop())
-  return { clock, runs, logs }
+  return { clock, runs, logs, way }
 }
 
 async function until(fact: () => boolean): Promise<void> {
@@ -102,9 +111,17 @@ test('a failing run is logged and does not end the job', async (t) => {
 })
 
 test('a run that throws instead of rejecting is one that failed', async (t) => {
-  const { clock, logs } = build(t, () => {
-    throw new Error('at once')
+  const logs: string[] = []
+  const clock = new JobClock({
+    enabled: true,
+    maxDeaths: 3,
+    obstacleTo: () => null,
+    run: () => {
+      throw new Error('at once')
+    },
+    log: (level, message) => logs.push(`${level} ${message}`),
   })
+  t.after(() => clock.stop())
   clock.add('job', 'p', 'job', at(0))
   clock.start()
   await until(() => logs.length === 1)
@@ -194,7 +211,16 @@ test('a clock that is not enabled lists its jobs and never fires', async (t) => 
   await sleep(50)
   assert.deepEqual(runs, [])
   assert.deepEqual(clock.list(), [
-    { plugin: 'p', name: 'job', schedule: every(10), next_run: null, runs: 0, skipped: 0, running: false },
+    {
+      plugin: 'p',
+      name: 'job',
+      schedule: every(10),
+      fires_here: false,
+      next_run: null,
+      runs: 0,
+      skipped: 0,
+      running: false,
+    },
   ])
 })
 
@@ -215,4 +241,107 @@ test('stop waits for the run under way, and nothing starts after it', async (t) 
   await sleep(40)
   assert.equal(runs.length, before)
   await clock.stop()
+})
+
+test('a date that cannot be kept waits, and runs when the way is free; an interval leaves its runs out', async (t) => {
+  const { clock, runs, logs, way } = build(t, undefined, true, 'its plugin is set aside')
+  clock.add('once', 'p', 'once', at(Date.now()))
+  clock.add('poll', 'p', 'poll', every(10))
+  clock.start()
+  const [once, poll] = [() => clock.list()[0]!, () => clock.list()[1]!]
+  await until(() => poll().skipped >= 5)
+  assert.deepEqual(runs, [])
+  assert.ok(once().next_run !== null && Date.parse(once().next_run!) <= Date.now(), 'it is due still')
+  assert.deepEqual(logs.sort(), [
+    'WARNING Job once of p is due and waits: its plugin is set aside',
+    'WARNING Job poll of p is due and is skipped: its plugin is set aside',
+  ])
+  way.obstacle = null
+  await until(() => once().runs === 1 && poll().runs >= 2)
+  assert.equal(once().next_run, null)
+})
+
+test('a date whose lane ended is tried again until it has come to its end', async (t) => {
+  const ends: RunEnd[] = ['fatal', 'cut-off', 'cut-off', 'fatal', 'done']
+  const { clock, runs, logs } = build(t, async () => ends.shift())
+  clock.add('once', 'p', 'once', at(0))
+  clock.start()
+  await until(() => runs.length === 5)
+  await sleep(300)
+  assert.equal(runs.length, 5)
+  assert.equal(clock.list()[0]!.next_run, null)
+  assert.equal(
+    logs.filter((line) => line === 'WARNING Job once of p: its lane died in it; it is tried again').length,
+    2,
+  )
+})
+
+test('a date that three lanes died in is given up', async (t) => {
+  const { clock, runs, logs } = build(t, async () => 'fatal')
+  clock.add('once', 'p', 'once', at(0))
+  clock.start()
+  await until(() => logs.includes('ERROR Job once of p is given up: 3 lanes died in it'))
+  await sleep(300)
+  assert.equal(runs.length, 3)
+})
+
+test('an interval whose lane died goes on', async (t) => {
+  const { clock, runs, logs } = build(t, async () => 'fatal')
+  clock.add('poll', 'p', 'poll', every(10))
+  clock.start()
+  await until(() => runs.length >= 5)
+  assert.equal(logs[0], 'ERROR Job poll of p: its lane died in it; it runs again when it is due next')
+})
+
+test('a job that was taken away and comes back does not run beside itself', async (t) => {
+  let isGoing = false
+  let isBeside = false
+  let end = () => {}
+  const { clock, runs } = build(t, async () => {
+    isBeside ||= isGoing
+    isGoing = true
+    await new Promise<void>((resolve) => {
+      end = resolve
+    })
+    isGoing = false
+  })
+  clock.add('poll', 'p', 'poll', every(10))
+  clock.start()
+  await until(() => runs.length === 1)
+  clock.keep(() => false)
+  assert.deepEqual(clock.list(), [], 'it is not shown')
+  clock.add('poll', 'p', 'poll', every(10))
+  await until(() => clock.list()[0]!.skipped >= 3)
+  assert.deepEqual([runs.length, clock.list()[0]!.running], [1, true])
+  end()
+  await until(() => runs.length === 2)
+  assert.equal(isBeside, false)
+  clock.keep(() => false)
+  end()
+  await until(() => !isGoing)
+  clock.add('poll', 'p', 'poll', every(600_000))
+  await until(() => clock.list()[0]!.runs === 0)
+})
+
+test('a job that is taken away while it waits is forgotten', async (t) => {
+  const { clock, runs, way } = build(t, undefined, true, 'no lane that hosts it is up')
+  clock.add('once', 'p', 'once', at(0))
+  clock.start()
+  await until(() => clock.list()[0]!.next_run !== null)
+  clock.keep(() => false)
+  way.obstacle = null
+  await sleep(300)
+  assert.deepEqual(runs, [])
+})
+
+test('a stop says which date it leaves undone', async (t) => {
+  const { clock, logs } = build(t, undefined, true, 'its plugin is set aside')
+  clock.add('once', 'p', 'once', at(0))
+  clock.add('far', 'p', 'far', at(Date.now() + 1e9))
+  clock.start()
+  await until(() => logs.length === 1)
+  await clock.stop()
+  assert.deepEqual(logs.slice(1), [
+    'WARNING Job once of p was due and has not come to its end: this process does not run it any more',
+  ])
 })
