@@ -142,6 +142,14 @@ export const VARIABLES = {
     unit: 'connections',
     effect: 'Connections kept open by the process, shared out over the lanes.',
   },
+  RDB_STATEMENT_TIMEOUT_MS: {
+    type: 'integer',
+    min: 100,
+    max: DAY_MS,
+    default: 30_000,
+    unit: 'ms',
+    effect: 'A statement that takes longer is cancelled by the server; migrations are not.',
+  },
   DB_AUTO_MIGRATE: { type: 'boolean', default: true, effect: 'Applies pending migrations at boot.' },
   HEALTH_CHECK_INTERVAL: {
     type: 'number',

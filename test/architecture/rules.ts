@@ -67,6 +67,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
       'src/errors/',
       'src/shm/',
       'src/config/parse.ts',
+      'src/db/',
       'src/migrations/',
       'src/state/',
       'src/redis/',

@@ -114,23 +114,20 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
         assert.equal(await countAuthors(db), 1)
       })
 
-      test('writes that are issued together happen in the order in which they were issued', async (t) => {
+      test('writes that are issued together all happen, in any order', async (t) => {
         const db = await withSchema(t)
         await addAuthor(db, 'a')
-        await Promise.all(
-          Array.from({ length: 50 }, (_, n) => db.execute('UPDATE authors SET email = email || $1', [`,${n}`])),
-        )
+        const numbers = Array.from({ length: 50 }, (_, n) => String(n))
+        await Promise.all(numbers.map((n) => db.execute('UPDATE authors SET email = email || $1', [`,${n}`])))
         const row = await db.queryOne<{ email: string }>('SELECT email FROM authors')
-        assert.equal(row?.email, `a@example.com${Array.from({ length: 50 }, (_, n) => `,${n}`).join('')}`)
+        assert.deepEqual(row?.email.split(',').sort(), ['a@example.com', ...numbers].sort())
       })
 
       test('a write that fails among others fails alone', async (t) => {
         const db = await withSchema(t)
         const results = await Promise.allSettled(['a', 'b', 'a', 'c'].map((id, n) => addAuthor(db, id, `mail-${n}`)))
-        assert.deepEqual(
-          results.map((result) => result.status),
-          ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
-        )
+        const refused = results.flatMap(({ status }, n) => (status === 'rejected' ? ['abac'[n]] : []))
+        assert.deepEqual(refused, ['a'])
         assert.equal(await countAuthors(db), 3)
       })
     })

@@ -2,8 +2,10 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import type { TestContext } from 'node:test'
+import type { Settings } from '../../src/config/schema.ts'
 import type { LogLevel } from '../../src/contracts/logger.ts'
 import type { ThreadRef, ToolRuntime } from '../../src/contracts/tool.ts'
+import PostgresDb from '../../src/extras/postgres/index.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 
 export interface LogLine {
@@ -14,13 +16,14 @@ export interface LogLine {
 
 /** What the tool uses of its runtime, for one thread. */
 export interface RuntimeOptions {
-  sqlitePath: string
+  sqlitePath?: string
   thread?: ThreadRef
   lockMemory?: SharedArrayBuffer
   dbAutoMigrate?: boolean
   domainsDir?: string[]
   log?: LogLine[]
   instrument?: <T extends object>(target: T) => T
+  settings?: Partial<Settings>
 }
 
 export function runtimeFor(options: RuntimeOptions): ToolRuntime {
@@ -28,9 +31,10 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
   const runtime: Partial<ToolRuntime> = {
     thread: options.thread ?? { kind: 'primary' },
     settings: {
-      sqlitePath: options.sqlitePath,
+      sqlitePath: options.sqlitePath ?? '',
       dbAutoMigrate: options.dbAutoMigrate ?? true,
       domainsDir: options.domainsDir ?? [],
+      ...options.settings,
     } as unknown as ToolRuntime['settings'],
     log: (level, message, fields) => void options.log?.push({ level, message, fields }),
     sharedMemory: () => memory,
@@ -52,6 +56,39 @@ export async function createDb(t: TestContext, options: Partial<RuntimeOptions> 
   const db = new SqliteDb(runtimeFor({ ...options, sqlitePath }))
   t.after(() => db.stop())
   await db.boot()
+  return db
+}
+
+/** What of a PostgreSQL server the tool has to know. */
+export interface ServerAccess {
+  host: string
+  port: number
+  user: string
+  password: string
+}
+
+/** A tool on a database of the server, as a lane has it; stopped after the test. It has not booted. */
+export function postgresDb(
+  t: TestContext,
+  server: ServerAccess,
+  database: string,
+  options: Partial<RuntimeOptions> = {},
+): PostgresDb {
+  const settings = {
+    rdbHost: server.host,
+    rdbPort: server.port,
+    rdbUser: server.user,
+    rdbPassword: server.password,
+    rdbDatabase: database,
+    rdbMaxPool: 10,
+    rdbMinPool: 2,
+    rdbStatementTimeoutMs: 30_000,
+    lanes: 1,
+    replicaId: 'test',
+    ...options.settings,
+  }
+  const db = new PostgresDb(runtimeFor({ thread: { kind: 'lane', index: 0 }, ...options, settings }))
+  t.after(() => db.stop())
   return db
 }
 

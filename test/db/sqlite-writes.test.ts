@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { describe, type TestContext, test } from 'node:test'
 import Database from 'better-sqlite3'
 import type { Queryable } from '../../src/contracts/db.ts'
+import { MAX_WAITING } from '../../src/db/limits.ts'
 import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../src/tools/sqlite/failure.ts'
 import { runTransaction } from '../../src/tools/sqlite/transaction.ts'
-import { MAX_WAITING } from '../../src/tools/sqlite/write-queue.ts'
 import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 
@@ -32,6 +32,14 @@ test('writes of one turn of the loop share one commit', async (t) => {
   assert.ok(together > 0 && together < 20 * 4096, `64 writes together wrote ${together} bytes`)
   await insert('alone')
   assert.equal((await db.query('SELECT 1 FROM items')).length, 65)
+})
+
+test('writes that are issued together happen in the order in which they were issued', async (t) => {
+  const { db, insert } = await withItems(t)
+  await insert('a')
+  await Promise.all(Array.from({ length: 50 }, (_, n) => db.execute('UPDATE items SET id = id || $1', [`,${n}`])))
+  const expected = `a${Array.from({ length: 50 }, (_, n) => `,${n}`).join('')}`
+  assert.deepEqual(await db.query('SELECT id FROM items'), [{ id: expected }])
 })
 
 test('a write is answered only when another connection can see it', async (t) => {

@@ -5,9 +5,7 @@ export const TABLE_END = '<!-- end of the table -->'
 
 /** Read and checked, but used by nothing that is built yet. The test looks whether it is so. */
 export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(
-  Object.keys(VARIABLES).filter((name) =>
-    /^(RDB_|KV_|OTEL_|EVENT_BUS_CLAIM_IDLE_MS$|EVENT_BUS_STREAM_MAXLEN$)/.test(name),
-  ),
+  Object.keys(VARIABLES).filter((name) => /^(KV_|OTEL_|EVENT_BUS_CLAIM_IDLE_MS$|EVENT_BUS_STREAM_MAXLEN$)/.test(name)),
 )
 
 /** Read for no more than a word about it. */

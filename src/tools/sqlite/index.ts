@@ -3,21 +3,19 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
 import { DbError } from '../../errors/db-error.ts'
-import { messageOf } from '../../errors/wire.ts'
-import { migrate, pending } from '../../migrations/runner.ts'
+import { migrateOrReport } from '../../migrations/boot.ts'
 import { releaseLockOfThread, WriteLock } from '../../shm/write-lock.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import type { Outcome } from './statement.ts'
 import { runTransaction } from './transaction.ts'
-import { WRITE_WAIT_MS, WriteQueue } from './write-queue.ts'
+import { WriteQueue } from './write-queue.ts'
 
 /** Milliseconds between two tries of a read, or of opening, that found the file locked. */
 const BUSY_PAUSE_MS = 5
-/** Milliseconds that `stop` leaves to the writes and the transaction that are under way. */
-const STOP_WAIT_MS = 2000
 
 /**
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
@@ -56,12 +54,10 @@ export default class SqliteDb implements Tool, Db {
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind !== 'primary') return
     await this.#open()
-    const { domainsDir, dbAutoMigrate } = this.#runtime.settings
     const driver = new SqliteMigrations(await this.#retry(() => this.#connect()))
     const log = this.#runtime.log.bind(this.#runtime)
     try {
-      if (dbAutoMigrate) await migrate(driver, domainsDir, log)
-      else await this.#logPending(driver)
+      await migrateOrReport(driver, this.#runtime.settings, log)
     } finally {
       driver.close()
     }
@@ -101,7 +97,7 @@ export default class SqliteDb implements Tool, Db {
     return new Promise<T>((resolvePromise, reject) => {
       this.#writes.push({
         kind: 'exclusive',
-        deadlineMs: performance.now() + WRITE_WAIT_MS,
+        deadlineMs: performance.now() + WAIT_MS,
         begin: () => connection.begin(),
         // In the context of its caller: the queue runs it in that of whoever was there when its turn came.
         run: AsyncResource.bind(() =>
@@ -151,14 +147,14 @@ export default class SqliteDb implements Tool, Db {
       if (!waits) throw toDbError(thrown)
     }
     return new Promise<Outcome>((resolvePromise, reject) => {
-      const deadlineMs = performance.now() + WRITE_WAIT_MS
+      const deadlineMs = performance.now() + WAIT_MS
       this.#writes.push({ kind: 'write', sql, params, solitary, deadlineMs, resolve: resolvePromise, reject })
     })
   }
 
   /** Tries again until the file is not locked any more. @throws DbError `timeout` after 5 s */
   async #retry<T>(work: () => T): Promise<T> {
-    const deadlineMs = performance.now() + WRITE_WAIT_MS
+    const deadlineMs = performance.now() + WAIT_MS
     for (;;) {
       try {
         return work()
@@ -197,18 +193,5 @@ export default class SqliteDb implements Tool, Db {
       throw new DbError('unavailable', `SQLITE_PATH must be a file that all threads can open, not "${sqlitePath}"`)
     }
     return resolve(sqlitePath)
-  }
-
-  async #logPending(driver: SqliteMigrations): Promise<void> {
-    try {
-      const waiting = await pending(driver, this.#runtime.settings.domainsDir)
-      if (waiting.length === 0) return
-      this.#runtime.log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', {
-        migrations: waiting.map((migration) => migration.id),
-      })
-    } catch (thrown) {
-      // The schema is someone else's task here, so it does not keep this process from starting.
-      this.#runtime.log('ERROR', messageOf(thrown))
-    }
   }
 }

@@ -1,11 +1,10 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import { TRANSACTION_IDLE_MS } from '../../db/limits.ts'
 import { DbError } from '../../errors/db-error.ts'
 import type { Connection } from './connection.ts'
 import { toDbError } from './failure.ts'
 import type { Outcome } from './statement.ts'
 
-/** Milliseconds without a statement after which a transaction is rolled back: it keeps all other writers waiting. */
-export const TRANSACTION_IDLE_MS = 10_000
 /** Milliseconds between two signs of life. */
 const PULSE_MS = 100
 

@@ -1,3 +1,4 @@
+import { MAX_WAITING, WAIT_MS } from '../../db/limits.ts'
 import { DbError } from '../../errors/db-error.ts'
 import type { WriteLock } from '../../shm/write-lock.ts'
 import type { Connection } from './connection.ts'
@@ -5,10 +6,6 @@ import { isBusy, toDbError } from './failure.ts'
 import { commitTogether } from './group-commit.ts'
 import type { Exclusive, Write } from './write.ts'
 
-/** Milliseconds that a write or a transaction waits for its turn. */
-export const WRITE_WAIT_MS = 5000
-/** Most writes and transactions of one thread that wait at once; further ones are refused with `unavailable`. */
-export const MAX_WAITING = 65_536
 /** Longest pause between two tries while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25
 
@@ -158,10 +155,10 @@ export class WriteQueue {
 
 const MESSAGES: Record<Blocker, string> = {
   transaction:
-    `Waited ${WRITE_WAIT_MS} ms for a transaction of this thread to end. A write or transaction that is sent through db inside ` +
+    `Waited ${WAIT_MS} ms for a transaction of this thread to end. A write or transaction that is sent through db inside ` +
     'of a transaction callback waits for itself: send it through the callback’s own tx',
-  thread: `Waited ${WRITE_WAIT_MS} ms for a transaction of another thread to end`,
-  process: `Waited ${WRITE_WAIT_MS} ms for the database file, which is locked`,
+  thread: `Waited ${WAIT_MS} ms for a transaction of another thread to end`,
+  process: `Waited ${WAIT_MS} ms for the database file, which is locked`,
 }
 
 function pause(ms: number): Promise<void> {

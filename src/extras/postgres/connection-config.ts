@@ -1,0 +1,41 @@
+import type { ClientConfig } from 'pg'
+import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../db/limits.ts'
+
+/** Milliseconds of silence after which the kernel asks whether the other side is still there. */
+const KEEP_ALIVE_MS = 10_000
+/** Milliseconds that the server waits longer than the tool does itself: it ends what a thread left open that stands still. */
+const IDLE_GRACE_MS = 5000
+/** PostgreSQL cuts a longer name off. */
+const NAME_MAX = 63
+
+/** What the decoders of values.ts and the token rules of sql-shape.ts rely on, whatever the server's or the user's own settings are. */
+const SESSION = {
+  TimeZone: 'UTC',
+  DateStyle: 'ISO',
+  bytea_output: 'hex',
+  extra_float_digits: '1',
+  standard_conforming_strings: 'on',
+}
+
+export function connectionConfig(settings: ToolRuntime['settings'], thread: ThreadRef): ClientConfig {
+  const { rdbHost, rdbPort, rdbUser, rdbPassword, rdbDatabase, rdbStatementTimeoutMs, replicaId } = settings
+  const place = thread.kind === 'primary' ? 'primary' : `lane ${thread.index}`
+  return {
+    host: rdbHost,
+    port: rdbPort,
+    user: rdbUser,
+    // A function, since pg looks for a password in other places when it is given none.
+    password: () => rdbPassword ?? '',
+    database: rdbDatabase,
+    application_name: `heddle ${place} ${replicaId}`.slice(0, NAME_MAX),
+    connectionTimeoutMillis: WAIT_MS,
+    statement_timeout: rdbStatementTimeoutMs,
+    idle_in_transaction_session_timeout: TRANSACTION_IDLE_MS + IDLE_GRACE_MS,
+    keepAlive: true,
+    keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
+    options: Object.entries(SESSION)
+      .map(([name, value]) => `-c ${name}=${value}`)
+      .join(' '),
+  }
+}

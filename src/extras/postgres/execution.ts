@@ -1,0 +1,143 @@
+import type { FieldDef, Submittable, Connection as Wire } from 'pg'
+import type { Row } from '../../contracts/db.ts'
+import type { Statement } from './statement.ts'
+import { type Decoder, decoderOf, type WireValue } from './values.ts'
+
+/** What a statement did. */
+export interface Outcome {
+  /** Rows changed, or for a statement that returns rows their number. */
+  rowCount: number
+  rows: Row[]
+}
+
+/** Columns of a result. They are the same each time a prepared statement runs, else PostgreSQL refuses to run it. */
+export interface Columns {
+  readonly names: readonly string[]
+  readonly decoders: readonly (Decoder | undefined)[]
+}
+
+export const NO_COLUMNS: Columns = { names: [], decoders: [] }
+
+/** What an execution asks of the connection that it runs on. */
+export interface Preparations {
+  /** Names of prepared statements that are to be closed on the server, each told once. */
+  takeClosed(): readonly string[]
+  /** Of a statement that is prepared on this connection already. */
+  columnsOf(statement: Statement): Columns | undefined
+  prepared(statement: Statement, columns: Columns): void
+  /** It failed while it was prepared: nobody knows whether the server has it. */
+  doubtful(statement: Statement): void
+  settled(execution: Execution): void
+}
+
+/**
+ * One statement on its way through one connection. Speaks the extended protocol itself, since pg's own Query asks the server to describe
+ * the columns each time, and is an event emitter with a result object of its own.
+ */
+export class Execution implements Submittable, Outcome {
+  rowCount = 0
+  rows: Row[] = []
+  /** What the server or the connection said; null when it went well. */
+  failure: unknown = null
+  readonly statement: Statement
+  readonly #values: readonly WireValue[]
+  readonly #done: (execution: Execution) => void
+  /** Gives the connection back; set where it is not kept for the next statement. */
+  release: (() => void) | null = null
+  #connection: Preparations | null = null
+  #columns: Columns | undefined
+  /** Prepares it under its name on the way. */
+  #isPreparing = false
+  #isSettled = false
+
+  /** @param done called once, when the connection is free again or has failed */
+  constructor(statement: Statement, values: readonly WireValue[], done: (execution: Execution) => void) {
+    this.statement = statement
+    this.#values = values
+    this.#done = done
+  }
+
+  on(connection: Preparations): this {
+    this.#connection = connection
+    return this
+  }
+
+  /** Gives up, or never begins. */
+  fail(thrown: unknown): void {
+    if (this.#isSettled) return
+    this.failure = thrown
+    this.#settle()
+  }
+
+  // ── called by pg ──────────────────────────────────────────────────────────
+
+  submit(wire: Wire): void {
+    const { statement } = this
+    const connection = this.#connection!
+    const name = statement.isRepeated ? statement.name : ''
+    this.#columns = connection.columnsOf(statement)
+    const isNew = this.#columns === undefined
+    this.#isPreparing = isNew && statement.isRepeated
+    wire.stream.cork()
+    for (const closed of connection.takeClosed()) wire.close({ type: 'S', name: closed }, true)
+    if (isNew) wire.parse({ name, text: statement.sql, types: [] }, true)
+    wire.bind({ statement: name, values: this.#values as WireValue[] }, true)
+    if (isNew) wire.describe({ type: 'P', name: '' }, true)
+    wire.execute(null, true)
+    wire.sync()
+    wire.stream.uncork()
+  }
+
+  handleRowDescription({ fields }: { fields: readonly FieldDef[] }): void {
+    this.#columns = {
+      names: fields.map(({ name }) => name),
+      decoders: fields.map(({ dataTypeID }) => decoderOf(dataTypeID)),
+    }
+  }
+
+  handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
+    const { names, decoders } = this.#columns!
+    const row: Row = {}
+    for (let i = 0; i < fields.length; i++) {
+      const text = fields[i]!
+      const decode = decoders[i]
+      row[names[i]!] = decode === undefined || text === null ? text : decode(text)
+    }
+    this.rows.push(row)
+  }
+
+  /** The tag is `INSERT 0 1`, `SELECT 3`, `CREATE TABLE`. */
+  handleCommandComplete({ text }: { text: string }): void {
+    this.rowCount = Number(text.slice(text.lastIndexOf(' ') + 1)) || 0
+  }
+
+  handleEmptyQuery(): void {}
+
+  handlePortalSuspended(): void {}
+
+  handleCopyData(): void {}
+
+  handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
+    wire.sendCopyFail('COPY FROM STDIN has no source here')
+  }
+
+  handleReadyForQuery(): void {
+    if (this.#isSettled) return
+    if (this.#isPreparing) this.#connection!.prepared(this.statement, this.#columns ?? NO_COLUMNS)
+    this.#settle()
+  }
+
+  handleError(thrown: unknown): void {
+    if (this.#isSettled) return
+    if (this.#isPreparing) this.#connection!.doubtful(this.statement)
+    this.fail(thrown)
+  }
+
+  #settle(): void {
+    this.#isSettled = true
+    this.#connection?.settled(this)
+    // First: whoever hears of the outcome may send the next statement at once.
+    this.release?.()
+    this.#done(this)
+  }
+}

@@ -1,0 +1,111 @@
+import type { DbErrorKind } from '../../contracts/db.ts'
+import { DbError } from '../../errors/db-error.ts'
+import { messageOf } from '../../errors/wire.ts'
+
+// https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
+const KINDS: Record<string, DbErrorKind> = {
+  '23505': 'unique_violation',
+  '23503': 'foreign_key_violation',
+  // ON DELETE RESTRICT, from PostgreSQL 18 on.
+  '23001': 'foreign_key_violation',
+  '23502': 'not_null_violation',
+  '23514': 'check_violation',
+  '40001': 'serialization',
+  '40P01': 'serialization',
+  '25P03': 'timeout',
+  '25P04': 'timeout',
+  '55P03': 'timeout',
+  '57014': 'timeout',
+  '25006': 'unavailable',
+  '3D000': 'unavailable',
+  // Not allowed to this user: the statement itself is right.
+  '42501': 'other',
+}
+const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
+  '08': 'unavailable',
+  '28': 'unavailable',
+  '42': 'syntax',
+  '53': 'unavailable',
+  '57': 'unavailable',
+  '58': 'unavailable',
+  XX: 'unavailable',
+}
+/** SQLSTATE: five digits and capital letters. Codes of Node have other lengths or an underscore. */
+const SQLSTATE = /^[0-9A-Z]{5}$/
+
+/** The SQLSTATE that the server gave; empty for everything that the server did not say. */
+export function sqlStateOf(thrown: unknown): string {
+  const { code, severity } = (thrown ?? {}) as { code?: unknown; severity?: unknown }
+  return typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined ? code : ''
+}
+
+/** The typed error of anything that the driver threw; its message is kept. */
+export function toDbError(thrown: unknown): DbError {
+  if (thrown instanceof DbError) return thrown
+  const state = sqlStateOf(thrown)
+  // What is not the server's word is the connection's end.
+  const kind = state === '' ? 'unavailable' : (KINDS[state] ?? KINDS_OF_CLASSES[state.slice(0, 2)] ?? 'other')
+  return new DbError(kind, messageOf(thrown), { cause: thrown })
+}
+
+/** True when the connection is of no more use: it has gone, or the server is about to end it. */
+export function endsConnection(thrown: unknown): boolean {
+  const state = sqlStateOf(thrown)
+  return state === '25P03' || state === '25P04' || toDbError(thrown).kind === 'unavailable'
+}
+
+/**
+ * The prepared statement on the server is not what it was when it was made: a migration has changed its table. It has not run.
+ * @param thrown what the server said
+ */
+export function isStalePlan(thrown: unknown): boolean {
+  const state = sqlStateOf(thrown)
+  return state === '26000' || (state === '0A000' && messageOf(thrown).includes('cached plan'))
+}
+
+interface Access {
+  host: string
+  port: number
+  user: string
+  database: string
+}
+
+/** Why there is no connection, and what to do about it. */
+export function toConnectError(thrown: unknown, access: Access): DbError {
+  const address = `${access.host}:${access.port}`
+  const fault = firstOf(thrown)
+  const message = messageOf(fault)
+  if (message === 'timeout expired') {
+    return new DbError('timeout', `No answer from ${address} within the time that connecting may take`, {
+      cause: thrown,
+    })
+  }
+  return new DbError('unavailable', `${message} (${adviceFor(fault, message, address, access)})`, { cause: thrown })
+}
+
+/** A host with several addresses fails with one error for all of them, which says nothing. */
+function firstOf(thrown: unknown): unknown {
+  return thrown instanceof AggregateError && thrown.errors.length > 0 ? thrown.errors[0] : thrown
+}
+
+function adviceFor(fault: unknown, message: string, address: string, { user, database, host, port }: Access): string {
+  const { code } = (fault ?? {}) as { code?: unknown }
+  switch (code) {
+    case 'ECONNREFUSED':
+      return `nothing listens on ${address}: start the server, or mend RDB_HOST and RDB_PORT`
+    case 'ENOTFOUND':
+    case 'EAI_AGAIN':
+      return `there is no host "${host}": mend RDB_HOST`
+    case '3D000':
+      return `create it: createdb -h ${host} -p ${port} -U ${user} ${database}; or mend RDB_DATABASE`
+    case '28P01':
+      return 'mend RDB_USER and RDB_PASSWORD'
+    case '28000':
+      return `the server does not let "${user}" in from here: mend RDB_USER, or its pg_hba.conf`
+    case '53300':
+      return 'lower RDB_MAX_POOL, or raise max_connections of the server'
+    default:
+      if (message.includes('password must be')) return 'the server asks for a password: set RDB_PASSWORD'
+      return `${database} on ${address}`
+  }
+}

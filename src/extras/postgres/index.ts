@@ -1,0 +1,200 @@
+import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
+import type { DbError } from '../../errors/db-error.ts'
+import { migrateOrReport } from '../../migrations/boot.ts'
+import type { Connection } from './connection.ts'
+import { connectionConfig } from './connection-config.ts'
+import { Execution, type Outcome } from './execution.ts'
+import { isStalePlan, toDbError } from './failure.ts'
+import { PostgresMigrations } from './migration-driver.ts'
+import { Pool } from './pool.ts'
+import { isShort, poolShare } from './pool-share.ts'
+import { Statement, Statements } from './statement.ts'
+import { Repeatable, runTransaction } from './transaction.ts'
+import { wireValues } from './values.ts'
+
+/** Longest pause before a transaction is run again, in milliseconds. */
+const MAX_PAUSE_MS = 50
+
+const BEGIN = control('BEGIN ISOLATION LEVEL SERIALIZABLE')
+const COMMIT = control('COMMIT')
+const ROLLBACK = control('ROLLBACK')
+
+/**
+ * The tool `db` on PostgreSQL. One instance per thread, each with its own connections.
+ *
+ * Statements that are sent without waiting for each other run at the same time, each on its own connection. Transactions are
+ * serializable, as on SQLite; where the database finds that two collide it rolls one back, which is then run again.
+ */
+export default class PostgresDb implements Tool, Db {
+  readonly name = 'db'
+  readonly #runtime: ToolRuntime
+  readonly #statements = new Statements()
+  readonly #pool: Pool
+  #stopped = false
+
+  constructor(runtime: ToolRuntime) {
+    this.#runtime = runtime
+    const { settings, thread } = runtime
+    const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
+    this.#pool = new Pool({
+      ...poolShare({ max: rdbMaxPool, min: rdbMinPool }, lanes, thread),
+      config: connectionConfig(settings, thread),
+      statementTimeoutMs: rdbStatementTimeoutMs,
+    })
+  }
+
+  /**
+   * In the primary: migrates or says what is pending. In a lane: begins to open connections, and does not wait for them.
+   * May be called again after it has rejected.
+   * @throws DbError `unavailable` or `timeout` when the server cannot be reached, MIGRATION_INVALID
+   */
+  async boot(): Promise<void> {
+    const { thread, settings } = this.#runtime
+    if (thread.kind === 'lane') return this.#pool.warm()
+    const log = this.#runtime.log.bind(this.#runtime)
+    if (isShort(settings.rdbMaxPool, settings.lanes)) {
+      log(
+        'WARNING',
+        `RDB_MAX_POOL is ${settings.rdbMaxPool}, but each of ${settings.lanes + 1} threads needs a connection: up to ${settings.lanes + 1} are opened`,
+      )
+    }
+    const connection = await this.#pool.acquire()
+    try {
+      const driver = new PostgresMigrations({
+        run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
+        script: (sql) => connection.script(sql),
+        get isClean() {
+          return connection.isClean
+        },
+      })
+      await migrateOrReport(driver, settings, log)
+    } finally {
+      this.#pool.discard(connection)
+    }
+  }
+
+  /** The contract's methods, `healthCheck` among them. */
+  api(): Db {
+    return {
+      query: (sql, params) => this.query(sql, params),
+      queryOne: (sql, params) => this.queryOne(sql, params),
+      execute: (sql, params) => this.execute(sql, params),
+      transaction: (work) => this.transaction(work),
+      healthCheck: () => this.healthCheck(),
+    }
+  }
+
+  query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    return new Promise((resolve, reject) => this.#send(sql, params, ({ rows }) => resolve(rows as T[]), reject))
+  }
+
+  queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
+    return new Promise((resolve, reject) =>
+      this.#send(sql, params, ({ rows }) => resolve((rows[0] as T | undefined) ?? null), reject),
+    )
+  }
+
+  execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
+    return new Promise((resolve, reject) =>
+      this.#send(sql, params, ({ rowCount, rows }) => resolve({ rowCount, rows: rows as T[] }), reject),
+    )
+  }
+
+  /**
+   * Waits at most 5 s for a connection (`timeout`). Rolled back with `timeout` after 10 s without a statement.
+   * A statement that fails dooms the whole transaction. One that the database rolls back because it collided with another
+   * (`serialization`) is run again, `work` included, until it has taken 5 s.
+   */
+  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const endMs = performance.now() + WAIT_MS
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#transactionOnce(work)
+      } catch (thrown) {
+        if (!(thrown instanceof Repeatable)) throw thrown
+        if (performance.now() >= endMs || this.#stopped) throw thrown.failure
+        if (thrown.isStalePlan) this.#pool.forgetPrepared()
+      }
+      const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** attempt)
+      await new Promise((done) => setTimeout(done, pauseMs))
+    }
+  }
+
+  /** True when the server answers. @throws DbError when it does not */
+  async healthCheck(): Promise<boolean> {
+    return (await this.query('SELECT 1')).length === 1
+  }
+
+  async stop(): Promise<void> {
+    if (this.#stopped) return
+    this.#stopped = true
+    await this.#pool.close(STOP_WAIT_MS)
+  }
+
+  #send(
+    sql: string,
+    params: readonly unknown[],
+    resolve: (outcome: Outcome) => void,
+    reject: (error: DbError) => void,
+  ): void {
+    const statement = this.#statements.get(sql)
+    const values = wireValues(params, statement.parameterCount)
+    let isRepeated = false
+    const done = (execution: Execution): void => {
+      if (execution.failure === null) return resolve(execution)
+      if (isRepeated || !isStalePlan(execution.failure)) return reject(toDbError(execution.failure))
+      // It has not run. What stands on the old table in other connections would fail in the same way.
+      isRepeated = true
+      this.#pool.forgetPrepared()
+      this.#pool.run(new Execution(statement, values, done))
+    }
+    this.#pool.run(new Execution(statement, values, done))
+  }
+
+  async #transactionOnce<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    const connection = await this.#pool.acquire()
+    try {
+      await this.#runOn(connection, BEGIN, [])
+      return await runTransaction(work, {
+        connection: {
+          run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
+          commit: async () => void (await this.#runOn(connection, COMMIT, [])),
+          rollback: () => this.#rollback(connection),
+        },
+        instrument: (tx) => this.#runtime.instrument(tx),
+      })
+    } finally {
+      this.#pool.release(connection)
+    }
+  }
+
+  async #rollback(connection: Connection): Promise<void> {
+    if (connection.isDead) return
+    try {
+      await this.#runOn(connection, ROLLBACK, [])
+    } catch {
+      // What made the transaction fail says more. The server rolls back what belongs to a connection that has ended.
+      this.#pool.discard(connection)
+    }
+  }
+
+  /** @throws DbError */
+  #runOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
+    return new Promise((resolve, reject) => {
+      const values = wireValues(params, statement.parameterCount)
+      const done = (execution: Execution): void => {
+        if (execution.failure === null) resolve(execution)
+        else reject(toDbError(execution.failure))
+      }
+      this.#pool.runOn(connection, new Execution(statement, values, done))
+    })
+  }
+}
+
+function control(sql: string): Statement {
+  const statement = new Statement(sql, 0)
+  statement.isRepeated = true
+  return statement
+}

@@ -1,0 +1,122 @@
+import { DbError } from '../../errors/db-error.ts'
+import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../migrations/migration.ts'
+import type { Outcome } from './execution.ts'
+import { sqlStateOf } from './failure.ts'
+import { transactionControlIn } from './sql-shape.ts'
+
+/** Milliseconds that a process waits for another one that migrates, and a migration's statement for a lock. */
+const MIGRATION_WAIT_MS = 300_000
+/** Any number, the same in all processes: `heddle` in ASCII. PostgreSQL keeps such locks apart by database. */
+const LOCK_KEY = 0x686564646c65
+
+/** A connection that nobody else uses. */
+export interface MigrationConnection {
+  run(sql: string, params: readonly unknown[]): Promise<Outcome>
+  /** Runs a text verbatim. @throws DbError */
+  script(sql: string): Promise<void>
+  /** No transaction is open on it. */
+  readonly isClean: boolean
+}
+
+/** Migrations on a connection of their own. An advisory lock makes a second process wait. */
+export class PostgresMigrations implements MigrationDriver {
+  readonly #connection: MigrationConnection
+  readonly #waitMs: number
+
+  /**
+   * @param connection used for nothing else, and for nothing after: a migration may have changed its settings
+   * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
+   */
+  constructor(connection: MigrationConnection, waitMs = MIGRATION_WAIT_MS) {
+    this.#connection = connection
+    this.#waitMs = waitMs
+  }
+
+  async applied(): Promise<AppliedMigration[]> {
+    const table = await this.#connection.run("SELECT 1 WHERE to_regclass('_migrations') IS NOT NULL", [])
+    if (table.rows.length === 0) return []
+    const { rows } = await this.#connection.run('SELECT id, checksum FROM _migrations', [])
+    return rows as unknown as AppliedMigration[]
+  }
+
+  async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
+    const connection = this.#connection
+    // What a migration before this one has left: settings, temporary tables.
+    await connection.script('DISCARD ALL')
+    await connection.script(
+      `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${this.#waitMs}`,
+    )
+    try {
+      await this.#lock()
+      const result = await work(this.#session())
+      await connection.script('COMMIT')
+      return result
+    } catch (thrown) {
+      // What made it fail says more; a connection that cannot roll back is lost, and the server does it.
+      await connection.script('ROLLBACK').catch(() => {})
+      throw thrown
+    }
+  }
+
+  async #lock(): Promise<void> {
+    try {
+      await this.#connection.run('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY])
+    } catch (thrown) {
+      if (sqlStateOf((thrown as Error).cause) !== '55P03') throw thrown
+      throw new DbError('timeout', `Waited ${this.#waitMs} ms for another process that migrates this database`, {
+        cause: thrown,
+      })
+    }
+  }
+
+  #session(): MigrationSession {
+    const connection = this.#connection
+    return {
+      async createTable() {
+        await connection.script(
+          'CREATE TABLE IF NOT EXISTS _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
+        )
+      },
+      async checksumOf(id) {
+        const { rows } = await connection.run('SELECT checksum FROM _migrations WHERE id = $1', [id])
+        return rows[0] === undefined ? null : String(rows[0].checksum)
+      },
+      async run(sql) {
+        const control = transactionControlIn(sql)
+        if (control) throw new DbError('other', `it contains ${control}, but a migration runs in a transaction already`)
+        await runScript(connection, sql)
+        if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
+      },
+      async record({ id, checksum }, appliedAt) {
+        await connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', [
+          id,
+          checksum,
+          appliedAt,
+        ])
+      },
+    }
+  }
+}
+
+async function runScript(connection: MigrationConnection, sql: string): Promise<void> {
+  try {
+    await connection.script(sql)
+  } catch (thrown) {
+    if (!(thrown instanceof DbError)) throw thrown
+    throw new DbError(thrown.kind, `${thrown.message}${placeOf(thrown.cause, sql)}${adviceFor(thrown.cause)}`, {
+      cause: thrown.cause,
+    })
+  }
+}
+
+/** The server counts characters from 1, over the whole text. */
+function placeOf(cause: unknown, sql: string): string {
+  const position = Number((cause as { position?: unknown } | undefined)?.position)
+  if (!(position > 0)) return ''
+  return ` in line ${[...sql].slice(0, position - 1).filter((character) => character === '\n').length + 1}`
+}
+
+function adviceFor(cause: unknown): string {
+  if (sqlStateOf(cause) !== '25001') return ''
+  return ': a migration runs in a transaction. Leave CONCURRENTLY out, or run this statement by hand'
+}

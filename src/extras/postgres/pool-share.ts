@@ -1,0 +1,38 @@
+import type { ThreadRef } from '../../contracts/tool.ts'
+
+/** A transaction and the plain statement that somebody sends meanwhile. */
+const PRIMARY_MAX = 2
+
+export interface PoolShare {
+  /** Most connections of this thread. */
+  max: number
+  /** Connections that it keeps open. */
+  min: number
+}
+
+/**
+ * What one thread gets of the process's RDB_MAX_POOL and RDB_MIN_POOL.
+ *
+ * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than a lane would get if all threads
+ * got the same. The lanes share the rest; where it does not come out even, the first ones have one more. Every thread gets at least
+ * one, so that more threads than RDB_MAX_POOL open more than that: see `isShort`. The lanes alone keep connections open.
+ *
+ * 10 connections and 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
+ */
+export function poolShare(total: { max: number; min: number }, lanes: number, thread: ThreadRef): PoolShare {
+  const primary = Math.max(1, Math.min(PRIMARY_MAX, Math.floor(total.max / (lanes + 1))))
+  if (thread.kind === 'primary') return { max: primary, min: 0 }
+  const max = Math.max(1, part(total.max - primary, lanes, thread.index))
+  return { max, min: Math.min(max, part(total.min, lanes, thread.index)) }
+}
+
+/** There are more threads than connections. */
+export function isShort(max: number, lanes: number): boolean {
+  return lanes + 1 > max
+}
+
+/** The quarantine lane, which comes after the others and is there only at times, counts as the last of them. */
+function part(whole: number, lanes: number, index: number): number {
+  const lane = Math.min(index, lanes - 1)
+  return Math.floor(whole / lanes) + (lane < whole % lanes ? 1 : 0)
+}

@@ -1,0 +1,77 @@
+import { DbError } from '../../errors/db-error.ts'
+import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
+
+/** Statements of which a thread remembers the shape, and whether they have come before. */
+const MAX_STATEMENTS = 1024
+/** Longer texts are neither remembered nor prepared: they are made for one use, and would fill the memory. */
+const MAX_TEXT = 16_384
+/** The protocol counts parameters in 16 bits. */
+const MAX_PARAMETERS = 65_535
+
+let lastName = 0
+
+/** A text that is fit to be sent. */
+export class Statement {
+  readonly sql: string
+  readonly parameterCount: number
+  /** Under which a connection prepares it. */
+  readonly name = `h${++lastName}`
+  /** Worth to be prepared: it comes again. A text that is used once, with its values written into it, is not. */
+  isRepeated = false
+
+  constructor(sql: string, parameterCount: number) {
+    this.sql = sql
+    this.parameterCount = parameterCount
+  }
+}
+
+/** The statements of one thread by their text. */
+export class Statements {
+  readonly #known = new Map<string, Statement>()
+
+  /** @throws DbError `other` for transaction control, `syntax` for placeholders other than `$n` */
+  get(sql: string): Statement {
+    const known = this.#known.get(sql)
+    if (known === undefined) return this.#add(sql)
+    known.isRepeated = true
+    // The least recently used goes first; a move to the end is needed only where something may be evicted soon.
+    if (this.#known.size > MAX_STATEMENTS / 2) {
+      this.#known.delete(sql)
+      this.#known.set(sql, known)
+    }
+    return known
+  }
+
+  #add(sql: string): Statement {
+    const statement = checked(sql)
+    if (sql.length > MAX_TEXT) return statement
+    if (this.#known.size >= MAX_STATEMENTS) this.#known.delete(this.#known.keys().next().value as string)
+    this.#known.set(sql, statement)
+    return statement
+  }
+}
+
+function checked(sql: string): Statement {
+  if (sql.includes('\0')) throw new DbError('syntax', 'The statement contains a NUL character')
+  const shape = shapeOf(sql)
+  const { command, parameterCount, missingParameter } = shape
+  if (command === '') throw new DbError('syntax', 'The statement is empty')
+  if (isTransactionControl(shape)) {
+    throw new DbError('other', `${command} is not a statement to send: use db.transaction(async tx => …)`)
+  }
+  if (isSessionControl(shape)) {
+    throw new DbError(
+      'other',
+      `${command} is not a statement to send: it would change a connection that others use next` +
+        (command === 'SET' ? '; SET LOCAL in a transaction ends with it' : ''),
+    )
+  }
+  if (parameterCount === 0 && shape.hasQuestionMark && !/\?[|&]|\?\s*'/.test(sql)) {
+    throw new DbError('syntax', 'Placeholders are $1, $2, …: "?" is none')
+  }
+  if (parameterCount > MAX_PARAMETERS) throw new DbError('syntax', `$${parameterCount} is more than $${MAX_PARAMETERS}`)
+  if (missingParameter !== null) {
+    throw new DbError('syntax', `The statement uses $${parameterCount} but not $${missingParameter}`)
+  }
+  return new Statement(sql, parameterCount)
+}

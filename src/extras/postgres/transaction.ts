@@ -1,0 +1,138 @@
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import { TRANSACTION_IDLE_MS } from '../../db/limits.ts'
+import { DbError } from '../../errors/db-error.ts'
+import type { Outcome } from './execution.ts'
+import { isStalePlan, toDbError } from './failure.ts'
+
+/** A connection on which a transaction has begun. */
+export interface TransactionConnection {
+  /** Runs one statement. @throws what the server says, or DbError */
+  run(sql: string, params: readonly unknown[]): Promise<Outcome>
+  /** @throws what the server says, or DbError */
+  commit(): Promise<void>
+  /** Never rejects. */
+  rollback(): Promise<void>
+}
+
+export interface TransactionOptions {
+  readonly connection: TransactionConnection
+  readonly instrument: <T extends object>(target: T) => T
+  readonly idleMs?: number
+}
+
+/** The database rolled the transaction back for reasons that have nothing to do with what it wanted: it may be run again. */
+export class Repeatable extends Error {
+  /** What its caller gets when it is not run again. */
+  readonly failure: DbError
+  readonly isStalePlan: boolean
+
+  constructor(failure: DbError) {
+    super(failure.message)
+    this.failure = failure
+    this.isStalePlan = isStalePlan(failure.cause)
+  }
+}
+
+type Status = 'open' | 'over'
+
+/**
+ * Runs `work` in the transaction that has begun on the connection, and ends it.
+ *
+ * Statements run in the order in which they were sent, one at a time. The first that fails dooms the transaction: further ones are
+ * refused and it is rolled back, even when `work` caught the error.
+ * @throws what `work` rejects with, DbError, or Repeatable
+ */
+export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
+  const { connection, idleMs = TRANSACTION_IDLE_MS } = options
+  let status: Status = 'open'
+  let failure: DbError | null = null
+  /** Settles when everything sent so far has; never rejects. */
+  let tail: Promise<unknown> = Promise.resolve()
+  let pendingCount = 0
+  let idleTimer: NodeJS.Timeout | undefined
+
+  function refuse(): void {
+    if (status === 'over') throw new DbError('other', 'This transaction is over: its tx takes no more statements')
+    if (failure) {
+      throw new DbError('other', `This transaction has failed and will be rolled back: ${failure.message}`, {
+        cause: failure,
+      })
+    }
+  }
+
+  async function send(sql: string, params: readonly unknown[]): Promise<Outcome> {
+    try {
+      refuse()
+      return await connection.run(sql, params)
+    } catch (thrown) {
+      if (status === 'open') failure ??= toDbError(thrown)
+      throw thrown
+    } finally {
+      pendingCount--
+      idleTimer?.refresh()
+    }
+  }
+
+  /** In the order in which they are sent, one at a time. */
+  function run(sql: string, params: readonly unknown[]): Promise<Outcome> {
+    pendingCount++
+    const outcome = pendingCount === 1 ? send(sql, params) : tail.then(() => send(sql, params))
+    tail = outcome.then(ignore, ignore)
+    return outcome
+  }
+
+  const tx: Queryable = {
+    query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
+    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
+      ((await run(sql, params)).rows[0] as R | undefined) ?? null,
+    execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
+      const { rowCount, rows } = await run(sql, params)
+      return { rowCount, rows: rows as R[] }
+    },
+  }
+
+  const idle = new Promise<never>((_, reject) => {
+    const onTimer = (): void => {
+      if (pendingCount > 0) idleTimer?.refresh()
+      else reject(new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`))
+    }
+    idleTimer = setTimeout(onTimer, idleMs)
+  })
+
+  try {
+    const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
+    // What `work` has sent without waiting for it is part of the transaction too.
+    while (pendingCount > 0) await tail
+    if (failure) throw failure
+    status = 'over'
+    await commit(connection)
+    return result
+  } catch (thrown) {
+    status = 'over'
+    while (pendingCount > 0) await tail
+    await connection.rollback()
+    const rolledBack = failure ?? thrown
+    if (isRepeatable(rolledBack)) throw new Repeatable(rolledBack)
+    throw thrown
+  } finally {
+    clearTimeout(idleTimer)
+  }
+}
+
+async function commit(connection: TransactionConnection): Promise<void> {
+  try {
+    await connection.commit()
+  } catch (thrown) {
+    const error = toDbError(thrown)
+    if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
+    throw new DbError(error.kind, `${error.message}; whether the transaction was committed is not known`, {
+      cause: error.cause ?? error,
+    })
+  }
+}
+
+function isRepeatable(thrown: unknown): thrown is DbError {
+  return thrown instanceof DbError && (thrown.kind === 'serialization' || isStalePlan(thrown.cause))
+}
+
+function ignore(): void {}

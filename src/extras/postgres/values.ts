@@ -1,0 +1,75 @@
+import { checkCount, parameterOf } from '../../db/parameter.ts'
+
+/** A parameter on the wire: text, bytes as they are, or NULL. */
+export type WireValue = string | Buffer | null
+
+/** Makes a value of a column's text. Left out: the text is the value. */
+export type Decoder = (text: string) => unknown
+
+/**
+ * Parameters carry no type: PostgreSQL infers it from where each one stands, so that a number can be stored in a TEXT column and a
+ * text compared with a UUID, as SQLite lets them. Where nothing tells (`SELECT $1`) it is text: `CAST($1 AS INTEGER)` says more.
+ * @throws DbError `other` for a wrong number of values, and for a value that not every database would store as it is
+ */
+export function wireValues(params: readonly unknown[], expected: number): WireValue[] {
+  checkCount(params, expected)
+  const values: WireValue[] = new Array(expected)
+  for (let i = 0; i < expected; i++) values[i] = wireValue(params[i], i + 1)
+  return values
+}
+
+function wireValue(value: unknown, number: number): WireValue {
+  const parameter = parameterOf(value, number)
+  switch (typeof parameter) {
+    case 'string':
+      return parameter
+    case 'boolean':
+      // Fits a BOOLEAN as well as an INTEGER column.
+      return parameter ? '1' : '0'
+    case 'object':
+      if (parameter === null || Buffer.isBuffer(parameter)) return parameter
+      return Buffer.from(parameter.buffer, parameter.byteOffset, parameter.byteLength)
+    default:
+      return String(parameter)
+  }
+}
+
+/** Longest text of digits that is a safe integer whatever they are. */
+const SAFE_DIGITS = 15
+const TIMESTAMP = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?(?:\+00)?$/
+
+function decodeInteger(text: string): number | bigint {
+  const number = Number(text)
+  return text.length <= SAFE_DIGITS || Number.isSafeInteger(number) ? number : BigInt(text)
+}
+
+/** As SQLite: a sum of integers is an integer, everything else a float. */
+function decodeNumeric(text: string): number | bigint {
+  return /^-?\d+$/.test(text) ? decodeInteger(text) : Number(text)
+}
+
+/** The text that a Date becomes as a parameter. Infinity and years before Christ stay as PostgreSQL writes them. */
+function decodeTimestamp(text: string): string {
+  const match = TIMESTAMP.exec(text)
+  return match === null ? text : `${match[1]}T${match[2]}.${(match[3] ?? '').padEnd(3, '0')}Z`
+}
+
+// Keys are type ids of pg_type.dat, which never change.
+const DECODERS = new Map<number, Decoder>([
+  [16, (text) => text === 't'],
+  [17, (text) => Buffer.from(text.slice(2), 'hex')],
+  [20, decodeInteger],
+  [21, Number],
+  [23, Number],
+  [26, Number],
+  [700, Number],
+  [701, Number],
+  [1114, decodeTimestamp],
+  [1184, decodeTimestamp],
+  [1700, decodeNumeric],
+])
+
+/** What is not listed comes as PostgreSQL writes it: JSON, UUID, DATE, arrays. */
+export function decoderOf(typeId: number): Decoder | undefined {
+  return DECODERS.get(typeId)
+}
