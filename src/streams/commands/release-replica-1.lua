@@ -1,0 +1,13 @@
+--[[
+  Gives a replica's name back.
+
+  KEYS[1] key of the replica
+  ARGV[1] token of its holder
+
+  Output: 1 when it was the holder's.
+  Guarantee: a name that somebody else has taken stays theirs.
+]]
+if redis.call('GET', KEYS[1]) ~= ARGV[1] then
+  return 0
+end
+return redis.call('DEL', KEYS[1])

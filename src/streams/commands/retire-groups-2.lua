@@ -1,0 +1,40 @@
+--[[
+  Destroys the groups of a stream that no replica has subscribed to for long, and names those without a living subscriber.
+  Groups of single threads (with an `@`) are left alone: they end with their replica.
+
+  KEYS[1] stream
+  KEYS[2] hash: stream, blank, group → when a replica last said that it subscribes
+  ARGV[1] milliseconds after which a group is destroyed
+  ARGV[2] milliseconds after which its subscriber counts as gone
+
+  Output: for each such group: name, 1 when it was destroyed, milliseconds since it was last seen, entries that waited for it.
+  Guarantee: whoever says meanwhile that it subscribes keeps its group. A group that nobody ever spoke of is seen now.
+]]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local output = {}
+for _, reply in ipairs(redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XINFO', 'GROUPS', KEYS[1]) or {}) do
+  local group = {}
+  for at = 1, #reply, 2 do
+    group[reply[at]] = reply[at + 1]
+  end
+  local field = KEYS[1] .. ' ' .. group.name
+  local seen = tonumber(redis.call('HGET', KEYS[2], field) or '')
+  if group.name:find('@', 1, true) then
+    seen = now
+  elseif not seen then
+    redis.call('HSET', KEYS[2], field, string.format('%.0f', now))
+    seen = now
+  end
+  local idle = now - seen
+  if idle > tonumber(ARGV[2]) then
+    local isOver = idle > tonumber(ARGV[1])
+    if isOver then
+      redis.call('XGROUP', 'DESTROY', KEYS[1], group.name)
+      redis.call('HDEL', KEYS[2], field)
+    end
+    local waiting = (group.lag or redis.call('XLEN', KEYS[1])) + group.pending
+    output[#output + 1] = { group.name, isOver and 1 or 0, idle, waiting }
+  end
+end
+return output
