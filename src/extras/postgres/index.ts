@@ -71,7 +71,9 @@ export default class PostgresDb implements Tool, Db {
       })
       await migrateOrReport(driver, settings, log)
     } finally {
-      this.#pool.discard(connection)
+      // A migration may have changed its settings.
+      connection.close()
+      this.#pool.release(connection)
     }
   }
 
@@ -176,7 +178,7 @@ export default class PostgresDb implements Tool, Db {
       await this.#runOn(connection, ROLLBACK, [])
     } catch {
       // What made the transaction fail says more. The server rolls back what belongs to a connection that has ended.
-      this.#pool.discard(connection)
+      connection.destroy()
     }
   }
 

@@ -6,6 +6,7 @@ import { Connection } from './connection.ts'
 import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
 import type { PoolShare } from './pool-share.ts'
+import { type Waiter, WaitingLine } from './waiting-line.ts'
 
 /** Milliseconds between two looks at what takes too long, and at what is no longer needed. */
 const LOOK_MS = 250
@@ -18,13 +19,6 @@ const REFILL_MS = 1000
 /** Milliseconds that the server gets beyond its own statement timeout before the connection is given up. */
 const ANSWER_GRACE_MS = 2000
 
-interface Waiter {
-  readonly deadlineMs: number
-  grant(connection: Connection): void
-  fail(error: DbError): void
-  next: Waiter | null
-}
-
 export interface PoolOptions extends PoolShare {
   readonly config: ClientConfig
   readonly statementTimeoutMs: number
@@ -33,19 +27,24 @@ export interface PoolOptions extends PoolShare {
 /**
  * The connections of one thread. Whoever finds none free waits in line; a connection is opened for them while there is room.
  * One that has failed is never used again, and is replaced when somebody needs it.
+ *
+ * Transactions leave one connection to plain statements: callbacks that send those too would else wait for each other.
  */
 export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
+  readonly #heldMax: number
   readonly #all = new Set<Connection>()
   /** The one used last is used next: the others grow old, and are closed. */
   readonly #idle: Connection[] = []
-  #first: Waiter | null = null
-  #last: Waiter | null = null
-  #waiting = 0
+  readonly #statements = new WaitingLine()
+  readonly #holders = new WaitingLine()
+  /** Connections that somebody keeps for more than one statement. */
+  #held = 0
   #opening = 0
   #retryAtMs = 0
   #refillAtMs = Number.POSITIVE_INFINITY
+  /** Why the last try to open a connection failed; null when it did not. */
   #fault: DbError | null = null
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
@@ -55,6 +54,7 @@ export class Pool {
   constructor(options: PoolOptions) {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
+    this.#heldMax = Math.max(1, options.max - 1)
   }
 
   /** Opens the minimum, and keeps it open from now on. Does not wait for it. */
@@ -63,45 +63,41 @@ export class Pool {
     this.#refill()
   }
 
-  /** Runs a statement on a connection of its own. Never throws: the execution gets what goes wrong. */
+  /** Runs a statement on any connection. Never throws: the execution gets what goes wrong. */
   run(execution: Execution): void {
     const connection = this.#idle.pop()
-    if (connection !== undefined) return this.#start(execution, connection)
-    this.#wait({
-      deadlineMs: performance.now() + WAIT_MS,
-      grant: (granted) => this.#start(execution, granted),
-      fail: (error) => execution.fail(error),
-      next: null,
-    })
+    if (connection !== undefined) this.#start(execution, connection)
+    else {
+      this.#wait(this.#statements, {
+        deadlineMs: performance.now() + WAIT_MS,
+        grant: (granted) => this.#start(execution, granted),
+        fail: (error) => execution.fail(error),
+      })
+    }
   }
 
-  /** A connection for more than one statement; to be released. @throws DbError `timeout`, `unavailable` */
+  /** A connection to keep; each must be released. @throws DbError `timeout`, `unavailable` */
   acquire(): Promise<Connection> {
-    const connection = this.#idle.pop()
-    if (connection !== undefined) return Promise.resolve(connection)
     return new Promise((resolve, reject) => {
-      this.#wait({ deadlineMs: performance.now() + WAIT_MS, grant: resolve, fail: reject, next: null })
+      const grant = (connection: Connection): void => {
+        this.#held++
+        resolve(connection)
+      }
+      const connection = this.#held < this.#heldMax ? this.#idle.pop() : undefined
+      if (connection !== undefined) grant(connection)
+      else this.#wait(this.#holders, { deadlineMs: performance.now() + WAIT_MS, grant, fail: reject })
     })
   }
 
-  /** Runs a statement on an acquired connection. */
+  /** Runs a statement on a connection that was acquired. */
   runOn(connection: Connection, execution: Execution): void {
     connection.run(execution, this.#limitMs)
   }
 
-  /** Gives an acquired connection back; one that may not be as it was is closed. */
+  /** Gives an acquired connection back. One that may not be as it was is closed. */
   release(connection: Connection): void {
-    if (connection.isDead) return
-    if (this.#isClosed || connection.isBusy || !connection.isClean) return connection.close()
-    const waiter = this.#takeWaiter()
-    if (waiter !== null) return waiter.grant(connection)
-    connection.idleSinceMs = performance.now()
-    this.#idle.push(connection)
-  }
-
-  /** Ends an acquired connection. */
-  discard(connection: Connection): void {
-    connection.close()
+    this.#held--
+    this.#free(connection)
   }
 
   /** Tables have changed: every connection makes its prepared statements anew. */
@@ -114,53 +110,69 @@ export class Pool {
     const endMs = performance.now() + timeoutMs
     this.#isClosed = true
     this.#failAll(new DbError('unavailable', 'The database is closed'))
-    for (const connection of this.#idle.splice(0)) connection.close()
+    for (const connection of [...this.#idle]) connection.close()
     while (this.#all.size > 0 && performance.now() < endMs) await new Promise((done) => setTimeout(done, 2))
     for (const connection of this.#all) connection.destroy()
     clearInterval(this.#timer)
   }
 
   #start(execution: Execution, connection: Connection): void {
-    execution.release = () => this.release(connection)
+    execution.release = () => this.#free(connection)
     connection.run(execution, this.#limitMs)
+  }
+
+  #free(connection: Connection): void {
+    if (connection.isDead) {
+      this.#openForWaiters()
+    } else if (this.#isClosed || connection.isBusy || !connection.isClean) {
+      connection.close()
+    } else {
+      connection.idleSinceMs = performance.now()
+      this.#idle.push(connection)
+      this.#serve()
+    }
   }
 
   // ── waiting ───────────────────────────────────────────────────────────────
 
-  #wait(waiter: Waiter): void {
+  #wait(line: WaitingLine, waiter: Waiter): void {
     if (this.#isClosed) return waiter.fail(new DbError('unavailable', 'The database is closed'))
-    if (this.#waiting >= MAX_WAITING) {
+    if (this.#statements.length + this.#holders.length >= MAX_WAITING) {
       return waiter.fail(new DbError('unavailable', `${MAX_WAITING} statements are waiting already`))
     }
     if (this.#fault !== null && this.#all.size === 0 && performance.now() < this.#retryAtMs) {
       return waiter.fail(this.#fault)
     }
-    if (this.#last === null) this.#first = waiter
-    else this.#last.next = waiter
-    this.#last = waiter
-    this.#waiting++
+    line.push(waiter)
     this.#openForWaiters()
   }
 
-  #takeWaiter(): Waiter | null {
-    const waiter = this.#first
-    if (waiter === null) return null
-    this.#first = waiter.next
-    if (this.#first === null) this.#last = null
-    this.#waiting--
-    return waiter
+  /** Hands free connections to those who wait longest. */
+  #serve(): void {
+    while (this.#idle.length > 0) {
+      const statement = this.#statements.first
+      const holder = this.#held < this.#heldMax ? this.#holders.first : null
+      if (statement === null && holder === null) return
+      const isHolderFirst = statement === null || (holder !== null && holder.deadlineMs < statement.deadlineMs)
+      const line = isHolderFirst ? this.#holders : this.#statements
+      line.shift()!.grant(this.#idle.pop()!)
+    }
   }
 
   #failAll(error: DbError): void {
-    // Only those who wait now: one that is told may come back at once.
-    for (let n = this.#waiting; n > 0; n--) this.#takeWaiter()?.fail(error)
+    for (const line of [this.#statements, this.#holders]) {
+      // Only those who wait now: one that is told may come back at once.
+      for (let n = line.length; n > 0; n--) line.shift()?.fail(error)
+    }
   }
 
   // ── opening and closing ───────────────────────────────────────────────────
 
   #openForWaiters(): void {
-    if (performance.now() < this.#retryAtMs) return
-    while (this.#opening < this.#waiting && this.#all.size < this.#options.max) this.#open()
+    const { max } = this.#options
+    if (this.#isClosed || performance.now() < this.#retryAtMs) return
+    const wanted = this.#statements.length + Math.min(this.#holders.length, this.#heldMax - this.#held)
+    while (this.#opening < wanted && this.#all.size < max) this.#open()
   }
 
   #open(): void {
@@ -173,7 +185,7 @@ export class Pool {
         () => {
           this.#opening--
           this.#fault = null
-          this.release(connection)
+          this.#free(connection)
         },
         (thrown) => {
           this.#opening--
@@ -197,14 +209,16 @@ export class Pool {
     const at = this.#idle.indexOf(connection)
     if (at >= 0) this.#idle.splice(at, 1)
     // One that could not be opened is not replaced at once: see #failed.
-    if (connection.isOpen && this.#waiting > 0) this.#openForWaiters()
+    if (connection.isOpen) this.#openForWaiters()
   }
 
   #look(): void {
     const nowMs = performance.now()
     for (const connection of this.#all) connection.expire(nowMs, this.#limitMs)
-    while (this.#first !== null && this.#first.deadlineMs <= nowMs) this.#takeWaiter()?.fail(this.#waitedInVain())
-    if (this.#waiting > 0) this.#openForWaiters()
+    for (const line of [this.#statements, this.#holders]) {
+      while (line.first !== null && line.first.deadlineMs <= nowMs) line.shift()!.fail(this.#waitedInVain())
+    }
+    this.#openForWaiters()
     // The oldest stand in front.
     while (this.#all.size > this.#options.min && nowMs - (this.#idle[0]?.idleSinceMs ?? nowMs) > IDLE_CLOSE_MS) {
       this.#idle[0]!.close()
@@ -221,17 +235,17 @@ export class Pool {
 
   #waitedInVain(): DbError {
     const { host, port } = this.#options.config
-    const isConnected = this.#all.size > this.#opening
-    if (!isConnected)
+    const open = this.#all.size - this.#opening
+    if (open === 0)
       return new DbError('timeout', `Waited ${WAIT_MS} ms for a connection: ${host}:${port} does not answer`)
     const why =
       this.#fault === null
-        ? `all ${this.#options.max} of this thread are in use (RDB_MAX_POOL is shared out over the threads)`
-        : `${this.#all.size} are in use and no other could be opened: ${this.#fault.message}`
+        ? `all ${open} of this thread are in use (RDB_MAX_POOL is shared out over the threads)`
+        : `${open} are in use, and no other could be opened: ${this.#fault.message}`
     return new DbError(
       'timeout',
-      `Waited ${WAIT_MS} ms for a connection: ${why}. A statement that is sent through db inside of a transaction callback ` +
-        'needs a second one: send it through the callback’s own tx',
+      `Waited ${WAIT_MS} ms for a connection: ${why}. What is sent through db inside of a transaction callback needs ` +
+        'a connection besides that of the transaction: send it through the callback’s own tx',
     )
   }
 }

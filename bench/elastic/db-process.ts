@@ -1,0 +1,114 @@
+// One process of its own: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
+import { once } from 'node:events'
+import pg from 'pg'
+import type { Db } from '../../src/contracts/db.ts'
+import type { ToolRuntime } from '../../src/contracts/tool.ts'
+import PostgresDb from '../../src/extras/postgres/index.ts'
+import { proxied } from '../micro/proxied-tool.ts'
+import { median } from '../statistics.ts'
+import type { DbAccess, DbFigures, DbPlan, DbSide } from './db.ts'
+
+const ROWS = 10_000
+const SELECT = 'SELECT id, name, email, created_at FROM bench_users WHERE id = $1'
+
+type Read = (id: string) => Promise<unknown>
+interface Window {
+  perSecond: number
+  cpuUs: number
+}
+
+const [plan] = (await once(process, 'message')) as [DbPlan]
+const { access, connections } = plan
+const pool = new pg.Pool({ ...access, max: connections, min: connections })
+pool.on('error', () => {})
+await fill(pool)
+const tool = new PostgresDb(runtimeFor(access, connections))
+const db = proxied<Db>('db', tool.api())
+
+const sides: Record<'heddle' | 'bare' | 'bareNamed', Read> = {
+  heddle: (id) => db.query(SELECT, [id]),
+  bare: (id) => pool.query(SELECT, [id]),
+  bareNamed: (id) => pool.query({ name: 'read', text: SELECT, values: [id] }),
+}
+const windows: Record<keyof typeof sides, Window[]> = { heddle: [], bare: [], bareNamed: [] }
+const names = Object.keys(sides) as (keyof typeof sides)[]
+for (const name of names) await measure(sides[name], Math.min(1000, plan.measureMs))
+for (let round = 0; round < plan.rounds; round++) {
+  // Each side is first, second and last equally often.
+  for (let n = 0; n < names.length; n++) {
+    const name = names[(round + n) % names.length]!
+    windows[name].push(await measure(sides[name], plan.measureMs))
+  }
+}
+await tool.stop()
+await pool.query('DROP TABLE bench_users')
+await pool.end()
+
+const [heddle, bare, bareNamed] = [sideOf(windows.heddle), sideOf(windows.bare), sideOf(windows.bareNamed)]
+const figures: DbFigures = {
+  heddle,
+  bare,
+  bareNamed,
+  ratio: heddle.perSecond / bare.perSecond,
+  ratioNamed: heddle.perSecond / bareNamed.perSecond,
+}
+process.send?.(figures, () => process.disconnect())
+
+async function measure(read: Read, forMs: number): Promise<Window> {
+  const startedMs = performance.now()
+  const endMs = startedMs + forMs
+  const cpu = process.cpuUsage()
+  let count = 0
+  await Promise.all(
+    Array.from({ length: plan.callers }, async (_, caller) => {
+      for (let n = caller; performance.now() < endMs; n += 7) {
+        await read(`user-${n % ROWS}`)
+        count++
+      }
+    }),
+  )
+  const { user, system } = process.cpuUsage(cpu)
+  return { perSecond: (count * 1000) / (performance.now() - startedMs), cpuUs: (user + system) / count }
+}
+
+function sideOf(rounds: readonly Window[]): DbSide {
+  return {
+    perSecond: median(rounds.map(({ perSecond }) => perSecond)) ?? 0,
+    cpuUs: median(rounds.map(({ cpuUs }) => cpuUs)) ?? 0,
+    rounds: rounds.map(({ perSecond }) => perSecond),
+  }
+}
+
+async function fill(target: pg.Pool): Promise<void> {
+  await target.query('DROP TABLE IF EXISTS bench_users')
+  await target.query(
+    'CREATE TABLE bench_users (id TEXT PRIMARY KEY, name TEXT NOT NULL, email TEXT NOT NULL, created_at TEXT NOT NULL)',
+  )
+  await target.query(
+    `INSERT INTO bench_users SELECT 'user-' || n, 'User ' || n, 'user-' || n || '@example.com', '2026-01-01T00:00:00.000Z'
+     FROM generate_series(0, ${ROWS - 1}) AS n`,
+  )
+  await target.query('ANALYZE bench_users')
+}
+
+/** As a lane has it: one lane, and a process that may open the two of the primary as well. */
+function runtimeFor({ host, port, user, password, database }: DbAccess, max: number): ToolRuntime {
+  const runtime: Partial<ToolRuntime> = {
+    thread: { kind: 'lane', index: 0 },
+    settings: {
+      rdbHost: host,
+      rdbPort: port,
+      rdbUser: user,
+      rdbPassword: password,
+      rdbDatabase: database,
+      rdbMaxPool: max + 2,
+      rdbMinPool: max,
+      rdbStatementTimeoutMs: 30_000,
+      lanes: 1,
+      replicaId: 'bench',
+    } as unknown as ToolRuntime['settings'],
+    log: () => {},
+    instrument: (target) => target,
+  }
+  return runtime as ToolRuntime
+}
