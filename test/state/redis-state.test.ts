@@ -1,7 +1,7 @@
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
+import { connect, settingsOf, sharedServer } from '../redis/redis-under-test.ts'
 import { buildTool } from '../tools/runtime-fixture.ts'
 import { runStateContract } from './contract.ts'
-import { connect, settingsOf, sharedServer } from './redis-server.ts'
 
 const shared = sharedServer()
 

@@ -1,12 +1,12 @@
 import { after, type TestContext } from 'node:test'
 import { loadSettings } from '../../src/config/load.ts'
 import type { Settings } from '../../src/config/schema.ts'
-import { openRedis, type RedisClient } from '../../src/redis/client.ts'
+import { openRedis, type RedisClient, type RedisOptions } from '../../src/redis/client.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
 import { SECRET } from '../tools/runtime-fixture.ts'
 
 /** The settings of a process that uses the server. */
-export function settingsOf(server: RedisServer, more: Record<string, string> = {}): Settings {
+export function settingsOf(server: Pick<RedisServer, 'env'>, more: Record<string, string> = {}): Settings {
   return loadSettings({ AUTH_SECRET_KEY: SECRET, REPLICA_ID: 'test', ...server.env, ...more }).settings
 }
 
@@ -32,9 +32,20 @@ export function sharedServer(): (t: TestContext) => Promise<RedisServer | null> 
   }
 }
 
-/** A connection of the test's own, to look at what is stored. */
-export function connect(t: TestContext, settings: Settings): RedisClient {
-  const client = openRedis(settings, { name: 'test', log: () => {} })
+export interface LogLine {
+  level: string
+  message: string
+}
+
+/** A connection that ends with the test, and what it has logged. */
+export function connect(
+  t: TestContext,
+  settings: Settings,
+  options: Partial<RedisOptions> = {},
+): RedisClient & { logs: LogLine[] } {
+  const logs: LogLine[] = []
+  const log = (level: string, message: string) => void logs.push({ level, message })
+  const client = openRedis(settings, { name: 'test', log, ...options })
   t.after(() => client.close())
-  return client
+  return Object.assign(client, { logs })
 }

@@ -1,0 +1,265 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { appendFile } from 'node:fs/promises'
+import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { until } from '../support/heddle.ts'
+import { freePort } from '../support/port.ts'
+import { redisServer } from '../support/servers/redis.ts'
+import { connect, settingsOf, sharedServer } from './redis-under-test.ts'
+
+const shared = sharedServer()
+const LOCAL = { KV_HOST: '127.0.0.1', KV_PASSWORD: '' }
+
+test('commands that are called at once wait for the connection, and are sent in their order', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const client = connect(t, settingsOf(server), { name: 'heddle:a replica:one' })
+  const replies = await Promise.all([
+    client.command('set', ['order', 'a']),
+    client.command('append', ['order', 'b']),
+    client.command('append', ['order', 'c']),
+    client.command('get', ['order']),
+  ])
+  assert.deepEqual(replies, ['OK', 2, 3, 'abc'])
+  assert.equal(await client.command('client', ['GETNAME']), 'heddle:a_replica:one')
+  assert.deepEqual(client.logs, [])
+  await client.command('del', ['order'])
+})
+
+test('a lost connection rejects at once and says why, and heals by itself', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const client = connect(t, settingsOf(server))
+  await client.command('ping', [])
+  await server.stop()
+  await assert.rejects(client.command('ping', []), { code: 'KV_UNAVAILABLE' })
+  await until(() => /nothing listens there/.test(client.fault?.message ?? ''), 'the reason is known')
+  const startedMs = performance.now()
+  for (let call = 0; call < 1000; call++) {
+    await assert.rejects(client.command('ping', []), {
+      code: 'KV_UNAVAILABLE',
+      message: /nothing listens there; start it, or mend KV_HOST and KV_PORT/,
+      details: { outcome: 'not sent' },
+    })
+  }
+  assert.ok(performance.now() - startedMs < 1500, 'a thousand rejections take no time')
+  await server.start()
+  await until(() => client.isReady, 'connected again')
+  assert.equal(await client.command('ping', []), 'PONG')
+  assert.deepEqual(
+    client.logs.map(({ level }) => level),
+    ['WARNING', 'INFO'],
+  )
+})
+
+test('a frozen server costs a call the command timeout, and later calls nothing', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const client = connect(t, settingsOf(server, { KV_CONNECT_TIMEOUT: '0.5' }), { commandTimeoutMs: 400 })
+  await client.command('ping', [])
+  server.freeze()
+  await assert.rejects(client.command('incrby', ['n', 1]), {
+    code: 'KV_UNAVAILABLE',
+    message: /it has not answered for 400 ms/,
+    details: { outcome: 'unknown' },
+  })
+  const startedMs = performance.now()
+  await assert.rejects(client.command('ping', []), { details: { outcome: 'not sent' } })
+  assert.ok(performance.now() - startedMs < 200)
+  await until(() => /does not answer; is it frozen/.test(client.fault!.message), 'a new connection stays silent too')
+  server.thaw()
+  await until(() => client.isReady, 'connected again')
+  assert.equal(await client.command('ping', []), 'PONG')
+})
+
+test('a thread that was held up itself does not take the server for gone', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const client = connect(t, settingsOf(server), { commandTimeoutMs: 200 })
+  await client.command('ping', [])
+  const reply = client.command('ping', [])
+  await sleep(0)
+  for (const endMs = performance.now() + 700; performance.now() < endMs; );
+  assert.equal(await reply, 'PONG')
+  assert.equal(client.isReady, true)
+})
+
+test('a read that blocks may take its time, and a frozen server ends it', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const client = connect(t, settingsOf(server), { commandTimeoutMs: 300, blockingMs: 600 })
+  assert.equal(await client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$']), null)
+  const reading = client.command('xread', ['BLOCK', 600, 'STREAMS', 'none', '$'])
+  server.freeze()
+  await assert.rejects(reading, { code: 'KV_UNAVAILABLE', message: /900 ms/ })
+  server.thaw()
+})
+
+const WRONG: [what: string, env: Record<string, string>, code: string, message: RegExp][] = [
+  ['a wrong password', { KV_PASSWORD: 'geheim' }, 'KV_REFUSED', /refuses the password; mend KV_PASSWORD/],
+  ['no password', { KV_PASSWORD: '' }, 'KV_REFUSED', /wants a password; set KV_PASSWORD/],
+  ['a database that is not there', { KV_DB: '4711' }, 'KV_REFUSED', /no database 4711; mend KV_DB/],
+  ['an unknown host', { KV_HOST: 'nowhere.invalid' }, 'KV_UNAVAILABLE', /nowhere\.invalid .*mend.*KV_HOST/],
+  ['a port that nobody has', { KV_PORT: '1' }, 'KV_UNAVAILABLE', /nothing listens there; .*KV_HOST and KV_PORT/],
+]
+for (const [what, env, code, message] of WRONG) {
+  test(`${what} is told as what it is, and not in every attempt`, async (t) => {
+    const server = await shared(t)
+    if (server === null) return
+    const client = connect(t, settingsOf(server, env))
+    for (let call = 0; call < 2; call++) {
+      await assert.rejects(client.command('set', ['key', 'value']), (error: Error & { code: string }) => {
+        assert.equal(error.code, code)
+        assert.match(error.message, message)
+        assert.doesNotMatch(JSON.stringify([error.message, error.stack, error.cause, String(error.cause)]), /geheim/)
+        return true
+      })
+      await sleep(400) // several attempts
+    }
+    assert.deepEqual(
+      client.logs.map(({ level }) => level),
+      ['WARNING'],
+    )
+    assert.match(client.logs[0]!.message, message)
+  })
+}
+
+test('a password that is mended later is taken without a restart', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const [admin, client] = [connect(t, settingsOf(server)), connect(t, settingsOf(server, { KV_PASSWORD: 'tomorrow' }))]
+  await assert.rejects(client.command('ping', []), { code: 'KV_REFUSED' })
+  await admin.command('config', ['SET', 'requirepass', 'tomorrow'])
+  await until(() => client.isReady, 'let in')
+  assert.equal(await client.command('ping', []), 'PONG')
+})
+
+/** A server that is none of ours. */
+async function otherServer(t: TestContext, onConnection: (socket: Socket) => void) {
+  const sockets = new Set<Socket>()
+  const server = createServer((socket) => {
+    sockets.add(socket.on('error', () => {}))
+    onConnection(socket)
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    for (const socket of sockets) socket.destroy()
+  })
+  return { env: { ...LOCAL, KV_PORT: String((server.address() as AddressInfo).port) } }
+}
+
+const OTHERS: [what: string, onConnection: (socket: Socket) => void, message: RegExp][] = [
+  [
+    'a web server',
+    (socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
+    /no key-value store/,
+  ],
+  ['a mail server', (socket) => socket.write('220 mail ready\r\n'), /no key-value store/],
+  ['a server that hangs up', (socket) => socket.once('data', () => socket.destroy()), /closed|lost/],
+  ['a server that says nothing', () => {}, /does not answer/],
+]
+for (const [what, onConnection, message] of OTHERS) {
+  test(`${what} in the place of the store is a clear error`, async (t) => {
+    const other = await otherServer(t, onConnection)
+    const settings = settingsOf(other, { KV_CONNECT_TIMEOUT: '0.4' })
+    const client = connect(t, settings, { commandTimeoutMs: 400 })
+    const startedMs = performance.now()
+    await assert.rejects(client.command('get', ['key']), { code: 'KV_UNAVAILABLE' })
+    assert.ok(performance.now() - startedMs < 3000)
+    await until(() => message.test(client.fault?.message ?? ''), `told: ${message}`)
+  })
+}
+
+test('while the server loads its data the first commands wait, and then say so', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const writer = connect(t, settingsOf(server))
+  await Promise.all(Array.from({ length: 2000 }, (_, n) => writer.command('set', [`key:${n}`, 'x'.repeat(100)])))
+  await writer.command('save', [])
+  await server.stop()
+  // Two seconds for the lot, in which it looks after its clients now and then.
+  const slow = 'key-load-delay 1000\nloading-process-events-interval-bytes 1024\n'
+  await appendFile(join(server.directory, 'redis.conf'), slow)
+  const started = server.start()
+  const client = connect(t, settingsOf(server, { KV_CONNECT_TIMEOUT: '0.3' }))
+  await until(() => /it is loading its data/.test(client.fault?.message ?? ''), 'the reason is known')
+  await assert.rejects(client.command('ping', []), { code: 'KV_UNAVAILABLE', message: /loading its data/ })
+  await until(() => client.isReady, 'loaded')
+  assert.equal(await client.command('dbsize', []), 2000)
+  await started
+})
+
+test('closing ends at once when it was never connected, when the server is frozen, and a second time', async (t) => {
+  const never = connect(t, settingsOf({ env: { ...LOCAL, KV_PORT: String(await freePort()) } }))
+  await never.close()
+  await assert.rejects(never.command('ping', []), { code: 'KV_UNAVAILABLE', message: /closed/ })
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const client = connect(t, settingsOf(server))
+  const opening = connect(t, settingsOf(server))
+  const waiting = assert.rejects(opening.command('ping', []), { code: 'KV_UNAVAILABLE' })
+  await opening.close()
+  await waiting
+  await client.command('ping', [])
+  server.freeze()
+  const underWay = assert.rejects(client.command('ping', []), { details: { outcome: 'unknown' } })
+  const startedMs = performance.now()
+  await Promise.all([client.close(), client.close()])
+  assert.ok(performance.now() - startedMs < 3000)
+  await underWay
+  server.thaw()
+})
+
+test('closing lets commands that are under way come to their end', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const client = connect(t, settingsOf(server))
+  await client.command('ping', [])
+  const replies = Array.from({ length: 1000 }, () => client.command('ping', []))
+  await client.close()
+  assert.equal(new Set(await Promise.all(replies)).size, 1)
+})
+
+test('more commands than can be kept are refused, and those that are kept are answered', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const client = connect(t, settingsOf(server))
+  await client.command('ping', [])
+  const results = await Promise.allSettled(Array.from({ length: 70_000 }, () => client.command('ping', [])))
+  const refused = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []))
+  assert.equal(refused.length, 70_000 - 65_536)
+  assert.deepEqual([refused[0].code, refused[0].details], ['KV_UNAVAILABLE', { outcome: 'not sent' }])
+})
+
+test('a script runs on a server that has forgotten it', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const script = { lua: 'return ARGV[1]', sha: '098e0f0d1448c0a81dafe820f66d460eb09263da' }
+  const client = connect(t, settingsOf(server), { scripts: [script] })
+  assert.equal(await client.run(script, [], ['a']), 'a')
+  await client.command('script', ['FLUSH'])
+  assert.deepEqual(await Promise.all([client.run(script, [], ['b']), client.run(script, [], ['c'])]), ['b', 'c'])
+})
+
+test('what was subscribed to is heard after a loss of the connection too', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const [client, other] = [connect(t, settingsOf(server)), connect(t, settingsOf(server))]
+  const heard: string[] = []
+  const leave = await client.subscribe('news', (message) => void heard.push(message))
+  await other.command('publish', ['news', 'one'])
+  await until(() => heard.length === 1, 'heard')
+  await server.stop()
+  await until(() => !client.isReady && !other.isReady, 'lost')
+  await server.start()
+  await until(() => client.isReady && other.isReady, 'connected again')
+  await until(async () => (await other.command('publish', ['news', 'two'])) === 1, 'subscribed again')
+  await until(() => heard.includes('two'), 'heard again')
+  leave()
+  await until(async () => (await other.command('publish', ['news', 'three'])) === 0, 'left')
+  assert.equal(heard.includes('three'), false)
+})
