@@ -72,11 +72,13 @@ export class Connection implements Preparations {
 
   /** Gives the statement under way up when its time is over: the server does not answer, not even that it has ended the statement. */
   expire(nowMs: number, limitMs: number): void {
-    if (this.#execution === null || nowMs < this.#deadlineMs) return
-    this.#execution.fail(
+    const execution = this.#execution
+    if (execution === null || nowMs < this.#deadlineMs) return
+    // First, so that nobody gets it next.
+    this.destroy()
+    execution.fail(
       new DbError('timeout', `The database has not answered within ${limitMs} ms; what the statement did is not known`),
     )
-    this.destroy()
   }
 
   /** Prepared statements are made anew: what they stand on has changed. */
