@@ -11,6 +11,7 @@ export const CATALOGUE = {
   PLUGIN_DUPLICATE: [500, 'Two plugins have the same name'],
   PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
+  REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_BAD_REQUEST: [400, 'Malformed request'],
