@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { startHeddle, until } from '../support/heddle.ts'
+import { freePort } from '../support/port.ts'
+import { redisServer } from '../support/servers/redis.ts'
+import { toolsDirWith } from '../support/tools-dir.ts'
+import { SECRET, UsersService } from '../users/service.ts'
+
+const DOMAINS = [fileURLToPath(new URL('../../domains', import.meta.url))]
+
+test('a process starts without its store, serves what needs none, and heals when the store comes', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  await server.stop()
+  const env = { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), AUTH_SECRET_KEY: SECRET }
+  const { json, logs } = await startHeddle(t, {
+    domains: DOMAINS,
+    lanes: 2,
+    env: { ...env, HEALTH_CHECK_INTERVAL: '0.5' },
+  })
+  const logIn = () =>
+    json('/login', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email: 'nobody@example.com', password: 'wrong' }),
+    })
+  const statusOfState = async () => (await json('/system/status')).body.tools.state
+
+  assert.equal((await json('/hello/ada')).status, 200)
+  const dead = await statusOfState()
+  assert.deepEqual([dead.status, /nothing listens there; start it, or mend KV_HOST/.test(dead.message)], ['DEAD', true])
+  const startedMs = performance.now()
+  const refused = await logIn()
+  assert.deepEqual([refused.status, refused.body.error], [500, 'Internal server error'])
+  assert.ok(performance.now() - startedMs < 2000)
+  assert.ok(logs.some(({ msg }) => msg.includes('KV_HOST')))
+
+  await server.start()
+  await until(async () => (await statusOfState()).status === 'OK', 'healed')
+  await until(async () => (await logIn()).status === 401, 'used by a lane')
+  const plugins = (await json('/system/status')).body.plugins as Record<string, { status: string }>
+  assert.deepEqual(
+    Object.entries(plugins).filter(([, { status }]) => status !== 'OK'),
+    [],
+  )
+  // One line for each connection, in the primary and in each lane.
+  const losses = logs.filter(({ msg }) => msg.includes('Trying again until it works'))
+  assert.ok(losses.length <= 3, `${losses.length} lines: ${losses.map(({ msg }) => msg).join('\n')}`)
+  assert.equal(JSON.stringify(logs).includes(server.password), false)
+})
+
+test('a store that is told wrongly does not keep a process from starting, nor from stopping', async (t) => {
+  const env = {
+    KV_HOST: '127.0.0.1',
+    KV_PORT: String(await freePort()),
+    TOOLS_DIR: await toolsDirWith(t, 'redis-state'),
+  }
+  const { stop } = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { ...env, AUTH_SECRET_KEY: SECRET } })
+  assert.equal(await stop(), 0)
+})
+
+test('a limit of logins counts across two replicas, and a good login clears it on both', async (t) => {
+  const server = await redisServer(t)
+  if (server === null) return
+  const env = { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), LOGIN_MAX_ATTEMPTS: '3' }
+  const replica = (name: string) => UsersService.start(t, { ...env, REPLICA_ID: name })
+  const [a, b] = await Promise.all([replica('a'), replica('b')])
+  const attempt = async (service: UsersService, password: string) =>
+    (await service.post('/login', { email: 'ada@example.com', password })).status
+  await a.createUser('ada@example.com')
+
+  assert.deepEqual([await attempt(a, 'wrong'), await attempt(b, 'wrong')], [401, 401])
+  await a.logIn('ada@example.com')
+  const statuses: number[] = []
+  for (const service of [b, a, b, a, b]) statuses.push(await attempt(service, 'wrong'))
+  assert.deepEqual(statuses, [401, 401, 401, 429, 429])
+})
+
+test('counters and windows outlive the process that made them', async (t) => {
+  const server = await redisServer(t)
+  if (server === null) return
+  const env = { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), LOGIN_MAX_ATTEMPTS: '1' }
+  const attempt = async (service: UsersService) =>
+    (await service.post('/login', { email: 'grace@example.com', password: 'wrong' })).status
+  const first = await UsersService.start(t, env)
+  assert.equal(await attempt(first), 401)
+  await first.heddle.stop('SIGKILL')
+  assert.equal(await attempt(await UsersService.start(t, env)), 429)
+})
