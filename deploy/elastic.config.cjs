@@ -1,0 +1,20 @@
+const { apps } = require('./ecosystem.config.cjs')
+
+/** `NAME=value` of the whole elastic stage; RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */
+const env = { EVENT_BUS_DRIVER: 'keyvalue_streams', DB_AUTO_MIGRATE: 'false', SCHEDULER_ENABLED: 'false' }
+
+/**
+ * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one beat beside them, whose port nobody needs but a supervisor.
+ * Migrate before: README.md in this folder has the order.
+ */
+module.exports = {
+  apps: [
+    { ...apps[0], name: 'heddle-worker', env: { ...apps[0].env, ...env } },
+    {
+      ...apps[0],
+      name: 'heddle-beat',
+      instances: 1,
+      env: { ...env, SCHEDULER_ENABLED: 'true', HTTP_PORT: process.env.BEAT_PORT || '8010' },
+    },
+  ],
+}
