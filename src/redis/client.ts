@@ -153,23 +153,34 @@ export class RedisClient {
     })
   }
 
-  /** Hears a channel, also after a loss of the connection (not what was published meanwhile). @returns how to end it */
+  /**
+   * Hears a channel from when it resolves, also after a loss of the connection (not what was published meanwhile).
+   * For a connection of its own: an old server takes no other commands on it.
+   * @returns how to end it
+   */
   async subscribe(channel: string, listener: (message: string) => void): Promise<() => void> {
     const listeners = this.#channels.get(channel) ?? new Set()
     this.#channels.set(channel, listeners.add(listener))
-    await this.command('subscribe', [channel])
-    return () => {
+    const leave = (): void => {
       listeners.delete(listener)
-      if (listeners.size > 0 || !this.#channels.delete(channel) || !this.isReady) return
+      if (listeners.size > 0 || this.#channels.get(channel) !== listeners) return
+      this.#channels.delete(channel)
       // A connection that is lost at this moment is subscribed to nothing either.
-      this.command('unsubscribe', [channel]).catch(() => {})
+      if (this.isReady) this.command('unsubscribe', [channel]).catch(() => {})
     }
+    try {
+      await this.command('subscribe', [channel])
+    } catch (fault) {
+      leave()
+      throw fault
+    }
+    return leave
   }
 
-  /** Calls back whenever the connection has come up; at once (before anything else happens) when it is. */
+  /** Calls back whenever the connection has come up, after the commands that have waited for it; soon, when it is up already. */
   onUp(listener: () => void): () => void {
     this.#upListeners.add(listener)
-    if (this.isReady) listener()
+    if (this.isReady) queueMicrotask(listener)
     return () => void this.#upListeners.delete(listener)
   }
 
@@ -262,7 +273,7 @@ export class RedisClient {
     clearTimeout(this.#openTimer)
     this.#openedNow()
     this.#log.up(placeOf(this.#kv))
-    for (const listener of [...this.#upListeners]) listener()
+    for (const listener of this.#upListeners) queueMicrotask(listener)
   }
 
   /** Ends the present connection; `#onClosed` follows. */

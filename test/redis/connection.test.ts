@@ -55,6 +55,20 @@ test('a lost connection rejects at once and says why, and heals by itself', asyn
   )
 })
 
+test('a connection that comes and goes does not flood the log', async (t) => {
+  const server = await redisServer(t, { own: true })
+  if (server === null) return
+  const [admin, client] = [connect(t, settingsOf(server)), connect(t, settingsOf(server))]
+  let ups = 0
+  client.onUp(() => ups++)
+  for (let kill = 1; kill <= 20; kill++) {
+    await until(() => ups === kill, 'up')
+    await admin.command('client', ['KILL', 'TYPE', 'normal', 'SKIPME', 'yes'])
+  }
+  await until(() => ups === 21, 'up at last')
+  assert.ok(client.logs.length <= 6, JSON.stringify(client.logs))
+})
+
 test('a frozen server costs a call the command timeout, and later calls nothing', async (t) => {
   const server = await redisServer(t, { own: true })
   if (server === null) return

@@ -10,6 +10,8 @@ import { INCREMENT, Increments } from './increments.ts'
 import { patternOf, prefixOf } from './keys.ts'
 
 const COMPARE_AND_SET = readScript(new URL('./compare-and-set-1.lua', import.meta.url))
+/** Longer values would hold up everything else on the connection. */
+const VALUE_MAX_CHARS = 64 * 1024 * 1024
 /** Keys that the server looks at for one step of SCAN. */
 const SCAN_COUNT = 1000
 
@@ -33,12 +35,22 @@ export default class RedisStateTool implements Tool {
     const { thread, host } = this.#runtime
     if (thread.kind !== 'primary') return
     await client.opened
-    if (client.fault === null) return
+    if (client.fault === null) return this.#warnOfEviction(client)
     host.updateToolStatus(this.name, 'DEAD', client.fault.message)
     const stopWaiting = client.onUp(() => {
       stopWaiting()
       host.updateToolStatus(this.name, 'OK', 'Recovered from transient failure')
     })
+  }
+
+  /** A store that drops keys when it is full forgets counters and locks, and nobody is told. */
+  async #warnOfEviction(client: RedisClient): Promise<void> {
+    // Whoever may not ask goes without the warning.
+    const info = await client.command<string>('info', ['memory']).catch(() => '')
+    const policy = /^maxmemory_policy:(allkeys-\w+)/m.exec(info)?.[1]
+    if (policy === undefined) return
+    const message = `The key-value store drops keys when it is full (maxmemory-policy ${policy}): counters and locks may vanish. Set noeviction there.`
+    this.#runtime.log('WARNING', message)
   }
 
   api(): State {
@@ -68,7 +80,7 @@ export default class RedisStateTool implements Tool {
         return text === null ? null : (parsed(text, 'get', key) as T)
       },
       set: async (key, value, options) => {
-        const args: (string | number)[] = [nameOf(key, options), toJson(value)]
+        const args: (string | number)[] = [nameOf(key, options), textOf(value)]
         const ttlMs = checkTtl(options)
         if (ttlMs !== null) args.push('PX', ttlMs)
         await send('set', key, 'set', args)
@@ -91,7 +103,7 @@ export default class RedisStateTool implements Tool {
       compareAndSet: async (key, expected, next, options) => {
         const name = nameOf(key, options)
         const wanted = JSON.parse(toJson(expected))
-        const nextText = toJson(next)
+        const nextText = textOf(next)
         increments.flush()
         // The store compares texts, this thread values: another text of the same value is tried again as what is expected. It takes
         // a third try only when somebody has changed the one text into another of the same value in the meantime.
@@ -150,6 +162,16 @@ export default class RedisStateTool implements Tool {
 
 function nameOf(key: unknown, options: { namespace?: string } | undefined): string {
   return prefixOf(checkNamespace(options)) + checkKey(key)
+}
+
+/** @throws STATE_VALUE_INVALID, STATE_FULL */
+function textOf(value: unknown): string {
+  const text = toJson(value)
+  if (text.length <= VALUE_MAX_CHARS) return text
+  throw new HeddleError(
+    'STATE_FULL',
+    `A value of state may have ${VALUE_MAX_CHARS} characters of JSON, got ${text.length}`,
+  )
 }
 
 /** @throws STATE_VALUE_INVALID when somebody else has written there */
