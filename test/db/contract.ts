@@ -8,7 +8,8 @@ import { gate } from './fixture.ts'
 const SCHEMA = [
   `CREATE TABLE authors (id TEXT PRIMARY KEY, email TEXT NOT NULL UNIQUE, age INTEGER CHECK (age >= 0))`,
   `CREATE TABLE books (id TEXT PRIMARY KEY, author_id TEXT NOT NULL REFERENCES authors (id) ON DELETE RESTRICT, title TEXT)`,
-  `CREATE TABLE samples (id TEXT PRIMARY KEY, big BIGINT, ratio DOUBLE PRECISION, flag BOOLEAN, bytes BYTEA, at TEXT, note TEXT)`,
+  `CREATE TABLE samples (id TEXT PRIMARY KEY, big BIGINT, small INTEGER, ratio DOUBLE PRECISION, amount NUMERIC(20, 4), flag BOOLEAN,
+     bytes BYTEA, at TEXT, moment TIMESTAMP, instant TIMESTAMPTZ, body JSON, note TEXT)`,
 ]
 
 /** Rejected with a DbError of that kind. */
@@ -60,6 +61,45 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
         assert.equal((await db.execute('DELETE FROM authors')).rowCount, 2)
       })
 
+      test('a statement may end with a semicolon and a comment', async (t) => {
+        const db = await create(t)
+        assert.deepEqual(await db.query('SELECT 1 AS n; -- one'), [{ n: 1 }])
+      })
+
+      test('execute counts the rows of a query, and none of a definition', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a')
+        assert.deepEqual(await db.execute('SELECT id FROM authors'), { rowCount: 1, rows: [{ id: 'a' }] })
+        assert.deepEqual(await db.execute('CREATE TABLE more (id TEXT)'), { rowCount: 0, rows: [] })
+      })
+
+      test('many statements at once are all answered, each with its own rows', async (t) => {
+        const db = await create(t)
+        const numbers = Array.from({ length: 300 }, (_, n) => n)
+        const rows = await Promise.all(
+          numbers.map((n) => db.queryOne<{ n: number }>('SELECT CAST($1 AS INTEGER) AS n', [n])),
+        )
+        assert.deepEqual(
+          rows.map((row) => row?.n),
+          numbers,
+        )
+      })
+
+      test('a statement sees a table’s new shape', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a')
+        const all = () => db.queryOne('SELECT * FROM authors')
+        for (let n = 0; n < 3; n++) assert.deepEqual(await all(), { id: 'a', email: 'a@example.com', age: null })
+        await db.execute(`ALTER TABLE authors ADD COLUMN city TEXT DEFAULT 'Lodz'`)
+        assert.deepEqual(await all(), { id: 'a', email: 'a@example.com', age: null, city: 'Lodz' })
+        await db.execute('ALTER TABLE authors DROP COLUMN city')
+        assert.deepEqual(await db.transaction((tx) => tx.queryOne('SELECT * FROM authors')), {
+          id: 'a',
+          email: 'a@example.com',
+          age: null,
+        })
+      })
+
       test('RETURNING rows come from execute, query and queryOne, and the write happens', async (t) => {
         const db = await withSchema(t)
         const insert = 'INSERT INTO authors (id, email) VALUES ($1, $2) RETURNING id, email'
@@ -100,6 +140,9 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
         await rejectsWith('syntax', db.query('SELECT id FROM authors WHERE id = $2', ['a', 'b']))
         await rejectsWith('syntax', db.query('SELECT 1; SELECT 2'))
         await rejectsWith('syntax', db.query('SELEC 1'))
+        await rejectsWith('syntax', db.query(''))
+        await rejectsWith('syntax', db.query(' -- nothing\n;'))
+        await rejectsWith('syntax', db.query('SELECT 1\0'))
         await rejectsWith('syntax', db.query('SELECT * FROM no_such_table'))
         await rejectsWith('syntax', db.execute('UPDATE authors SET no_such_column = 1'))
       })
@@ -174,9 +217,75 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
         assert.deepEqual([...bytes], [0, 255, 7])
       })
 
-      test('a Date is stored as its ISO 8601 text', async (t) => {
+      test('a Date is stored as its ISO 8601 text, and read as that from every column of a point in time', async (t) => {
         const db = await withSchema(t)
-        assert.equal(await stored(db, 'at', new Date(1700000000123)), '2023-11-14T22:13:20.123Z')
+        for (const ms of [1700000000123, 1700000000120, 1700000000000, -1]) {
+          const iso = new Date(ms).toISOString()
+          for (const column of ['at', 'moment', 'instant']) assert.equal(await stored(db, column, new Date(ms)), iso)
+        }
+      })
+
+      test('NUMERIC comes back as a number', async (t) => {
+        const db = await withSchema(t)
+        for (const value of [0, 10, 12.5, -0.0001, 1234567890.1234])
+          assert.equal(await stored(db, 'amount', value), value)
+        assert.equal(await stored(db, 'amount', '12.50'), 12.5)
+      })
+
+      test('counts, sums and averages are numbers', async (t) => {
+        const db = await withSchema(t)
+        for (const [id, small] of Object.entries({ a: 1, b: 2, c: 2 })) {
+          await db.execute('INSERT INTO samples (id, small, big, amount) VALUES ($1, $2, $3, $4)', [
+            id,
+            small,
+            small,
+            small,
+          ])
+        }
+        assert.deepEqual(
+          await db.queryOne(
+            'SELECT count(*) AS n, sum(small) AS small, sum(big) AS big, sum(amount) AS amount, max(big) AS most, coalesce(sum(small), 0) AS zero FROM samples',
+          ),
+          { n: 3, small: 5, big: 5, amount: 5, most: 2, zero: 5 },
+        )
+        const row = await db.queryOne<{ mean: number }>('SELECT avg(small) AS mean FROM samples')
+        assert.ok(Math.abs((row?.mean ?? 0) - 5 / 3) < 1e-12)
+      })
+
+      test('JSON comes back as the text that went in', async (t) => {
+        const db = await withSchema(t)
+        for (const text of ['{"b": [1, null], "a":"ż"}', '[]', '"x"'])
+          assert.equal(await stored(db, 'body', text), text)
+      })
+
+      test('a value is stored as the column wants it', async (t) => {
+        const db = await withSchema(t)
+        assert.equal(await stored(db, 'note', 5), '5')
+        assert.equal(await stored(db, 'note', 5_000_000_000), '5000000000')
+        assert.equal(await stored(db, 'note', 1.5), '1.5')
+        assert.equal(await stored(db, 'small', '7'), 7)
+        assert.equal(await stored(db, 'small', true), 1)
+        assert.equal(await stored(db, 'ratio', 7), 7)
+        assert.equal(await stored(db, 'ratio', '0.5'), 0.5)
+      })
+
+      test('a cast says what a parameter is where nothing else does', async (t) => {
+        const db = await create(t)
+        assert.deepEqual(
+          await db
+            .query('SELECT CAST($1 AS INTEGER) + 1 AS n, CAST($2 AS TEXT) AS t, CAST($3 AS TEXT) IS NULL AS e', [
+              1,
+              'x',
+              'y',
+            ])
+            .then(([row]) => ({ ...row, e: Boolean(row?.e) })),
+          { n: 2, t: 'x', e: false },
+        )
+        assert.deepEqual(await db.query('SELECT $1 AS t', ['x']), [{ t: 'x' }])
+      })
+
+      test('of two columns with one name the last counts', async (t) => {
+        assert.deepEqual(await (await create(t)).query('SELECT 1 AS a, 2 AS a'), [{ a: 2 }])
       })
 
       test('what no database would store as it is, is refused', async (t) => {
@@ -191,6 +300,8 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
           Symbol('s'),
           new Date('x'),
           'a\0b',
+          'half a pair: \ud800',
+          '\udc00',
         ]
         for (const value of unfit) {
           await rejectsWith(
@@ -291,6 +402,81 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
           ),
         )
         assert.deepEqual(await db.queryOne('SELECT age FROM authors'), { age: 20 })
+      })
+
+      test('of transactions that each look at what the others write, none acts on what is no longer so', async (t) => {
+        const db = await withSchema(t)
+        // Room for three: whoever still finds some takes it.
+        await Promise.all(
+          Array.from({ length: 10 }, (_, n) =>
+            db.transaction(async (tx) => {
+              const taken = await countAuthors(tx)
+              await new Promise(setImmediate)
+              if (taken < 3) await addAuthor(tx, `guest-${n}`)
+            }),
+          ),
+        )
+        assert.equal(await countAuthors(db), 3)
+      })
+
+      test('statements of a transaction that are sent together run in the order in which they were sent', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'a', '')
+        await db.transaction(async (tx) => {
+          const numbers = Array.from({ length: 20 }, (_, n) => n)
+          await Promise.all(numbers.map((n) => tx.execute('UPDATE authors SET email = email || $1', [`${n},`])))
+        })
+        const row = await db.queryOne<{ email: string }>('SELECT email FROM authors')
+        assert.equal(row?.email, Array.from({ length: 20 }, (_, n) => `${n},`).join(''))
+      })
+
+      test('a statement that the callback did not wait for is part of the transaction', async (t) => {
+        const db = await withSchema(t)
+        await db.transaction(async (tx) => {
+          void addAuthor(tx, 'a')
+        })
+        assert.equal(await countAuthors(db), 1)
+      })
+
+      test('more transactions than there are connections wait for their turn, plain statements in them included', async (t) => {
+        const db = await withSchema(t)
+        await Promise.all(
+          Array.from({ length: 40 }, (_, n) =>
+            db.transaction(async (tx) => {
+              await addAuthor(tx, `a${n}`)
+              await db.query('SELECT id FROM books')
+            }),
+          ),
+        )
+        assert.equal(await countAuthors(db), 40)
+      })
+
+      test('a constraint that is checked at the end refuses the commit', async (t) => {
+        const db = await withSchema(t)
+        await db.execute(
+          'CREATE TABLE notes (id TEXT, author_id TEXT REFERENCES authors (id) DEFERRABLE INITIALLY DEFERRED)',
+        )
+        await rejectsWith(
+          'foreign_key_violation',
+          db.transaction((tx) => tx.execute(`INSERT INTO notes VALUES ('n', 'none')`)),
+        )
+        assert.deepEqual(await db.query('SELECT * FROM notes'), [])
+        await db.transaction(async (tx) => {
+          await tx.execute(`INSERT INTO notes VALUES ('n', 'late')`)
+          await addAuthor(tx, 'late')
+        })
+        assert.equal((await db.query('SELECT * FROM notes')).length, 1)
+      })
+
+      test('a transaction without a statement for 10 s is rolled back', async (t) => {
+        const db = await withSchema(t)
+        const transaction = db.transaction(async (tx) => {
+          await addAuthor(tx, 'a')
+          await new Promise(() => {})
+        })
+        await rejectsWith('timeout', transaction, /10000 ms without a statement/)
+        assert.equal(await countAuthors(db), 0)
+        await addAuthor(db, 'b')
       })
 
       test('a failed statement dooms its transaction even when the callback catches the error', async (t) => {

@@ -30,6 +30,11 @@ const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
   '58': 'unavailable',
   XX: 'unavailable',
 }
+/** For what the server says, and nobody understands who knows SQLite. */
+const ADVICE: Record<string, string> = {
+  '42P08': 'its places want different types: give the value twice, or say which it is, CAST($1 AS BIGINT)',
+  '42P18': 'nothing around it tells its type: say which it is, CAST($1 AS TEXT)',
+}
 /** SQLSTATE: five digits and capital letters. Codes of Node have other lengths or an underscore. */
 const SQLSTATE = /^[0-9A-Z]{5}$/
 
@@ -39,13 +44,14 @@ export function sqlStateOf(thrown: unknown): string {
   return typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined ? code : ''
 }
 
-/** The typed error of anything that the driver threw; its message is kept. */
+/** The typed error of anything that the driver threw. It keeps the message, with advice where that needs some. */
 export function toDbError(thrown: unknown): DbError {
   if (thrown instanceof DbError) return thrown
   const state = sqlStateOf(thrown)
   // What is not the server's word is the connection's end.
   const kind = state === '' ? 'unavailable' : (KINDS[state] ?? KINDS_OF_CLASSES[state.slice(0, 2)] ?? 'other')
-  return new DbError(kind, messageOf(thrown), { cause: thrown })
+  const advice = ADVICE[state] === undefined ? '' : ` (${ADVICE[state]})`
+  return new DbError(kind, messageOf(thrown) + advice, { cause: thrown })
 }
 
 /** True when the connection is of no more use: it has gone, or the server is about to end it. */

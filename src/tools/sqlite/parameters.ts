@@ -16,9 +16,7 @@ export function bindings(params: readonly unknown[], expected: number): Record<n
 function bind(value: unknown, number: number): Bound {
   const parameter = parameterOf(value, number)
   if (typeof parameter === 'boolean') return parameter ? 1 : 0
-  // better-sqlite3 binds what is no 32-bit integer as REAL: 5000000000 in a TEXT column would read '5000000000.0'.
-  if (typeof parameter === 'number' && parameter !== (parameter | 0) && Number.isSafeInteger(parameter)) {
-    return BigInt(parameter)
-  }
+  // better-sqlite3 binds every number as REAL: 5 in a TEXT column would read '5.0', and 5 / 2 would be 2.5.
+  if (typeof parameter === 'number' && Number.isSafeInteger(parameter)) return BigInt(parameter)
   return parameter
 }

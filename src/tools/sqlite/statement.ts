@@ -33,6 +33,8 @@ export class Statement {
 
   /** @throws DbError `syntax` for placeholders other than `$n`, `other` for transaction control */
   constructor(prepared: Database.Statement, sql: string) {
+    // SQLite reads up to there and takes the rest for nothing.
+    if (sql.includes('\0')) throw new DbError('syntax', 'The statement contains a NUL character')
     const shape = shapeOf(sql)
     if (isTransactionControl(shape.command)) {
       throw new DbError('other', `${shape.command} is not a statement to send: use db.transaction(async tx => …)`)
