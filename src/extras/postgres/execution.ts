@@ -118,7 +118,9 @@ export class Execution implements Submittable, Outcome {
   handleCopyData(): void {}
 
   handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
-    wire.sendCopyFail('COPY FROM STDIN has no source here')
+    // The server has skipped the sync that was sent with the statement.
+    wire.sendCopyFail('there is no source')
+    wire.sync()
   }
 
   handleReadyForQuery(): void {

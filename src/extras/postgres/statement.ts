@@ -59,6 +59,7 @@ function checked(sql: string): Statement {
   if (isTransactionControl(shape)) {
     throw new DbError('other', `${command} is not a statement to send: use db.transaction(async tx => …)`)
   }
+  if (command === 'COPY') throw new DbError('other', 'COPY is not a statement to send: it wants a stream')
   if (isSessionControl(shape)) {
     throw new DbError(
       'other',
