@@ -10,18 +10,20 @@
   Guarantee: nothing runs in between, and a counter that exists keeps its time to live.
 ]]
 local MAX = 9007199254740991
-local EXACT = 4503599627370496
+local HALF = 4503599627370496
+local keys, pcall = KEYS, redis.pcall
 local step, ttl = ARGV[1], ARGV[2]
 local by = tonumber(step)
-local results = {}
+local isWindow = ttl ~= '0'
+-- With a step and a sum of less than half of the range, what was there before was in it too.
+local limit = (by < HALF and by > -HALF) and HALF or 0
 
 local function shown(sum)
-  return (sum > EXACT or sum < -EXACT) and string.format('%.0f', sum) or sum
+  return (sum >= HALF or sum <= -HALF) and string.format('%.0f', sum) or sum
 end
 
 -- 64 bits are more than a double holds: the sum and what was there before must both be safe, or the addition is taken back.
-local function add(key)
-  local sum = redis.pcall('INCRBY', key, step)
+local function checked(key, sum)
   if type(sum) == 'table' then
     local isForeign = string.find(sum.err, 'not an integer', 1, true) or string.find(sum.err, 'would overflow', 1, true)
     return isForeign and 'not an integer' or sum.err
@@ -32,14 +34,15 @@ local function add(key)
   return (before > MAX or before < -MAX) and 'not an integer' or 'out of range'
 end
 
-for i, key in ipairs(KEYS) do
-  local made = ttl ~= '0' and redis.pcall('SET', key, step, 'NX', 'PX', ttl)
-  if not made then
-    results[i] = add(key)
-  elseif made.err then
-    results[i] = made.err
+local results = {}
+for i = 1, #keys do
+  local made = isWindow and pcall('SET', keys[i], step, 'NX', 'PX', ttl)
+  if made then
+    results[i] = made.err or shown(by)
   else
-    results[i] = shown(by)
+    local sum = pcall('INCRBY', keys[i], step)
+    local isOrdinary = type(sum) == 'number' and sum < limit and sum > -limit
+    results[i] = isOrdinary and sum or checked(keys[i], sum)
   end
 end
 return results
