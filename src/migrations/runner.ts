@@ -1,5 +1,6 @@
 import type { LogLevel } from '../contracts/logger.ts'
 import { HeddleError } from '../errors/catalogue.ts'
+import { DbError } from '../errors/db-error.ts'
 import { messageOf } from '../errors/wire.ts'
 import { discoverMigrations } from './discover.ts'
 import type { AppliedMigration, Migration, MigrationDriver } from './migration.ts'
@@ -12,7 +13,8 @@ export type MigrationLog = (level: LogLevel, message: string, fields?: Record<st
  * @param domainsFolders folders with `<domain>/migrations/NNN_name.sql`
  * @returns the ids that this call applied, in their order
  * @throws MIGRATION_INVALID before anything is applied for a cycle, a missing dependency or an applied file that has changed;
- * and for a migration that fails, of which nothing stays (those before it stay applied)
+ * and for a migration that fails, of which nothing stays (those before it stay applied); DbError `unavailable` or `timeout` where
+ * that was not the migration's fault
  */
 export async function migrate(
   driver: MigrationDriver,
@@ -52,8 +54,14 @@ async function apply(driver: MigrationDriver, migration: Migration): Promise<boo
   } catch (thrown) {
     if (thrown instanceof HeddleError && thrown.code === 'MIGRATION_INVALID') throw thrown
     const message = `Migration ${migration.id} failed and was rolled back: ${messageOf(thrown)} (${migration.path})`
+    if (isOutside(thrown)) throw new DbError(thrown.kind, message, { cause: thrown })
     throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
   }
+}
+
+/** Nothing is wrong with the migration: the server was lost, or another process held what it needs. */
+function isOutside(thrown: unknown): thrown is DbError {
+  return thrown instanceof DbError && (thrown.kind === 'unavailable' || thrown.kind === 'timeout')
 }
 
 function isApplied(migration: Migration, recorded: string | null): boolean {

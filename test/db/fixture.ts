@@ -67,6 +67,21 @@ export interface ServerAccess {
   password: string
 }
 
+export function postgresSettings({ host, port, user, password }: ServerAccess, database: string): Partial<Settings> {
+  return {
+    rdbHost: host,
+    rdbPort: port,
+    rdbUser: user,
+    rdbPassword: password,
+    rdbDatabase: database,
+    rdbMaxPool: 10,
+    rdbMinPool: 2,
+    rdbStatementTimeoutMs: 30_000,
+    lanes: 1,
+    replicaId: 'test',
+  }
+}
+
 /** A tool on a database of the server, as a lane has it; stopped after the test. It has not booted. */
 export function postgresDb(
   t: TestContext,
@@ -74,19 +89,7 @@ export function postgresDb(
   database: string,
   options: Partial<RuntimeOptions> = {},
 ): PostgresDb {
-  const settings = {
-    rdbHost: server.host,
-    rdbPort: server.port,
-    rdbUser: server.user,
-    rdbPassword: server.password,
-    rdbDatabase: database,
-    rdbMaxPool: 10,
-    rdbMinPool: 2,
-    rdbStatementTimeoutMs: 30_000,
-    lanes: 1,
-    replicaId: 'test',
-    ...options.settings,
-  }
+  const settings = { ...postgresSettings(server, database), ...options.settings }
   const db = new PostgresDb(runtimeFor({ thread: { kind: 'lane', index: 0 }, ...options, settings }))
   t.after(() => db.stop())
   return db

@@ -63,7 +63,8 @@ export default class PostgresDb implements Tool, Db {
     const connection = await this.#pool.acquire()
     try {
       const driver = new PostgresMigrations({
-        run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
+        // Never prepared: between migrations the connection forgets everything.
+        run: (sql, params) => this.#runOn(connection, new Statement(sql, params.length), params),
         script: (sql) => connection.script(sql),
         get isClean() {
           return connection.isClean

@@ -88,6 +88,8 @@ export class PostgresMigrations implements MigrationDriver {
         if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
       },
       async record({ id, checksum }, appliedAt) {
+        // A dump of a schema begins with an empty search_path.
+        await connection.script('RESET ALL; RESET ROLE')
         await connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', [
           id,
           checksum,

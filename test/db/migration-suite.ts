@@ -1,0 +1,217 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { describe, type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Db, Row } from '../../src/contracts/db.ts'
+import { HeddleError } from '../../src/errors/catalogue.ts'
+import type { MigrationDriver } from '../../src/migrations/migration.ts'
+import { migrate, pending } from '../../src/migrations/runner.ts'
+import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
+
+/** An empty database. */
+export interface MigrationTarget {
+  driver: MigrationDriver
+  /** Over a connection of its own. */
+  query(sql: string): Promise<Row[]>
+  /** All tables, by name. */
+  tables(): Promise<string[]>
+  /** The tool on this database, after its boot; stopped after the test. */
+  boot(options: Partial<RuntimeOptions>): Promise<Db>
+  /** What `migrate-process.ts` needs to find it. */
+  address: unknown
+}
+
+/** What a migration may do on every database, and what a process that migrates does about it. */
+export function runMigrationSuite(
+  name: string,
+  create: (t: TestContext) => Promise<MigrationTarget>,
+  words: { missingTable: RegExp },
+): void {
+  async function withDomains(t: TestContext, files: Record<string, string>) {
+    const root = await temporaryFolder(t)
+    const folder = join(root, 'domains')
+    const add = (more: Record<string, string>) =>
+      writeFiles(
+        folder,
+        Object.fromEntries(Object.entries(more).map(([id, sql]) => [id.replace('/', '/migrations/'), sql])),
+      )
+    await add(files)
+    const target = await create(t)
+    const run = () => migrate(target.driver, [folder], () => {})
+    return { ...target, root, folder, add, run }
+  }
+
+  describe(`migrations on ${name}`, () => {
+    test('migrations are applied once, by file number within a domain and by dependency across', async (t) => {
+      const { run, query, tables } = await withDomains(t, {
+        'alpha/001_first.sql': '-- depends: beta/010_last\nCREATE TABLE a1 (id TEXT REFERENCES b10 (id));',
+        'alpha/002_second.sql': 'ALTER TABLE a1 ADD COLUMN x TEXT;',
+        'beta/002_two.sql': 'CREATE TABLE b2 (id TEXT PRIMARY KEY);',
+        'beta/010_last.sql':
+          '-- A comment\n\n-- depends: gamma/001_base\n-- depends: beta/002_two\nCREATE TABLE b10 (id TEXT PRIMARY KEY);',
+        'gamma/001_base.sql': 'CREATE TABLE g1 (id TEXT PRIMARY KEY);',
+        'gamma/1000_thousand.sql': 'CREATE TABLE g1000 (id TEXT);',
+        'gamma/999_before.sql': 'CREATE TABLE g999 (id TEXT);',
+      })
+      const order = [
+        'beta/002_two',
+        'gamma/001_base',
+        'beta/010_last',
+        'alpha/001_first',
+        'alpha/002_second',
+        'gamma/999_before',
+        'gamma/1000_thousand',
+      ]
+      assert.deepEqual(await run(), order)
+      assert.deepEqual(await run(), [])
+      assert.deepEqual(await tables(), ['_migrations', 'a1', 'b10', 'b2', 'g1', 'g1000', 'g999'])
+      const rows = (await query('SELECT id, checksum, applied_at FROM _migrations')) as Record<string, string>[]
+      assert.deepEqual(rows.map((row) => row.id).sort(), [...order].sort())
+      for (const row of rows) {
+        assert.match(row.checksum!, /^[0-9a-f]{64}$/)
+        assert.match(row.applied_at!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
+      }
+    })
+
+    test('a circle is refused by name before anything is applied', async (t) => {
+      const { run, tables } = await withDomains(t, {
+        'a/001_one.sql': '-- depends: b/002_two\nCREATE TABLE a1 (id TEXT);',
+        'b/001_one.sql': '-- depends: a/001_one\nCREATE TABLE b1 (id TEXT);',
+        'b/002_two.sql': 'CREATE TABLE b2 (id TEXT);',
+        'c/001_free.sql': 'CREATE TABLE c1 (id TEXT);',
+      })
+      await refusal(run(), /circle: a\/001_one → b\/002_two → b\/001_one → a\/001_one/)
+      assert.deepEqual(await tables(), [])
+    })
+
+    test('a dependency that does not exist is refused by name', async (t) => {
+      const { run, tables } = await withDomains(t, {
+        'a/001_one.sql': '-- depends: b/007_gone\nCREATE TABLE a1 (id TEXT);',
+      })
+      await refusal(run(), /a\/001_one depends on b\/007_gone/)
+      assert.deepEqual(await tables(), [])
+    })
+
+    test('a file with another name, a malformed header and one id in two folders are refused', async (t) => {
+      const named = await withDomains(t, { 'a/create.sql': 'SELECT 1;' })
+      await refusal(named.run(), /create\.sql.*NNN_name\.sql/)
+      const header = await withDomains(t, { 'a/001_one.sql': '-- depends: b\nSELECT 1;' })
+      await refusal(header.run(), /001_one\.sql.*depends: b/)
+      const first = await withDomains(t, { 'a/001_one.sql': 'SELECT 1;' })
+      const second = await withDomains(t, { 'a/001_one.sql': 'SELECT 1;' })
+      await refusal(
+        migrate(first.driver, [first.folder, second.folder], () => {}),
+        /Two files are the migration a\/001_one/,
+      )
+    })
+
+    test('an applied file whose text has changed is refused by name; other line ends are no change', async (t) => {
+      const { run, add, tables } = await withDomains(t, { 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);\n' })
+      await run()
+      await add({ 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);\r\n' })
+      assert.deepEqual(await run(), [])
+      await add({
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT); -- changed\n',
+        'a/002_two.sql': 'CREATE TABLE a2 (id TEXT);',
+      })
+      await refusal(run(), /a\/001_one was changed after it was applied/)
+      assert.deepEqual(await tables(), ['_migrations', 'a1'])
+    })
+
+    test('a migration that fails half-way leaves nothing of itself, and those before it stay', async (t) => {
+      const { run, add, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);',
+        'a/002_two.sql': 'CREATE TABLE a2 (id TEXT); INSERT INTO a1 VALUES (1); INSERT INTO no_such_table VALUES (1);',
+        'a/003_three.sql': 'CREATE TABLE a3 (id TEXT);',
+      })
+      await refusal(run(), new RegExp(`a/002_two failed and was rolled back: ${words.missingTable.source}`))
+      assert.deepEqual(await tables(), ['_migrations', 'a1'])
+      await add({ 'a/002_two.sql': 'CREATE TABLE a2 (id TEXT);' })
+      assert.deepEqual(await run(), ['a/002_two', 'a/003_three'])
+    })
+
+    test('a migration that would end its transaction itself is refused and leaves nothing', async (t) => {
+      const { run, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT); COMMIT; CREATE TABLE a2 (id TEXT);',
+      })
+      await refusal(run(), /a\/001_one.*COMMIT/)
+      assert.deepEqual(await tables(), [])
+    })
+
+    test('pending names what would be applied and changes nothing', async (t) => {
+      const { run, driver, folder, add, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);',
+      })
+      const ids = async () => (await pending(driver, [folder])).map((migration) => migration.id)
+      assert.deepEqual(await ids(), ['a/001_one'])
+      assert.deepEqual(await tables(), [])
+      await run()
+      await add({ 'a/002_two.sql': 'CREATE TABLE a2 (id TEXT);' })
+      assert.deepEqual(await ids(), ['a/002_two'])
+    })
+
+    test('several domains folders are scanned, and those that do not exist hold nothing', async (t) => {
+      const one = await withDomains(t, { 'a/001_one.sql': '-- depends: b/001_one\nCREATE TABLE a1 (id TEXT);' })
+      const two = await withDomains(t, { 'b/001_one.sql': 'CREATE TABLE b1 (id TEXT);' })
+      const folders = [one.folder, join(one.root, 'none'), two.folder]
+      assert.deepEqual(await migrate(one.driver, folders, () => {}), ['b/001_one', 'a/001_one'])
+    })
+
+    test('booting the tool migrates in the primary only, and not when told otherwise', async (t) => {
+      const { folder, boot, tables } = await withDomains(t, { 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);' })
+      const options: Partial<RuntimeOptions> = { domainsDir: [folder], thread: { kind: 'primary' } }
+      await boot({ ...options, thread: { kind: 'lane', index: 0 } })
+      const log: LogLine[] = []
+      await boot({ ...options, dbAutoMigrate: false, log })
+      assert.deepEqual(await tables(), [])
+      assert.deepEqual(log.at(-1)?.fields, { migrations: ['a/001_one'] })
+      const db = await boot(options)
+      assert.deepEqual(await tables(), ['_migrations', 'a1'])
+      assert.equal((await db.execute(`INSERT INTO a1 VALUES ('x')`)).rowCount, 1)
+    })
+
+    test('of two processes that migrate at once one waits, and each migration is applied once', async (t) => {
+      const { folder, address, query, add } = await withDomains(t, {})
+      const slow =
+        'WITH RECURSIVE c (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c WHERE n < 200000) INSERT INTO log SELECT'
+      await add({ 'a/001_log.sql': 'CREATE TABLE log (entry TEXT);' })
+      for (let n = 2; n <= 6; n++) await add({ [`a/00${n}_step.sql`]: `${slow} '${n}:' || max(n) FROM c;` })
+      const processes = [start(t, address, folder), start(t, address, folder)]
+      const lines = processes.map((child) => createInterface({ input: child.stdout! })[Symbol.asyncIterator]())
+      for (const line of lines) assert.equal((await line.next()).value, 'ready')
+      for (const child of processes) child.stdin!.write('go\n')
+      const applied = await Promise.all(lines.map(async (line) => JSON.parse((await line.next()).value) as string[]))
+      const ids = ['a/001_log', ...[2, 3, 4, 5, 6].map((n) => `a/00${n}_step`)]
+      assert.deepEqual([...applied[0]!, ...applied[1]!].sort(), ids)
+      assert.deepEqual(
+        (await query('SELECT entry FROM log')).map(({ entry }) => entry),
+        [2, 3, 4, 5, 6].map((n) => `${n}:200000`),
+      )
+    })
+  })
+}
+
+async function refusal(work: Promise<unknown>, message: RegExp): Promise<void> {
+  await assert.rejects(work, (thrown) => {
+    assert.ok(thrown instanceof HeddleError)
+    assert.equal(thrown.code, 'MIGRATION_INVALID')
+    assert.match(thrown.message, message)
+    return true
+  })
+}
+
+function start(t: TestContext, address: unknown, folder: string): ChildProcess {
+  const script = fileURLToPath(new URL('./migrate-process.ts', import.meta.url))
+  const child = spawn(process.execPath, ['--import', 'tsx', script, JSON.stringify(address), folder], {
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  t.after(async () => {
+    if (child.exitCode !== null || child.signalCode !== null) return
+    child.kill()
+    await once(child, 'exit')
+  })
+  return child
+}
