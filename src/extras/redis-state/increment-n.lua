@@ -30,8 +30,9 @@ local function checked(key, sum)
   end
   local before = sum - by
   if sum <= MAX and sum >= -MAX and before <= MAX and before >= -MAX then return shown(sum) end
-  redis.call('INCRBY', key, string.format('%.0f', -by))
-  return (before > MAX or before < -MAX) and 'not an integer' or 'out of range'
+  if by ~= 0 then redis.call('INCRBY', key, string.format('%.0f', -by)) end
+  local held = tonumber(redis.call('GET', key))
+  return (held > MAX or held < -MAX) and 'not an integer' or 'out of range'
 end
 
 local results = {}
