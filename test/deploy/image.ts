@@ -42,14 +42,6 @@ export async function makeImage(t: ServerOwner, tools: readonly string[]): Promi
     ReturnType<typeof readDockerfile>[0],
     ReturnType<typeof readDockerfile>[0],
   ]
-  for (const { name, rest } of build) {
-    if (name === 'COPY') {
-      for (const source of rest.split(' ').slice(0, -1))
-        await cp(join(ROOT, source), join(directory, source), { recursive: true })
-    }
-  }
-  await copyProductionPackages(directory)
-
   const instruction = (name: string): string => final.find((one) => one.name === name)!.rest
   const [uid, gid] = instruction('USER').split(':').map(Number) as [number, number]
   const isRoot = process.getuid?.() === 0
@@ -72,10 +64,16 @@ export async function makeImage(t: ServerOwner, tools: readonly string[]): Promi
     })
     return { output, exit, kill: (signal) => child.kill(signal) }
   }
-  for (const tool of tools) {
-    // `npm run tools -- use`, by those who build the image.
-    const { exit, output } = start(['node', '--import', 'tsx', 'src/cli/tools.ts', 'use', tool], {}, {})
-    if ((await exit) !== 0) throw new Error(output.join(''))
+  for (const { name, rest } of build) {
+    if (name === 'COPY') {
+      for (const source of rest.split(' ').slice(0, -1)) {
+        await cp(join(ROOT, source), join(directory, source), { recursive: true })
+      }
+    } else if (rest === 'npm ci --omit=dev') await copyProductionPackages(directory)
+    else if (name === 'RUN') {
+      const { exit, output } = start(['sh', '-c', rest], { TOOLS: tools.join(' ') }, {})
+      if ((await exit) !== 0) throw new Error(output.join(''))
+    }
   }
   const env = Object.fromEntries(
     instruction('ENV')

@@ -11,7 +11,8 @@ import { VARIABLES } from '../../src/config/schema.ts'
 import { ServiceManager } from '../../src/primary/service-manager.ts'
 import { startHeddle, until } from '../support/heddle.ts'
 
-const UNIT = fileURLToPath(new URL('../../deploy/heddle.service', import.meta.url))
+const readUnit = (file: string): Promise<string> =>
+  readFile(fileURLToPath(new URL(`../../deploy/${file}`, import.meta.url)), 'utf8')
 const has = (command: string): boolean => spawnSync(command, ['--version']).error === undefined
 const NEEDS_NOTIFY = { skip: has('systemd-notify') ? false : 'systemd-notify is not installed' }
 const NEEDS_ANALYZE = { skip: has('systemd-analyze') ? false : 'systemd-analyze is not installed' }
@@ -97,21 +98,48 @@ test('without a service manager nothing is run and nothing said', async () => {
   assert.deepEqual(faults, [])
 })
 
-test('systemd accepts the unit', NEEDS_ANALYZE, async (t) => {
+test('systemd accepts the units', NEEDS_ANALYZE, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-unit-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
-  const unit = (await readFile(UNIT, 'utf8')).replace('/usr/bin/node', process.execPath)
-  await writeFile(join(folder, 'heddle.service'), unit)
-  const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', join(folder, 'heddle.service')])
+  // A template is verified as one of its instances.
+  const files = ['heddle.service', 'heddle@.service', 'heddle-migrate.service']
+  const paths = await Promise.all(
+    files.map(async (file) => {
+      const path = join(folder, file.replace('@', '@worker-1'))
+      await writeFile(path, (await readUnit(file)).replace('/usr/bin/node', process.execPath))
+      return path
+    }),
+  )
+  const { stdout, stderr } = await promisify(execFile)('systemd-analyze', ['verify', ...paths])
   assert.equal((stdout + stderr).replace(/.*(man |Cannot add dependency).*\n/g, ''), '')
 })
 
-test('the unit gives heddle the time to end by itself, and does not repeat a start that cannot succeed', async () => {
-  const unit = await readFile(UNIT, 'utf8')
-  const setting = (name: string): string | undefined => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1]
-  assert.ok(Number(setting('TimeoutStopSec')) * 1000 >= VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000)
-  assert.equal(setting('RestartPreventExitStatus'), String(EXIT_CONFIG))
-  assert.equal(setting('ExecReload'), '/bin/kill -HUP $MAINPID')
-  assert.equal(setting('Type'), 'notify')
-  assert.equal(setting('NotifyAccess'), 'all')
+for (const file of ['heddle.service', 'heddle@.service']) {
+  test(`${file} gives heddle the time to end by itself, and does not repeat a start that cannot succeed`, async () => {
+    const unit = await readUnit(file)
+    const setting = (name: string): string | undefined => new RegExp(`^${name}=(.*)$`, 'm').exec(unit)?.[1]
+    assert.ok(Number(setting('TimeoutStopSec')) * 1000 >= VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000)
+    assert.equal(setting('RestartPreventExitStatus'), String(EXIT_CONFIG))
+    assert.equal(setting('ExecReload'), '/bin/kill -HUP $MAINPID')
+    assert.equal(setting('Type'), 'notify')
+    assert.equal(setting('NotifyAccess'), 'all')
+  })
+}
+
+test('every unit is confined the same way', async () => {
+  const fence = async (file: string): Promise<string[]> =>
+    (await readUnit(file))
+      .split('\n')
+      .filter((line) => /^(NoNew|Capability|Protect|Private|Restrict|Lock|RemoveIPC|SystemCall|UMask)/.test(line))
+      .filter((line) => !line.startsWith('RestartPrevent'))
+  const expected = await fence('heddle.service')
+  assert.ok(expected.length > 15)
+  assert.deepEqual(await fence('heddle@.service'), expected)
+  assert.deepEqual(await fence('heddle-migrate.service'), expected)
+})
+
+test('a replica does not start without its environment, and each has one of its own', async () => {
+  const files = [...(await readUnit('heddle@.service')).matchAll(/^EnvironmentFile=(.*)$/gm)].map(([, path]) => path)
+  // No `-` before them: a file that is missing is an error.
+  assert.deepEqual(files, ['/etc/heddle/common.env', '/etc/heddle/%i.env'])
 })
