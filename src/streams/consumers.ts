@@ -30,6 +30,17 @@ export async function ensureGroup(
   return (await redis.run<number>(SCRIPTS.ensureGroup, [stream], [group, from])) === 1
 }
 
+/** The names of a stream's groups; empty when there is no such stream. */
+export async function listGroups(redis: RedisClient, stream: string): Promise<string[]> {
+  try {
+    const reply = await redis.command<(string | number)[][]>('xinfo', ['GROUPS', stream])
+    return reply.map((fields) => String(fields[fields.indexOf('name') + 1]))
+  } catch (fault) {
+    if (isNoGroup(fault)) return []
+    throw fault
+  }
+}
+
 /** Empty when there is no such stream or group. */
 export async function listConsumers(redis: RedisClient, stream: string, group: string): Promise<ConsumerInfo[]> {
   try {
@@ -57,19 +68,4 @@ export async function removeConsumer(
   const replica = replicaOfConsumer(consumer)
   if (replica === null) return false
   return (await redis.run<number>(SCRIPTS.removeConsumer, [stream, replicaKey(replica)], [group, consumer])) === 1
-}
-
-/** @returns how many of the group's consumers were removed because their replica is gone */
-export async function removeGoneConsumers(
-  redis: RedisClient,
-  stream: string,
-  group: string,
-  isGone: (replica: string) => boolean,
-): Promise<number> {
-  const gone = (await listConsumers(redis, stream, group)).filter(({ name, pending }) => {
-    const replica = replicaOfConsumer(name)
-    return replica !== null && pending === 0 && isGone(replica)
-  })
-  const removed = await Promise.all(gone.map(({ name }) => removeConsumer(redis, stream, group, name)))
-  return removed.filter(Boolean).length
 }

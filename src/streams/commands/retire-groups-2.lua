@@ -3,15 +3,19 @@
   Groups of single threads (with an `@`) are left alone: they end with their replica.
 
   KEYS[1] stream
-  KEYS[2] hash: stream, blank, group → when a replica last said that it subscribes
+  KEYS[2] hash: stream, blank, group → when a replica last said that it subscribes; stream → the last look
   ARGV[1] milliseconds after which a group is destroyed
   ARGV[2] milliseconds after which its subscriber counts as gone
+  ARGV[3] milliseconds after the last look which nobody was there to subscribe: they do not count
 
   Output: for each such group: name, 1 when it was destroyed, milliseconds since it was last seen, entries that waited for it.
   Guarantee: whoever says meanwhile that it subscribes keeps its group. A group that nobody ever spoke of is seen now.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local looked = tonumber(redis.call('HGET', KEYS[2], KEYS[1]) or '') or now
+redis.call('HSET', KEYS[2], KEYS[1], string.format('%.0f', now))
+local absent = now - looked > tonumber(ARGV[3]) and now - looked or 0
 local output = {}
 for _, reply in ipairs(redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XINFO', 'GROUPS', KEYS[1]) or {}) do
   local group = {}
@@ -22,9 +26,9 @@ for _, reply in ipairs(redis.call('EXISTS', KEYS[1]) == 1 and redis.call('XINFO'
   local seen = tonumber(redis.call('HGET', KEYS[2], field) or '')
   if group.name:find('@', 1, true) then
     seen = now
-  elseif not seen then
-    redis.call('HSET', KEYS[2], field, string.format('%.0f', now))
-    seen = now
+  elseif not seen or absent > 0 then
+    seen = math.min(now, (seen or now) + absent)
+    redis.call('HSET', KEYS[2], field, string.format('%.0f', seen))
   end
   local idle = now - seen
   if idle > tonumber(ARGV[2]) then
