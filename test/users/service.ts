@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventMeta, EventRecord, Payload } from '../../src/contracts/event-bus.ts'
+import type { Database } from '../db/databases.ts'
 import { type Heddle, startHeddle, until } from '../support/heddle.ts'
 
 const DOMAINS = ['../../domains', '../fixtures/users'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
@@ -22,8 +23,9 @@ export class UsersService {
     this.heddle = heddle
   }
 
-  static async start(t: TestContext, env: Record<string, string> = {}): Promise<UsersService> {
-    return new UsersService(await startHeddle(t, { domains: DOMAINS, env: { AUTH_SECRET_KEY: SECRET, ...env } }))
+  static async start(t: TestContext, database: Database, env: Record<string, string> = {}): Promise<UsersService> {
+    const all = { AUTH_SECRET_KEY: SECRET, ...(await database.env(t)), ...env }
+    return new UsersService(await startHeddle(t, { domains: DOMAINS, env: all }))
   }
 
   post(path: string, body: unknown, headers: Record<string, string> = {}) {

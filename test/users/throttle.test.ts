@@ -1,73 +1,81 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
+import { databases } from '../db/databases.ts'
 import { until } from '../support/heddle.ts'
 import { PASSWORD, UsersService } from './service.ts'
 
 const THROTTLED = { success: false, error: 'Too many attempts, try again later' }
 
-test('logins of one e-mail are counted once for all lanes', async (t) => {
-  const service = await UsersService.start(t, { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' })
-  await service.createUser('ada@example.com')
-  const attempt = (email: string, password = 'wrong password') => service.post('/login', { email, password })
+for (const database of await databases('throttled logins')) {
+  describe(`throttled logins on ${database.name}`, () => {
+    test('logins of one e-mail are counted once for all lanes', async (t) => {
+      const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' })
+      await service.createUser('ada@example.com')
+      const attempt = (email: string, password = 'wrong password') => service.post('/login', { email, password })
 
-  let pending = true
-  const burst = Promise.all(Array.from({ length: 10 }, () => attempt('ada@example.com'))).finally(() => {
-    pending = false
+      let pending = true
+      const burst = Promise.all(Array.from({ length: 10 }, () => attempt('ada@example.com'))).finally(() => {
+        pending = false
+      })
+      const busiest = new Map<number, number>()
+      while (pending) {
+        for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
+          busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
+        }
+      }
+      const answers = await burst
+      assert.deepEqual(answers.map(({ status }) => status).sort(), [401, 401, 401, 401, 401, 401, 429, 429, 429, 429])
+      assert.equal(busiest.size, 2)
+      assert.ok(Math.min(...busiest.values()) > 0, 'both lanes took part')
+      for (const { status, headers, body } of answers) {
+        if (status === 429) assert.deepEqual([headers.get('retry-after'), body], ['91', THROTTLED])
+        else assert.equal(headers.get('retry-after'), null)
+      }
+
+      const right = await attempt('ADA@example.com', PASSWORD)
+      assert.deepEqual([right.status, right.body], [429, THROTTLED], 'the right password and another case do not help')
+      assert.equal((await attempt('nobody@example.com')).status, 401, 'another e-mail is not throttled')
+    })
+
+    test('an e-mail that nobody has is throttled like any other', async (t) => {
+      const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: '2' })
+      const statuses: number[] = []
+      for (let attempt = 0; attempt < 3; attempt++) {
+        statuses.push((await service.post('/login', { email: 'nobody@example.com', password: PASSWORD })).status)
+      }
+      assert.deepEqual(statuses, [401, 401, 429])
+    })
+
+    test('attempts start anew after a good login, and when the window is over', async (t) => {
+      const windowMs = 1500
+      const service = await UsersService.start(t, database, {
+        LOGIN_MAX_ATTEMPTS: '2',
+        LOGIN_WINDOW_MS: String(windowMs),
+      })
+      await service.createUser('ada@example.com')
+      const attempt = async (password: string) =>
+        (await service.post('/login', { email: 'ada@example.com', password })).status
+
+      assert.equal(await attempt('wrong password'), 401)
+      await service.logIn('ada@example.com')
+      assert.equal(await attempt('wrong password'), 401)
+      await service.logIn('ada@example.com')
+
+      // A refused attempt does not make the window longer.
+      const startedMs = Date.now()
+      await until(async () => (await attempt('wrong password')) === 429, 'throttled')
+      await until(async () => (await attempt(PASSWORD)) === 200, 'free again')
+      assert.ok(Date.now() - startedMs >= windowMs - 10)
+    })
+
+    test('a limit that is no number stops the log-in plugin alone', async (t) => {
+      const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: 'five' })
+      const { plugins } = (await service.heddle.json('/probe/status')).body
+      assert.equal(plugins['users.LogIn'].status, 'DEAD')
+      assert.match(plugins['users.LogIn'].error, /LOGIN_MAX_ATTEMPTS/)
+      assert.equal((await service.post('/login', {})).status, 404)
+      await service.createUser('ada@example.com')
+    })
   })
-  const busiest = new Map<number, number>()
-  while (pending) {
-    for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
-      busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
-    }
-  }
-  const answers = await burst
-  assert.deepEqual(answers.map(({ status }) => status).sort(), [401, 401, 401, 401, 401, 401, 429, 429, 429, 429])
-  assert.equal(busiest.size, 2)
-  assert.ok(Math.min(...busiest.values()) > 0, 'both lanes took part')
-  for (const { status, headers, body } of answers) {
-    if (status === 429) assert.deepEqual([headers.get('retry-after'), body], ['91', THROTTLED])
-    else assert.equal(headers.get('retry-after'), null)
-  }
-
-  const right = await attempt('ADA@example.com', PASSWORD)
-  assert.deepEqual([right.status, right.body], [429, THROTTLED], 'the right password and another case do not help')
-  assert.equal((await attempt('nobody@example.com')).status, 401, 'another e-mail is not throttled')
-})
-
-test('an e-mail that nobody has is throttled like any other', async (t) => {
-  const service = await UsersService.start(t, { LOGIN_MAX_ATTEMPTS: '2' })
-  const statuses: number[] = []
-  for (let attempt = 0; attempt < 3; attempt++) {
-    statuses.push((await service.post('/login', { email: 'nobody@example.com', password: PASSWORD })).status)
-  }
-  assert.deepEqual(statuses, [401, 401, 429])
-})
-
-test('attempts start anew after a good login, and when the window is over', async (t) => {
-  const windowMs = 1500
-  const service = await UsersService.start(t, { LOGIN_MAX_ATTEMPTS: '2', LOGIN_WINDOW_MS: String(windowMs) })
-  await service.createUser('ada@example.com')
-  const attempt = async (password: string) =>
-    (await service.post('/login', { email: 'ada@example.com', password })).status
-
-  assert.equal(await attempt('wrong password'), 401)
-  await service.logIn('ada@example.com')
-  assert.equal(await attempt('wrong password'), 401)
-  await service.logIn('ada@example.com')
-
-  // A refused attempt does not make the window longer.
-  const startedMs = Date.now()
-  await until(async () => (await attempt('wrong password')) === 429, 'throttled')
-  await until(async () => (await attempt(PASSWORD)) === 200, 'free again')
-  assert.ok(Date.now() - startedMs >= windowMs - 10)
-})
-
-test('a limit that is no number stops the log-in plugin alone', async (t) => {
-  const service = await UsersService.start(t, { LOGIN_MAX_ATTEMPTS: 'five' })
-  const { plugins } = (await service.heddle.json('/probe/status')).body
-  assert.equal(plugins['users.LogIn'].status, 'DEAD')
-  assert.match(plugins['users.LogIn'].error, /LOGIN_MAX_ATTEMPTS/)
-  assert.equal((await service.post('/login', {})).status, 404)
-  await service.createUser('ada@example.com')
-})
+}
