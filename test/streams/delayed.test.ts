@@ -59,9 +59,9 @@ test('events of one key are chained in the order in which they fall due', async 
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
+  await delayEvent(redis, publication(2, { key: 'other' }), 0)
   await delayEvent(redis, publication(3, { key: 'k' }), 30)
   await delayEvent(redis, publication(1, { key: 'k' }), 60)
-  await delayEvent(redis, publication(2, { key: 'other' }), 0)
   const delayed = delayedEvents(redis)
   await until(async () => (await delayed.release()).nextInMs === null, 'all are released')
   const entries = await entriesIn(redis, STREAM)
