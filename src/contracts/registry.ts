@@ -37,7 +37,8 @@ export interface SystemDump {
 }
 
 /** Why a lane's thread ended: its loop stood still, its memory was used up, it called `process.exit`, it threw, it did not boot. */
-export type DeathReason = 'stalled' | 'memory' | 'exited' | 'crashed' | 'boot'
+/** `process`: a whole process, of which nothing else is known. */
+export type DeathReason = 'stalled' | 'memory' | 'exited' | 'crashed' | 'boot' | 'process'
 
 /** A handler that a lane was at. */
 export interface WorkInFlight {

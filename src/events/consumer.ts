@@ -30,6 +30,25 @@ export interface Asker {
   failed(error: string): void
 }
 
+/** A delivery that has failed for good. */
+export interface Failed {
+  event: HubEvent
+  group: string
+  subscriber: string
+  error: string
+  attempts: number
+  /** Of the last death, when threads died of it. */
+  blackBox: BlackBox | null
+}
+
+/** The broker that a delivery comes from, when that is not the hub itself. */
+export interface DeliverySource {
+  /** Stores a dead letter. Resolves when it is safe, however long that takes. */
+  keep(letter: Failed): Promise<void>
+  /** @param isDone true when it was handled or is a dead letter by now; false when nobody here takes it any more */
+  ended(isDone: boolean): void
+}
+
 /** One subscriber in one thread. */
 export interface Seat {
   readonly host: EventHost
@@ -69,9 +88,15 @@ export interface Delivery {
   /** When the attempt counts as failed, milliseconds since the epoch. */
   deadlineMs: number
   readonly asker: Asker | null
+  readonly source: DeliverySource | null
 }
 
-export const deliveryOf = (line: Line, event: HubEvent, asker: Asker | null): Delivery => ({
+export const deliveryOf = (
+  line: Line,
+  event: HubEvent,
+  asker: Asker | null,
+  source: DeliverySource | null = null,
+): Delivery => ({
   id: 0,
   consumer: line.consumer,
   line,
@@ -83,6 +108,7 @@ export const deliveryOf = (line: Line, event: HubEvent, asker: Asker | null): De
   seat: null,
   deadlineMs: 0,
   asker,
+  source,
 })
 
 /** What waits for one consumer: for any seat of it, or (broadcast) for one seat, so that no seat's copies wait for another's. */

@@ -8,6 +8,7 @@ import {
   type Asker,
   type Consumer,
   type Delivery,
+  type DeliverySource,
   deliveryOf,
   type EventHost,
   type HubEvent,
@@ -39,6 +40,21 @@ export interface HubOptions {
   log: RecordLog
 }
 
+/** An event that a broker has given to this process, on its way to one consumer. */
+export interface Adoption {
+  group: string
+  /** Where it was last; of a broadcast, the only one that may have it. */
+  seat: Seat | null
+  attempt: number
+  deaths: number
+  /** Of the last of these deaths. */
+  blackBox: BlackBox | null
+  /** Why this attempt has failed; null when it is to be made. */
+  fault: string | null
+  asker: Asker | null
+  source: DeliverySource
+}
+
 /**
  * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
  * It knows who subscribes, keeps what no thread has room for, repeats what failed, and remembers what happened.
@@ -64,7 +80,7 @@ export class Hub {
     this.#budget = new QueueBudget(options.maxQueue)
     this.#quarantine = new Quarantine({
       send: (delivery, seat) => this.#send(delivery, seat),
-      drop: (delivery) => this.#finish(delivery, GONE),
+      drop: (delivery) => this.#finish(delivery, GONE, false),
       onLost: ({ group }, count) =>
         options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
       onWanted: options.onQuarantine,
@@ -100,7 +116,8 @@ export class Hub {
     for (const line of this.#lines) {
       if (line.consumer !== consumer) continue
       this.#lines.delete(line)
-      for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift()) this.#finish(next, GONE)
+      for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift())
+        this.#finish(next, GONE, false)
     }
     this.#quarantine.changed()
     this.#quarantine.pump()
@@ -144,7 +161,7 @@ export class Hub {
       }
     }
     for (const delivery of again.reverse()) {
-      if (delivery.consumer.isGone) this.#finish(delivery, GONE)
+      if (delivery.consumer.isGone) this.#finish(delivery, GONE, false)
       else {
         delivery.line.waiting.unshift(delivery)
         this.#lines.add(delivery.line)
@@ -192,9 +209,7 @@ export class Hub {
       this.#budget.check(consumers.length, event.payload.length, event.parentId === null && event.requestId === null)
       if (this.#topology.hasPaused) this.#checkPaused(consumers, event.payload.length)
     }
-    topic.fireCount++
-    topic.emitters.add(event.emitter)
-    this.records.published(event, topic.subscribers, origin)
+    this.note(event, origin)
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
@@ -207,6 +222,29 @@ export class Hub {
       else this.#accept(consumer.line, taken, event.delayMs, asker)
     }
     if (asker !== null) closeOne(asker, GONE)
+  }
+
+  /** Remembers an event and tells the listeners, whoever delivers it. */
+  note(event: EventFrame, origin: EventHost | null): void {
+    const topic = this.#topology.topic(event.event)
+    topic.fireCount++
+    topic.emitters.add(event.emitter)
+    this.records.published(event, topic.subscribers, origin)
+  }
+
+  /** Takes on a delivery of a broker. Its order is the broker's affair, and its time to live. @returns false when nobody here subscribes to it */
+  adopt(event: EventFrame, adoption: Adoption): boolean {
+    const { group, seat, attempt, deaths, blackBox, fault, asker, source } = adoption
+    const consumer = this.#topology.consumer(event.event, group)
+    if (consumer === undefined || this.#closed) return false
+    const line = consumer.broadcast && seat !== null ? consumer.lineOf(seat) : consumer.line
+    const delivery = deliveryOf(line, Object.assign(event, { key: null, expiresMs: 0 }), asker, source)
+    Object.assign(delivery, { attempt, deaths, blackBox, seat, isBegun: true })
+    this.#count(delivery)
+    if (fault !== null) this.#fail(delivery, fault, false)
+    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+    else this.#enqueue(delivery)
+    return true
   }
 
   /** Publishes and resolves with the first object that a subscriber returns. */
@@ -223,14 +261,17 @@ export class Hub {
   }
 
   #accept(line: Line, event: HubEvent, delayMs: number, asker: Asker | null): void {
-    const { consumer } = line
+    const delivery = deliveryOf(line, event, asker)
+    this.#count(delivery)
+    if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
+    else this.#admit(delivery)
+  }
+
+  #count({ consumer, event, asker }: Delivery): void {
     this.#budget.take(event)
     consumer.pending++
     consumer.pendingBytes += event.payload.length
     if (asker !== null) asker.open++
-    const delivery = deliveryOf(line, event, asker)
-    if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
-    else this.#admit(delivery)
   }
 
   /** Behind those of the same key, if there are any. */
@@ -250,7 +291,7 @@ export class Hub {
 
   #enqueue(delivery: Delivery): void {
     const { consumer, line } = delivery
-    if (consumer.isGone) return this.#finish(delivery, GONE)
+    if (consumer.isGone) return this.#finish(delivery, GONE, false)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (line.waiting.size === 0 && this.#dispatch(delivery)) return
     line.waiting.push(delivery)
@@ -330,14 +371,19 @@ export class Hub {
     return delivery
   }
 
-  /** @param fault why there is no reply from it; null when the subscriber has handled it */
-  #finish(delivery: Delivery, fault: string | null): void {
-    const { consumer, line, asker } = delivery
+  /**
+   * @param fault why there is no reply from it; null when the subscriber has handled it
+   * @param isDone false when its subscriber has gone from this process
+   */
+  #finish(delivery: Delivery, fault: string | null, isDone = true): void {
+    const { consumer, line, asker, source } = delivery
     const { key, payload } = delivery.event
     this.#budget.give(delivery.event)
     consumer.pending--
     consumer.pendingBytes -= payload.length
-    if (asker !== null) closeOne(asker, fault)
+    // Another process may still reply to what goes back to the broker.
+    if (asker !== null && (isDone || source === null)) closeOne(asker, fault)
+    source?.ended(isDone)
     if (key === null) return
     const next = line.keyed.get(key)?.shift()
     if (next === undefined) line.keyed.delete(key)
@@ -362,16 +408,21 @@ export class Hub {
       delivery.seat = null
       return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery))
     }
-    this.records.failed({
-      event,
-      group: consumer.group,
-      subscriber: delivery.seat?.plugin ?? consumer.group,
-      error,
-      attempts: attempt,
-      blackBox: isFinal ? delivery.blackBox : null,
-    })
+    const { source } = delivery
+    const stored = this.records.failed(
+      {
+        event,
+        group: consumer.group,
+        subscriber: delivery.seat?.plugin ?? consumer.seats[0]?.plugin ?? consumer.group,
+        error,
+        attempts: attempt,
+        blackBox: isFinal ? delivery.blackBox : null,
+      },
+      source,
+    )
     // Only now it is acknowledged.
-    this.#finish(delivery, error)
+    if (stored === undefined) this.#finish(delivery, error)
+    else void stored.then(() => this.#finish(delivery, error))
   }
 
   #sweep(): void {

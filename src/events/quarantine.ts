@@ -111,6 +111,7 @@ export class Quarantine {
 }
 
 export function poisonMessage({ blackBox }: Delivery): string {
+  if (blackBox?.reason === 'process') return blackBox.message
   const where = blackBox?.guilty?.line ? ` (${blackBox.guilty.line})` : ''
   return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox?.message}${where}`
 }

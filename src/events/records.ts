@@ -1,10 +1,9 @@
 import { causality } from '../causality/context.ts'
 import type { DeadLetter, DeliveryFailure, EventRecord, FailureListener } from '../contracts/event-bus.ts'
-import type { BlackBox } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
-import type { EventHost, HubEvent } from './consumer.ts'
+import type { DeliverySource, EventHost, Failed, HubEvent } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { recordOf, TraceRing } from './trace-ring.ts'
 
@@ -12,17 +11,6 @@ export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: R
 
 /** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
 export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
-
-/** A delivery that has failed for good. */
-export interface Failed {
-  event: HubEvent
-  group: string
-  subscriber: string
-  error: string
-  attempts: number
-  /** Of the last death, when threads died of it. */
-  blackBox: BlackBox | null
-}
 
 /** What the hub remembers, and whom it tells: the trace of what was published, and the letters that nobody could deliver. */
 export class Records {
@@ -55,8 +43,12 @@ export class Records {
     for (const listener of [...this.#listeners]) listener(record, origin)
   }
 
-  /** Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event. */
-  failed(failed: Failed): void {
+  /**
+   * Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event.
+   * @param source where it came from, which keeps its own letters; null: they are kept here
+   * @returns undefined when the letter is stored already
+   */
+  failed(failed: Failed, source: DeliverySource | null): Promise<void> | undefined {
     const { event, subscriber, error, attempts } = failed
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
     causality.run({ eventId: event.id, requestId: event.requestId }, () =>
@@ -64,12 +56,14 @@ export class Records {
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),
     )
+    if (source !== null) return source.keep(failed)
     const givenUp = this.#letters.add(failed)
-    if (givenUp === undefined) return
+    if (givenUp === undefined) return undefined
     this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
       id: givenUp.id,
       event: givenUp.event.event,
     })
+    return undefined
   }
 
   addListener(listener: RecordListener): () => void {
