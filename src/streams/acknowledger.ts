@@ -1,0 +1,76 @@
+import { isNoGroup } from './consumers.ts'
+import type { StreamCommands } from './stream-commands.ts'
+
+/** Before an acknowledgement that failed is sent again, milliseconds. */
+const RETRY_MS = 250
+
+interface Batch {
+  readonly stream: string
+  readonly group: string
+  ids: string[]
+}
+
+/** Acknowledges what is done: that of one turn of the loop in one command, again and again until the store has it. */
+export class Acknowledger {
+  readonly #commands: StreamCommands
+  readonly #onConfirmed: (stream: string, group: string, ids: readonly string[]) => void
+  readonly #batches = new Map<string, Map<string, Batch>>()
+  #isScheduled = false
+  #isClosed = false
+  /** Not confirmed yet. */
+  open = 0
+
+  constructor(
+    commands: StreamCommands,
+    onConfirmed: (stream: string, group: string, ids: readonly string[]) => void = () => {},
+  ) {
+    this.#commands = commands
+    this.#onConfirmed = onConfirmed
+  }
+
+  add(stream: string, group: string, entryId: string): void {
+    this.open++
+    let groups = this.#batches.get(stream)
+    if (groups === undefined) {
+      groups = new Map()
+      this.#batches.set(stream, groups)
+    }
+    const batch = groups.get(group)
+    if (batch === undefined) groups.set(group, { stream, group, ids: [entryId] })
+    else batch.ids.push(entryId)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#send)
+  }
+
+  readonly #send = (): void => {
+    this.#isScheduled = false
+    for (const groups of this.#batches.values()) {
+      for (const batch of groups.values()) {
+        if (batch.ids.length === 0) continue
+        const { ids } = batch
+        batch.ids = []
+        void this.#sendBatch(batch, ids)
+      }
+    }
+  }
+
+  async #sendBatch({ stream, group }: Batch, ids: string[]): Promise<void> {
+    while (!this.#isClosed) {
+      try {
+        await this.#commands.acknowledge(stream, group, ids)
+        break
+      } catch (error) {
+        // The group has gone, and with it all that was pending.
+        if (isNoGroup(error)) break
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+    this.open -= ids.length
+    this.#onConfirmed(stream, group, ids)
+  }
+
+  close(): void {
+    this.#isClosed = true
+  }
+}

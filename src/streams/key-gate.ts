@@ -1,0 +1,96 @@
+/** How often it is asked whether an event of another thread is finished, milliseconds: at first, and at most. */
+const ASK_MS = 5
+const ASK_MAX_MS = 200
+
+/** Tells of entries of one stream whether a group has finished them. */
+export type Finished = (stream: string, group: string, entryIds: readonly string[]) => Promise<boolean[]>
+
+interface Waiting {
+  readonly stream: string
+  readonly group: string
+  readonly after: string
+  readonly run: () => void
+}
+
+/**
+ * Keeps events with one ordering key in their order, wherever they are handled: each waits until the one before it is
+ * acknowledged, or a dead letter. The thread that finishes it may be another one, in another process: then it is asked for.
+ */
+export class KeyGate {
+  readonly #finished: Finished
+  #waiting: Waiting[] = []
+  #timer: NodeJS.Timeout | undefined
+  #pauseMs = ASK_MS
+  #isClosed = false
+
+  constructor(finished: Finished) {
+    this.#finished = finished
+  }
+
+  /** Runs `run` when the group has finished the entry `after`. */
+  wait(stream: string, group: string, after: string, run: () => void): void {
+    this.#waiting.push({ stream, group, after, run })
+    this.#pauseMs = ASK_MS
+    this.#askSoon()
+  }
+
+  get size(): number {
+    return this.#waiting.length
+  }
+
+  /** This thread has had an entry acknowledged: whoever waits for it here goes on at once. */
+  acknowledged(group: string, entryIds: readonly string[]): void {
+    if (this.#waiting.length === 0) return
+    const done = new Set(entryIds)
+    this.#open((waiting) => waiting.group === group && done.has(waiting.after))
+  }
+
+  close(): void {
+    this.#isClosed = true
+    clearTimeout(this.#timer)
+    this.#waiting = []
+  }
+
+  #open(isFree: (waiting: Waiting) => boolean): void {
+    const free = this.#waiting.filter(isFree)
+    if (free.length === 0) return
+    this.#waiting = this.#waiting.filter((waiting) => !free.includes(waiting))
+    this.#pauseMs = ASK_MS
+    for (const { run } of free) run()
+  }
+
+  #askSoon(): void {
+    if (this.#isClosed) return
+    this.#timer ??= setTimeout(() => void this.#ask(), this.#pauseMs)
+  }
+
+  async #ask(): Promise<void> {
+    this.#pauseMs = Math.min(ASK_MAX_MS, this.#pauseMs * 2)
+    const byGroup = new Map<string, Waiting[]>()
+    for (const waiting of this.#waiting) {
+      const key = `${waiting.stream}\0${waiting.group}`
+      byGroup.set(key, [...(byGroup.get(key) ?? []), waiting])
+    }
+    const free = new Set<Waiting>()
+    await Promise.all(
+      [...byGroup.values()].map(async (all) => {
+        const { stream, group } = all[0]!
+        try {
+          const answers = await this.#finished(
+            stream,
+            group,
+            all.map(({ after }) => after),
+          )
+          all.forEach((waiting, n) => {
+            if (answers[n]) free.add(waiting)
+          })
+        } catch {
+          // The store does not answer: asked again.
+        }
+      }),
+    )
+    this.#timer = undefined
+    this.#open((waiting) => free.has(waiting))
+    if (this.#waiting.length > 0) this.#askSoon()
+  }
+}

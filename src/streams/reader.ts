@@ -1,0 +1,437 @@
+import type { SubscribeOptions } from '../contracts/event-bus.ts'
+import type { WireError } from '../errors/wire.ts'
+import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
+import type { StreamHandOver } from '../lanes/messages.ts'
+import { Acknowledger } from './acknowledger.ts'
+import { isNoGroup } from './consumers.ts'
+import { decodeEntry, type StreamEvent } from './entry.ts'
+import { KeyGate } from './key-gate.ts'
+import { broadcastGroupOf, groupOf, streamOf } from './keys.ts'
+import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
+
+/** Events that one thread has in hand at most: read, and not answered. */
+export const IN_HAND_MAX = 1024
+/** Entries of one group that are read at a time: at most, and at first. */
+const READ_BATCH_MAX = 256
+const READ_BATCH_MIN = 16
+/** Who has so many in hand and finds more wants another thread to read along. */
+const HELP_IN_HAND = 64
+/** How often deadlines are looked at, milliseconds. */
+const SWEEP_MS = 100
+/** A loop that has not turned for so long was blocked: whose time is up meanwhile may have been ready long before, milliseconds. */
+const BLOCKED_MS = 1000
+/** Before what has failed is tried again, milliseconds. */
+const RETRY_MS = 250
+/** Entries that were handed over are not this thread's any more within so long, milliseconds. */
+const HANDED_OVER_MS = 60_000
+
+export interface ReaderOptions {
+  commands: StreamCommands
+  /** REPLICA_ID. */
+  replica: string
+  /** Begins a delivery; its answer comes by `delivered`, `reply` or `failed`. */
+  serve: (deliveryId: number, frame: EventFrame) => void
+  /** Told of each event that another replica has published, once per group. */
+  received: (frame: EventFrame) => void
+  handOver: (handOver: StreamHandOver) => void
+  /** Everything up to this entry has been read by this thread's groups: wake it for the next. */
+  idle: (event: string, upTo: string) => void
+  /** There is more than this thread reads at a time: another may help. */
+  more: (event: string) => void
+  log: (level: 'WARNING' | 'ERROR', message: string) => void
+}
+
+/** What this thread reads as one group: its subscribers share the events. */
+interface Group {
+  readonly event: string
+  readonly stream: string
+  /** As the subscribers know it. */
+  readonly name: string
+  readonly isBroadcast: boolean
+  /** As the stream knows it. */
+  inStream: string
+  plugin: string
+  timeoutMs: number
+  isPaused: boolean
+  readonly locals: number[]
+  turn: number
+}
+
+interface Topic {
+  readonly event: string
+  readonly groups: Group[]
+  isReading: boolean
+  /** Entries that are read at a time: more and more, as long as they are dealt with at once. */
+  batch: number
+  /** Woken while it was reading. */
+  isWoken: boolean
+}
+
+/** One entry in hand. */
+interface Hand {
+  readonly group: Group
+  readonly entry: StreamEvent
+  local: number
+  /** 0: not begun. */
+  deadlineMs: number
+}
+
+interface Round {
+  /** The last entry of the stream before the groups read; null when nobody asked. */
+  upTo: string | null
+  batches: { group: Group; entries: Entry[] }[]
+  isFull: boolean
+}
+
+/**
+ * Reads the streams of one thread's subscribers, runs these, and acknowledges.
+ * What goes wrong with an event is not for this thread to mend: it hands it over.
+ */
+export class StreamReader {
+  readonly #options: ReaderOptions
+  readonly #topics = new Map<string, Topic>()
+  readonly #groupOfLocal = new Map<number, Group>()
+  /** By delivery number, which is negative: the hub's are positive. */
+  readonly #hands = new Map<number, Hand>()
+  /** `<group> <entry id>` of all in hand, waiting ones included, and of those that are not confirmed to have left. */
+  readonly #held = new Map<string, number>()
+  readonly #gate: KeyGate
+  readonly #acks: Acknowledger
+  readonly #sweepTimer: NodeJS.Timeout
+  /** Topics that found no room. */
+  readonly #hungry = new Set<Topic>()
+  #waitingForKey = 0
+  #lastDelivery = 0
+  #consumer = ''
+  #lastSweepMs = Date.now()
+  #recheckDue = false
+  #isStopping = false
+  readonly #stopWaiters: (() => void)[] = []
+
+  constructor(options: ReaderOptions) {
+    this.#options = options
+    this.#gate = new KeyGate((stream, group, ids) => options.commands.finished(stream, group, ids))
+    this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#acknowledged(stream, group, ids))
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  // ── subscribers ───────────────────────────────────────────────────────────
+
+  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    const name = options.group ?? identity
+    let topic = this.#topics.get(event)
+    if (topic === undefined) {
+      topic = { event, groups: [], isReading: false, batch: READ_BATCH_MIN, isWoken: false }
+      this.#topics.set(event, topic)
+    }
+    let group = topic.groups.find((each) => each.name === name)
+    if (group === undefined) {
+      const isBroadcast = options.broadcast === true
+      group = {
+        event,
+        stream: streamOf(event),
+        name,
+        isBroadcast,
+        inStream: isBroadcast && this.#consumer !== '' ? broadcastGroupOf(name, this.#consumer) : groupOf(name),
+        plugin,
+        timeoutMs: 0,
+        isPaused: false,
+        locals: [],
+        turn: 0,
+      }
+      topic.groups.push(group)
+    }
+    group.timeoutMs = options.timeoutMs ?? 30_000
+    group.locals.push(local)
+    this.#groupOfLocal.set(local, group)
+  }
+
+  remove(local: number): void {
+    const group = this.#groupOfLocal.get(local)
+    if (group === undefined) return
+    this.#groupOfLocal.delete(local)
+    group.locals.splice(group.locals.indexOf(local), 1)
+    if (group.locals.length > 0) return
+    const { groups } = this.#topics.get(group.event)!
+    groups.splice(groups.indexOf(group), 1)
+  }
+
+  /** From now on it may read, as this consumer. */
+  start(consumer: string): void {
+    this.#consumer = consumer
+    for (const { groups } of this.#topics.values()) {
+      for (const group of groups) if (group.isBroadcast) group.inStream = broadcastGroupOf(group.name, consumer)
+    }
+  }
+
+  /** The subscribers of a plugin get nothing new, or go on. */
+  pause(plugin: string, isPaused: boolean): void {
+    for (const { groups } of this.#topics.values()) {
+      for (const group of groups) if (group.plugin === plugin) group.isPaused = isPaused
+    }
+  }
+
+  // ── reading ───────────────────────────────────────────────────────────────
+
+  /** There is something in the stream of this event. */
+  wake(event: string): void {
+    const topic = this.#topics.get(event)
+    if (this.#isStopping || this.#consumer === '') return
+    // Its subscriber has left meanwhile.
+    if (topic === undefined) this.#options.idle(event, '0-0')
+    else if (topic.isReading) topic.isWoken = true
+    else void this.#read(topic)
+  }
+
+  async #read(topic: Topic): Promise<void> {
+    topic.isReading = true
+    topic.isWoken = false
+    try {
+      topic.batch = READ_BATCH_MIN
+      let next = this.#fetch(topic, true, 0)
+      for (;;) {
+        const round = await next
+        if (round.isFull || this.#load >= HELP_IN_HAND) this.#options.more(topic.event)
+        const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
+        const room = this.#room - arrived
+        // Who keeps up takes more at a time; who has his hands full leaves more to others.
+        if (round.isFull && this.#load <= topic.batch) topic.batch = Math.min(READ_BATCH_MAX, topic.batch * 2)
+        const isExhausted = !round.isFull && round.upTo !== null && !topic.isWoken
+        const goesOn = !isExhausted && !this.#isStopping && room > 0
+        topic.isWoken = false
+        // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
+        if (goesOn) next = this.#fetch(topic, !round.isFull, arrived)
+        for (const { group, entries } of round.batches) {
+          for (const [entryId, fields] of entries) this.#take(group, entryId, fields)
+        }
+        if (goesOn) continue
+        topic.isReading = false
+        if (this.#isStopping) return this.#lookWhetherStopped()
+        if (isExhausted) return this.#options.idle(topic.event, round.upTo!)
+        this.#hungry.add(topic)
+        return
+      }
+    } catch (error) {
+      topic.isReading = false
+      this.#readFailed(topic, error)
+    }
+  }
+
+  get #load(): number {
+    return this.#hands.size + this.#waitingForKey
+  }
+
+  get #room(): number {
+    return IN_HAND_MAX - this.#load
+  }
+
+  /** @param arrived entries that are read and not yet in hand */
+  async #fetch(topic: Topic, wantsEnd: boolean, arrived: number): Promise<Round> {
+    const { commands } = this.#options
+    const groups = topic.groups.filter(({ isPaused }) => !isPaused)
+    const wanted = Math.max(READ_BATCH_MIN, topic.batch - this.#load - arrived)
+    const room = Math.floor((this.#room - arrived) / Math.max(1, groups.length))
+    const count = Math.max(1, Math.min(wanted, room))
+    const [upTo, ...batches] = await Promise.all([
+      // Before the groups read, on the same connection: what comes after this entry they may have missed, what comes before they have not.
+      wantsEnd ? commands.lastEntryId(streamOf(topic.event)) : null,
+      ...groups.map(async (group) => ({
+        group,
+        entries: await commands.read(group.stream, group.inStream, this.#consumer, count),
+      })),
+    ])
+    return { upTo, batches, isFull: batches.some(({ entries }) => entries.length >= count) }
+  }
+
+  /** Whatever the store has given and this thread has not got is read again, once it answers. */
+  #readFailed(topic: Topic, error: unknown): void {
+    if (this.#isStopping) return this.#lookWhetherStopped()
+    this.#recheckDue = true
+    setTimeout(() => void this.#again(topic), RETRY_MS)
+    if (!isNoGroup(error)) return
+    this.#options.log(
+      'WARNING',
+      `The stream of ${topic.event} or a group of it has gone from the key-value store: its groups are made anew, and read from its beginning`,
+    )
+  }
+
+  async #again(topic: Topic): Promise<void> {
+    if (this.#isStopping) return this.#lookWhetherStopped()
+    const { commands } = this.#options
+    try {
+      for (const { stream, inStream } of topic.groups) await commands.ensureGroup(stream, inStream, '0')
+      if (this.#recheckDue) {
+        this.#recheckDue = false
+        await this.#recheck()
+      }
+    } catch {
+      this.#recheckDue = true
+      setTimeout(() => void this.#again(topic), RETRY_MS)
+      return
+    }
+    this.wake(topic.event)
+  }
+
+  /** Takes what the store believes to be in this thread's hand and is not: its answer was lost on the way. */
+  async #recheck(): Promise<void> {
+    const { commands } = this.#options
+    for (const { groups } of this.#topics.values()) {
+      for (const group of groups) {
+        for (let after = '0'; ; ) {
+          const entries = await commands.readOwn(group.stream, group.inStream, this.#consumer, after, READ_BATCH_MAX)
+          for (const [entryId, fields] of entries) {
+            if (!this.#held.has(heldKey(group, entryId))) this.#take(group, entryId, fields)
+          }
+          if (entries.length < READ_BATCH_MAX) break
+          after = entries.at(-1)![0]
+        }
+      }
+    }
+  }
+
+  // ── handling ──────────────────────────────────────────────────────────────
+
+  #take(group: Group, entryId: string, fields: Entry[1]): void {
+    this.#held.set(heldKey(group, entryId), 0)
+    // Cut from the stream while it was on its way.
+    if (fields === null) return this.#acknowledge(group, entryId)
+    const entry = decodeEntry(group.event, entryId, fields)
+    if (typeof entry === 'string') {
+      return this.#handOver(group, { entryId, frame: null, replyTo: null }, group.locals[0] ?? -1, entry)
+    }
+    if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
+    if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
+    const hand: Hand = { group, entry, local: -1, deadlineMs: 0 }
+    if (entry.after === null) return this.#begin(hand)
+    this.#waitingForKey++
+    this.#gate.wait(group.stream, group.inStream, entry.after, () => {
+      this.#waitingForKey--
+      this.#begin(hand)
+    })
+  }
+
+  #begin(hand: Hand): void {
+    const { group, entry } = hand
+    const { locals } = group
+    if (locals.length === 0) {
+      // It has unsubscribed meanwhile: nobody here wants it.
+      return this.#acknowledge(group, entry.entryId)
+    }
+    if (entry.expiresMs !== 0 && entry.expiresMs < Date.now()) {
+      if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
+      return this.#acknowledge(group, entry.entryId)
+    }
+    hand.local = locals[group.turn++ % locals.length]!
+    hand.deadlineMs = Date.now() + group.timeoutMs
+    this.#lastDelivery = (this.#lastDelivery % 0x3fffffff) + 1
+    const id = -this.#lastDelivery
+    this.#hands.set(id, hand)
+    const { frame } = entry
+    frame.a = hand.local
+    frame.b = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
+    this.#options.serve(id, frame)
+  }
+
+  delivered(deliveryId: number): void {
+    const hand = this.#hands.get(deliveryId)
+    // Given up: it is somebody else's by now.
+    if (hand === undefined) return
+    this.#hands.delete(deliveryId)
+    this.#acknowledge(hand.group, hand.entry.entryId)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    const replyTo = this.#hands.get(deliveryId)?.entry.replyTo
+    if (replyTo != null) this.#reply(replyTo, 'reply', json)
+    this.delivered(deliveryId)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    const hand = this.#hands.get(deliveryId)
+    if (hand === undefined) return
+    this.#hands.delete(deliveryId)
+    this.#handOver(hand.group, hand.entry, hand.local, error.message)
+  }
+
+  #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
+    this.#options.commands.reply(replyTo, outcome, text).catch(() => {
+      // Whoever asked learns of it by its time limit.
+    })
+  }
+
+  #handOver(
+    group: Group,
+    { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
+    local: number,
+    fault: string,
+  ): void {
+    this.#held.set(heldKey(group, entryId), Date.now() + HANDED_OVER_MS)
+    this.#options.handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault })
+    this.#roomAgain()
+  }
+
+  #sweep(): void {
+    const nowMs = Date.now()
+    const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
+    this.#lastSweepMs = nowMs
+    if (wasBlocked) return
+    for (const [id, hand] of this.#hands) {
+      if (hand.deadlineMs + SWEEP_MS > nowMs) continue
+      this.#hands.delete(id)
+      this.#handOver(
+        hand.group,
+        hand.entry,
+        hand.local,
+        `The subscriber did not finish within ${hand.group.timeoutMs} ms`,
+      )
+    }
+    for (const [key, untilMs] of this.#held) if (untilMs !== 0 && untilMs < nowMs) this.#held.delete(key)
+  }
+
+  #acknowledge({ stream, inStream }: Group, entryId: string): void {
+    this.#acks.add(stream, inStream, entryId)
+  }
+
+  #acknowledged(stream: string, group: string, ids: readonly string[]): void {
+    for (const id of ids) this.#held.delete(`${stream} ${group} ${id}`)
+    this.#gate.acknowledged(group, ids)
+    this.#roomAgain()
+  }
+
+  #roomAgain(): void {
+    if (this.#isStopping) return this.#lookWhetherStopped()
+    if (this.#hungry.size === 0 || this.#room < READ_BATCH_MAX / 2) return
+    const hungry = [...this.#hungry]
+    this.#hungry.clear()
+    for (const { event } of hungry) this.wake(event)
+  }
+
+  // ── end ───────────────────────────────────────────────────────────────────
+
+  get inHand(): number {
+    return this.#hands.size + this.#waitingForKey + this.#acks.open
+  }
+
+  /** Reads nothing more. Resolves when all in hand is answered and acknowledged. */
+  stop(): Promise<void> {
+    this.#isStopping = true
+    return new Promise((resolve) => {
+      this.#stopWaiters.push(resolve)
+      this.#lookWhetherStopped()
+    })
+  }
+
+  #lookWhetherStopped(): void {
+    const isReading = [...this.#topics.values()].some((topic) => topic.isReading)
+    if (this.inHand > 0 || isReading) return
+    for (const resolve of this.#stopWaiters.splice(0)) resolve()
+  }
+
+  close(): void {
+    clearInterval(this.#sweepTimer)
+    this.#gate.close()
+    this.#acks.close()
+  }
+}
+
+const heldKey = (group: Group, entryId: string): string => `${group.stream} ${group.inStream} ${entryId}`

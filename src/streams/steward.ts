@@ -1,0 +1,553 @@
+import type { Settings } from '../config/schema.ts'
+import type { DeadLetter, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { BlackBox } from '../contracts/registry.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import type { WireError } from '../errors/wire.ts'
+import type { EventHost, Seat } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
+import type { StreamHandOver, SubscriptionManifest, ToLane, ToPrimary } from '../lanes/messages.ts'
+import { openRedis, type RedisClient } from '../redis/client.ts'
+import { Adoptions } from './adoptions.ts'
+import { StreamDeadLetters } from './dead-letters.ts'
+import { DelayedEvents } from './delayed.ts'
+import { KeyGate } from './key-gate.ts'
+import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from './keys.ts'
+import { ReplicaLock } from './replica-lock.ts'
+import { Replies } from './replies.ts'
+import { StreamCommands } from './stream-commands.ts'
+import { type Reading, StreamWatch, WATCH_MS } from './stream-watch.ts'
+import { Takeover } from './takeover.ts'
+import { ThreadStreams } from './thread-streams.ts'
+import { shownTrimReport } from './trim-report.ts'
+import { Trimmer } from './trimmer.ts'
+import { seeGroups } from './trimming.ts'
+import { type Pair, Upkeep } from './upkeep.ts'
+
+/** Before something that the store refused is tried again, milliseconds. */
+const RETRY_MS = 500
+/** Events of other replicas whose record is not made twice, though several groups here get them. */
+const RECEIVED_KEPT = 1000
+
+/** A lane as the steward sees it. */
+export interface StreamLane {
+  readonly index: number
+  /** False while its loop stands still, or it takes no more work. */
+  readonly isResponsive: boolean
+  post(message: ToLane): void
+  /** The hub's seat of one of its subscribers. */
+  seatOf(local: number): Seat | null
+}
+
+export interface StewardOptions {
+  settings: Settings
+  hub: Hub
+  /** Of the primary's own subscribers. */
+  ownSeat: (local: number) => Seat | null
+  /** Begins a delivery at one of them. */
+  serve: (deliveryId: number, frame: EventFrame) => void
+  /** Another process has this REPLICA_ID by now: this one must end. */
+  onReplicaLost: (message: string) => void
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/** A thread that reads: as which consumer, and what for. */
+class Reader implements Reading {
+  readonly consumer: string
+  readonly thread: number | 'primary'
+  readonly pairs: (Pair & { local: number })[] = []
+  readonly #isResponsive: () => boolean
+  readonly #wake: (event: string) => void
+  /** It reads, and all groups that it had from the beginning are there. */
+  isStarted = false
+  isStopped = false
+
+  constructor(thread: number | 'primary', replica: string, isResponsive: () => boolean, wake: (event: string) => void) {
+    this.thread = thread
+    this.consumer = consumerOf(replica, thread)
+    this.#isResponsive = isResponsive
+    this.#wake = wake
+  }
+
+  get isResponsive(): boolean {
+    return this.#isResponsive()
+  }
+  wake(event: string): void {
+    this.#wake(event)
+  }
+
+  pairOf(
+    local: number,
+    event: string,
+    identity: string,
+    { group, broadcast }: SubscribeOptions,
+  ): Pair & { local: number } {
+    const name = group ?? identity
+    const isBroadcast = broadcast === true
+    const inStream = isBroadcast ? broadcastGroupOf(name, this.consumer) : groupOf(name)
+    return { local, event, stream: streamOf(event), group: inStream, isBroadcast }
+  }
+}
+
+/**
+ * The streams of one process, in its primary: it says who reads as which consumer and wakes them, renews what they have in hand,
+ * and takes over what nobody has any more. The events themselves pass it by.
+ */
+export class StreamSteward {
+  readonly #options: StewardOptions
+  readonly #redis: RedisClient
+  readonly #blocking: RedisClient
+  readonly #listening: RedisClient
+  readonly #own: ThreadStreams
+  readonly #commands: StreamCommands
+  readonly #watch: StreamWatch
+  readonly #lock: ReplicaLock
+  readonly #letters: StreamDeadLetters
+  readonly #delayed: DelayedEvents
+  readonly #replies: Replies
+  readonly #gate: KeyGate
+  readonly #adoptions: Adoptions
+  readonly #takeover: Takeover
+  readonly #upkeep: Upkeep
+  readonly #trimmer: Trimmer
+  readonly #ownReader: Reader
+  readonly #lanes = new Map<StreamLane, Reader>()
+  /** Consumers whose thread has gone, and whose entries are not taken over yet. */
+  readonly #orphans = new Set<Reader>()
+  /** Pairs whose group is known to be there, and whose former entries are taken over. */
+  readonly #known = new Map<string, Promise<void>>()
+  readonly #received = new Set<string>()
+  readonly #paused = new Set<string>()
+  #isUp = false
+  #wasOpen = false
+  #isStopping = false
+  #isClosed = false
+
+  constructor(options: StewardOptions) {
+    this.#options = options
+    const { settings, log, hub } = options
+    const { replicaId } = settings
+    const name = (role: string): string => `heddle:${replicaId}:${role}`
+    this.#own = new ThreadStreams({
+      settings,
+      role: 'primary',
+      serve: options.serve,
+      received: (frame) => this.noteRecord(frame, null, true),
+      published: () => {},
+      delayed: (delayMs) => this.#delayed.poke(delayMs),
+      handOver: (taken) => this.#adoptions.takeOn(taken, this.#ownReader.consumer, options.ownSeat(taken.local)),
+      idle: (event, upTo) => this.#watch.idle(this.#ownReader, event, upTo),
+      more: (event) => this.#watch.more(this.#ownReader, event),
+      log,
+    })
+    this.#redis = this.#own.redis
+    this.#commands = new StreamCommands(this.#redis)
+    this.#blocking = openRedis(settings, { name: name('watch'), blockingMs: WATCH_MS, log: QUIET })
+    this.#listening = openRedis(settings, { name: name('replies'), log: QUIET })
+    this.#watch = new StreamWatch(this.#blocking, this.#redis)
+    this.#ownReader = new Reader('primary', replicaId, ALWAYS, (event) => this.#own.wake(event))
+    this.#lock = new ReplicaLock(this.#redis, replicaId, {
+      onLost: ({ host, pid }) =>
+        options.onReplicaLost(
+          `Process ${pid} on ${host} has taken the REPLICA_ID ${replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
+        ),
+    })
+    this.#letters = new StreamDeadLetters(this.#redis, {
+      onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
+    })
+    this.#delayed = new DelayedEvents(this.#redis, { log, maxLen: settings.eventBusStreamMaxlen })
+    this.#replies = new Replies(this.#listening, replicaId)
+    this.#gate = new KeyGate((stream, group, ids) => this.#commands.finished(stream, group, ids))
+    const hubConsumer = consumerOf(replicaId, 'hub')
+    this.#adoptions = new Adoptions({
+      redis: this.#redis,
+      commands: this.#commands,
+      hub,
+      letters: this.#letters,
+      replica: replicaId,
+      consumer: hubConsumer,
+      onConfirmed: (group, ids) => this.#gate.acknowledged(group, ids),
+      log,
+    })
+    this.#takeover = new Takeover({
+      redis: this.#redis,
+      hubConsumer,
+      gate: this.#gate,
+      adopt: (stream, entry, adoption) => this.#adoptions.adopt(stream, entry, adoption),
+      onForeign: (stream, group, id, why) => void this.#adoptions.keepForeign(stream, group, id, why),
+      giveBack: (stream, group, id) => this.#adoptions.giveBack(stream, group, id),
+    })
+    this.#upkeep = new Upkeep({
+      redis: this.#redis,
+      claimIdleMs: settings.eventBusClaimIdleMs,
+      pairs: () => this.#pairs(),
+      consumers: () => [hubConsumer, ...this.#readers().map(({ consumer }) => consumer)],
+      takeover: this.#takeover,
+      mayTakeOver: () => !this.#isStopping,
+    })
+    this.#trimmer = new Trimmer(this.#redis, {
+      streams: () => Object.keys(hub.topology()).map(streamOf),
+      report: (report) => log(...shownTrimReport(report)),
+      isLeftOver: (consumer) =>
+        replicaOfConsumer(consumer) === replicaId && !this.#readers().some((reader) => reader.consumer === consumer),
+      maxLen: settings.eventBusStreamMaxlen,
+    })
+  }
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  /**
+   * Takes the name of this replica. When the store does not answer it goes on trying, and the process serves what it can.
+   * @throws REPLICA_ID_TAKEN
+   */
+  async start(): Promise<void> {
+    await this.#redis.opened
+    try {
+      await this.#takeUp()
+    } catch (error) {
+      if (isTaken(error)) throw error
+      void this.#takeUpLater()
+    }
+  }
+
+  async #takeUp(): Promise<void> {
+    await this.#lock.acquire()
+    this.#isUp = true
+    this.#own.start(this.#ownReader.consumer)
+    this.#watch.start()
+    this.#delayed.start()
+    this.#upkeep.start()
+    this.#trimmer.start()
+    void this.#openAll(this.#ownReader)
+    for (const [lane, reader] of this.#lanes) void this.#begin(lane, reader)
+  }
+
+  async #takeUpLater(): Promise<void> {
+    while (!this.#isUp && !this.#isClosed) {
+      await pause(RETRY_MS)
+      try {
+        await this.#takeUp()
+      } catch (error) {
+        if (isTaken(error)) return this.#options.onReplicaLost((error as Error).message)
+      }
+    }
+  }
+
+  /** Why events do not flow; null when they do. */
+  get fault(): string | null {
+    if (this.#redis.fault !== null) return this.#redis.fault.message
+    return this.#isOpen ? null : 'the groups of the event streams are not made yet'
+  }
+
+  /** All threads have been able to read, at some time: before, this process should get no traffic. */
+  get wasOpen(): boolean {
+    this.#wasOpen ||= this.#isOpen
+    return this.#wasOpen
+  }
+
+  get #isOpen(): boolean {
+    return this.#isUp && this.#readers().every(({ isStarted }) => isStarted)
+  }
+
+  /** Resolves when all that is there by now can read, or when it is known that the store does not answer. */
+  async opened(): Promise<void> {
+    while (!this.wasOpen && this.#redis.fault === null && !this.#isClosed) await pause(5)
+  }
+
+  // ── threads ───────────────────────────────────────────────────────────────
+
+  #readers(): Reader[] {
+    return [this.#ownReader, ...this.#lanes.values()]
+  }
+
+  #pairs(): Pair[] {
+    const pairs = new Map<string, Pair>()
+    for (const { pairs: own } of this.#readers()) for (const pair of own) pairs.set(pairKey(pair), pair)
+    return [...pairs.values()]
+  }
+
+  /** A subscriber of the primary. */
+  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    this.#own.add(local, plugin, event, identity, options)
+    const pair = this.#ownReader.pairOf(local, event, identity, options)
+    this.#ownReader.pairs.push(pair)
+    if (this.#isUp) void this.#open(this.#ownReader, pair)
+  }
+  remove(local: number): void {
+    this.#own.remove(local)
+    this.#leave(this.#ownReader, local)
+  }
+  delivered(deliveryId: number): void {
+    this.#own.delivered(deliveryId)
+  }
+  reply(deliveryId: number, json: string): void {
+    this.#own.reply(deliveryId, json)
+  }
+  failed(deliveryId: number, error: WireError): void {
+    this.#own.failed(deliveryId, error)
+  }
+
+  /** A lane has booted: it may read as the consumer of its number, or of a free one while another thread still has that. */
+  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { local: number })[]): void {
+    const taken = new Set([...this.#lanes.values(), ...this.#orphans].map(({ thread }) => thread))
+    let number = lane.index
+    for (let next = this.#options.settings.lanes; taken.has(number); next++) number = next
+    const reader = new Reader(
+      number,
+      this.#options.settings.replicaId,
+      () => lane.isResponsive,
+      (event) => lane.post({ type: 'stream-wake', event }),
+    )
+    this.#lanes.set(lane, reader)
+    for (const { local, event, identity, options } of subscriptions) {
+      reader.pairs.push(reader.pairOf(local, event, identity, options))
+    }
+    if (this.#isUp) void this.#begin(lane, reader)
+  }
+
+  /** Its groups first: an event that is published before they are there would not be theirs. */
+  async #begin(lane: StreamLane, reader: Reader): Promise<void> {
+    for (const plugin of this.#paused) lane.post({ type: 'stream-pause', plugin, isPaused: true })
+    lane.post({ type: 'stream-start', consumer: reader.consumer })
+    await this.#openAll(reader)
+  }
+
+  async #openAll(reader: Reader): Promise<void> {
+    await Promise.all(reader.pairs.map((pair) => this.#open(reader, pair)))
+    reader.isStarted = true
+  }
+
+  laneSubscribed(lane: StreamLane, local: number, { event, identity, options }: SubscriptionManifest): void {
+    const reader = this.#lanes.get(lane)
+    if (reader === undefined) return
+    const pair = reader.pairOf(local, event, identity, options)
+    reader.pairs.push(pair)
+    if (reader.isStarted) void this.#open(reader, pair)
+  }
+
+  laneUnsubscribed(lane: StreamLane, local: number): void {
+    const reader = this.#lanes.get(lane)
+    if (reader !== undefined) this.#leave(reader, local)
+  }
+
+  #leave(reader: Reader, local: number): void {
+    const at = reader.pairs.findIndex((pair) => pair.local === local)
+    if (at < 0) return
+    const [pair] = reader.pairs.splice(at, 1)
+    if (reader.pairs.some((other) => pairKey(other) === pairKey(pair!))) return
+    this.#watch.remove(reader, pair!.event, pair!.group)
+    if (pair!.isBroadcast) this.#destroy(pair!)
+  }
+
+  /** Makes the group, takes over what a former process of this name has left, and lets the thread read. */
+  async #open(reader: Reader, pair: Pair): Promise<void> {
+    const key = pairKey(pair)
+    while (!this.#isStopping && reader.pairs.some((own) => pairKey(own) === key)) {
+      try {
+        await this.#prepared(key, pair)
+        this.#watch.add(reader, pair.event, pair.group)
+        return
+      } catch {
+        await pause(RETRY_MS)
+      }
+    }
+  }
+
+  /** Once for all threads: the next one must not take over what the first has begun to read. */
+  #prepared(key: string, pair: Pair): Promise<void> {
+    let prepared = this.#known.get(key)
+    if (prepared === undefined) {
+      prepared = this.#prepare(pair)
+      this.#known.set(key, prepared)
+      prepared.catch(() => this.#known.delete(key))
+    }
+    return prepared
+  }
+
+  async #prepare(pair: Pair): Promise<void> {
+    await this.#commands.ensureGroup(pair.stream, pair.group, '$')
+    if (pair.isBroadcast) return
+    await seeGroups(this.#redis, [pair])
+    await this.#takeOverFormer(pair)
+  }
+
+  async #takeOverFormer({ stream, group }: Pair): Promise<void> {
+    const { replicaId } = this.#options.settings
+    for (const consumer of await this.#upkeep.consumersOf(stream, group, replicaId)) {
+      // Nobody reads as this group before it is known.
+      await this.#takeover.ofConsumer(stream, group, consumer, null)
+    }
+  }
+
+  /** A lane gets nothing more, and ends when it has nothing in hand. */
+  laneLeaving(lane: StreamLane): void {
+    const reader = this.#lanes.get(lane)
+    if (reader === undefined) return
+    this.#watch.gone(reader)
+    lane.post({ type: 'stream-stop' })
+  }
+
+  /** Its loop stands still. */
+  laneStill(lane: StreamLane): void {
+    const reader = this.#lanes.get(lane)
+    if (reader !== undefined) this.#watch.still(reader)
+  }
+
+  isBusy(lane: StreamLane): boolean {
+    return this.#lanes.get(lane)?.isStopped === false
+  }
+
+  /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */
+  laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
+    const reader = this.#lanes.get(lane)
+    if (reader === undefined) return
+    this.#lanes.delete(lane)
+    this.#watch.gone(reader)
+    this.#orphans.add(reader)
+    void this.#inherit(reader, blackBox)
+  }
+
+  async #inherit(reader: Reader, blackBox: BlackBox | null): Promise<void> {
+    for (const pair of reader.pairs) {
+      if (pair.isBroadcast) this.#destroy(pair)
+      else {
+        while (!this.#isClosed) {
+          try {
+            await this.#takeover.ofConsumer(pair.stream, pair.group, reader.consumer, blackBox)
+            break
+          } catch {
+            await pause(RETRY_MS)
+          }
+        }
+      }
+    }
+    this.#orphans.delete(reader)
+  }
+
+  /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
+  #destroy({ stream, group }: Pair): void {
+    this.#known.delete(pairKey({ stream, group }))
+    this.#redis.command('xgroup', ['DESTROY', stream, group]).catch(() => {})
+  }
+
+  pausePlugin(plugin: string, isPaused: boolean): void {
+    if (isPaused) this.#paused.add(plugin)
+    else this.#paused.delete(plugin)
+    this.#own.pause(plugin, isPaused)
+    for (const lane of this.#lanes.keys()) lane.post({ type: 'stream-pause', plugin, isPaused })
+    if (!isPaused) this.#watch.wakeAll()
+  }
+
+  /** What a lane says of its streams. */
+  onMessage(lane: StreamLane, message: ToPrimary): void {
+    const reader = this.#lanes.get(lane)
+    if (reader === undefined) return
+    switch (message.type) {
+      case 'stream-idle':
+        return this.#watch.idle(reader, message.event, message.upTo)
+      case 'stream-more':
+        return this.#watch.more(reader, message.event)
+      case 'stream-delayed':
+        return this.#delayed.poke(message.delayMs)
+      case 'stream-hand-over':
+        return this.#takeOn(lane, reader, message.handOver)
+      case 'stream-stopped':
+        reader.isStopped = true
+    }
+  }
+
+  #takeOn(lane: StreamLane, reader: Reader, taken: StreamHandOver): void {
+    this.#adoptions.takeOn(taken, reader.consumer, lane.seatOf(taken.local))
+  }
+
+  /** An event for the trace. One that several groups here receive is noted once. */
+  noteRecord(frame: EventFrame, origin: EventHost | null, isReceived: boolean): void {
+    if (isReceived) {
+      if (this.#received.has(frame.id)) return
+      this.#received.add(frame.id)
+      if (this.#received.size > RECEIVED_KEPT) this.#received.delete(this.#received.values().next().value!)
+    }
+    this.#options.hub.note(frame, origin)
+  }
+
+  // ── the driver ────────────────────────────────────────────────────────────
+
+  async publish(event: EventFrame, origin: EventHost | null): Promise<void> {
+    await this.#own.publish(event)
+    this.noteRecord(event, origin, false)
+  }
+
+  async request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    const groups = await this.#groupsOf(event.event)
+    if (groups === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
+    return this.#replies.ask(event.event, groups, timeoutMs, async (replyTo) => {
+      await this.#own.publish(event, replyTo)
+      this.noteRecord(event, origin, false)
+    })
+  }
+
+  /** How many groups get an event, on all replicas. */
+  async #groupsOf(event: string): Promise<number> {
+    try {
+      return (await this.#redis.command<unknown[]>('xinfo', ['GROUPS', streamOf(event)])).length
+    } catch (error) {
+      const cause = error instanceof Error ? error.cause : undefined
+      if (cause instanceof Error && /no such key/i.test(cause.message)) return 0
+      throw error
+    }
+  }
+
+  deadLetters(): Promise<DeadLetter[]> {
+    return this.#letters.list()
+  }
+  replayDeadLetter(id: string): Promise<boolean> {
+    return this.#letters.replay(id)
+  }
+  deleteDeadLetter(id: string): Promise<boolean> {
+    return this.#letters.delete(id)
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
+
+  /** Reads nothing more. Resolves when all threads have nothing in hand, or at the deadline. */
+  async stopReading(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
+    if (this.#isUp) await Promise.race([this.#watch.stop(), late])
+    for (const lane of this.#lanes.keys()) lane.post({ type: 'stream-stop' })
+    await Promise.race([this.#own.stop(), late])
+    while (Date.now() < deadlineMs && [...this.#lanes.values()].some(({ isStopped }) => !isStopped)) await pause(10)
+  }
+
+  /** Acknowledgements that are not confirmed. */
+  get open(): number {
+    return this.#adoptions.open
+  }
+
+  /** Gives back what is left, gives up the name, and closes the connections. */
+  async close(): Promise<void> {
+    this.#isClosed = true
+    this.#upkeep.stop()
+    await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
+    this.#gate.close()
+    this.#replies.close()
+    if (this.#isUp && this.#redis.isReady) {
+      try {
+        await this.#upkeep.release([...this.#orphans, ...this.#readers()].map(({ consumer }) => consumer))
+        await this.#lock.release()
+      } catch {
+        // The others take it over when its time is up.
+      }
+    }
+    this.#adoptions.close()
+    await Promise.all([this.#own.close(), this.#blocking.close(), this.#listening.close()])
+  }
+}
+
+const pairKey = ({ stream, group }: Pick<Pair, 'stream' | 'group'>): string => `${stream} ${group}`
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+const ALWAYS = (): boolean => true
+/** One connection of the process tells of the store's state; the others would say the same. */
+const QUIET = (): void => {}

@@ -1,0 +1,89 @@
+import type { Settings } from '../config/schema.ts'
+import type { SubscribeOptions } from '../contracts/event-bus.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { WireError } from '../errors/wire.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
+import { openRedis, type RedisClient } from '../redis/client.ts'
+import { StreamPublisher } from './publisher.ts'
+import { type ReaderOptions, StreamReader } from './reader.ts'
+import { STREAM_SCRIPTS } from './scripts.ts'
+import { LAST_ID, StreamCommands } from './stream-commands.ts'
+
+export interface ThreadStreamsOptions extends Omit<ReaderOptions, 'commands' | 'replica' | 'log'> {
+  settings: Settings
+  /** What the connection is called: `lane 0`. */
+  role: string
+  published: (frame: EventFrame) => void
+  delayed: (delayMs: number) => void
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/** The streams as one thread uses them, on a connection of its own: it publishes, and reads for its subscribers. */
+export class ThreadStreams {
+  readonly redis: RedisClient
+  readonly #publisher: StreamPublisher
+  readonly #reader: StreamReader
+
+  constructor(options: ThreadStreamsOptions) {
+    const { settings, role, log, published, delayed } = options
+    this.redis = openRedis(settings, {
+      name: `heddle:${settings.replicaId}:${role}`,
+      log,
+      scripts: [...STREAM_SCRIPTS, LAST_ID],
+    })
+    this.#publisher = new StreamPublisher({
+      redis: this.redis,
+      replica: settings.replicaId,
+      maxLength: settings.eventBusStreamMaxlen,
+      maxOpen: Math.ceil(settings.eventBusMaxQueue / settings.lanes),
+      published,
+      delayed,
+    })
+    this.#reader = new StreamReader({
+      ...options,
+      commands: new StreamCommands(this.redis),
+      replica: settings.replicaId,
+    })
+  }
+
+  publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
+    return this.#publisher.publish(frame, replyTo)
+  }
+
+  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    this.#reader.add(local, plugin, event, identity, options)
+  }
+  remove(local: number): void {
+    this.#reader.remove(local)
+  }
+  start(consumer: string): void {
+    this.#reader.start(consumer)
+  }
+  wake(event: string): void {
+    this.#reader.wake(event)
+  }
+  pause(plugin: string, isPaused: boolean): void {
+    this.#reader.pause(plugin, isPaused)
+  }
+  delivered(deliveryId: number): void {
+    this.#reader.delivered(deliveryId)
+  }
+  reply(deliveryId: number, json: string): void {
+    this.#reader.reply(deliveryId, json)
+  }
+  failed(deliveryId: number, error: WireError): void {
+    this.#reader.failed(deliveryId, error)
+  }
+  get inHand(): number {
+    return this.#reader.inHand
+  }
+  /** Reads nothing more; resolves when all in hand is done. Publishing goes on. */
+  stop(): Promise<void> {
+    return this.#reader.stop()
+  }
+
+  async close(): Promise<void> {
+    this.#reader.close()
+    await this.redis.close()
+  }
+}

@@ -1,0 +1,111 @@
+import type { RedisClient } from '../redis/client.ts'
+import { listConsumers } from './consumers.ts'
+import { replicaOfConsumer } from './keys.ts'
+import { releaseEntries, renewLeases } from './leases.ts'
+import type { Takeover } from './takeover.ts'
+import { seeGroups } from './trimming.ts'
+
+/** Between two looks for what others have left, milliseconds: at most. */
+const CLAIM_EVERY_MAX_MS = 5000
+/** So often it is said which groups have a subscriber, milliseconds. */
+const SEEN_EVERY_MS = 60_000
+
+/** One group of one stream that this process reads. */
+export interface Pair {
+  readonly event: string
+  readonly stream: string
+  readonly group: string
+  /** It is one thread's own. */
+  readonly isBroadcast: boolean
+}
+
+export interface UpkeepOptions {
+  redis: RedisClient
+  /** EVENT_BUS_CLAIM_IDLE_MS. */
+  claimIdleMs: number
+  pairs: () => Pair[]
+  /** Of this process: what they have in hand is being worked at. */
+  consumers: () => string[]
+  takeover: Takeover
+  mayTakeOver: () => boolean
+}
+
+/** What has to be done for the streams from time to time, whatever the handlers do: it runs in the primary, which none of them can block. */
+export class Upkeep {
+  readonly #options: UpkeepOptions
+  readonly #timers: NodeJS.Timeout[] = []
+
+  constructor(options: UpkeepOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    const { claimIdleMs } = this.#options
+    // Three times within the idle time of others: one may fail.
+    this.#every(Math.max(10, claimIdleMs / 3), () => this.#renew())
+    this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
+    this.#every(SEEN_EVERY_MS, () => this.seen())
+  }
+
+  stop(): void {
+    for (const timer of this.#timers) clearInterval(timer)
+  }
+
+  #every(everyMs: number, work: () => Promise<void>): void {
+    let isRunning = false
+    const timer = setInterval(() => {
+      if (isRunning || !this.#options.redis.isReady) return
+      isRunning = true
+      work()
+        .catch(() => {
+          // The connection tells of itself, and it is done again.
+        })
+        .finally(() => {
+          isRunning = false
+        })
+    }, everyMs)
+    this.#timers.push(timer.unref())
+  }
+
+  async #renew(): Promise<void> {
+    const { redis, claimIdleMs, pairs, consumers } = this.#options
+    const own = consumers()
+    await Promise.all(
+      pairs().map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
+    )
+  }
+
+  async #claim(): Promise<void> {
+    const { pairs, takeover, claimIdleMs, mayTakeOver } = this.#options
+    for (const { stream, group, isBroadcast } of pairs()) {
+      if (!isBroadcast && mayTakeOver()) await takeover.ofIdle(stream, group, claimIdleMs)
+    }
+  }
+
+  /** Groups that nobody is seen to subscribe as for long are deleted. */
+  async seen(): Promise<void> {
+    await seeGroups(
+      this.#options.redis,
+      this.#options.pairs().filter(({ isBroadcast }) => !isBroadcast),
+    )
+  }
+
+  /** Consumers of one replica that have something pending. */
+  async consumersOf(stream: string, group: string, replica: string): Promise<string[]> {
+    const consumers = await listConsumers(this.#options.redis, stream, group)
+    return consumers
+      .filter(({ name, pending }) => pending > 0 && replicaOfConsumer(name) === replica)
+      .map(({ name }) => name)
+  }
+
+  /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
+  async release(consumers: readonly string[]): Promise<void> {
+    const { redis, pairs } = this.#options
+    const all = new Set([...consumers, ...this.#options.consumers()])
+    await Promise.all(
+      pairs().flatMap(({ stream, group }) =>
+        [...all].map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
+      ),
+    )
+  }
+}
