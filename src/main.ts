@@ -1,4 +1,5 @@
 import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './config/load.ts'
+import { HeddleError } from './errors/catalogue.ts'
 import { messageOf } from './errors/wire.ts'
 import { watchCode } from './primary/code-watch.ts'
 import { createLog } from './primary/log.ts'
@@ -13,7 +14,10 @@ async function main(): Promise<void> {
   const loaded = load()
   prepareEnvironment()
   const { settings, warnings } = loaded
-  const runtime = new Runtime(settings, await createLog(settings))
+  const runtime = new Runtime(settings, await createLog(settings), (message) => {
+    runtime.log('ERROR', message, 'main')
+    stop('SIGTERM', EXIT_CONFIG)
+  })
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   const bootTool = process.argv.indexOf('--boot-tool')
@@ -24,7 +28,7 @@ async function main(): Promise<void> {
 
   const manager = new ServiceManager(settings.notifySocket, (message) => runtime.log('WARNING', message, 'main'))
   let isStopping = false
-  const stop = (signal: NodeJS.Signals): void => {
+  const stop = (signal: NodeJS.Signals, exitCode = 0): void => {
     if (isStopping) process.exit(1)
     isStopping = true
     runtime.log('INFO', `${signal}: draining`, 'main')
@@ -36,15 +40,15 @@ async function main(): Promise<void> {
     }, settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
     // The manager hears of it before the process is gone; it is told in bounded time.
     Promise.all([runtime.stop(), told]).then(
-      () => process.exit(0),
+      () => process.exit(exitCode),
       (error) => {
         console.error(error)
         process.exit(1)
       },
     )
   }
-  process.on('SIGTERM', stop)
-  process.on('SIGINT', stop)
+  process.on('SIGTERM', () => stop('SIGTERM'))
+  process.on('SIGINT', () => stop('SIGINT'))
   const reload = async (why: string): Promise<void> => {
     runtime.log('INFO', `${why}: reloading the lanes`, 'main')
     void manager.reloading(why)
@@ -87,6 +91,8 @@ function load(): ReturnType<typeof loadSettings> {
 
 main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
+  // A name that is in use is a mistake of the configuration: trying again does not mend it.
+  if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') process.exit(EXIT_CONFIG)
   if (error instanceof Error && error.stack !== undefined) console.error(error.stack)
   process.exit(1)
 })

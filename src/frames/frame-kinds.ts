@@ -24,6 +24,8 @@ export const KIND = {
   DELIVERY_FAILED: 24,
   LOG: 25,
   ADDRESS_WANTED: 26,
+  /** An event that another broker delivers, without its payload: for the trace. Its id is 1 when it was received, 0 when published. */
+  RECORD: 27,
 } as const
 
 /** Bodies above this go by `postMessage` with a transfer list; the ring carries only their header. */

@@ -9,30 +9,22 @@ import type {
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
-import { HeddleError } from '../errors/catalogue.ts'
-import { fromWire, type WireError } from '../errors/wire.ts'
 import type { EventServer } from '../events/event-server.ts'
-import { Fifo } from '../events/fifo.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
 import { recordOf } from '../events/trace-ring.ts'
-import { eventMaxBytes, writeEvent } from '../frames/event-frame.ts'
-import { KIND } from '../frames/frame-kinds.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
 import { added, tellAll } from '../kernel/listeners.ts'
 import type { LaneCalls } from './lane-calls.ts'
 import type { FailureRecord, Feed, SubscriptionManifest } from './messages.ts'
-import type { Outbox } from './outbox.ts'
 
-interface Publishing {
-  seq: number
-  id: string
-  resolve: (id: string) => void
-  reject: (error: Error) => void
-  isRefused: boolean
+/** Takes events out of this thread. */
+export interface Publisher {
+  /** Resolves with the event's id when whoever delivers it has it; may throw at once. */
+  publish(frame: EventFrame): Promise<string>
 }
 
 export interface LaneBusOptions {
-  outbox: Outbox
   calls: LaneCalls
   events: EventServer
   onSubscribe: (local: number, subscription: SubscriptionManifest) => void
@@ -41,55 +33,31 @@ export interface LaneBusOptions {
   onListenerFault: (kind: string, thrown: unknown) => void
 }
 
-/** The event bus as a lane sees it: publications go to the hub over the ring, deliveries come back the same way. */
+/** The event bus as a lane sees it. Who takes its events and who brings them is the publisher's affair, and the thread's. */
 export class LaneBus implements BusTransport {
   readonly #options: LaneBusOptions
   readonly #listeners: ((record: EventRecord) => void)[] = []
   readonly #failureListeners: FailureListener[] = []
-  /** Sent and not answered, in the order in which they were sent. */
-  readonly #publishing = new Fifo<Publishing>()
   /** Event → subscribing plugins, as the primary last told: for the records that this lane's own listeners get at once. */
   subscribersOf: Record<string, string[]> = {}
-  #seq = 0
 
-  constructor(options: LaneBusOptions) {
+  publisher: Publisher
+
+  constructor(publisher: Publisher, options: LaneBusOptions) {
+    this.publisher = publisher
     this.#options = options
   }
 
+  // No async function: it would cost two more promises. What it throws the tool turns into a rejection.
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
-    return new Promise((resolve, reject) => {
-      const { json, keys } = encodePayload(event, payload)
-      const frame = publicationOf(emitter, event, json, keys, options)
-      const { outbox } = this.#options
-      const at = outbox.begin(eventMaxBytes(frame, 'text'), true)
-      if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
-      const seq = this.#seq
-      this.#seq = (seq + 1) & 0x7fffffff
-      outbox.end(writeEvent(outbox, outbox.doubles, at, frame, 'text'), KIND.PUBLISH, seq)
-      this.#publishing.push({ seq, id: frame.id, resolve, reject, isRefused: false })
-      if (this.#listeners.length > 0) {
-        const subscribers = this.subscribersOf[event] ?? []
-        this.#tell(recordOf({ ...frame, subscribers }))
-      }
-    })
-  }
-
-  /** Everything up to `seq` is with the hub, but for what was refused. */
-  taken(seq: number): void {
-    for (;;) {
-      const next = this.#publishing.peek()
-      // Sequence numbers wrap: compare by distance.
-      if (next === undefined || ((seq - next.seq) & 0x7fffffff) > 0x3fffffff) return
-      this.#publishing.shift()
-      if (!next.isRefused) next.resolve(next.id)
+    const { json, keys } = encodePayload(event, payload)
+    const frame = publicationOf(emitter, event, json, keys, options)
+    const taken = this.publisher.publish(frame)
+    if (this.#listeners.length > 0) {
+      const subscribers = this.subscribersOf[event] ?? []
+      this.#tell(recordOf({ ...frame, subscribers }))
     }
-  }
-
-  refused(seq: number, error: WireError): void {
-    const publishing = this.#publishing.find((each) => each.seq === seq)
-    if (publishing === undefined) return
-    publishing.isRefused = true
-    publishing.reject(fromWire(error))
+    return taken
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {

@@ -1,16 +1,19 @@
+import { fileURLToPath } from 'node:url'
 import type { Reply } from '../endpoint/reply.ts'
 import { RequestServer } from '../endpoint/request-server.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
 import { EventServer } from '../events/event-server.ts'
-import { readEvent } from '../frames/event-frame.ts'
+import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../frames/event-frame.ts'
 import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
 import { utf8MaxBytes } from '../frames/frame-target.ts'
 import { readRequest } from '../frames/request-frame.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../frames/response-frame.ts'
+import { loadModule } from '../kernel/load-module.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
 import { AnswerCell } from '../shm/answer-cell.ts'
 import { FlightRecorder } from '../shm/flight-recorder.ts'
 import { PulseWriter } from '../shm/pulse.ts'
+import type { ThreadStreams } from '../streams/thread-streams.ts'
 import { Inbox } from './inbox.ts'
 import { LaneBus } from './lane-bus.ts'
 import { LaneCalls } from './lane-calls.ts'
@@ -19,7 +22,9 @@ import { LaneHost } from './lane-host.ts'
 import { keepLastWords } from './last-words.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
+import { RingPublisher } from './ring-publisher.ts'
 
+const STREAMS_FILE = fileURLToPath(new URL('../streams/thread-streams.ts', import.meta.url))
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
 /** Frames of streams wait for the primary up to this: far below `LANE_MEMORY_MB`, or a lane would be ended for its readers' sake. */
@@ -33,7 +38,10 @@ export class LaneServer {
   readonly #outbox: Outbox
   readonly #inbox: Inbox
   readonly #calls: LaneCalls
+  readonly #ring: RingPublisher
   readonly #bus: LaneBus
+  /** Null while the hub carries all events. */
+  #streams: ThreadStreams | null = null
   readonly #host: LaneHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
@@ -72,27 +80,37 @@ export class LaneServer {
           stack: thrown instanceof Error ? thrown.stack : undefined,
         }),
     )
+    // Deliveries of the hub have positive numbers, those that this lane has read itself negative ones.
     this.#events = new EventServer({
-      delivered: (id) => this.#delivered(id),
+      delivered: (id) => {
+        this.#flight.endEvent(id, false)
+        if (id < 0) this.#streams!.delivered(id)
+        else this.#delivered(id)
+      },
       reply: (id, json) => {
         this.#flight.endEvent(id, false)
-        this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json)
+        if (id < 0) this.#streams!.reply(id, json)
+        else this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json)
       },
       failed: (id, error) => {
         this.#flight.endEvent(id, true)
-        this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error))
+        if (id < 0) this.#streams!.failed(id, error)
+        else this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error))
       },
     })
-    this.#bus = new LaneBus({
-      outbox: this.#outbox,
+    this.#ring = new RingPublisher(this.#outbox)
+    this.#bus = new LaneBus(this.#ring, {
       calls: this.#calls,
       events: this.#events,
       onSubscribe: (local, subscription) => {
         this.#subscriptions[local] = subscription
+        const { plugin, event, identity, options } = subscription
+        this.#streams?.add(local, plugin, event, identity, options)
         if (this.#host.isBooted) this.#post({ type: 'subscribe', local, subscription })
       },
       onUnsubscribe: (local) => {
         delete this.#subscriptions[local]
+        this.#streams?.remove(local)
         if (this.#host.isBooted) this.#post({ type: 'unsubscribe', local })
       },
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
@@ -124,6 +142,7 @@ export class LaneServer {
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel
+      if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
       await toolbox.install(settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
@@ -167,8 +186,41 @@ export class LaneServer {
     this.#subscriptions.forEach((subscription, local) => {
       if (isAlive(subscription.plugin)) return
       this.#events.remove(local)
+      this.#streams?.remove(local)
       delete this.#subscriptions[local]
     })
+  }
+
+  /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */
+  async #openStreams(): Promise<void> {
+    const module = (await loadModule(STREAMS_FILE)) as typeof import('../streams/thread-streams.ts')
+    this.#streams = new module.ThreadStreams({
+      settings: this.#init.settings,
+      role: `lane ${this.#init.index}`,
+      serve: (id, frame) => {
+        this.#flight.beginEvent(id, frame)
+        this.#events.handle(id, frame)
+      },
+      received: (frame) => this.#record(frame, 1),
+      published: (frame) => this.#record(frame, 0),
+      delayed: (delayMs) => this.#post({ type: 'stream-delayed', delayMs }),
+      handOver: (handOver) => this.#post({ type: 'stream-hand-over', handOver }),
+      idle: (event, upTo) => this.#post({ type: 'stream-idle', event, upTo }),
+      more: (event) => this.#post({ type: 'stream-more', event }),
+      log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
+    })
+    this.#bus.publisher = this.#streams
+  }
+
+  /** For the trace in the primary: the event without its payload. */
+  #record(frame: EventFrame, isReceived: 0 | 1): void {
+    const { payload } = frame
+    frame.payload = ''
+    const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), true)
+    if (at >= 0) {
+      this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'), KIND.RECORD, isReceived)
+    }
+    frame.payload = payload
   }
 
   #post(message: ToPrimary): void {
@@ -190,7 +242,7 @@ export class LaneServer {
         return this.#events.handle(id, frame)
       }
       case KIND.PUBLISH_TAKEN:
-        return this.#bus.taken(id)
+        return this.#ring.taken(id)
       case KIND.CANCEL:
         return this.#requests.cancel(id)
       case KIND.CALL_RESULT:
@@ -198,7 +250,7 @@ export class LaneServer {
       case KIND.CALL_ERROR:
         return this.#calls.reject(id, this.#inbox.bytes.utf8Slice(at, at + length))
       case KIND.PUBLISH_REFUSED:
-        return this.#bus.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
+        return this.#ring.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
     }
   }
 
@@ -227,7 +279,6 @@ export class LaneServer {
 
   /** Acknowledgements of one turn of the loop go out together. */
   #delivered(id: number): void {
-    this.#flight.endEvent(id, false)
     this.#acks.push(id)
     if (this.#acksScheduled) return
     this.#acksScheduled = true
@@ -268,6 +319,15 @@ export class LaneServer {
       case 'job':
         void this.#runJob(message.run, message.job)
         return
+      case 'stream-start':
+        return this.#streams?.start(message.consumer)
+      case 'stream-wake':
+        return this.#streams?.wake(message.event)
+      case 'stream-pause':
+        return this.#streams?.pause(message.plugin, message.isPaused)
+      case 'stream-stop':
+        void this.#streams?.stop().then(() => this.#post({ type: 'stream-stopped' }))
+        return
       case 'drain':
         void this.#drain()
     }
@@ -302,6 +362,7 @@ export class LaneServer {
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
     await this.#kernel.stop()
+    await this.#streams?.close()
     this.#pulse.stop()
     // One turn more, so that the last frames are rung for.
     await new Promise((resolve) => setImmediate(resolve))

@@ -29,6 +29,8 @@ export interface LaneListener {
   onMessage(lane: Lane, message: ToPrimary): void
   /** Takes a published event or throws; what it returns goes nowhere. */
   onPublish(lane: Lane, event: EventFrame): void
+  /** An event that went another way than the hub's, without its payload. */
+  onRecord(lane: Lane, event: EventFrame, isReceived: boolean): void
   onDelivered(deliveryId: number): void
   onDeliveryReply(deliveryId: number, replyJson: string): void
   onDeliveryFailed(deliveryId: number, error: WireError): void
@@ -282,6 +284,11 @@ export class Lane {
         }
         this.#takenUntil = id
         return
+      case KIND.RECORD: {
+        const event = readEvent(this.#inbox, this.#inbox.doubles, at, length, 'bytes')
+        this.#listener.onRecord(this, event, id === 1)
+        return
+      }
       case KIND.DELIVERY_REPLY:
         this.#answered(id)
         this.#listener.onDeliveryReply(id, bytes.utf8Slice(at, at + length))

@@ -9,12 +9,13 @@ import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
+import type { EventFrame } from '../frames/event-frame.ts'
 
 /**
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 1
+export const LANE_PROTOCOL = 2
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -95,6 +96,23 @@ export interface FailureRecord {
   requestId: string | null
 }
 
+/** An event of a stream that its thread does not bring to its end. */
+export interface StreamHandOver {
+  event: string
+  /** Consumer group of the stream. */
+  group: string
+  /** The subscriber's number in the thread. */
+  local: number
+  /** The stream's id of the entry. */
+  entryId: string
+  /** Null for an entry that is no event. */
+  frame: EventFrame | null
+  /** Where a reply goes; null when nobody waits for one. */
+  replyTo: string | null
+  /** Why the first attempt has failed, or why it is no event. */
+  fault: string
+}
+
 /** What a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
@@ -106,6 +124,13 @@ export type ToLane =
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number }
+  /** Read the streams as this consumer: when there is something, and as long as there is. */
+  | { type: 'stream-start'; consumer: string }
+  | { type: 'stream-wake'; event: string }
+  /** The subscribers of a plugin get nothing new, or go on. */
+  | { type: 'stream-pause'; plugin: string; isPaused: boolean }
+  /** Read nothing more, and say when all in hand is done. */
+  | { type: 'stream-stop' }
   /** Stop taking work, run `onStop`, close the tools, then end. */
   | { type: 'drain' }
 
@@ -122,6 +147,14 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: string | null }
+  /** All up to this entry is read: wake this thread for the next. */
+  | { type: 'stream-idle'; event: string; upTo: string }
+  /** There is more than this thread reads at a time. */
+  | { type: 'stream-more'; event: string }
+  | { type: 'stream-hand-over'; handOver: StreamHandOver }
+  /** An event was published that is to be delivered later. */
+  | { type: 'stream-delayed'; delayMs: number }
+  | { type: 'stream-stopped' }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }
 

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../contracts/awaitable.ts'
 import type {
   BusTransport,
   DeadLetter,
@@ -8,13 +9,15 @@ import type {
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
-import type { EventHost } from '../events/consumer.ts'
+import type { EventHost, Seat } from '../events/consumer.ts'
 import { EventServer } from '../events/event-server.ts'
 import type { Hub } from '../events/hub.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { tellAll } from '../kernel/listeners.ts'
+import type { StreamSteward } from '../streams/steward.ts'
+import type { EventDriver } from './event-driver.ts'
 
 /** Deliveries in flight at subscribers of the primary at most. */
 export const PRIMARY_MAX_DELIVERIES = 1024
@@ -25,28 +28,47 @@ export class PrimaryBus implements BusTransport, EventHost {
   readonly isStill = false
   deliveriesInFlight = 0
   readonly #hub: Hub
+  readonly #driver: () => EventDriver
   readonly #events: EventServer
   readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
+  readonly #seats = new Map<number, Seat>()
   readonly #abandoned = new Set<number>()
   readonly #onListenerFault: (thrown: unknown) => void
 
-  constructor(hub: Hub, onListenerFault: (thrown: unknown) => void) {
+  /** Reads for the primary's own subscribers; null while the hub carries all events. */
+  streams: StreamSteward | null = null
+
+  constructor(hub: Hub, driver: () => EventDriver, onListenerFault: (thrown: unknown) => void) {
     this.#hub = hub
+    this.#driver = driver
     this.#onListenerFault = onListenerFault
+    // Deliveries of the hub have positive numbers, those that this thread has read itself negative ones.
     this.#events = new EventServer({
       delivered: (id) => {
+        if (id < 0) return this.streams!.delivered(id)
         this.#answered(id)
         hub.delivered(id)
       },
       reply: (id, json) => {
+        if (id < 0) return this.streams!.reply(id, json)
         this.#answered(id)
         hub.deliveryReply(id, json)
       },
       failed: (id, error) => {
+        if (id < 0) return this.streams!.failed(id, error)
         this.#answered(id)
         hub.deliveryFailed(id, error)
       },
     })
+  }
+
+  seatOf(local: number): Seat | null {
+    return this.#seats.get(local) ?? null
+  }
+
+  /** Begins a delivery that this thread has read itself. */
+  serve(deliveryId: number, frame: EventFrame): void {
+    this.#events.handle(deliveryId, frame)
   }
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
@@ -76,15 +98,15 @@ export class PrimaryBus implements BusTransport, EventHost {
 
   async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
-    const publication = publicationOf(emitter, event, bytesOf(json), keys, options)
-    this.#hub.publish(publication, this)
+    const publication = publicationOf(emitter, event, json, keys, options)
+    await this.#driver().publish(publication, this)
     return publication.id
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
     const { json, keys } = encodePayload(event, payload)
-    const reply = await this.#hub.request(publicationOf(emitter, event, bytesOf(json), keys, {}), this, timeoutMs)
-    return JSON.parse(reply) as Payload
+    const publication = publicationOf(emitter, event, json, keys, {})
+    return JSON.parse(await this.#driver().request(publication, this, timeoutMs)) as Payload
   }
 
   /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
@@ -93,22 +115,21 @@ export class PrimaryBus implements BusTransport, EventHost {
     timeoutMs: number,
   ): Promise<string> {
     const { emitter, event, payload, payloadKeys, parentId, requestId } = from
-    const publication = publicationOf(emitter, event, bytesOf(payload), payloadKeys, {})
-    return this.#hub.request({ ...publication, parentId, requestId }, null, timeoutMs)
+    const publication = publicationOf(emitter, event, payload, payloadKeys, {})
+    return this.#driver().request({ ...publication, parentId, requestId }, null, timeoutMs)
   }
 
   subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
     const { local, identity } = this.#events.add(subscription)
-    const leave = this.#hub.subscribe(event, options.group ?? identity, options, {
-      host: this,
-      local,
-      plugin: owner.name,
-      identity,
-      isPaused: false,
-    })
+    const seat: Seat = { host: this, local, plugin: owner.name, identity, isPaused: false }
+    this.#seats.set(local, seat)
+    const leave = this.#hub.subscribe(event, options.group ?? identity, options, seat)
+    this.streams?.add(local, owner.name, event, identity, options)
     const unsubscribe = (): void => {
       this.#events.remove(local)
+      this.#seats.delete(local)
+      this.streams?.remove(local)
       leave()
     }
     this.#subscribed.push({ plugin: owner.name, unsubscribe })
@@ -134,16 +155,13 @@ export class PrimaryBus implements BusTransport, EventHost {
   topology(): Record<string, TopologyEntry> {
     return this.#hub.topology()
   }
-  deadLetters(): DeadLetter[] {
-    return this.#hub.records.deadLetters()
+  deadLetters(): Awaitable<DeadLetter[]> {
+    return this.#driver().deadLetters()
   }
-  replayDeadLetter(id: string): boolean {
-    return this.#hub.replayDeadLetter(id)
+  replayDeadLetter(id: string): Awaitable<boolean> {
+    return this.#driver().replayDeadLetter(id)
   }
-  deleteDeadLetter(id: string): boolean {
-    return this.#hub.records.deleteDeadLetter(id)
+  deleteDeadLetter(id: string): Awaitable<boolean> {
+    return this.#driver().deleteDeadLetter(id)
   }
 }
-
-/** The hub keeps a payload's UTF-8 bytes, one character each. */
-const bytesOf = (json: string): string => Buffer.from(json).toString('latin1')

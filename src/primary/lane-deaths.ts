@@ -1,5 +1,6 @@
 import { relative, resolve, sep } from 'node:path'
 import { makeEventId } from '../causality/ids.ts'
+import type { Awaitable } from '../contracts/awaitable.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { BlackBox } from '../contracts/registry.ts'
 import { messageOf } from '../errors/wire.ts'
@@ -26,8 +27,8 @@ export interface DeathParts {
   readonly registrar: LaneRegistrar
   readonly setAside: SetAside
   callName(number: number): string
-  /** Takes an event of the runtime's own. */
-  publish(event: EventFrame): void
+  /** Takes an event of the runtime's own, its payload JSON text. */
+  publish(event: EventFrame): Awaitable<void>
   /** A thread of that id is gone: for tools that hold something for it. */
   threadGone(threadId: number): void
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
@@ -98,9 +99,11 @@ export class LaneDeaths {
       ...fields,
       stack: stack.join('\n'),
     })
+    const unpublished = (error: unknown): void =>
+      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
     try {
       const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
-      this.#parts.publish({
+      const taken = this.#parts.publish({
         id: makeEventId(),
         parentId: null,
         event: LANE_DIED,
@@ -113,10 +116,11 @@ export class LaneDeaths {
         ttlMs: 0,
         a: 0,
         b: 0,
-        payload: Buffer.from(json).toString('latin1'),
+        payload: json,
       })
+      taken?.catch(unpublished)
     } catch (error) {
-      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
+      unpublished(error)
     }
   }
 }

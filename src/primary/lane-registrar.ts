@@ -5,12 +5,14 @@ import type { ToLane, ToPrimary } from '../lanes/messages.ts'
 import type { Feeds } from './feeds.ts'
 import type { Jobs } from './jobs.ts'
 import type { LaneSeats } from './lane-seats.ts'
+import type { LaneStreams } from './lane-streams.ts'
 import type { OnReady } from './on-ready.ts'
 import type { Routing } from './routing.ts'
 
 export interface RegistrarParts {
   readonly routing: Routing
   readonly seats: LaneSeats
+  readonly streams: LaneStreams
   readonly feeds: Feeds
   readonly jobs: Jobs
   readonly health: Health
@@ -66,6 +68,7 @@ export class LaneRegistrar {
     for (const subscription of subscriptions) {
       if (!refused.has(subscription.plugin)) seats.add(lane, subscription.local, subscription)
     }
+    this.#parts.streams.up(lane)
     // Before its first request: its plugins never see an empty snapshot.
     lane.post(this.#parts.snapshot())
     if (this.#isReady) onReady.run()
@@ -73,12 +76,20 @@ export class LaneRegistrar {
 
   /** What a lane says of itself. */
   onMessage(lane: Lane, message: ToPrimary): void {
-    const { seats, feeds, health, jobs, onReady } = this.#parts
+    const { seats, streams, feeds, health, jobs, onReady } = this.#parts
     switch (message.type) {
       case 'subscribe':
-        return seats.add(lane, message.local, message.subscription)
+        seats.add(lane, message.local, message.subscription)
+        return streams.onMessage(lane, message)
       case 'unsubscribe':
+        streams.onMessage(lane, message)
         return seats.remove(lane, message.local)
+      case 'stream-idle':
+      case 'stream-more':
+      case 'stream-delayed':
+      case 'stream-hand-over':
+      case 'stream-stopped':
+        return streams.onMessage(lane, message)
       case 'listen':
         return feeds.listen(lane, message.feed, message.on)
       case 'tool-status':
@@ -95,15 +106,18 @@ export class LaneRegistrar {
 
   /** Events and jobs that a lane is at. */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
-    return [...this.#parts.seats.worksOf(lane, unread), ...this.#parts.jobs.worksOf(lane)]
+    const { seats, streams, jobs } = this.#parts
+    return [...seats.worksOf(lane, unread), ...streams.worksOf(lane), ...jobs.worksOf(lane)]
   }
 
   isBusy(lane: Lane): boolean {
-    return this.#parts.jobs.worksOf(lane).length > 0 || this.#parts.onReady.isAt(lane)
+    const { jobs, onReady, streams } = this.#parts
+    return jobs.worksOf(lane).length > 0 || onReady.isAt(lane) || streams.isBusy(lane)
   }
 
   /** A lane gets nothing new. */
   leaving(lane: Lane): void {
+    this.#parts.streams.leaving(lane)
     this.#parts.seats.leave(lane)
   }
 
@@ -113,7 +127,8 @@ export class LaneRegistrar {
    * @param blackBox null when it was told to end
    */
   gone(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    const { health, feeds, jobs, seats, onReady } = this.#parts
+    const { health, feeds, jobs, seats, streams, onReady } = this.#parts
+    streams.gone(lane, blackBox)
     if (blackBox === null) health.threadLeft(lane)
     else health.threadGone(lane)
     feeds.gone(lane)

@@ -1,4 +1,5 @@
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
+import type { Seat } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { SubscriptionManifest } from '../lanes/messages.ts'
@@ -6,8 +7,8 @@ import { LaneEventHost } from './lane-event-host.ts'
 
 interface Seated {
   readonly host: LaneEventHost
-  /** By the subscriber's number in the lane: what ends its subscription. */
-  readonly leave: Map<number, () => void>
+  /** By the subscriber's number in the lane: its seat, and what ends its subscription. */
+  readonly seats: Map<number, { seat: Seat; leave: () => void }>
 }
 
 /** What each lane has subscribed to, in the hub's terms. */
@@ -25,9 +26,9 @@ export class LaneSeats {
   }
 
   add(lane: Lane, local: number, { event, identity, plugin, options }: SubscriptionManifest): void {
-    const { host, leave } = this.#of(lane)
-    const seat = { host, local, plugin, identity, isPaused: false }
-    leave.set(local, this.#hub.subscribe(event, options.group ?? identity, options, seat))
+    const { host, seats } = this.#of(lane)
+    const seat: Seat = { host, local, plugin, identity, isPaused: false }
+    seats.set(local, { seat, leave: this.#hub.subscribe(event, options.group ?? identity, options, seat) })
   }
 
   /** All that the lane hosts has been added. */
@@ -36,9 +37,13 @@ export class LaneSeats {
   }
 
   remove(lane: Lane, local: number): void {
-    const { leave } = this.#of(lane)
-    leave.get(local)?.()
-    leave.delete(local)
+    const { seats } = this.#of(lane)
+    seats.get(local)?.leave()
+    seats.delete(local)
+  }
+
+  seatOf(lane: Lane, local: number): Seat | null {
+    return this.#lanes.get(lane)?.seats.get(local)?.seat ?? null
   }
 
   /** The lane gets no more events, and finishes those that it has. */
@@ -65,7 +70,7 @@ export class LaneSeats {
   #of(lane: Lane): Seated {
     let seated = this.#lanes.get(lane)
     if (seated === undefined) {
-      seated = { host: new LaneEventHost(lane), leave: new Map() }
+      seated = { host: new LaneEventHost(lane), seats: new Map() }
       this.#lanes.set(lane, seated)
     }
     return seated

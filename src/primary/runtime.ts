@@ -15,7 +15,9 @@ import { Supervisor } from '../lanes/supervisor.ts'
 import { createMetricsRing } from '../shm/metrics-ring.ts'
 import { createNameTable, NameTable } from '../shm/name-table.ts'
 import { createStatusTable, StatusTable } from '../shm/status-table.ts'
+import type { StreamSteward } from '../streams/steward.ts'
 import { PrimaryBus } from './bus.ts'
+import { type EventDriver, InProcessDriver } from './event-driver.ts'
 import { Feeds } from './feeds.ts'
 import { PrimaryHost } from './host.ts'
 import { HostServices } from './host-services.ts'
@@ -23,6 +25,7 @@ import { Jobs } from './jobs.ts'
 import { LaneDeaths } from './lane-deaths.ts'
 import { LaneRegistrar } from './lane-registrar.ts'
 import { LaneSeats } from './lane-seats.ts'
+import { LaneStreams } from './lane-streams.ts'
 import type { LogWriter } from './log.ts'
 import { OnReady } from './on-ready.ts'
 import { Routing } from './routing.ts'
@@ -38,10 +41,14 @@ const LINGER_MAX_MS = 3000
 export class Runtime {
   readonly #settings: Settings
   readonly #log: LogWriter
+  readonly #onFatal: (message: string) => void
   readonly #shared: SharedMemories
   readonly #hub: Hub
   readonly #bus: PrimaryBus
+  #driver: EventDriver
+  #streams: StreamSteward | null = null
   readonly #seats: LaneSeats
+  readonly #laneStreams: LaneStreams
   readonly #feeds: Feeds
   readonly #local: LocalWorker
   readonly #routing: Routing
@@ -67,7 +74,9 @@ export class Runtime {
   #isTidyDue = false
   #reloading: Promise<unknown> = Promise.resolve()
 
-  constructor(settings: Settings, log: LogWriter) {
+  /** @param onFatal what to do when this process must end, and why */
+  constructor(settings: Settings, log: LogWriter, onFatal: (message: string) => void) {
+    this.#onFatal = onFatal
     this.#settings = settings
     this.#log = log
     this.#shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
@@ -77,8 +86,14 @@ export class Runtime {
       onQuarantineUsed: () => this.#supervisor.renewQuarantine(),
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
-    this.#bus = new PrimaryBus(this.#hub, (thrown) => this.#kernel.sinkFault('event listener', thrown))
+    this.#driver = new InProcessDriver(this.#hub)
+    this.#bus = new PrimaryBus(
+      this.#hub,
+      () => this.#driver,
+      (thrown) => this.#kernel.sinkFault('event listener', thrown),
+    )
     this.#seats = new LaneSeats(this.#hub)
+    this.#laneStreams = new LaneStreams(this.#seats)
     this.#feeds = new Feeds(this.#hub, (lane) => this.#seats.hostOf(lane))
     this.#routing = new Routing(settings.httpHandlerTimeoutMs)
     this.#local = new LocalWorker((route, requestId, thrown) =>
@@ -113,6 +128,7 @@ export class Runtime {
     this.#setAside = new SetAside((plugin, aside) => {
       this.#routing.close(plugin, aside?.untilMs ?? 0)
       this.#hub.pausePlugin(plugin, aside !== null)
+      this.#streams?.pausePlugin(plugin, aside !== null)
       this.#health.setAside(plugin, aside?.reason ?? null)
       if (aside !== null) this.log('ERROR', `Plugin ${plugin}: ${aside.reason}`, 'supervisor')
       else this.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
@@ -126,6 +142,7 @@ export class Runtime {
     this.#registrar = new LaneRegistrar({
       routing: this.#routing,
       seats: this.#seats,
+      streams: this.#laneStreams,
       feeds: this.#feeds,
       jobs: this.#jobs,
       health: this.#health,
@@ -143,7 +160,7 @@ export class Runtime {
       registrar: this.#registrar,
       setAside: this.#setAside,
       callName: (number) => names.nameOf(number),
-      publish: (event) => this.#hub.publish(event, null),
+      publish: (event) => this.#driver.publish(event, null),
       threadGone: (threadId) => this.#kernel.toolbox.threadGone(threadId),
       log: (level, message, identity, fields) => this.log(level, message, identity, fields),
     })
@@ -156,6 +173,7 @@ export class Runtime {
           if (message.type === 'subscribe' || message.type === 'unsubscribe') this.#snapshotSoon()
         },
         onPublish: (lane, event) => this.#hub.publish(event, this.#seats.hostOf(lane)),
+        onRecord: (lane, event, isReceived) => this.#streams?.noteRecord(event, this.#seats.hostOf(lane), isReceived),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
         onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),
@@ -172,7 +190,10 @@ export class Runtime {
         this.#seats.complete(lane)
       },
       refusalOf: (manifest) => this.#health.refusalOf(manifest.plugins),
-      onUnresponsive: (lane) => void this.#dispatcher.rescue(lane),
+      onUnresponsive: (lane) => {
+        this.#laneStreams.still(lane)
+        void this.#dispatcher.rescue(lane)
+      },
       onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
       onDeath: (lane, death) => deaths.onDeath(lane, death),
       onLeaving: (lane) => this.#registrar.leaving(lane),
@@ -222,7 +243,8 @@ export class Runtime {
    * @throws what makes a start impossible: two tools of one name, a folder that is not there, a port that is taken, no lane that boots
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
-    this.#refuseUnbuilt()
+    this.#warnUnbuilt()
+    await this.#openStreams()
     await this.#installTools()
     this.#supervisor.start()
     await this.#bootTools()
@@ -232,6 +254,7 @@ export class Runtime {
     this.#health.setPlugins(this, this.#kernel.plugins.health)
     this.#registrar.open()
     await this.#lanesBooted()
+    await this.#streams?.opened()
     const port = await this.#listener.listen(options.exclusivePort)
     await this.#kernel.plugins.ready()
     this.#registrar.ready()
@@ -250,16 +273,28 @@ export class Runtime {
     }
   }
 
-  /** Settings that name what is not there yet: better no start than one that does something else than was asked. */
-  #refuseUnbuilt(): void {
-    if (this.#settings.eventBusDriver !== 'in_process') {
-      throw new HeddleError(
-        'CONFIG_INVALID',
-        `EVENT_BUS_DRIVER=${this.#settings.eventBusDriver} is not available in this version; use in_process`,
-      )
-    }
+  #warnUnbuilt(): void {
     if (this.#settings.otelEnabled)
       this.log('WARNING', 'OTEL_ENABLED has no effect in this version: no spans are exported', 'telemetry')
+  }
+
+  /** Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
+  async #openStreams(): Promise<void> {
+    if (this.#settings.eventBusDriver !== 'keyvalue_streams') return
+    const { StreamSteward } = await import('../streams/steward.ts')
+    const steward = new StreamSteward({
+      settings: this.#settings,
+      hub: this.#hub,
+      ownSeat: (local) => this.#bus.seatOf(local),
+      serve: (id, frame) => this.#bus.serve(id, frame),
+      onReplicaLost: (message) => this.#onFatal(message),
+      log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
+    })
+    this.#streams = steward
+    this.#driver = steward
+    this.#bus.streams = steward
+    this.#laneStreams.steward = steward
+    await steward.start()
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
@@ -359,9 +394,13 @@ export class Runtime {
     else if (!this.#isReady) reasons.push('starting')
     if (lanes.ready === 0) reasons.push('no lane is up')
     reasons.push(...this.#bootFaults)
+    const busFault = this.#streams?.fault ?? null
+    if (busFault !== null && !this.#streams!.wasOpen) reasons.push(`event bus: ${busFault}`)
     const ready = reasons.length === 0
     if (ready && lanes.ready! < this.#settings.lanes)
       reasons.push(`${this.#settings.lanes - lanes.ready!} of ${this.#settings.lanes} lanes are missing`)
+    // All replicas share the store: were they all to refuse because of it, nobody would answer anything.
+    if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
     // It serves what it has begun, and takes new requests as soon as there is room.
     if (this.#hub.isCrowded) reasons.push('the event queue is crowded')
     return { ready, reasons, lanes }
@@ -398,8 +437,9 @@ export class Runtime {
       Math.min(deadlineMs, Date.now() + this.#settings.shutdownTimeoutMs * 0.6),
     )
     await Promise.race([this.#jobs.stop(), until(() => false, deadlineMs)])
-    await until(() => this.#hub.pending === 0, deadlineMs)
-    if (this.#hub.pending > 0) {
+    await this.#streams?.stopReading(deadlineMs - 500)
+    await until(() => this.#hub.pending === 0 && (this.#streams?.open ?? 0) === 0, deadlineMs)
+    if (this.#hub.pending > 0 && this.#streams === null) {
       this.log(
         'WARNING',
         `${this.#hub.pending} event deliveries were not finished and are lost with this process`,
@@ -409,6 +449,7 @@ export class Runtime {
     this.#dispatcher.setLanes([])
     await this.#supervisor.stop(Math.max(500, deadlineMs - Date.now()))
     await this.#kernel.stop()
+    await this.#streams?.close()
     this.#hub.close()
     this.#listener.close()
     this.#log.flush()

@@ -1,0 +1,78 @@
+import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
+import type { Lane } from '../lanes/lane.ts'
+import type { ToPrimary } from '../lanes/messages.ts'
+import { STEP_EVENT } from '../shm/flight-recorder.ts'
+import type { StreamLane, StreamSteward } from '../streams/steward.ts'
+import type { LaneSeats } from './lane-seats.ts'
+
+/** What becomes of a lane, for whoever reads the streams. Does nothing while the hub carries all events. */
+export class LaneStreams {
+  readonly #seats: LaneSeats
+  readonly #ends = new Map<Lane, StreamLane>()
+  steward: StreamSteward | null = null
+
+  constructor(seats: LaneSeats) {
+    this.#seats = seats
+  }
+
+  /** The quarantine lane reads nothing: it gets what the hub gives it. */
+  up(lane: Lane): void {
+    if (this.steward === null || lane.role === 'quarantine') return
+    const seats = this.#seats
+    const end: StreamLane = {
+      index: lane.index,
+      get isResponsive() {
+        return lane.responsive && lane.state === 'ready'
+      },
+      post: (message) => lane.post(message),
+      seatOf: (local) => seats.seatOf(lane, local),
+    }
+    this.#ends.set(lane, end)
+    this.steward.laneUp(end, lane.manifest!.subscriptions)
+  }
+
+  onMessage(lane: Lane, message: ToPrimary): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return
+    if (message.type === 'subscribe') this.steward!.laneSubscribed(end, message.local, message.subscription)
+    else if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
+    else this.steward!.onMessage(end, message)
+  }
+
+  still(lane: Lane): void {
+    const end = this.#ends.get(lane)
+    if (end !== undefined) this.steward!.laneStill(end)
+  }
+
+  leaving(lane: Lane): void {
+    const end = this.#ends.get(lane)
+    if (end !== undefined) this.steward!.laneLeaving(end)
+  }
+
+  isBusy(lane: Lane): boolean {
+    const end = this.#ends.get(lane)
+    return end !== undefined && this.steward!.isBusy(end)
+  }
+
+  /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */
+  worksOf(lane: Lane): WorkInFlight[] {
+    if (!this.#ends.has(lane)) return []
+    const nowMs = Date.now()
+    const works: WorkInFlight[] = []
+    for (const { kind, subject, frame, id, begunMs, endedMs } of lane.flight.steps()) {
+      if (kind !== STEP_EVENT || frame >= 0 || endedMs !== 0) continue
+      const subscription = lane.manifest?.subscriptions.find(({ local }) => local === subject)
+      if (subscription === undefined) continue
+      const { event, plugin } = subscription
+      works.push({ kind: 'event', name: event, plugin, id: `evt_${id}`, for_ms: nowMs - begunMs })
+    }
+    return works
+  }
+
+  gone(lane: Lane, blackBox: BlackBox | null): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return
+    this.#ends.delete(lane)
+    this.steward!.laneGone(end, blackBox)
+  }
+}
