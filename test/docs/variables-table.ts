@@ -4,9 +4,7 @@ export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test 
 export const TABLE_END = '<!-- end of the table -->'
 
 /** Read and checked, but used by nothing that is built yet. The test looks whether it is so. */
-export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(
-  Object.keys(VARIABLES).filter((name) => /^(KV_|OTEL_|EVENT_BUS_CLAIM_IDLE_MS$|EVENT_BUS_STREAM_MAXLEN$)/.test(name)),
-)
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(Object.keys(VARIABLES).filter((name) => /^OTEL_/.test(name)))
 
 /** Read for no more than a word about it. */
 export const ONLY_REMARKED: ReadonlySet<string> = new Set(['OTEL_ENABLED'])
@@ -28,7 +26,6 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
 
 /** What this version does otherwise than the effect says. */
 const REMARKS: Readonly<Record<string, string>> = {
-  EVENT_BUS_DRIVER: 'In this version `keyvalue_streams` is refused at the start.',
   OTEL_ENABLED: '`true` logs a warning.',
 }
 

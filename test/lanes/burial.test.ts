@@ -10,6 +10,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
   const lane: Lane = new Lane(0, 'regular', 0, 16, {
     onMessage: ignored,
     onPublish: ignored,
+    onRecord: ignored,
     onDelivered: (id) => seen.push([id, lane.state]),
     onDeliveryReply: ignored,
     onDeliveryFailed: ignored,

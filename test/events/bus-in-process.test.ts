@@ -1,0 +1,3 @@
+import { runBusContract } from './bus-contract.ts'
+
+runBusContract('in process', async () => ({}))
