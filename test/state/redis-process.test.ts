@@ -7,6 +7,8 @@ import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { SECRET, UsersService } from '../users/service.ts'
 
+/** The users themselves lie in each process: what is shared here is state alone. */
+const SQLITE = { name: 'SQLite', env: async () => ({}) } as const
 const DOMAINS = [fileURLToPath(new URL('../../domains', import.meta.url))]
 
 test('a process starts without its store, serves what needs none, and heals when the store comes', async (t) => {
@@ -64,7 +66,7 @@ test('a limit of logins counts across two replicas, and a good login clears it o
   const server = await redisServer(t)
   if (server === null) return
   const env = { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), LOGIN_MAX_ATTEMPTS: '3' }
-  const replica = (name: string) => UsersService.start(t, { ...env, REPLICA_ID: name })
+  const replica = (name: string) => UsersService.start(t, SQLITE, { ...env, REPLICA_ID: name })
   const [a, b] = await Promise.all([replica('a'), replica('b')])
   const attempt = async (service: UsersService, password: string) =>
     (await service.post('/login', { email: 'ada@example.com', password })).status
@@ -77,14 +79,30 @@ test('a limit of logins counts across two replicas, and a good login clears it o
   assert.deepEqual(statuses, [401, 401, 401, 429, 429])
 })
 
+test('a window that one replica has opened ends for all, and refused attempts make it no longer', async (t) => {
+  const server = await redisServer(t)
+  if (server === null) return
+  const windowMs = 1500
+  const env = { ...server.env, LOGIN_MAX_ATTEMPTS: '1', LOGIN_WINDOW_MS: String(windowMs) }
+  const toolsDir = await toolsDirWith(t, 'redis-state')
+  const replica = (name: string) => UsersService.start(t, SQLITE, { ...env, TOOLS_DIR: toolsDir, REPLICA_ID: name })
+  const [a, b] = await Promise.all([replica('a'), replica('b')])
+  const attempt = async (service: UsersService) =>
+    (await service.post('/login', { email: 'nobody@example.com', password: 'wrong' })).status
+  const startedMs = Date.now()
+  await until(async () => (await attempt(a)) === 429, 'throttled')
+  await until(async () => (await attempt(b)) === 401, 'free again')
+  assert.ok(Date.now() - startedMs >= windowMs - 10)
+})
+
 test('counters and windows outlive the process that made them', async (t) => {
   const server = await redisServer(t)
   if (server === null) return
   const env = { ...server.env, TOOLS_DIR: await toolsDirWith(t, 'redis-state'), LOGIN_MAX_ATTEMPTS: '1' }
   const attempt = async (service: UsersService) =>
     (await service.post('/login', { email: 'grace@example.com', password: 'wrong' })).status
-  const first = await UsersService.start(t, env)
+  const first = await UsersService.start(t, SQLITE, env)
   assert.equal(await attempt(first), 401)
   await first.heddle.stop('SIGKILL')
-  assert.equal(await attempt(await UsersService.start(t, env)), 429)
+  assert.equal(await attempt(await UsersService.start(t, SQLITE, env)), 429)
 })
