@@ -29,7 +29,9 @@ export class Watch {
   /** How many had been sent at each of the last steps, oldest first. */
   #marks: number[] = []
   #silentSteps = 0
+  /** As they were at the last step. */
   #bytesRead = 0
+  #answeredBefore = 0
   #onIdle: (() => void) | null = null
 
   constructor(options: WatchOptions) {
@@ -94,8 +96,18 @@ export class Watch {
     if (this.#phase === 'greeting') return this.#stepOfGreeting()
     if (this.inFlight === 0) return this.#stop()
     this.#marks.push(this.#sent)
+    const isComingIn = this.#isReplyComingIn()
     if (this.#marks.length * this.#stepMs <= this.#options.timeoutMs) return
-    if (this.#answered < this.#marks.shift()!) this.#options.onTimeout()
+    if (this.#answered < this.#marks.shift()! && !isComingIn) this.#options.onTimeout()
+  }
+
+  /** A reply of many megabytes may take longer than a command, as long as it arrives. */
+  #isReplyComingIn(): boolean {
+    const bytesRead = this.#options.bytesRead()
+    const isComingIn = bytesRead !== this.#bytesRead && this.#answered === this.#answeredBefore
+    this.#bytesRead = bytesRead
+    this.#answeredBefore = this.#answered
+    return isComingIn
   }
 
   #stepOfGreeting(): void {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { appendFile } from 'node:fs/promises'
-import { type AddressInfo, createServer, type Socket } from 'node:net'
+import { type AddressInfo, createConnection, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Settings } from '../../src/config/schema.ts'
 import { until } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { redisServer } from '../support/servers/redis.ts'
@@ -103,6 +104,43 @@ test('a thread that was held up itself does not take the server for gone', async
   assert.equal(await reply, 'PONG')
   assert.equal(client.isReady, true)
 })
+
+test('a reply that takes long to arrive is waited for', async (t) => {
+  const server = await shared(t)
+  if (server === null) return
+  const settings = settingsOf(server)
+  await connect(t, settings).command('set', ['large', 'x'.repeat(64 * 1024 * 1024)])
+  const client = connect(t, { ...settings, ...(await slowLink(t, settings)) }, { commandTimeoutMs: 300 })
+  assert.equal(await client.command('strlen', ['large']), 64 * 1024 * 1024)
+  const startedMs = performance.now()
+  assert.equal((await client.command<string>('get', ['large'])).length, 64 * 1024 * 1024)
+  assert.ok(performance.now() - startedMs > 600, 'longer than the command timeout')
+  await client.command('unlink', ['large'])
+})
+
+/** The way to the server, a megabyte every 20 ms. */
+async function slowLink(t: TestContext, { kvHost, kvPort }: Settings): Promise<Pick<Settings, 'kvHost' | 'kvPort'>> {
+  const server = createServer((near) => {
+    const far = createConnection({ host: kvHost, port: kvPort })
+    near.pipe(far)
+    let readBytes = 0
+    far.on('data', (chunk: Buffer) => {
+      near.write(chunk)
+      readBytes += chunk.length
+      if (readBytes < 1024 * 1024) return
+      readBytes = 0
+      far.pause()
+      setTimeout(() => far.resume(), 20)
+    })
+    for (const socket of [near, far]) {
+      socket.on('error', () => {})
+      socket.on('close', () => [near, far].forEach((end) => void end.destroy()))
+    }
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => void server.close())
+  return { kvHost: '127.0.0.1', kvPort: (server.address() as AddressInfo).port }
+}
 
 test('a read that blocks may take its time, and a frozen server ends it', async (t) => {
   const server = await redisServer(t, { own: true })
