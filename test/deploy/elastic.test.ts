@@ -26,7 +26,7 @@ test('the elastic stage behind the proxy: migrated once, then two replicas are o
   const ofUnit = unitValues('heddle@.service', 'Environment').join(' ').split(' ')
   const settings = ofUnit.map((pair) => pair.split('=') as [string, string]).filter(([name]) => name !== 'REPLICA_ID')
   const proxied = await startProxied(t, {
-    env: { ...shared, ...Object.fromEntries(settings), EVENT_BUS_DRIVER: 'in_process' },
+    env: { ...shared, ...Object.fromEntries(settings) },
   })
   if (proxied === null) return
   const { send, replicas } = proxied

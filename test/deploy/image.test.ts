@@ -57,14 +57,9 @@ test('the image of the elastic stage migrates in a step of its own, then serves 
   if (redis === null) return
   const image = await makeImage(t, readCompose()['x-heddle'].build.args.TOOLS.split(' '))
   const port = await freePort()
-  const env = {
-    ...image.env,
-    ...SECRET,
-    ...postgres!.env,
-    ...redis.env,
-    HTTP_PORT: String(port),
-    DB_AUTO_MIGRATE: 'false',
-  }
+  const composed = readCompose().services['worker-1'].environment
+  const servers = { ...postgres!.env, ...redis.env }
+  const env = { ...image.env, ...composed, ...SECRET, ...servers, HTTP_PORT: String(port) }
 
   const migration = image.run([...image.entrypoint, ...readCompose().services.migrate.command], {
     ...env,
