@@ -40,7 +40,7 @@ export class Execution implements Submittable, Outcome {
   /** What the server or the connection said; null when it went well. */
   failure: unknown = null
   readonly statement: Statement
-  readonly #values: readonly WireValue[]
+  readonly values: readonly WireValue[]
   readonly #done: (execution: Execution) => void
   /** Gives the connection back; set where it is not kept for the next statement. */
   release: (() => void) | null = null
@@ -53,7 +53,7 @@ export class Execution implements Submittable, Outcome {
   /** @param done called once, when the connection is free again or has failed */
   constructor(statement: Statement, values: readonly WireValue[], done: (execution: Execution) => void) {
     this.statement = statement
-    this.#values = values
+    this.values = values
     this.#done = done
   }
 
@@ -81,7 +81,7 @@ export class Execution implements Submittable, Outcome {
     wire.stream.cork()
     for (const closed of connection.takeClosed()) wire.close({ type: 'S', name: closed }, true)
     if (isNew) wire.parse({ name, text: statement.sql, types: [] }, true)
-    wire.bind({ statement: name, values: this.#values as WireValue[] }, true)
+    wire.bind({ statement: name, values: this.values as WireValue[] }, true)
     if (isNew) wire.describe({ type: 'P', name: '' }, true)
     wire.execute(null, true)
     wire.sync()

@@ -46,18 +46,23 @@ export function sqlStateOf(thrown: unknown): string {
 
 /** The typed error of anything that the driver threw. It keeps the message, with advice where that needs some. */
 export function toDbError(thrown: unknown): DbError {
-  if (thrown instanceof DbError) return thrown
+  // Anew: one fault of a connection may be the answer to many, each with a stack of its own.
+  if (thrown instanceof DbError) return new DbError(thrown.kind, thrown.message, { cause: thrown.cause ?? thrown })
   const state = sqlStateOf(thrown)
-  // What is not the server's word is the connection's end.
-  const kind = state === '' ? 'unavailable' : (KINDS[state] ?? KINDS_OF_CLASSES[state.slice(0, 2)] ?? 'other')
   const advice = ADVICE[state] === undefined ? '' : ` (${ADVICE[state]})`
-  return new DbError(kind, messageOf(thrown) + advice, { cause: thrown })
+  return new DbError(kindOf(state), messageOf(thrown) + advice, { cause: thrown })
+}
+
+/** What is not the server's word is the connection's end. */
+function kindOf(state: string): DbErrorKind {
+  return state === '' ? 'unavailable' : (KINDS[state] ?? KINDS_OF_CLASSES[state.slice(0, 2)] ?? 'other')
 }
 
 /** True when the connection is of no more use: it has gone, or the server is about to end it. */
 export function endsConnection(thrown: unknown): boolean {
+  if (thrown instanceof DbError) return thrown.kind === 'unavailable'
   const state = sqlStateOf(thrown)
-  return state === '25P03' || state === '25P04' || toDbError(thrown).kind === 'unavailable'
+  return state === '25P03' || state === '25P04' || kindOf(state) === 'unavailable'
 }
 
 /**

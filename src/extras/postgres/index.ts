@@ -1,7 +1,6 @@
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
-import type { DbError } from '../../errors/db-error.ts'
 import { migrateOrReport } from '../../migrations/boot.ts'
 import type { Connection } from './connection.ts'
 import { connectionConfig } from './connection-config.ts'
@@ -89,20 +88,22 @@ export default class PostgresDb implements Tool, Db {
     }
   }
 
-  query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
-    return new Promise((resolve, reject) => this.#send(sql, params, ({ rows }) => resolve(rows as T[]), reject))
+  async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+    const execution = await this.#send(sql, params)
+    if (execution.failure !== null) return (await this.#repair(execution)).rows as T[]
+    return execution.rows as T[]
   }
 
-  queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
-    return new Promise((resolve, reject) =>
-      this.#send(sql, params, ({ rows }) => resolve((rows[0] as T | undefined) ?? null), reject),
-    )
+  async queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
+    const execution = await this.#send(sql, params)
+    const { rows } = execution.failure === null ? execution : await this.#repair(execution)
+    return (rows[0] as T | undefined) ?? null
   }
 
-  execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
-    return new Promise((resolve, reject) =>
-      this.#send(sql, params, ({ rowCount, rows }) => resolve({ rowCount, rows: rows as T[] }), reject),
-    )
+  async execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
+    const execution = await this.#send(sql, params)
+    const { rowCount, rows } = execution.failure === null ? execution : await this.#repair(execution)
+    return { rowCount, rows: rows as T[] }
   }
 
   /**
@@ -136,24 +137,23 @@ export default class PostgresDb implements Tool, Db {
     await this.#pool.close(STOP_WAIT_MS)
   }
 
-  #send(
-    sql: string,
-    params: readonly unknown[],
-    resolve: (outcome: Outcome) => void,
-    reject: (error: DbError) => void,
-  ): void {
+  /** Never rejects for what the server or the connection says: see #repair. */
+  #send(sql: string, params: readonly unknown[]): Promise<Execution> {
     const statement = this.#statements.get(sql)
     const values = wireValues(params, statement.parameterCount)
-    let isRepeated = false
-    const done = (execution: Execution): void => {
-      if (execution.failure === null) return resolve(execution)
-      if (isRepeated || !isStalePlan(execution.failure)) return reject(toDbError(execution.failure))
-      // It has not run. What stands on the old table in other connections would fail in the same way.
-      isRepeated = true
-      this.#pool.forgetPrepared()
-      this.#pool.run(new Execution(statement, values, done))
-    }
-    this.#pool.run(new Execution(statement, values, done))
+    return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
+  }
+
+  /** Runs it again where that helps. @throws DbError */
+  async #repair({ statement, values, failure }: Execution): Promise<Outcome> {
+    if (!isStalePlan(failure)) throw toDbError(failure)
+    // It has not run. What stands on the old table in other connections would fail in the same way.
+    this.#pool.forgetPrepared()
+    const execution = await new Promise<Execution>((resolve) =>
+      this.#pool.run(new Execution(statement, values, resolve)),
+    )
+    if (execution.failure !== null) throw toDbError(execution.failure)
+    return execution
   }
 
   async #transactionOnce<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
@@ -184,15 +184,13 @@ export default class PostgresDb implements Tool, Db {
   }
 
   /** @throws DbError */
-  #runOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
-    return new Promise((resolve, reject) => {
-      const values = wireValues(params, statement.parameterCount)
-      const done = (execution: Execution): void => {
-        if (execution.failure === null) resolve(execution)
-        else reject(toDbError(execution.failure))
-      }
-      this.#pool.runOn(connection, new Execution(statement, values, done))
-    })
+  async #runOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
+    const values = wireValues(params, statement.parameterCount)
+    const execution = await new Promise<Execution>((resolve) =>
+      this.#pool.runOn(connection, new Execution(statement, values, resolve)),
+    )
+    if (execution.failure !== null) throw toDbError(execution.failure)
+    return execution
   }
 }
 

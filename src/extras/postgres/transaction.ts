@@ -65,7 +65,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
       refuse()
       return await connection.run(sql, params)
     } catch (thrown) {
-      if (status === 'open') failure ??= toDbError(thrown)
+      if (status === 'open') failure ??= thrown instanceof DbError ? thrown : toDbError(thrown)
       throw thrown
     } finally {
       pendingCount--
@@ -123,7 +123,7 @@ async function commit(connection: TransactionConnection): Promise<void> {
   try {
     await connection.commit()
   } catch (thrown) {
-    const error = toDbError(thrown)
+    const error = thrown instanceof DbError ? thrown : toDbError(thrown)
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
     throw new DbError(error.kind, `${error.message}; whether the transaction was committed is not known`, {
       cause: error.cause ?? error,
