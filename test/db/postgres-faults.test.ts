@@ -105,9 +105,10 @@ function runTests(server: PostgresServer): void {
     const db = dbWith(t, { rdbMinPool: 3, replicaId: 'warm' })
     await db.boot()
     const warm = () => backends('idle', 'heddle lane 0 warm')
-    await until(async () => (await warm()).length === 3, 'three connections')
-    await terminate(await warm())
-    await until(async () => (await warm()).length === 3, 'three connections again')
+    const before = await until(async () => ((await warm()).length === 3 ? warm() : null), 'three connections')
+    await terminate(before)
+    const isNew = (pids: number[]) => pids.length === 3 && !pids.some((pid) => before.includes(pid))
+    await until(async () => isNew(await warm()), 'three connections again')
     assert.equal((await db.query('SELECT 1 AS n')).length, 1)
   })
 
