@@ -127,19 +127,17 @@ test('ports agree: the image, the proxy, the pods and the services', () => {
   for (const { spec } of ofKind('Deployment')) {
     assert.deepEqual(spec.template.spec.containers[0].ports, [{ name: 'http', containerPort: port }])
   }
-  const [service] = ofKind('Service')
+  const service = named('Service', 'heddle')
   assert.equal(service.spec.ports[0].targetPort, 'http')
-  for (const { spec } of ofKind('Ingress')) {
-    for (const { http } of spec.rules) {
-      for (const { backend } of http.paths) {
-        assert.deepEqual(backend.service, { name: service.metadata.name, port: { name: service.spec.ports[0].name } })
-      }
-    }
+  const [{ spec }] = ofKind('Ingress')
+  for (const { backend } of spec.rules[0].http.paths) {
+    const target = named('Service', backend.service.name)
+    assert.equal(backend.service.port.name, target.spec.ports[0].name)
   }
 })
 
 test('requests go to the workers alone, and selectors find what they mean', () => {
-  const [service] = ofKind('Service')
+  const service = named('Service', 'heddle')
   const [budget] = ofKind('PodDisruptionBudget')
   const labels = (name: string) => named('Deployment', name).spec.template.metadata.labels
   assert.deepEqual(service.spec.selector, labels('heddle-worker'))
@@ -189,13 +187,17 @@ test('the proxy gives up later than heddle does, and lets through what heddle re
   assert.ok(Number.parseInt(setting('proxy_read_timeout'), 10) * 1000 > 2 * SSE_COMMENT_MS)
   assert.ok(Number.parseInt(setting('client_max_body_size'), 10) * 1024 ** 2 > VARIABLES.HTTP_BODY_LIMIT.default)
   assert.doesNotMatch(setting('proxy_next_upstream'), /non_idempotent|http_/)
-  for (const { metadata } of ofKind('Ingress')) {
-    const timeout = Number(metadata.annotations['nginx.ingress.kubernetes.io/proxy-read-timeout'])
-    assert.ok(timeout * 1000 > VARIABLES.HTTP_HANDLER_TIMEOUT_MS.default)
+  const { annotations } = named('Ingress', 'heddle').metadata
+  for (const name of ['client_max_body_size', 'proxy_connect_timeout', 'proxy_send_timeout', 'proxy_read_timeout']) {
+    assert.equal(annotations[`nginx.org/${name.replaceAll('_', '-')}`], setting(name), name)
   }
-  const system = named('Ingress', 'heddle-system')
-  assert.equal(system.spec.rules[0].http.paths[0].path, '/system')
-  assert.ok(system.metadata.annotations['nginx.ingress.kubernetes.io/whitelist-source-range'])
+})
+
+test('the cluster sends nothing under /system to a pod', () => {
+  const { paths } = named('Ingress', 'heddle').spec.rules[0].http
+  const target = (path: string) => paths.find((one: Manifest) => one.path === path).backend.service.name
+  assert.equal(named('Service', target('/system')).spec.selector, undefined)
+  assert.equal(target('/'), 'heddle')
 })
 
 test('containers run without root and without a file system that they could change', () => {
