@@ -26,6 +26,10 @@ export interface Place {
   berth: Berth
 }
 
+export function emptyPlace(index: number, role: LaneRole): Omit<Place, 'berth'> {
+  return { index, role, restarts: 0, deaths: [], isRetried: false, isRelieving: false, relief: null, timer: undefined }
+}
+
 /** A thread in its place, or one that is to take over. */
 export interface Berth {
   readonly lane: Lane
