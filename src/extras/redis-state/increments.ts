@@ -1,4 +1,4 @@
-import type { HeddleError } from '../../errors/catalogue.ts'
+import { HeddleError } from '../../errors/catalogue.ts'
 import type { RedisClient } from '../../redis/client.ts'
 import { readScript } from '../../redis/script.ts'
 
@@ -65,7 +65,9 @@ export class Increments {
         }
       },
       (fault: HeddleError) => {
-        for (const { reject } of waiting) reject(fault)
+        // Each caller gets an error of its own: some add to what they have caught.
+        const { code, message, cause, details } = fault
+        for (const { reject } of waiting) reject(new HeddleError(code, message, { cause, details }))
       },
     )
   }
