@@ -35,6 +35,8 @@ export interface StartOptions {
   domains?: string[]
   lanes?: number
   env?: Record<string, string>
+  /** The checkout that is run. Default: this one. */
+  project?: string
 }
 
 /** A test, or whatever else ends what it has started. */
@@ -84,7 +86,7 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...(options.args ?? [])], {
-    cwd: ROOT,
+    cwd: options.project ?? ROOT,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: {
       PATH: process.env.PATH,
