@@ -70,6 +70,7 @@ async function connected(t: TestContext, server: PostgresServer, waitMs?: number
         return own.getTransactionStatus() === 'I'
       },
     },
+    () => {},
     waitMs,
   )
   return { database, client, driver }

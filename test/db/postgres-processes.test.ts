@@ -75,6 +75,8 @@ function runTests(server: PostgresServer): void {
     )
     assert.deepEqual(ends.flatMap(({ applied }) => applied).sort(), ['shop/001_one', 'shop/002_two'])
     assert.equal((await query('SELECT id FROM _migrations')).length, 2)
+    const waiting = ends.filter(({ logs }) => logs.some(({ msg }) => /Another process migrates/.test(msg)))
+    assert.ok(waiting.length > 0)
   })
 
   test('a migration that fails ends the step with 1, names file and line, and leaves nothing of itself', async (t) => {

@@ -61,14 +61,17 @@ export default class PostgresDb implements Tool, Db {
     }
     const connection = await this.#pool.acquire()
     try {
-      const driver = new PostgresMigrations({
-        // Never prepared: between migrations the connection forgets everything.
-        run: (sql, params) => this.#runOn(connection, new Statement(sql, params.length), params),
-        script: (sql) => connection.script(sql),
-        get isClean() {
-          return connection.isClean
+      const driver = new PostgresMigrations(
+        {
+          // Never prepared: between migrations the connection forgets everything.
+          run: (sql, params) => this.#runOn(connection, new Statement(sql, params.length), params),
+          script: (sql) => connection.script(sql),
+          get isClean() {
+            return connection.isClean
+          },
         },
-      })
+        () => log('INFO', 'Another process migrates this database: waiting for it'),
+      )
       await migrateOrReport(driver, settings, log)
     } finally {
       // A migration may have changed its settings.

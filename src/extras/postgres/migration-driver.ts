@@ -21,14 +21,17 @@ export interface MigrationConnection {
 /** Migrations on a connection of their own. An advisory lock makes a second process wait. */
 export class PostgresMigrations implements MigrationDriver {
   readonly #connection: MigrationConnection
+  readonly #onWait: () => void
   readonly #waitMs: number
 
   /**
    * @param connection used for nothing else, and for nothing after: a migration may have changed its settings
+   * @param onWait called when another process migrates, before waiting for it
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
-  constructor(connection: MigrationConnection, waitMs = MIGRATION_WAIT_MS) {
+  constructor(connection: MigrationConnection, onWait: () => void, waitMs = MIGRATION_WAIT_MS) {
     this.#connection = connection
+    this.#onWait = onWait
     this.#waitMs = waitMs
   }
 
@@ -59,6 +62,9 @@ export class PostgresMigrations implements MigrationDriver {
   }
 
   async #lock(): Promise<void> {
+    const { rows } = await this.#connection.run('SELECT pg_try_advisory_xact_lock($1) AS is_free', [LOCK_KEY])
+    if (rows[0]?.is_free === true) return
+    this.#onWait()
     try {
       await this.#connection.run('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY])
     } catch (thrown) {
