@@ -9,6 +9,9 @@ export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
 /** A turn of the loop that goes on for long does not keep the other side asleep: it is rung whenever so many frames are new. */
 const FRAMES_PER_RING = 32
+/** What is not urgent waits so long for the doorbell, milliseconds, and takes so much of the ring. */
+const LAZY_MS = 10
+const LAZY_MAX_BYTES = 256 * 1024
 
 interface Waiting {
   kind: number
@@ -38,6 +41,7 @@ export class Outbox implements FrameTarget {
   #unrung = 0
   #ringScheduled = false
   #retryTimer: NodeJS.Timeout | undefined
+  #lazyTimer: NodeJS.Timeout | undefined
   #closed = false
 
   constructor(memory: SharedArrayBuffer, doorbell: MessagePort, bulk: MessagePort) {
@@ -65,8 +69,12 @@ export class Outbox implements FrameTarget {
     return 0
   }
 
-  /** Sends what was written since `begin`. @returns the frame's position in the ring, or -1 when it waits or its body went another way */
-  end(bodyBytes: number, kind: number, id: number): number {
+  /**
+   * Sends what was written since `begin`.
+   * @param isUrgent false for what nobody waits for: the other side is rung for it within LAZY_MS, or when the ring fills up
+   * @returns the frame's position in the ring, or -1 when it waits or its body went another way
+   */
+  end(bodyBytes: number, kind: number, id: number, isUrgent = true): number {
     let position = -1
     if (this.#scratch === null) position = this.#ring.commit(bodyBytes, kind, id)
     else {
@@ -76,6 +84,10 @@ export class Outbox implements FrameTarget {
       this.words = this.#ring.words
       this.doubles = this.#ringDoubles
       if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
+    }
+    if (!isUrgent && this.#ring.usedBytes < LAZY_MAX_BYTES) {
+      this.#lazyTimer ??= setTimeout(this.#endTurn, LAZY_MS)
+      return position
     }
     if (++this.#unrung === FRAMES_PER_RING) this.#ringDoorbell()
     if (!this.#ringScheduled) {
@@ -147,6 +159,7 @@ export class Outbox implements FrameTarget {
     this.#backlog.length = 0
     this.#backlogBytes = 0
     clearTimeout(this.#retryTimer)
+    clearTimeout(this.#lazyTimer)
   }
 
   #trySend(waiting: Waiting): boolean {
@@ -194,6 +207,10 @@ export class Outbox implements FrameTarget {
 
   #ringDoorbell(): void {
     this.#unrung = 0
+    if (this.#lazyTimer !== undefined) {
+      clearTimeout(this.#lazyTimer)
+      this.#lazyTimer = undefined
+    }
     if (!this.#closed && this.#ring.ring()) this.#doorbell.postMessage(0)
   }
 }
