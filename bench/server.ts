@@ -46,6 +46,8 @@ export interface HeddleOptions {
   lanes: number
   /** Default: the shipped domains and the benchmark's own. */
   domains?: string[]
+  /** Added to its environment. */
+  env?: Record<string, string>
   profileDir?: string | undefined
 }
 
@@ -74,7 +76,11 @@ export async function startHeddle(options: HeddleOptions): Promise<BenchServer> 
   return startServer({
     name: options.name ?? 'heddle',
     script: 'src/main.ts',
-    env: { LANES: String(options.lanes), DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter) },
+    env: {
+      LANES: String(options.lanes),
+      DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter),
+      ...options.env,
+    },
     profileDir: options.profileDir,
   })
 }
