@@ -79,8 +79,9 @@ export class LaneRegistrar {
     const { seats, streams, feeds, health, jobs, onReady } = this.#parts
     switch (message.type) {
       case 'subscribe':
-        seats.add(lane, message.local, message.subscription)
-        return streams.onMessage(lane, message)
+        return streams.subscribe(lane, message.local, message.subscription, () =>
+          seats.add(lane, message.local, message.subscription),
+        )
       case 'unsubscribe':
         streams.onMessage(lane, message)
         return seats.remove(lane, message.local)

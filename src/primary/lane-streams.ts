@@ -1,6 +1,6 @@
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { ToPrimary } from '../lanes/messages.ts'
+import type { SubscriptionManifest, ToPrimary } from '../lanes/messages.ts'
 import { STEP_EVENT } from '../shm/flight-recorder.ts'
 import type { StreamLane, StreamSteward } from '../streams/steward.ts'
 import type { LaneSeats } from './lane-seats.ts'
@@ -34,9 +34,17 @@ export class LaneStreams {
   onMessage(lane: Lane, message: ToPrimary): void {
     const end = this.#ends.get(lane)
     if (end === undefined) return
-    if (message.type === 'subscribe') this.steward!.laneSubscribed(end, message.local, message.subscription)
-    else if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
+    if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
     else this.steward!.onMessage(end, message)
+  }
+
+  /** @param seat gives it its seat: when all that is published from then on is its, and it is still wanted */
+  subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return seat()
+    void this.steward!.laneSubscribed(end, local, subscription).then((isWanted) => {
+      if (isWanted) seat()
+    })
   }
 
   still(lane: Lane): void {

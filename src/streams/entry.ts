@@ -38,22 +38,34 @@ export interface StreamEvent {
   replyTo: string | null
 }
 
-export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
-  const { ttlMs, delayMs, key, payloadKeys } = frame
-  const envelope: Envelope = {
-    id: frame.id,
-    parent_id: frame.parentId,
-    emitter: frame.emitter,
-    request_id: frame.requestId,
-    timestamp: frame.timestampMs,
-    payload_keys: payloadKeys === '' ? [] : payloadKeys.split('\0'),
-    replica,
+/** JSON texts that come again and again: an emitter's name, an event's keys. */
+const TEXTS_MAX = 1000
+const texts = new Map<string, string>()
+
+function remembered(of: string, make: (of: string) => string): string {
+  let text = texts.get(of)
+  if (text === undefined) {
+    text = make(of)
+    if (texts.size >= TEXTS_MAX) texts.clear()
+    texts.set(of, text)
   }
-  if (key !== null) envelope.key = key
-  if (ttlMs !== 0) envelope.expires = frame.timestampMs + delayMs + ttlMs
-  const fields = ['e', JSON.stringify(envelope), 'p', frame.payload]
-  if (replyTo !== null) fields.push('r', replyTo)
-  return fields
+  return text
+}
+
+const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
+
+/** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
+export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
+  const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
+  const keys = payloadKeys === '' ? '[]' : remembered(`\0${payloadKeys}`, (joined) => keysText(joined.slice(1)))
+  let envelope =
+    `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
+    `"emitter":${remembered(emitter, JSON.stringify)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
+    `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(replica, JSON.stringify)}`
+  if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
+  if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
+  envelope += '}'
+  return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
 }
 
 /** @returns why it is no event of ours, when it is not */
@@ -84,12 +96,8 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   }
   if (envelopeText === undefined) return 'it has no envelope (field e)'
   if (payload === undefined) return 'it has no payload (field p)'
-  let envelope: Partial<Envelope> | null
-  try {
-    envelope = JSON.parse(envelopeText) as Partial<Envelope> | null
-  } catch {
-    return 'its envelope is no JSON'
-  }
+  const envelope = readEnvelope(envelopeText)
+  if (envelope === undefined) return 'its envelope is no JSON'
   // The payload is parsed where it is handled, once; a lane that cannot must know before it begins.
   if (payload.charCodeAt(0) !== 0x7b) return 'its payload is no JSON object'
   if (typeof envelope !== 'object' || envelope === null) return 'its envelope is no JSON object'
@@ -120,6 +128,46 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
     after,
     replyTo,
   }
+}
+
+/** The envelope as `encodeEntry` writes it, but for the strings that hold an escape, and for keys and lifetimes, which are rare. */
+const USUAL =
+  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"\}$/
+
+/** @returns undefined for what is no JSON, null for what is no object */
+function readEnvelope(text: string): Partial<Envelope> | null | undefined {
+  const usual = USUAL.exec(text)
+  if (usual !== null) {
+    const [, id, parentId, emitter, requestId, timestamp, keys, replica] = usual
+    return {
+      id: id!,
+      parent_id: parentId ?? null,
+      emitter: emitter!,
+      request_id: requestId ?? null,
+      timestamp: Number(timestamp),
+      payload_keys: keysOf(keys!),
+      replica: replica!,
+    }
+  }
+  try {
+    const envelope: unknown = JSON.parse(text)
+    return typeof envelope === 'object' ? envelope : null
+  } catch {
+    return undefined
+  }
+}
+
+const keyLists = new Map<string, string[]>()
+
+/** The keys of one event's payloads are mostly the same. */
+function keysOf(text: string): string[] {
+  let keys = keyLists.get(text)
+  if (keys === undefined) {
+    keys = JSON.parse(text) as string[]
+    if (keyLists.size >= TEXTS_MAX) keyLists.clear()
+    keyLists.set(text, keys)
+  }
+  return keys
 }
 
 const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value.length <= 1024 ? value : null)

@@ -6,7 +6,7 @@ import { Acknowledger } from './acknowledger.ts'
 import { isNoGroup } from './consumers.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'
 import { KeyGate } from './key-gate.ts'
-import { broadcastGroupOf, groupOf, streamOf } from './keys.ts'
+import { broadcastGroupOf, eventOf, groupOf, streamOf } from './keys.ts'
 import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
 
 /** Events that one thread has in hand at most: read, and not answered. */
@@ -14,6 +14,10 @@ export const IN_HAND_MAX = 1024
 /** Entries of one group that are read at a time: at most, and at first. */
 const READ_BATCH_MAX = 256
 const READ_BATCH_MIN = 16
+/** Between two calls for help, milliseconds. */
+const ASK_AGAIN_MS = 5
+/** Behind a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
+const GATHER_MS = 1
 /** Who has so many in hand and finds more wants another thread to read along. */
 const HELP_IN_HAND = 64
 /** How often deadlines are looked at, milliseconds. */
@@ -55,6 +59,8 @@ interface Group {
   isPaused: boolean
   readonly locals: number[]
   turn: number
+  /** Entries in hand, waiting ones included, and those that are not known to have left. */
+  readonly held: Set<string>
 }
 
 interface Topic {
@@ -63,6 +69,8 @@ interface Topic {
   isReading: boolean
   /** Entries that are read at a time: more and more, as long as they are dealt with at once. */
   batch: number
+  /** When it last asked for help. */
+  askedMs: number
   /** Woken while it was reading. */
   isWoken: boolean
 }
@@ -93,11 +101,10 @@ export class StreamReader {
   readonly #groupOfLocal = new Map<number, Group>()
   /** By delivery number, which is negative: the hub's are positive. */
   readonly #hands = new Map<number, Hand>()
-  /** `<group> <entry id>` of all in hand, waiting ones included, and of those that are not confirmed to have left. */
-  readonly #held = new Map<string, number>()
   readonly #gate: KeyGate
   readonly #acks: Acknowledger
   readonly #sweepTimer: NodeJS.Timeout
+  readonly #handedOver: { group: Group; entryId: string; untilMs: number }[] = []
   /** Topics that found no room. */
   readonly #hungry = new Set<Topic>()
   #waitingForKey = 0
@@ -121,7 +128,7 @@ export class StreamReader {
     const name = options.group ?? identity
     let topic = this.#topics.get(event)
     if (topic === undefined) {
-      topic = { event, groups: [], isReading: false, batch: READ_BATCH_MIN, isWoken: false }
+      topic = { event, groups: [], isReading: false, batch: READ_BATCH_MIN, askedMs: 0, isWoken: false }
       this.#topics.set(event, topic)
     }
     let group = topic.groups.find((each) => each.name === name)
@@ -138,6 +145,7 @@ export class StreamReader {
         isPaused: false,
         locals: [],
         turn: 0,
+        held: new Set(),
       }
       topic.groups.push(group)
     }
@@ -191,16 +199,16 @@ export class StreamReader {
       let next = this.#fetch(topic, true, 0)
       for (;;) {
         const round = await next
-        if (round.isFull || this.#load >= HELP_IN_HAND) this.#options.more(topic.event)
+        if (round.isFull || this.#load >= HELP_IN_HAND) this.#askForHelp(topic)
         const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
         const room = this.#room - arrived
         // Who keeps up takes more at a time; who has his hands full leaves more to others.
         if (round.isFull && this.#load <= topic.batch) topic.batch = Math.min(READ_BATCH_MAX, topic.batch * 2)
-        const isExhausted = !round.isFull && round.upTo !== null && !topic.isWoken
+        const isExhausted = !round.isFull && round.upTo !== null && !topic.isWoken && arrived === 0
         const goesOn = !isExhausted && !this.#isStopping && room > 0
         topic.isWoken = false
         // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
-        if (goesOn) next = this.#fetch(topic, !round.isFull, arrived)
+        if (goesOn) next = round.isFull ? this.#fetch(topic, false, arrived) : this.#fetchLater(topic)
         for (const { group, entries } of round.batches) {
           for (const [entryId, fields] of entries) this.#take(group, entryId, fields)
         }
@@ -215,6 +223,19 @@ export class StreamReader {
       topic.isReading = false
       this.#readFailed(topic, error)
     }
+  }
+
+  #askForHelp(topic: Topic): void {
+    const nowMs = performance.now()
+    if (nowMs - topic.askedMs < ASK_AGAIN_MS) return
+    topic.askedMs = nowMs
+    this.#options.more(topic.event)
+  }
+
+  /** More may be coming: what comes within a moment is read together. */
+  async #fetchLater(topic: Topic): Promise<Round> {
+    await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
+    return this.#fetch(topic, true, 0)
   }
 
   get #load(): number {
@@ -280,7 +301,7 @@ export class StreamReader {
         for (let after = '0'; ; ) {
           const entries = await commands.readOwn(group.stream, group.inStream, this.#consumer, after, READ_BATCH_MAX)
           for (const [entryId, fields] of entries) {
-            if (!this.#held.has(heldKey(group, entryId))) this.#take(group, entryId, fields)
+            if (!group.held.has(entryId)) this.#take(group, entryId, fields)
           }
           if (entries.length < READ_BATCH_MAX) break
           after = entries.at(-1)![0]
@@ -292,7 +313,7 @@ export class StreamReader {
   // ── handling ──────────────────────────────────────────────────────────────
 
   #take(group: Group, entryId: string, fields: Entry[1]): void {
-    this.#held.set(heldKey(group, entryId), 0)
+    group.held.add(entryId)
     // Cut from the stream while it was on its way.
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
@@ -365,7 +386,8 @@ export class StreamReader {
     local: number,
     fault: string,
   ): void {
-    this.#held.set(heldKey(group, entryId), Date.now() + HANDED_OVER_MS)
+    group.held.add(entryId)
+    this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
     this.#options.handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault })
     this.#roomAgain()
   }
@@ -385,7 +407,10 @@ export class StreamReader {
         `The subscriber did not finish within ${hand.group.timeoutMs} ms`,
       )
     }
-    for (const [key, untilMs] of this.#held) if (untilMs !== 0 && untilMs < nowMs) this.#held.delete(key)
+    while (this.#handedOver.length > 0 && this.#handedOver[0]!.untilMs < nowMs) {
+      const { group, entryId } = this.#handedOver.shift()!
+      group.held.delete(entryId)
+    }
   }
 
   #acknowledge({ stream, inStream }: Group, entryId: string): void {
@@ -393,9 +418,15 @@ export class StreamReader {
   }
 
   #acknowledged(stream: string, group: string, ids: readonly string[]): void {
-    for (const id of ids) this.#held.delete(`${stream} ${group} ${id}`)
+    const held = this.#groupInStream(stream, group)?.held
+    if (held !== undefined) for (const id of ids) held.delete(id)
     this.#gate.acknowledged(group, ids)
     this.#roomAgain()
+  }
+
+  #groupInStream(stream: string, group: string): Group | undefined {
+    const topic = this.#topics.get(eventOf(stream)!)
+    return topic?.groups.find(({ inStream }) => inStream === group)
   }
 
   #roomAgain(): void {
@@ -433,5 +464,3 @@ export class StreamReader {
     this.#acks.close()
   }
 }
-
-const heldKey = (group: Group, entryId: string): string => `${group.stream} ${group.inStream} ${entryId}`

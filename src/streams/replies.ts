@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { replyChannelOf } from './keys.ts'
@@ -23,7 +24,8 @@ export class Replies {
 
   constructor(listening: RedisClient, replica: string) {
     this.#listening = listening
-    this.#channel = replyChannelOf(replica)
+    // Channels know no database number: another deployment on the same server may have a replica of this name.
+    this.#channel = `${replyChannelOf(replica)}:${randomBytes(8).toString('hex')}`
   }
 
   /**

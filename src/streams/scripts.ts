@@ -4,6 +4,8 @@ const script = (name: string): RedisScript => readScript(new URL(`./commands/${n
 
 /** What the stream transport does in the server, in one step each. */
 export const SCRIPTS = {
+  lastId: script('last-id-1'),
+  publishBatch: script('publish-batch-1'),
   publishKeyed: script('publish-keyed-2'),
   acknowledged: script('acknowledged-1'),
   delay: script('delay-1'),

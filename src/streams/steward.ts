@@ -156,7 +156,7 @@ export class StreamSteward {
     this.#letters = new StreamDeadLetters(this.#redis, {
       onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
     })
-    this.#delayed = new DelayedEvents(this.#redis, { log, maxLen: settings.eventBusStreamMaxlen })
+    this.#delayed = new DelayedEvents(this.#redis, { log })
     this.#replies = new Replies(this.#listening, replicaId)
     this.#gate = new KeyGate((stream, group, ids) => this.#commands.finished(stream, group, ids))
     const hubConsumer = consumerOf(replicaId, 'hub')
@@ -318,12 +318,18 @@ export class StreamSteward {
     reader.isStarted = true
   }
 
-  laneSubscribed(lane: StreamLane, local: number, { event, identity, options }: SubscriptionManifest): void {
+  /** Resolves when its group is there: what is published from then on is its. */
+  async laneSubscribed(
+    lane: StreamLane,
+    local: number,
+    { event, identity, options }: SubscriptionManifest,
+  ): Promise<boolean> {
     const reader = this.#lanes.get(lane)
-    if (reader === undefined) return
+    if (reader === undefined) return false
     const pair = reader.pairOf(local, event, identity, options)
     reader.pairs.push(pair)
-    if (reader.isStarted) void this.#open(reader, pair)
+    if (reader.isStarted) await this.#open(reader, pair)
+    return reader.pairs.includes(pair)
   }
 
   laneUnsubscribed(lane: StreamLane, local: number): void {

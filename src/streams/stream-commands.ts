@@ -1,9 +1,7 @@
 import type { RedisClient } from '../redis/client.ts'
-import { readScript } from '../redis/script.ts'
 import { ensureGroup } from './consumers.ts'
 import { isAcknowledged } from './publishing.ts'
-
-export const LAST_ID = readScript(new URL('./commands/last-id-1.lua', import.meta.url))
+import { SCRIPTS } from './scripts.ts'
 
 /** An entry as XREADGROUP gives it: its fields and values in turns, null when it has been cut from the stream. */
 export type Entry = [id: string, fields: string[] | null]
@@ -39,7 +37,7 @@ export class StreamCommands {
   }
 
   lastEntryId(stream: string): Promise<string> {
-    return this.#redis.run<string>(LAST_ID, [stream], [])
+    return this.#redis.run<string>(SCRIPTS.lastId, [stream], [])
   }
 
   finished(stream: string, group: string, entryIds: readonly string[]): Promise<boolean[]> {

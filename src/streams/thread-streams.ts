@@ -7,7 +7,7 @@ import { openRedis, type RedisClient } from '../redis/client.ts'
 import { StreamPublisher } from './publisher.ts'
 import { type ReaderOptions, StreamReader } from './reader.ts'
 import { STREAM_SCRIPTS } from './scripts.ts'
-import { LAST_ID, StreamCommands } from './stream-commands.ts'
+import { StreamCommands } from './stream-commands.ts'
 
 export interface ThreadStreamsOptions extends Omit<ReaderOptions, 'commands' | 'replica' | 'log'> {
   settings: Settings
@@ -29,12 +29,12 @@ export class ThreadStreams {
     this.redis = openRedis(settings, {
       name: `heddle:${settings.replicaId}:${role}`,
       log,
-      scripts: [...STREAM_SCRIPTS, LAST_ID],
+      scripts: STREAM_SCRIPTS,
     })
     this.#publisher = new StreamPublisher({
       redis: this.redis,
+      kv: settings,
       replica: settings.replicaId,
-      maxLength: settings.eventBusStreamMaxlen,
       maxOpen: Math.ceil(settings.eventBusMaxQueue / settings.lanes),
       published,
       delayed,

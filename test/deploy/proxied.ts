@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
-import { type Agent, request } from 'node:https'
+import { request } from 'node:https'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
@@ -31,8 +31,6 @@ export interface SendOptions {
   /** A loopback address: to the proxy another client. */
   from?: string
   body?: string
-  /** Keeps connections; default: each request has one of its own. */
-  agent?: Agent
 }
 
 export interface Proxied {
@@ -43,7 +41,6 @@ export interface Proxied {
   certificate: string
   /** Sends over TLS, on a connection of its own. */
   send(path: string, options?: SendOptions): Promise<Answer>
-  /** A line for each order that a replica has begun: `<id> <replica>`. */
   ordersFile: string
 }
 
@@ -133,7 +130,7 @@ http {
 `
 }
 
-function sendOver(port: number, ca: string, path: string, { method = 'GET', headers, from, body, agent }: SendOptions) {
+function sendOver(port: number, ca: string, path: string, { method = 'GET', headers, from, body }: SendOptions) {
   return new Promise<Answer>((resolve, reject) => {
     const sent = request({
       host: '127.0.0.1',
@@ -142,7 +139,7 @@ function sendOver(port: number, ca: string, path: string, { method = 'GET', head
       method,
       ca,
       servername: HOST,
-      agent: agent ?? false,
+      agent: false,
       timeout: ANSWER_MS,
       headers: { host: HOST, ...headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) },
       ...(from === undefined ? {} : { localAddress: from }),
