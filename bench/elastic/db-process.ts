@@ -108,6 +108,7 @@ function runtimeFor({ host, port, user, password, database }: DbAccess, max: num
       replicaId: 'bench',
     } as unknown as ToolRuntime['settings'],
     log: () => {},
+    sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
     instrument: (target) => target,
   }
   return runtime as ToolRuntime

@@ -10,4 +10,9 @@ export class DbError extends HeddleError {
     this.name = 'DbError'
     this.kind = kind
   }
+
+  /** Nothing is wrong with what was asked: the same may work later. */
+  get isPassing(): boolean {
+    return this.kind === 'unavailable' || this.kind === 'timeout'
+  }
 }

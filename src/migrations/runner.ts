@@ -61,7 +61,7 @@ async function apply(driver: MigrationDriver, migration: Migration): Promise<boo
 
 /** Nothing is wrong with the migration: the server was lost, or another process held what it needs. */
 function isOutside(thrown: unknown): thrown is DbError {
-  return thrown instanceof DbError && (thrown.kind === 'unavailable' || thrown.kind === 'timeout')
+  return thrown instanceof DbError && thrown.isPassing
 }
 
 function isApplied(migration: Migration, recorded: string | null): boolean {

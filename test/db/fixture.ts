@@ -37,7 +37,7 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
       ...options.settings,
     } as unknown as ToolRuntime['settings'],
     log: (level, message, fields) => void options.log?.push({ level, message, fields }),
-    sharedMemory: () => memory,
+    sharedMemory: (_, byteLength) => (byteLength <= memory.byteLength ? memory : new SharedArrayBuffer(byteLength)),
     instrument: options.instrument ?? ((target) => target),
   }
   return runtime as ToolRuntime

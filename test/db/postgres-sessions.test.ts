@@ -84,9 +84,11 @@ function runTests(server: PostgresServer): void {
     await admin.query(`ALTER TABLE changing ADD COLUMN n INTEGER DEFAULT 1`)
     const rows = await Promise.all(Array.from({ length: 20 }, () => db.query(all)))
     for (const row of rows) assert.deepEqual(row, [{ id: 'a', n: 1 }])
+    const single = dbWith(t, ONE)
+    for (let n = 0; n < 3; n++) await single.query(all)
     await admin.query(`ALTER TABLE changing ADD COLUMN m INTEGER DEFAULT 2`)
     let runs = 0
-    const seen = await db.transaction(async (tx) => {
+    const seen = await single.transaction(async (tx) => {
       runs++
       await tx.execute(`UPDATE changing SET n = n + 1`)
       return tx.query(all)

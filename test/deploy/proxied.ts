@@ -1,6 +1,6 @@
 import { mkdir, readFile, writeFile } from 'node:fs/promises'
 import type { IncomingHttpHeaders } from 'node:http'
-import { request } from 'node:https'
+import { type Agent, request } from 'node:https'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
@@ -31,6 +31,8 @@ export interface SendOptions {
   /** A loopback address: to the proxy another client. */
   from?: string
   body?: string
+  /** Keeps connections; default: each request has one of its own. */
+  agent?: Agent
 }
 
 export interface Proxied {
@@ -41,6 +43,7 @@ export interface Proxied {
   certificate: string
   /** Sends over TLS, on a connection of its own. */
   send(path: string, options?: SendOptions): Promise<Answer>
+  /** A line for each order that a replica has begun: `<id> <replica>`. */
   ordersFile: string
 }
 
@@ -130,7 +133,7 @@ http {
 `
 }
 
-function sendOver(port: number, ca: string, path: string, { method = 'GET', headers, from, body }: SendOptions) {
+function sendOver(port: number, ca: string, path: string, { method = 'GET', headers, from, body, agent }: SendOptions) {
   return new Promise<Answer>((resolve, reject) => {
     const sent = request({
       host: '127.0.0.1',
@@ -139,7 +142,7 @@ function sendOver(port: number, ca: string, path: string, { method = 'GET', head
       method,
       ca,
       servername: HOST,
-      agent: false,
+      agent: agent ?? false,
       timeout: ANSWER_MS,
       headers: { host: HOST, ...headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) },
       ...(from === undefined ? {} : { localAddress: from }),

@@ -2,6 +2,7 @@ import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
 import { migrateOrReport } from '../../migrations/boot.ts'
+import { CONNECTION_BUDGET_BYTES, ConnectionBudget, giveBackOfThread } from '../../shm/connection-budget.ts'
 import type { Connection } from './connection.ts'
 import { connectionConfig } from './connection-config.ts'
 import { Execution, type Outcome } from './execution.ts'
@@ -30,15 +31,18 @@ export default class PostgresDb implements Tool, Db {
   readonly name = 'db'
   readonly #runtime: ToolRuntime
   readonly #statements = new Statements()
+  readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
     const { settings, thread } = runtime
+    this.#budgetMemory = runtime.sharedMemory('connections', CONNECTION_BUDGET_BYTES)
     const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
     this.#pool = new Pool({
       ...poolShare({ max: rdbMaxPool, min: rdbMinPool }, lanes, thread),
+      budget: new ConnectionBudget(this.#budgetMemory, rdbMaxPool),
       config: connectionConfig(settings, thread),
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
@@ -78,6 +82,11 @@ export default class PostgresDb implements Tool, Db {
       connection.close()
       this.#pool.release(connection)
     }
+  }
+
+  /** A lane has ended, and its connections with it. */
+  threadGone(threadId: number): void {
+    giveBackOfThread(this.#budgetMemory, threadId)
   }
 
   /** The contract's methods, `healthCheck` among them. */

@@ -16,6 +16,8 @@ export interface PoolShare {
  * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than a lane would get if all threads
  * got the same. The lanes share the rest; where it does not come out even, the first ones have one more. Every thread gets at least
  * one, so that more threads than RDB_MAX_POOL open more than that: see `isShort`. The lanes alone keep connections open.
+ * While a lane and its successor run side by side, the process keeps to RDB_MAX_POOL all the same, but for the first connection
+ * of each thread: see connection-budget.ts.
  *
  * 10 connections and 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
  */

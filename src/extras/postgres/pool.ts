@@ -19,7 +19,15 @@ const REFILL_MS = 1000
 /** Milliseconds that the server gets beyond its own statement timeout before the connection is given up. */
 const ANSWER_GRACE_MS = 2000
 
+/** The limit of the whole process. */
+export interface Budget {
+  /** Counts one connection, if there may be one more. */
+  tryTake(): boolean
+  give(): void
+}
+
 export interface PoolOptions extends PoolShare {
+  readonly budget: Budget
   readonly config: ClientConfig
   readonly statementTimeoutMs: number
 }
@@ -172,12 +180,14 @@ export class Pool {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
     const wanted = this.#statements.length + Math.min(this.#holders.length, this.#heldMax - this.#held)
-    while (this.#opening < wanted && this.#all.size < max) this.#open()
+    while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
-  #open(): void {
-    this.#scope.runInAsyncScope(() => {
+  /** False when the process has all that it may have: it is tried again at the next look. */
+  #open(): boolean {
+    return this.#scope.runInAsyncScope(() => {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
+      if (!this.#options.budget.tryTake()) return false
       const connection = new Connection(this.#options.config, (dead) => this.#gone(dead))
       this.#all.add(connection)
       this.#opening++
@@ -193,6 +203,7 @@ export class Pool {
           this.#failed(thrown)
         },
       )
+      return true
     })
   }
 
@@ -206,6 +217,7 @@ export class Pool {
 
   #gone(connection: Connection): void {
     this.#all.delete(connection)
+    this.#options.budget.give()
     const at = this.#idle.indexOf(connection)
     if (at >= 0) this.#idle.splice(at, 1)
     // One that could not be opened is not replaced at once: see #failed.
@@ -230,7 +242,7 @@ export class Pool {
     const nowMs = performance.now()
     if (this.#isClosed || nowMs < this.#refillAtMs) return
     this.#refillAtMs = nowMs + REFILL_MS
-    while (this.#all.size < this.#options.min) this.#open()
+    while (this.#all.size < this.#options.min && this.#open());
   }
 
   #waitedInVain(): DbError {
