@@ -8,6 +8,7 @@ import { isMet } from './bench-case.ts'
 import { boot } from './cases/boot.ts'
 import { bystander } from './cases/bystander.ts'
 import { cpu } from './cases/cpu.ts'
+import { elastic } from './cases/elastic.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
 import { overload } from './cases/overload.ts'
@@ -19,7 +20,7 @@ import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
 import { formatTable } from './table.ts'
 
-const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander, overload, reload]
+const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander, overload, reload, elastic]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 
 type Outcome = { name: string; title: string } & ({ result: CaseResult } | { error: string })

@@ -1,0 +1,97 @@
+import { postgresServer } from '../../test/support/servers/postgres.ts'
+import { redisServer } from '../../test/support/servers/redis.ts'
+import type { BenchCase, CaseResult, Row } from '../bench-case.ts'
+import { measureDb } from '../elastic/db.ts'
+import { measureEvents } from '../elastic/events.ts'
+import { measureState } from '../elastic/state.ts'
+
+/** Events of one round. */
+const EVENTS = 100_000
+const DB_CONNECTIONS = 8
+const DB_CALLERS = 64
+
+/** The stage of many replicas: each part beside the bare driver that it stands on, on servers of its own. */
+export const elastic: BenchCase = {
+  name: 'elastic',
+  title: 'Events between two replicas, shared state and PostgreSQL, each beside its bare driver',
+  async run(context): Promise<CaseResult> {
+    if (context.baselinesOnly) return { rows: [], details: null }
+    const { rounds, measureMs, say } = context
+    const owner = new Owner()
+    try {
+      const redis = await redisServer(owner, { own: true })
+      const postgres = await postgresServer(owner, { own: true })
+      if (redis === null || postgres === null) throw new Error(owner.reason)
+      const profileDir = (server: string): string | undefined => context.profileDir(server)
+      const events = await measureEvents({ env: redis.env, events: EVENTS, rounds, profileDir, say })
+      const state = await measureState({ env: redis.env, roundMs: measureMs, rounds })
+      say(`state.increment ${Math.round(state.heddle.callsPerSec)}/s`)
+      const { host, port, user, password, database } = postgres
+      const access = { host, port, user, password, database }
+      const plan = { access, connections: DB_CONNECTIONS, callers: DB_CALLERS, measureMs, rounds }
+      const db = await measureDb(plan, context.profileDir('db'))
+      say(`db.query ${Math.round(db.heddle.perSecond)}/s, pg ${Math.round(db.bare.perSecond)}/s`)
+      const bareState = Math.max(state.barePipeline.callsPerSec, state.bareLoops.callsPerSec)
+      const { cpuUs } = events
+      const cost = `CPU per event ${cpuUs.heddle.all.toFixed(1)} / ${cpuUs.bare.all.toFixed(1)} µs, the server's part ${cpuUs.heddle.server.toFixed(1)} / ${cpuUs.bare.server.toFixed(1)}`
+      const windowed = `with a window ${Math.round(state.heddleWindow.callsPerSec)}/s`
+      const named = `${db.ratioNamed.toFixed(2)} × pg with named statements`
+      return {
+        rows: [
+          row(
+            'elastic: events from one replica to another',
+            'events/s',
+            events.heddle,
+            events.bare,
+            0.8,
+            events.faults,
+            cost,
+          ),
+          row('elastic: state.increment', 'calls/s', state.heddle.callsPerSec, bareState, 0.8, state.faults, windowed),
+          row('elastic: db.query on PostgreSQL', 'queries/s', db.heddle.perSecond, db.bare.perSecond, 0.85, [], named),
+        ],
+        details: { events, state, db },
+      }
+    } finally {
+      await owner.end()
+    }
+  },
+}
+
+function row(
+  label: string,
+  unit: string,
+  heddle: number,
+  baseline: number,
+  target: number,
+  faults: string[],
+  note: string,
+): Row {
+  return {
+    label,
+    unit,
+    heddle,
+    baseline,
+    baselineName: 'bare driver',
+    ratio: heddle / baseline,
+    target: { of: 'ratio', sense: 'at least', value: target, unit: '×' },
+    faults,
+    note,
+  }
+}
+
+/** Ends what was started for this case. */
+class Owner {
+  readonly #ends: (() => unknown)[] = []
+  reason = ''
+
+  after(end: () => unknown): void {
+    this.#ends.push(end)
+  }
+  skip(reason?: string): void {
+    this.reason = reason ?? ''
+  }
+  async end(): Promise<void> {
+    for (const end of this.#ends.reverse()) await end()
+  }
+}
