@@ -261,9 +261,9 @@ export class StreamSteward {
     return [this.#ownReader, ...this.#lanes.values()]
   }
 
-  #pairs(): Pair[] {
+  #pairs(of: readonly Reader[] = this.#readers()): Pair[] {
     const pairs = new Map<string, Pair>()
-    for (const { pairs: own } of this.#readers()) for (const pair of own) pairs.set(pairKey(pair), pair)
+    for (const { pairs: own } of of) for (const pair of own) pairs.set(pairKey(pair), pair)
     return [...pairs.values()]
   }
 
@@ -414,11 +414,12 @@ export class StreamSteward {
     void this.#inherit(reader, blackBox)
   }
 
+  /** Nothing any more once this process ends: then it stays an orphan until all is given back. */
   async #inherit(reader: Reader, blackBox: BlackBox | null): Promise<void> {
     for (const pair of reader.pairs) {
       if (pair.isBroadcast) this.#destroy(pair)
       else {
-        while (!this.#isClosed) {
+        while (!this.#isStopping) {
           try {
             await this.#takeover.ofConsumer(pair.stream, pair.group, reader.consumer, blackBox)
             break
@@ -428,7 +429,7 @@ export class StreamSteward {
         }
       }
     }
-    this.#orphans.delete(reader)
+    if (!this.#isStopping) this.#orphans.delete(reader)
   }
 
   /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
@@ -540,7 +541,12 @@ export class StreamSteward {
     this.#replies.close()
     if (this.#isUp && this.#redis.isReady) {
       try {
-        await this.#upkeep.release([...this.#orphans, ...this.#readers()].map(({ consumer }) => consumer))
+        // By now most lanes have gone, and left what they had not finished.
+        const all = [...this.#orphans, ...this.#readers()]
+        await this.#upkeep.release(
+          this.#pairs(all),
+          all.map(({ consumer }) => consumer),
+        )
         await this.#lock.release()
       } catch {
         // The others take it over when its time is up.

@@ -99,11 +99,11 @@ export class Upkeep {
   }
 
   /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
-  async release(consumers: readonly string[]): Promise<void> {
-    const { redis, pairs } = this.#options
+  async release(pairs: readonly Pair[], consumers: readonly string[]): Promise<void> {
+    const { redis } = this.#options
     const all = new Set([...consumers, ...this.#options.consumers()])
     await Promise.all(
-      pairs().flatMap(({ stream, group }) =>
+      pairs.flatMap(({ stream, group }) =>
         [...all].map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
       ),
     )

@@ -1,0 +1,182 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { mkdir, rm, symlink } from 'node:fs/promises'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { Redis } from 'ioredis'
+import pg from 'pg'
+import { type Heddle, spawnHeddle, startHeddle } from './heddle.ts'
+import type { PostgresServer } from './servers/postgres.ts'
+import type { RedisServer } from './servers/redis.ts'
+import { toolsDirWith } from './tools-dir.ts'
+
+const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
+const DOMAINS = [pathOf('../../domains'), pathOf('../elastic/domains')]
+
+/** A test, or whatever else ends what it has started. */
+interface Owner {
+  after(end: () => Promise<void>): void
+}
+
+export interface FleetOptions {
+  postgres: PostgresServer
+  redis: RedisServer
+  /** Of all replicas. */
+  env?: Record<string, string>
+}
+
+export interface ReplicaOptions {
+  /** Domain folders beside the shipped ones and those of the fleet, absolute. */
+  domains?: string[]
+  lanes?: number
+  env?: Record<string, string>
+}
+
+/** One process of several that share a database and a key-value store. */
+export interface Replica extends Heddle {
+  readonly id: string
+  post(path: string, body: unknown, headers?: Record<string, string>): ReturnType<Heddle['json']>
+  /** As the loss of its machine: `kill -9`. Resolves when it is gone. */
+  kill(): Promise<void>
+  /** Takes the processor away from it; its connections stay open. */
+  freeze(): void
+  thaw(): void
+}
+
+/** What a subscriber of the fleet has written down. */
+export interface Seen {
+  seq: number
+  event_id: string
+  event: string
+  phase: 'begins' | 'ends'
+  number: number
+  replica: string
+  attempt: number
+  parent_id: string | null
+  request_id: string | null
+}
+
+/** Real processes of the elastic stage, on one PostgreSQL and one Redis. They end with their test. */
+export class Fleet {
+  readonly #owner: Owner
+  readonly #env: Record<string, string>
+  readonly #pool: pg.Pool
+  /** A connection of the test's own. */
+  readonly redis: Redis
+
+  private constructor(owner: Owner, env: Record<string, string>) {
+    this.#owner = owner
+    this.#env = env
+    this.#pool = new pg.Pool({
+      host: env.RDB_HOST!,
+      port: Number(env.RDB_PORT),
+      user: env.RDB_USER!,
+      password: env.RDB_PASSWORD!,
+      database: env.RDB_DATABASE!,
+      max: 2,
+    })
+    this.#pool.on('error', () => {})
+    this.redis = new Redis({
+      host: env.KV_HOST!,
+      port: Number(env.KV_PORT),
+      password: env.KV_PASSWORD!,
+      db: Number(env.KV_DB),
+    })
+    this.redis.on('error', () => {})
+  }
+
+  /** An empty database, migrated as an operator does it before any replica starts, and an empty store. */
+  static async start(t: Owner, { postgres, redis, env = {} }: FleetOptions): Promise<Fleet> {
+    const tools = await toolsDirWith(t, 'postgres', 'redis-state')
+    await rm(join(tools, 'auth'), { recursive: true })
+    await mkdir(join(tools, 'auth'))
+    await symlink(pathOf('../elastic/tools/quick-auth/index.ts'), join(tools, 'auth', 'index.ts'))
+    const fleet = new Fleet(t, {
+      ...postgres.env,
+      ...redis.env,
+      RDB_DATABASE: await postgres.createDatabase(),
+      TOOLS_DIR: tools,
+      AUTH_SECRET_KEY: 'the secret of the tests of several replicas',
+      DB_AUTO_MIGRATE: 'false',
+      EVENT_BUS_DRIVER: 'keyvalue_streams',
+      SCHEDULER_ENABLED: 'false',
+      ...env,
+    })
+    t.after(async () => {
+      fleet.redis.disconnect()
+      await fleet.#pool.end()
+    })
+    await fleet.redis.flushdb()
+    const { child, errors } = await spawnHeddle(t, {
+      domains: DOMAINS,
+      args: ['--boot-tool', 'db'],
+      env: { ...fleet.#env, DB_AUTO_MIGRATE: 'true' },
+    })
+    const [code] = await once(child, 'exit')
+    assert.equal(code, 0, errors.join(''))
+    return fleet
+  }
+
+  environmentOf(id: string, { env = {} }: ReplicaOptions = {}): Record<string, string> {
+    return { ...this.#env, REPLICA_ID: id, FLEET_REPLICA: id, ...env }
+  }
+
+  /** Starts a replica and resolves when it serves. */
+  async replica(id: string, options: ReplicaOptions = {}): Promise<Replica> {
+    const { domains = [], lanes = 1 } = options
+    const heddle = await startHeddle(this.#owner, {
+      domains: [...DOMAINS, ...domains],
+      lanes,
+      env: this.environmentOf(id, options),
+    })
+    return {
+      ...heddle,
+      id,
+      post: (path, body, headers = {}) =>
+        heddle.json(path, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify(body),
+        }),
+      kill: async () => void (await heddle.stop('SIGKILL')),
+      freeze: () => void heddle.process.kill('SIGSTOP'),
+      thaw: () => void heddle.process.kill('SIGCONT'),
+    }
+  }
+
+  /** A process that is to fail as it starts. */
+  spawn(id: string, options: ReplicaOptions = {}) {
+    const { domains = [], lanes = 1 } = options
+    return spawnHeddle(this.#owner, {
+      domains: [...DOMAINS, ...domains],
+      lanes,
+      env: this.environmentOf(id, options),
+    })
+  }
+
+  async sql<Row extends pg.QueryResultRow>(text: string, params: unknown[] = []): Promise<Row[]> {
+    return (await this.#pool.query<Row>(text, params)).rows
+  }
+
+  /** What has been handled, in the order in which it was. */
+  async seen(event: string, phase: 'begins' | 'ends' = 'ends'): Promise<Seen[]> {
+    return this.sql<Seen & pg.QueryResultRow>('SELECT * FROM fleet_seen WHERE event = $1 AND phase = $2 ORDER BY seq', [
+      event,
+      phase,
+    ])
+  }
+
+  /** Entries of an event that its groups have been given and have not finished, or have not been given yet. */
+  async unfinished(event: string): Promise<number> {
+    const stream = `heddle:event:${event}`
+    if ((await this.redis.exists(stream)) === 0) return 0
+    const groups = (await this.redis.xinfo('GROUPS', stream)) as unknown[][]
+    let open = 0
+    for (const group of groups) {
+      const field = (name: string): unknown => group[group.indexOf(name) + 1]
+      const undelivered = await this.redis.xrange(stream, `(${field('last-delivered-id')}`, '+', 'COUNT', 100_000)
+      open += Number(field('pending')) + undelivered.length
+    }
+    return open
+  }
+}
