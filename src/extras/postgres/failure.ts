@@ -18,6 +18,8 @@ const KINDS: Record<string, DbErrorKind> = {
   '57014': 'timeout',
   '25006': 'unavailable',
   '3D000': 'unavailable',
+  XX001: 'unavailable',
+  XX002: 'unavailable',
   // Not allowed to this user: the statement itself is right.
   '42501': 'other',
 }
@@ -28,7 +30,6 @@ const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
   '53': 'unavailable',
   '57': 'unavailable',
   '58': 'unavailable',
-  XX: 'unavailable',
 }
 /** For what the server says, and nobody understands who knows SQLite. */
 const ADVICE: Record<string, string> = {
@@ -112,7 +113,7 @@ function adviceFor(fault: unknown, message: string, address: string, { user, dat
     case '28P01':
       return 'mend RDB_USER and RDB_PASSWORD'
     case '28000':
-      return `the server does not let "${user}" in from here: mend RDB_USER, or its pg_hba.conf`
+      return `the server does not let "${user}" in from here: mend RDB_USER, or its pg_hba.conf; where it wants TLS, set PGSSLMODE=require`
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:
