@@ -1,4 +1,6 @@
 // One end of a stream with nothing but ioredis, in a process of its own: `publish` or `consume` as the first argument, orders over IPC.
+// The entries are those of the runtime, field by field: an event without its id, cause and time is another message.
+import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { epochMs } from '../domains/bench/tick-count.ts'
 
@@ -8,6 +10,7 @@ const GROUP = 'bare'
 const PUBLISH_BATCH = 1000
 const READ_COUNT = 500
 const BLOCK_MS = 1000
+const REQUEST_ID = randomUUID()
 
 export type BareOrder = { run: string; count: number }
 export interface BareResult {
@@ -26,11 +29,23 @@ const redis = new Redis({
   db: Number(process.env.KV_DB ?? 0),
 })
 
+function envelope(): object {
+  return {
+    id: `evt_${randomUUID().replaceAll('-', '')}`,
+    parent_id: null,
+    emitter: 'bench.DriveTicks',
+    request_id: REQUEST_ID,
+    timestamp: Date.now(),
+    payload_keys: ['run', 'thread'],
+    replica: 'replica-a',
+  }
+}
+
 async function publish({ run, count }: BareOrder): Promise<void> {
   for (let published = 0; published < count; published += PUBLISH_BATCH) {
     const pipeline = redis.pipeline()
     for (let n = published; n < Math.min(count, published + PUBLISH_BATCH); n++) {
-      pipeline.xadd(BARE_STREAM, '*', 'p', JSON.stringify({ run, thread: 1 }))
+      pipeline.xadd(BARE_STREAM, '*', 'e', JSON.stringify(envelope()), 'p', JSON.stringify({ run, thread: 1 }))
     }
     await pipeline.exec()
   }
@@ -41,7 +56,10 @@ async function consume({ run, count }: BareOrder): Promise<void> {
     const args = ['GROUP', GROUP, 'one', 'COUNT', READ_COUNT, 'BLOCK', BLOCK_MS, 'STREAMS', BARE_STREAM, '>'] as const
     const streams = (await redis.xreadgroup(...args)) as Streams
     const entries = streams?.[0]?.[1] ?? []
-    for (const [, fields] of entries) if ((JSON.parse(fields[1]!) as { run: string }).run === run) handled++
+    for (const [, fields] of entries) {
+      const { id } = JSON.parse(fields[1]!) as { id: string }
+      if ((JSON.parse(fields[3]!) as { run: string }).run === run && id !== '') handled++
+    }
     if (entries.length > 0) await redis.xack(BARE_STREAM, GROUP, ...entries.map(([id]) => id))
   }
 }

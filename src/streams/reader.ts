@@ -17,7 +17,9 @@ const READ_BATCH_MIN = 16
 /** Between two calls for help, milliseconds. */
 const ASK_AGAIN_MS = 5
 /** Behind a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
-const GATHER_MS = 1
+const GATHER_MS = 2
+/** Fewer than these in one read: there may be no more. */
+const TRICKLE = 8
 /** Who has so many in hand and finds more wants another thread to read along. */
 const HELP_IN_HAND = 64
 /** How often deadlines are looked at, milliseconds. */
@@ -208,7 +210,7 @@ export class StreamReader {
         const goesOn = !isExhausted && !this.#isStopping && room > 0
         topic.isWoken = false
         // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
-        if (goesOn) next = round.isFull ? this.#fetch(topic, false, arrived) : this.#fetchLater(topic)
+        if (goesOn) next = round.isFull ? this.#fetch(topic, false, arrived) : this.#fetchLater(topic, arrived)
         for (const { group, entries } of round.batches) {
           for (const [entryId, fields] of entries) this.#take(group, entryId, fields)
         }
@@ -232,10 +234,10 @@ export class StreamReader {
     this.#options.more(topic.event)
   }
 
-  /** More may be coming: what comes within a moment is read together. */
-  async #fetchLater(topic: Topic): Promise<Round> {
-    await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
-    return this.#fetch(topic, true, 0)
+  /** More may be coming: what comes within a moment is read together. Where the stream ends is asked when it seems to have ended. */
+  async #fetchLater(topic: Topic, arrived: number): Promise<Round> {
+    if (arrived > 0) await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
+    return this.#fetch(topic, arrived < TRICKLE, 0)
   }
 
   get #load(): number {
