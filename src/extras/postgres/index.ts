@@ -127,11 +127,14 @@ export default class PostgresDb implements Tool, Db {
     const endMs = performance.now() + WAIT_MS
     for (let attempt = 1; ; attempt++) {
       try {
-        return await this.#transactionOnce(work)
+        const result = await this.#transactionOnce(work)
+        this.#pool.cameThrough()
+        return result
       } catch (thrown) {
         if (!(thrown instanceof Repeatable)) throw thrown
         if (performance.now() >= endMs || this.#stopped) throw thrown.failure
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
+        else this.#pool.collided()
       }
       const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** attempt)
       await new Promise((done) => setTimeout(done, pauseMs))

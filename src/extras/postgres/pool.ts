@@ -16,6 +16,8 @@ const IDLE_CLOSE_MS = 30_000
 const RETRY_MS = 100
 /** Milliseconds between two tries to keep the minimum open, while the server cannot be reached. */
 const REFILL_MS = 1000
+/** However often transactions collide, so many run at a time: one may have to wait for another process. */
+const HELD_MIN = 2
 /** Milliseconds that the server gets beyond its own statement timeout before the connection is given up. */
 const ANSWER_GRACE_MS = 2000
 
@@ -42,6 +44,8 @@ export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
   readonly #heldMax: number
+  /** How many connections may be kept at the moment, by how often transactions collide; not a whole number. */
+  #heldLimit: number
   readonly #all = new Set<Connection>()
   /** The one used last is used next: the others grow old, and are closed. */
   readonly #idle: Connection[] = []
@@ -63,6 +67,7 @@ export class Pool {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
     this.#heldMax = Math.max(1, options.max - 1)
+    this.#heldLimit = this.#heldMax
   }
 
   /** Opens the minimum, and keeps it open from now on. Does not wait for it. */
@@ -91,7 +96,7 @@ export class Pool {
         this.#held++
         resolve(connection)
       }
-      const connection = this.#held < this.#heldMax ? this.#idle.pop() : undefined
+      const connection = this.#mayHold ? this.#idle.pop() : undefined
       if (connection !== undefined) grant(connection)
       else this.#wait(this.#holders, { deadlineMs: performance.now() + WAIT_MS, grant, fail: reject })
     })
@@ -108,6 +113,17 @@ export class Pool {
     this.#free(connection)
   }
 
+  /** A transaction has collided with another: fewer at a time get further. */
+  collided(): void {
+    this.#heldLimit = Math.max(Math.min(HELD_MIN, this.#heldMax), this.#heldLimit / 2)
+  }
+
+  /** A transaction has come through: one more at a time, once as many have as there are now. */
+  cameThrough(): void {
+    if (this.#heldLimit < this.#heldMax)
+      this.#heldLimit = Math.min(this.#heldMax, this.#heldLimit + 1 / this.#heldLimit)
+  }
+
   /** Tables have changed: every connection makes its prepared statements anew. */
   forgetPrepared(): void {
     for (const connection of this.#all) connection.forgetPrepared()
@@ -122,6 +138,10 @@ export class Pool {
     while (this.#all.size > 0 && performance.now() < endMs) await new Promise((done) => setTimeout(done, 2))
     for (const connection of this.#all) connection.destroy()
     clearInterval(this.#timer)
+  }
+
+  get #mayHold(): boolean {
+    return this.#held < Math.floor(this.#heldLimit)
   }
 
   #start(execution: Execution, connection: Connection): void {
@@ -159,7 +179,7 @@ export class Pool {
   #serve(): void {
     while (this.#idle.length > 0) {
       const statement = this.#statements.first
-      const holder = this.#held < this.#heldMax ? this.#holders.first : null
+      const holder = this.#mayHold ? this.#holders.first : null
       if (statement === null && holder === null) return
       const isHolderFirst = statement === null || (holder !== null && holder.deadlineMs < statement.deadlineMs)
       const line = isHolderFirst ? this.#holders : this.#statements
@@ -179,7 +199,8 @@ export class Pool {
   #openForWaiters(): void {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
-    const wanted = this.#statements.length + Math.min(this.#holders.length, this.#heldMax - this.#held)
+    const wanted =
+      this.#statements.length + Math.min(this.#holders.length, Math.max(0, Math.floor(this.#heldLimit) - this.#held))
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
