@@ -115,6 +115,8 @@ export class StreamSteward {
   readonly #lanes = new Map<StreamLane, Reader>()
   /** Consumers whose thread has gone, and whose entries are not taken over yet. */
   readonly #orphans = new Set<Reader>()
+  /** What lanes that have gone have read: the hub may have something of it in hand until there are new ones. */
+  readonly #former = new Map<string, Pair>()
   /** Pairs whose group is known to be there, and whose former entries are taken over. */
   readonly #known = new Map<string, Promise<void>>()
   readonly #received = new Set<string>()
@@ -182,6 +184,7 @@ export class StreamSteward {
       redis: this.#redis,
       claimIdleMs: settings.eventBusClaimIdleMs,
       pairs: () => this.#pairs(),
+      heldPairs: () => this.#pairs(this.#former),
       consumers: () => [hubConsumer, ...this.#readers().map(({ consumer }) => consumer)],
       takeover: this.#takeover,
       mayTakeOver: () => !this.#isStopping,
@@ -261,9 +264,9 @@ export class StreamSteward {
     return [this.#ownReader, ...this.#lanes.values()]
   }
 
-  #pairs(of: readonly Reader[] = this.#readers()): Pair[] {
-    const pairs = new Map<string, Pair>()
-    for (const { pairs: own } of of) for (const pair of own) pairs.set(pairKey(pair), pair)
+  #pairs(former: Iterable<[string, Pair]> = []): Pair[] {
+    const pairs = new Map(former)
+    for (const { pairs: own } of this.#readers()) for (const pair of own) pairs.set(pairKey(pair), pair)
     return [...pairs.values()]
   }
 
@@ -410,6 +413,7 @@ export class StreamSteward {
     if (reader === undefined) return
     this.#lanes.delete(lane)
     this.#watch.gone(reader)
+    for (const pair of reader.pairs) if (!pair.isBroadcast) this.#former.set(pairKey(pair), pair)
     this.#orphans.add(reader)
     void this.#inherit(reader, blackBox)
   }
@@ -541,12 +545,7 @@ export class StreamSteward {
     this.#replies.close()
     if (this.#isUp && this.#redis.isReady) {
       try {
-        // By now most lanes have gone, and left what they had not finished.
-        const all = [...this.#orphans, ...this.#readers()]
-        await this.#upkeep.release(
-          this.#pairs(all),
-          all.map(({ consumer }) => consumer),
-        )
+        await this.#upkeep.release([...this.#orphans].map(({ consumer }) => consumer))
         await this.#lock.release()
       } catch {
         // The others take it over when its time is up.

@@ -24,6 +24,8 @@ export interface UpkeepOptions {
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
   pairs: () => Pair[]
+  /** These, and those of which something may be in hand although no thread reads them at the moment. */
+  heldPairs: () => Pair[]
   /** Of this process: what they have in hand is being worked at. */
   consumers: () => string[]
   takeover: Takeover
@@ -68,10 +70,10 @@ export class Upkeep {
   }
 
   async #renew(): Promise<void> {
-    const { redis, claimIdleMs, pairs, consumers } = this.#options
+    const { redis, claimIdleMs, heldPairs, consumers } = this.#options
     const own = consumers()
     await Promise.all(
-      pairs().map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
+      heldPairs().map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
     )
   }
 
@@ -99,11 +101,11 @@ export class Upkeep {
   }
 
   /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
-  async release(pairs: readonly Pair[], consumers: readonly string[]): Promise<void> {
-    const { redis } = this.#options
+  async release(consumers: readonly string[]): Promise<void> {
+    const { redis, heldPairs } = this.#options
     const all = new Set([...consumers, ...this.#options.consumers()])
     await Promise.all(
-      pairs.flatMap(({ stream, group }) =>
+      heldPairs().flatMap(({ stream, group }) =>
         [...all].map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
       ),
     )

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
 import { serverOfFile } from '../db/postgres-server.ts'
 import { until } from '../support/heddle.ts'
-import { Fleet, type Replica } from '../support/replicas.ts'
+import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
@@ -27,11 +27,7 @@ if (postgres !== null && redis !== null) {
     let fleet: Fleet
     let a: Replica
     let b: Replica
-    const ends: (() => Promise<void>)[] = []
-    const owner = { after: (end: () => Promise<void>) => void ends.push(end) }
-    after(async () => {
-      for (const end of ends.reverse()) await end()
-    })
+    const owner = suiteOwner()
     const createUser = (replica: Replica, email: string, headers = {}) =>
       replica.post('/users', { name: 'Ada', email, password: PASSWORD }, headers)
     const recordsOf = async (replica: Replica, event: string): Promise<EventRecord[]> =>

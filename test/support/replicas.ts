@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
+import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
@@ -16,6 +17,15 @@ const DOMAINS = [pathOf('../../domains'), pathOf('../elastic/domains')]
 /** A test, or whatever else ends what it has started. */
 interface Owner {
   after(end: () => Promise<void>): void
+}
+
+/** What ends with a file's tests rather than with the first that asks for it. Call it in their `describe`. */
+export function suiteOwner(): Owner {
+  const ends: (() => Promise<void>)[] = []
+  after(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+  return { after: (end) => void ends.push(end) }
 }
 
 export interface FleetOptions {

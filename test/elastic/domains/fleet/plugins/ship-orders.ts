@@ -20,6 +20,7 @@ export default class ShipOrders extends Plugin {
     this.#bus.subscribe('order.shipped', this.note)
     this.#bus.subscribe('order.keyed', this.shipInOrder, { retries: 12, backoffMs: 50 })
     this.#bus.subscribe('order.doomed', this.fail)
+    this.#bus.subscribe('order.doomed', this.note)
     this.#bus.subscribe('order.deadly', this.die)
   }
 
