@@ -5,6 +5,7 @@ import { DbError } from '../../errors/db-error.ts'
 import { Connection } from './connection.ts'
 import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
+import { HoldLimit } from './hold-limit.ts'
 import type { PoolShare } from './pool-share.ts'
 import { type Waiter, WaitingLine } from './waiting-line.ts'
 
@@ -16,8 +17,6 @@ const IDLE_CLOSE_MS = 30_000
 const RETRY_MS = 100
 /** Milliseconds between two tries to keep the minimum open, while the server cannot be reached. */
 const REFILL_MS = 1000
-/** However often transactions collide, so many run at a time: one may have to wait for another process. */
-const HELD_MIN = 2
 /** Milliseconds that the server gets beyond its own statement timeout before the connection is given up. */
 const ANSWER_GRACE_MS = 2000
 
@@ -43,16 +42,13 @@ export interface PoolOptions extends PoolShare {
 export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
-  readonly #heldMax: number
-  /** How many connections may be kept at the moment, by how often transactions collide; not a whole number. */
-  #heldLimit: number
+  /** Connections that are kept for more than one statement. */
+  readonly #held: HoldLimit
   readonly #all = new Set<Connection>()
   /** The one used last is used next: the others grow old, and are closed. */
   readonly #idle: Connection[] = []
   readonly #statements = new WaitingLine()
   readonly #holders = new WaitingLine()
-  /** Connections that somebody keeps for more than one statement. */
-  #held = 0
   #opening = 0
   #retryAtMs = 0
   #refillAtMs = Number.POSITIVE_INFINITY
@@ -66,8 +62,7 @@ export class Pool {
   constructor(options: PoolOptions) {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
-    this.#heldMax = Math.max(1, options.max - 1)
-    this.#heldLimit = this.#heldMax
+    this.#held = new HoldLimit(Math.max(1, options.max - 1))
   }
 
   /** Opens the minimum, and keeps it open from now on. Does not wait for it. */
@@ -93,10 +88,10 @@ export class Pool {
   acquire(): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const grant = (connection: Connection): void => {
-        this.#held++
+        this.#held.take()
         resolve(connection)
       }
-      const connection = this.#mayHold ? this.#idle.pop() : undefined
+      const connection = this.#held.room > 0 ? this.#idle.pop() : undefined
       if (connection !== undefined) grant(connection)
       else this.#wait(this.#holders, { deadlineMs: performance.now() + WAIT_MS, grant, fail: reject })
     })
@@ -109,19 +104,18 @@ export class Pool {
 
   /** Gives an acquired connection back. One that may not be as it was is closed. */
   release(connection: Connection): void {
-    this.#held--
+    this.#held.give()
     this.#free(connection)
   }
 
-  /** A transaction has collided with another: fewer at a time get further. */
+  /** A transaction has collided with another. */
   collided(): void {
-    this.#heldLimit = Math.max(Math.min(HELD_MIN, this.#heldMax), this.#heldLimit / 2)
+    this.#held.collided()
   }
 
-  /** A transaction has come through: one more at a time, once as many have as there are now. */
+  /** A transaction has come through. */
   cameThrough(): void {
-    if (this.#heldLimit < this.#heldMax)
-      this.#heldLimit = Math.min(this.#heldMax, this.#heldLimit + 1 / this.#heldLimit)
+    this.#held.cameThrough()
   }
 
   /** Tables have changed: every connection makes its prepared statements anew. */
@@ -138,10 +132,6 @@ export class Pool {
     while (this.#all.size > 0 && performance.now() < endMs) await new Promise((done) => setTimeout(done, 2))
     for (const connection of this.#all) connection.destroy()
     clearInterval(this.#timer)
-  }
-
-  get #mayHold(): boolean {
-    return this.#held < Math.floor(this.#heldLimit)
   }
 
   #start(execution: Execution, connection: Connection): void {
@@ -179,7 +169,7 @@ export class Pool {
   #serve(): void {
     while (this.#idle.length > 0) {
       const statement = this.#statements.first
-      const holder = this.#mayHold ? this.#holders.first : null
+      const holder = this.#held.room > 0 ? this.#holders.first : null
       if (statement === null && holder === null) return
       const isHolderFirst = statement === null || (holder !== null && holder.deadlineMs < statement.deadlineMs)
       const line = isHolderFirst ? this.#holders : this.#statements
@@ -199,8 +189,7 @@ export class Pool {
   #openForWaiters(): void {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
-    const wanted =
-      this.#statements.length + Math.min(this.#holders.length, Math.max(0, Math.floor(this.#heldLimit) - this.#held))
+    const wanted = this.#statements.length + Math.min(this.#holders.length, this.#held.room)
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
