@@ -1,5 +1,5 @@
 import { fileURLToPath } from 'node:url'
-import type { MessagePort } from 'node:worker_threads'
+import type { MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import type { Settings } from '../config/schema.ts'
 import type { LaneInit } from './messages.ts'
@@ -11,6 +11,8 @@ const SPARE_THREADS = 3
 /** The threads of the lanes: each runs one long task, its lane, and ends with it. The only place that knows Piscina. */
 export class LanePool {
   readonly #pool: Piscina
+  #threads = 0
+  #lives = 0
 
   constructor(settings: Settings, onError: (error: unknown) => void) {
     this.#pool = new Piscina({
@@ -26,15 +28,40 @@ export class LanePool {
       resourceLimits: { maxOldGenerationSizeMb: settings.laneMemoryMb },
     })
     this.#pool.on('error', onError)
+    process.on('worker', this.#onThread)
+  }
+
+  /** False while a thread whose life is over has not ended yet: the pool forgets it at once, its end takes longer. */
+  get isQuiet(): boolean {
+    return this.#threads <= this.#lives
+  }
+
+  readonly #onThread = (thread: Worker): void => {
+    if (!this.#pool.threads.includes(thread)) return
+    this.#threads++
+    thread.once('exit', () => {
+      this.#threads--
+    })
   }
 
   /** Runs one lane's life. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
-  run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
-    return this.#pool.run(init, { signal, transferList }) as Promise<void>
+  async run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
+    this.#lives++
+    const over = (): void => {
+      this.#lives--
+    }
+    signal.addEventListener('abort', over, { once: true })
+    try {
+      await this.#pool.run(init, { signal, transferList })
+    } finally {
+      signal.removeEventListener('abort', over)
+      if (!signal.aborted) over()
+    }
   }
 
   /** Ends all threads. */
   async destroy(): Promise<void> {
     await this.#pool.destroy()
+    process.off('worker', this.#onThread)
   }
 }

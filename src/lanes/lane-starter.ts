@@ -59,6 +59,7 @@ export class LaneStarter {
         lane,
         settings,
         () => this.#memoryBeside(lane),
+        () => this.#isQuiet(),
         (standstill) => onRecovered(lane, standstill),
       ),
       abort,
@@ -89,6 +90,11 @@ export class LaneStarter {
       if (other !== lane) bytes += other.pulse.heapBytes + other.pulse.externalBytes
     }
     return bytes
+  }
+
+  /** False while a thread is about to end, as far as can be known: not of one whose heap is full. */
+  #isQuiet(): boolean {
+    return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasLastWords)
   }
 
   #onMessage(berth: Berth, message: ToPrimary): void {

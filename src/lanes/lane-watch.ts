@@ -14,6 +14,10 @@ const PROBE_PAUSE_MS = 5_000
 export const LOOK_MAX_MS = 2 * LOOK_MS
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
+/** A heap that would be full within this time, as fast as it grows, may end its thread while its stack is asked for, milliseconds. */
+const FULL_SOON_MS = 250
+/** Growth beyond this many times a lane's memory is not that of its heap, which would have ended it. */
+const HEAP_MAX_GROWTH = 1.5
 const MIB = 1 << 20
 
 /** What a look at a lane says. */
@@ -30,6 +34,7 @@ export class LaneWatch {
   readonly #lane: Lane
   readonly #settings: Settings
   readonly #othersMemory: () => number
+  readonly #isQuiet: () => boolean
   readonly #onRecovered: (standstill: Standstill) => void
   #seenBeats = -1
   /** How long the pulse has stood still while this thread was looking. */
@@ -42,17 +47,20 @@ export class LaneWatch {
 
   /**
    * @param othersMemory bytes that all other threads use, by their own figures
+   * @param isQuiet false while some thread is about to end: no stack is asked for then
    * @param onRecovered a lane that stood still goes on, and its stack was taken
    */
   constructor(
     lane: Lane,
     settings: Settings,
     othersMemory: () => number,
+    isQuiet: () => boolean,
     onRecovered: (standstill: Standstill) => void,
   ) {
     this.#lane = lane
     this.#settings = settings
     this.#othersMemory = othersMemory
+    this.#isQuiet = isQuiet
     this.#onRecovered = onRecovered
   }
 
@@ -92,26 +100,42 @@ export class LaneWatch {
       this.#cpuBeforeMs = pulse.cpuMs
       this.#growthBefore = this.#ownMemory()
     }
-    if (this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS) {
+    // Its own figures are of before: it has no turn to write them in.
+    const grownBytes = this.#grownBytes()
+    const isProbeDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
+    if (isProbeDue && this.#maySeeStack(grownBytes)) {
       this.#probedMs = nowMs
-      const probe = stackOf(pulse.threadId)
+      const probe = stackOf(pulse.threadId, undefined, () => this.#maySeeStack())
       this.#probe = probe
       void probe.then((stack) => {
         if (this.#probe === probe) this.#lastStack = stack
       })
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
-    // Its own figures are of before: it has no turn to write them in.
+    return grownBytes > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+  }
+
+  /** What the lane has grown by since it stands still; 0 when that cannot be told. */
+  #grownBytes(): number {
     const now = this.#ownMemory()
-    const grown = now === null || this.#growthBefore === null ? 0 : now - this.#growthBefore
-    return grown > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+    return now === null || this.#growthBefore === null ? 0 : now - this.#growthBefore
+  }
+
+  /** False while its thread, or another, may end at any moment: to ask one then may end the process (see `stackOf`). */
+  #maySeeStack(grownBytes = this.#grownBytes()): boolean {
+    if (!this.#isQuiet()) return false
+    const limitBytes = this.#settings.laneMemoryMb * MIB
+    if (grownBytes > HEAP_MAX_GROWTH * limitBytes) return true
+    const soonBytes = grownBytes * (1 + FULL_SOON_MS / Math.max(1, this.#stillMs - UNRESPONSIVE_MS))
+    return this.#lane.pulse.heapBytes + Math.max(0, soonBytes) < limitBytes
   }
 
   /** Where the thread stands now, or stood when it was last asked; null when it could not be had. */
   async stack(): Promise<StackFrame[] | null> {
     const { threadId } = this.#lane.pulse
     const earlier = this.#probe
-    const now = threadId === 0 || this.isTurning ? null : await stackOf(threadId)
+    const isAsked = threadId !== 0 && !this.isTurning && this.#maySeeStack()
+    const now = isAsked ? await stackOf(threadId, undefined, () => this.#maySeeStack()) : null
     return now ?? (await earlier)
   }
 

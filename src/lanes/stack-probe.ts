@@ -1,7 +1,7 @@
 import type { Debugger, NodeWorker, Session } from 'node:inspector'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
-import { setImmediate } from 'node:timers/promises'
+import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */
@@ -15,8 +15,9 @@ export interface StackFrame {
 
 /** Frames of a stack that are kept, from the innermost on. */
 export const STACK_MAX_FRAMES = 32
-/** How long a thread that stood still is waited for until it runs again, milliseconds. It takes less than one. */
-const RELEASE_TIMEOUT_MS = 500
+/** A look that is over is waited with for threads that are about to end, at most this long, milliseconds. */
+const QUIET_TIMEOUT_MS = 2000
+const QUIET_LOOK_MS = 10
 
 const ANONYMOUS = '<anonymous>'
 
@@ -26,16 +27,30 @@ interface Script {
   map: SourceMap | null
 }
 
+/** Looks that have not come to their end, by thread: one in a long native call stops when that is over. */
+const looks = new Map<number, Probe>()
+
 /**
  * The stack of a thread that this one has started, innermost first, at most STACK_MAX_FRAMES; null when the thread did not stop
  * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A thread that is well stops at the next thing
  * that it does. Only that thread stops, for about a millisecond, and runs on. Never throws.
+ * @param isQuiet false while some thread may be about to end. Do not ask for a stack then, nor of a thread whose heap is nearly full (see `Probe`).
  */
-export async function stackOf(threadId: number, timeoutMs = 1000): Promise<StackFrame[] | null> {
+export async function stackOf(
+  threadId: number,
+  timeoutMs = 1000,
+  isQuiet: () => boolean = () => true,
+): Promise<StackFrame[] | null> {
   try {
-    // On demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
-    const { Session } = process.getBuiltinModule('node:inspector')
-    return await new Probe(new Session(), threadId).take(timeoutMs)
+    let probe = looks.get(threadId)
+    if (probe === undefined) {
+      // On demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
+      const { Session } = process.getBuiltinModule('node:inspector')
+      probe = new Probe(new Session(), threadId, isQuiet)
+      looks.set(threadId, probe)
+      void probe.stack.catch(() => {}).finally(() => looks.delete(threadId))
+    }
+    return await probe.within(timeoutMs)
   } catch {
     // A Node without inspector, or one that forbids it: the report does without a stack.
     return null
@@ -44,13 +59,21 @@ export async function stackOf(threadId: number, timeoutMs = 1000): Promise<Stack
 
 /**
  * One look at one thread, in a session of its own.
- * Whatever happens, the thread is told to go on and its debugger to be off before the session ends: a thread that stands still
- * cannot be terminated, and a request to stop that lies in the queue of a thread in a native call would stop it for ever.
- * The queue is in order, so these two also cancel a stop that has not happened yet.
+ *
+ * What is sent to a thread in the very moment in which it ends can abort the whole process: its mailbox is being taken apart, and
+ * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). A session's
+ * beginning and end are sent to all threads. So a look says as little as it can, and only when threads are known to live on:
+ * - at its beginning, when the thread has been standing still for a while; the rest is up to who asks (`isQuiet`);
+ * - when it has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it.
+ * That makes the abort rare, not impossible: a thread may end unannounced just then.
+ * In between it waits, however long: until the thread stops, or is gone. A stop that is asked for and has not happened is not taken back.
  */
 class Probe {
+  /** Of the thread when it has stopped; null when it is gone. It runs on by then. */
+  readonly stack: Promise<StackFrame[] | null>
   readonly #session: Session
   readonly #threadId: number
+  readonly #isQuiet: () => boolean
   /** The target's own session within ours; null before it is attached. */
   #target: string | null = null
   #sent = 0
@@ -58,38 +81,54 @@ class Probe {
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
   #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
-  #releaseId = 0
-  #onRelease: () => void = () => {}
 
-  constructor(session: Session, threadId: number) {
+  constructor(session: Session, threadId: number, isQuiet: () => boolean) {
     this.#session = session
     this.#threadId = threadId
+    this.#isQuiet = isQuiet
+    this.stack = this.#take()
   }
 
-  async take(timeoutMs: number): Promise<StackFrame[] | null> {
-    const session = this.#session
-    let callFrames: Debugger.CallFrame[] | null
-    session.connect()
+  /** What is known by then. */
+  async within(timeoutMs: number): Promise<StackFrame[] | null> {
+    let timer: NodeJS.Timeout | undefined
+    const timeout = new Promise<null>((resolve) => {
+      timer = globalThis.setTimeout(() => resolve(null), timeoutMs)
+    })
     try {
-      callFrames = await this.#stop(timeoutMs)
-      if (callFrames !== null) await this.#release()
+      return await Promise.race([this.stack, timeout])
     } finally {
-      this.#letGo()
+      clearTimeout(timer)
+    }
+  }
+
+  async #take(): Promise<StackFrame[] | null> {
+    this.#session.connect()
+    let callFrames: Debugger.CallFrame[] | null = null
+    try {
+      callFrames = await this.#stop()
+    } finally {
       // Not inside the session's own callback, which this may still be.
       await setImmediate()
-      session.disconnect()
+      // Nothing else, `resume` included: the thread runs at once, and may end before the next message. The end of the session alone leaves it stopped.
+      this.#send('Debugger.disable')
+      if (this.#isQuiet()) this.#session.disconnect()
+      else void this.#disconnectLater()
     }
     return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
   }
 
-  #stop(timeoutMs: number): Promise<Debugger.CallFrame[] | null> {
+  /** The others are told of the session's end when none of them is about to end. */
+  async #disconnectLater(): Promise<void> {
+    const endMs = performance.now() + QUIET_TIMEOUT_MS
+    while (!this.#isQuiet() && performance.now() < endMs) await setTimeout(QUIET_LOOK_MS, undefined, { ref: false })
+    this.#session.disconnect()
+  }
+
+  #stop(): Promise<Debugger.CallFrame[] | null> {
     const session = this.#session
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => resolve(null), timeoutMs)
-      this.#onStop = (callFrames) => {
-        clearTimeout(timer)
-        resolve(callFrames)
-      }
+      this.#onStop = resolve
       session.on('NodeWorker.attachedToWorker', ({ params }) => this.#onAttached(params))
       session.on('NodeWorker.detachedFromWorker', ({ params }) => {
         if (params.sessionId === this.#target) this.#onGone()
@@ -99,10 +138,8 @@ class Probe {
       })
       // All threads that there are have been announced when this returns.
       session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
-        if (error) {
-          clearTimeout(timer)
-          reject(error)
-        } else if (this.#target === null) this.#onStop(null)
+        if (error) reject(error)
+        else if (this.#target === null) this.#onStop(null)
       })
     })
   }
@@ -122,44 +159,21 @@ class Probe {
       return
     }
     const message = JSON.parse(text)
-    if (message.id !== undefined) {
-      if (message.id === this.#releaseId) this.#onRelease()
-    } else if (message.method === 'Debugger.paused') this.#onStop(message.params.callFrames)
+    if (message.method === 'Debugger.paused') this.#onStop(message.params.callFrames)
   }
 
   #onGone(): void {
     this.#target = null
     this.#onStop(null)
-    this.#onRelease()
   }
 
-  /** Resolves when the thread runs again. */
-  #release(): Promise<void> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(resolve, RELEASE_TIMEOUT_MS)
-      this.#onRelease = () => {
-        clearTimeout(timer)
-        resolve()
-      }
-      this.#letGo()
-    })
-  }
-
-  #letGo(): void {
-    if (this.#target === null || this.#releaseId !== 0) return
-    this.#send('Debugger.resume')
-    this.#releaseId = this.#send('Debugger.disable')
-  }
-
-  #send(method: string): number {
-    const id = ++this.#sent
-    // A thread that has ended meanwhile: its detachment is announced too.
+  #send(method: string): void {
+    if (this.#target === null) return
     this.#session.post(
       'NodeWorker.sendMessageToWorker',
-      { sessionId: this.#target!, message: JSON.stringify({ id, method }) },
+      { sessionId: this.#target, message: JSON.stringify({ id: ++this.#sent, method }) },
       () => {},
     )
-    return id
   }
 
   #sourceFrame({ functionName, location }: Debugger.CallFrame): StackFrame {

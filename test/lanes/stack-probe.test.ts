@@ -177,11 +177,12 @@ test('a thread that ends meanwhile gives null at once', async (t) => {
   assert.ok(performance.now() - startMs < 30_000)
 })
 
-test('a debugger that holds the thread already is no hindrance', async (t) => {
+test('a debugger that holds the thread already is no hindrance, and keeps it', async (t) => {
   const thread = await stuckThread(t, 'loop')
   const other = new Session()
   other.connect()
   t.after(() => other.disconnect())
+  let say = (_: string): void => {}
   await new Promise<void>((resolve) => {
     other.on('NodeWorker.receivedMessageFromWorker', ({ params: { message } }) => {
       if (JSON.parse(message).method === 'Debugger.paused') resolve()
@@ -189,13 +190,14 @@ test('a debugger that holds the thread already is no hindrance', async (t) => {
     other.on('NodeWorker.attachedToWorker', ({ params: { sessionId, workerInfo } }) => {
       // Not the loader's thread, without which nothing more is imported.
       if (!workerInfo.title.startsWith(`[worker ${thread.id}]`)) return
-      for (const [id, method] of ['Debugger.enable', 'Debugger.pause'].entries()) {
-        other.post('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id, method }) })
-      }
+      say = (method) =>
+        other.post('NodeWorker.sendMessageToWorker', { sessionId, message: JSON.stringify({ id: 1, method }) })
+      for (const method of ['Debugger.enable', 'Debugger.pause']) say(method)
     })
     other.post('NodeWorker.enable', { waitForDebuggerOnStart: false })
   })
   assert.equal(ownPlaces(await stackOf(thread.id, PATIENCE_MS))[0], `${STUCK}:${lineOf(STUCK, 'endless loop')}`)
+  say('Debugger.disable')
   await thread.terminate()
 })
 
