@@ -218,7 +218,12 @@ export class LaneServer {
     frame.payload = ''
     const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), true)
     if (at >= 0) {
-      this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'), KIND.RECORD, isReceived, false)
+      this.#outbox.end(
+        writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'),
+        KIND.RECORD,
+        isReceived,
+        false,
+      )
     }
     frame.payload = payload
   }
