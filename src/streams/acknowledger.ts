@@ -10,12 +10,15 @@ interface Batch {
   ids: string[]
 }
 
-/** Acknowledges what is done: that of one turn of the loop in one command, again and again until the store has it. */
+/** An acknowledgement waits so long for others, and for the next read, to go out together with them; milliseconds. */
+const GATHER_MS = 2
+
+/** Acknowledges what is done: what comes within a moment in one command, again and again until the store has it. */
 export class Acknowledger {
   readonly #commands: StreamCommands
   readonly #onConfirmed: (stream: string, group: string, ids: readonly string[]) => void
   readonly #batches = new Map<string, Map<string, Batch>>()
-  #isScheduled = false
+  #timer: NodeJS.Timeout | undefined
   #isClosed = false
   /** Not confirmed yet. */
   open = 0
@@ -38,13 +41,14 @@ export class Acknowledger {
     const batch = groups.get(group)
     if (batch === undefined) groups.set(group, { stream, group, ids: [entryId] })
     else batch.ids.push(entryId)
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    setImmediate(this.#send)
+    this.#timer ??= setTimeout(this.flush, GATHER_MS)
   }
 
-  readonly #send = (): void => {
-    this.#isScheduled = false
+  /** Sends what has gathered: something else goes out just now, or somebody waits for it. */
+  readonly flush = (): void => {
+    if (this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#timer = undefined
     for (const groups of this.#batches.values()) {
       for (const batch of groups.values()) {
         if (batch.ids.length === 0) continue
@@ -71,6 +75,7 @@ export class Acknowledger {
   }
 
   close(): void {
+    clearTimeout(this.#timer)
     this.#isClosed = true
   }
 }

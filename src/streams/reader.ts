@@ -251,6 +251,7 @@ export class StreamReader {
   /** @param arrived entries that are read and not yet in hand */
   async #fetch(topic: Topic, wantsEnd: boolean, arrived: number): Promise<Round> {
     const { commands } = this.#options
+    this.#acks.flush()
     const groups = topic.groups.filter(({ isPaused }) => !isPaused)
     const wanted = Math.max(READ_BATCH_MIN, topic.batch - this.#load - arrived)
     const room = Math.floor((this.#room - arrived) / Math.max(1, groups.length))
@@ -417,6 +418,8 @@ export class StreamReader {
 
   #acknowledge({ stream, inStream }: Group, entryId: string): void {
     this.#acks.add(stream, inStream, entryId)
+    // Whoever comes behind it with the same key waits for this.
+    if (this.#gate.size > 0 || this.#isStopping) this.#acks.flush()
   }
 
   #acknowledged(stream: string, group: string, ids: readonly string[]): void {
