@@ -38,9 +38,9 @@ export interface DbFigures {
   bare: DbSide
   /** The same with a name, so that pg prepares it too. */
   bareNamed: DbSide
-  /** heddle's rate over bare's. */
+  /** heddle's rate over bare's: the median of the rounds' ratios. */
   ratio: number
-  /** heddle's rate over that of pg with a name. */
+  /** heddle's rate over that of pg with a name, likewise. */
   ratioNamed: number
 }
 
