@@ -8,6 +8,8 @@ import { ServiceManager } from './primary/service-manager.ts'
 
 /** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
 const SHUTDOWN_GRACE_MS = 5000
+/** How often a process that is not ready looks whether it is, milliseconds. */
+const READY_LOOK_MS = 200
 
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
@@ -68,14 +70,24 @@ async function main(): Promise<void> {
     const onChange = (file: string): void => void reload(`${file} has changed`)
     watchCode(settings.domainsDir, onChange, (fault) => runtime.log('WARNING', fault, 'main'))
   }
-  const { ready, reasons } = runtime.readiness()
-  // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
-  if (ready) {
+  const tellReady = (): void => {
     process.send?.('ready')
     void manager.ready(`Serving on port ${port}, ${settings.lanes} lanes`)
-  } else {
+  }
+  const { ready, reasons } = runtime.readiness()
+  // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
+  if (ready) tellReady()
+  else {
     runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
     void manager.status(`Not ready: ${reasons.join('; ')}`)
+    // A server that was away may come: a tool is booted again, the event streams are opened.
+    const look = setInterval(() => {
+      if (!isStopping && !runtime.readiness().ready) return
+      clearInterval(look)
+      if (isStopping) return
+      runtime.log('INFO', 'Ready', 'main')
+      tellReady()
+    }, READY_LOOK_MS)
   }
 }
 

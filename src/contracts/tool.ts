@@ -63,7 +63,10 @@ export interface Host {
 export interface Tool {
   /** The tool's name on the wire and in the constructor of a plugin, for example `db`. */
   readonly name: string
-  /** Opens what the tool needs. Runs in each thread; in the primary first. */
+  /**
+   * Opens what the tool needs. Runs in each thread; in the primary first. When it rejects in the primary with an error whose `isPassing`
+   * is true, for example since a server is away, it runs again later; plugins get the tool all the same.
+   */
   boot?(): void | Promise<void>
   /** What one plugin sees. Left out: the instance itself, all methods but those of this interface. */
   api?(owner: Owner): object

@@ -16,6 +16,8 @@ interface Installed {
   shared: object | undefined
   /** Why its boot failed. */
   fault: string | null
+  /** What failed may pass: it is handed out all the same, and booted again. */
+  isPassing: boolean
 }
 
 /** The tools of one thread: found, made, booted, and handed to plugins as metered objects. */
@@ -47,6 +49,7 @@ export class Toolbox {
         folder: folder.path,
         shared: undefined,
         fault: null,
+        isPassing: false,
       })
     }
   }
@@ -58,9 +61,27 @@ export class Toolbox {
       try {
         await installed.tool.boot?.()
       } catch (error) {
-        installed.fault = messageOf(error)
+        note(installed, error)
         onFault(name, error)
       }
+    }
+  }
+
+  /** Its boot failed for a reason that may pass. */
+  mayBootLater(name: string): boolean {
+    return this.#installed.get(name)?.isPassing === true
+  }
+
+  /** Boots one whose boot has failed once more. @throws what its boot rejects with */
+  async bootAgain(name: string): Promise<void> {
+    const installed = this.#installed.get(name)!
+    try {
+      await installed.tool.boot?.()
+      installed.fault = null
+      installed.isPassing = false
+    } catch (error) {
+      note(installed, error)
+      throw error
     }
   }
 
@@ -92,7 +113,7 @@ export class Toolbox {
   for(owner: Owner, name: string): object {
     const installed = this.#installed.get(name)
     if (installed === undefined) throw new HeddleError('TOOL_MISSING', `Missing tool: ${name}`)
-    if (installed.fault !== null)
+    if (installed.fault !== null && !installed.isPassing)
       throw new HeddleError('TOOL_UNAVAILABLE', `Tool ${name} did not boot: ${installed.fault}`)
     const { tool, index } = installed
     if (tool.api !== undefined) {
@@ -147,4 +168,9 @@ export class Toolbox {
       }
     }
   }
+}
+
+function note(installed: Installed, error: unknown): void {
+  installed.fault = messageOf(error)
+  installed.isPassing = (error as { isPassing?: unknown } | null)?.isPassing === true
 }

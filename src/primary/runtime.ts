@@ -30,6 +30,7 @@ import type { LogWriter } from './log.ts'
 import { OnReady } from './on-ready.ts'
 import { Routing } from './routing.ts'
 import { SetAside } from './set-aside.ts'
+import { ToolBoots } from './tool-boots.ts'
 
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
@@ -67,8 +68,7 @@ export class Runtime {
   readonly #registrar: LaneRegistrar
   readonly #setAside: SetAside
   readonly #bootWaiters: (() => void)[] = []
-  /** Tools that did not boot: the process serves what it can, and asks for no traffic. */
-  readonly #bootFaults: string[] = []
+  readonly #toolBoots: ToolBoots
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
   #isTidyDue = false
@@ -124,6 +124,11 @@ export class Runtime {
       toolNames: () => this.#kernel.toolbox.names,
       lanes: () => this.#supervisor.countByState(),
       onChange: () => this.#snapshotSoon(),
+    })
+    this.#toolBoots = new ToolBoots({
+      toolbox: this.#kernel.toolbox,
+      health: this.#health,
+      log: (level, message, tool) => this.log(level, message, tool),
     })
     this.#setAside = new SetAside((plugin, aside) => {
       this.#routing.close(plugin, aside?.untilMs ?? 0)
@@ -247,7 +252,7 @@ export class Runtime {
     await this.#openStreams()
     await this.#installTools()
     this.#supervisor.start()
-    await this.#bootTools()
+    await this.#toolBoots.bootAll()
     await this.#kernel.plugins.boot(this.#settings.domainsDir, 'primary')
     this.#host.isBooted = true
     this.#dropDead()
@@ -318,14 +323,6 @@ export class Runtime {
     await this.#kernel.toolbox.install(this.#settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
   }
 
-  async #bootTools(): Promise<void> {
-    await this.#kernel.toolbox.boot((tool, error) => {
-      this.#health.setTool(tool, 'DEAD', messageOf(error))
-      this.#bootFaults.push(`tool ${tool} did not boot: ${messageOf(error)}`)
-      this.log('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool)
-    })
-  }
-
   /** Waits until every lane is up, or has failed once. */
   async #lanesBooted(): Promise<void> {
     while (!this.#supervisor.isSettled) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
@@ -393,7 +390,7 @@ export class Runtime {
     if (this.#listener.state === 'draining') reasons.push('draining')
     else if (!this.#isReady) reasons.push('starting')
     if (lanes.ready === 0) reasons.push('no lane is up')
-    reasons.push(...this.#bootFaults)
+    reasons.push(...this.#toolBoots.reasons)
     const busFault = this.#streams?.fault ?? null
     if (busFault !== null && !this.#streams!.wasOpen) reasons.push(`event bus: ${busFault}`)
     const ready = reasons.length === 0
@@ -425,6 +422,7 @@ export class Runtime {
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
     const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
+    this.#toolBoots.stop()
     await this.#listener.drain(Math.min(LINGER_MAX_MS, this.#settings.shutdownTimeoutMs * 0.3))
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>

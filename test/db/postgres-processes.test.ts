@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { spawnHeddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { temporaryFolder, writeFiles } from './fixture.ts'
@@ -164,6 +164,28 @@ function runTests(server: PostgresServer): void {
     assert.match(body.reasons.join(), /tool db did not boot: .*ECONNREFUSED.*RDB_PORT/)
     assert.equal((await heddle.fetch('/hello/world')).status, 200)
     assert.equal((await heddle.fetch('/users/nobody')).status, 500)
+    assert.equal(await heddle.stop(), 0)
+  })
+
+  test('a database that comes after the process: it migrates, and becomes ready by itself', async (t) => {
+    const { env } = await withDatabase(t)
+    await server.stop()
+    let heddle: Heddle
+    try {
+      heddle = await startHeddle(t, { env })
+      assert.equal((await heddle.fetch('/system/health/ready')).status, 503)
+    } finally {
+      await server.start()
+    }
+    const told = once(heddle.process, 'message')
+    await until(async () => (await heddle.fetch('/system/health/ready')).status === 200, 'ready', 20_000)
+    assert.deepEqual((await told)[0], 'ready')
+    assert.ok(heddle.logs.some(({ msg }) => msg === 'Applied migration users/001_users'))
+    assert.equal((await heddle.fetch('/users/nobody')).status, 404)
+    const { tools, plugins } = (await heddle.json('/system/status')).body
+    assert.equal(tools.db.status, 'OK')
+    assert.ok(Object.values(plugins as Record<string, { status: string }>).every(({ status }) => status === 'OK'))
+    assert.equal(heddle.logs.filter(({ msg }) => msg.startsWith('Tool db did not boot')).length, 1)
     assert.equal(await heddle.stop(), 0)
   })
 
