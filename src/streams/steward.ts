@@ -3,7 +3,7 @@ import type { DeadLetter, SubscribeOptions } from '../contracts/event-bus.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { BlackBox } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
-import type { WireError } from '../errors/wire.ts'
+import { messageOf, type WireError } from '../errors/wire.ts'
 import type { EventHost, Seat } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
@@ -119,6 +119,8 @@ export class StreamSteward {
   readonly #former = new Map<string, Pair>()
   /** Pairs whose group is known to be there, and whose former entries are taken over. */
   readonly #known = new Map<string, Promise<void>>()
+  /** Pairs whose group the store refuses to make, and why. */
+  readonly #refused = new Map<string, string>()
   readonly #received = new Set<string>()
   readonly #paused = new Set<string>()
   #isUp = false
@@ -188,6 +190,7 @@ export class StreamSteward {
       consumers: () => [hubConsumer, ...this.#readers().map(({ consumer }) => consumer)],
       takeover: this.#takeover,
       mayTakeOver: () => !this.#isStopping,
+      log,
     })
     this.#trimmer = new Trimmer(this.#redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
@@ -240,7 +243,9 @@ export class StreamSteward {
   /** Why events do not flow; null when they do. */
   get fault(): string | null {
     if (this.#redis.fault !== null) return this.#redis.fault.message
-    return this.#isOpen ? null : 'the groups of the event streams are not made yet'
+    if (this.#isOpen) return null
+    const [refused] = this.#refused.values()
+    return refused ?? 'the groups of the event streams are not made yet'
   }
 
   /** All threads have been able to read, at some time: before, this process should get no traffic. */
@@ -253,9 +258,9 @@ export class StreamSteward {
     return this.#isUp && this.#readers().every(({ isStarted }) => isStarted)
   }
 
-  /** Resolves when all that is there by now can read, or when it is known that the store does not answer. */
+  /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
   async opened(): Promise<void> {
-    while (!this.wasOpen && this.#redis.fault === null && !this.#isClosed) await pause(5)
+    while (!this.wasOpen && this.#redis.fault === null && this.#refused.size === 0 && !this.#isClosed) await pause(5)
   }
 
   // ── threads ───────────────────────────────────────────────────────────────
@@ -356,11 +361,13 @@ export class StreamSteward {
       try {
         await this.#prepared(key, pair)
         this.#watch.add(reader, pair.event, pair.group)
-        return
-      } catch {
+        break
+      } catch (error) {
+        if (!isUnavailable(error)) this.#refused.set(key, `${pair.stream}: ${messageOf(error)}`)
         await pause(RETRY_MS)
       }
     }
+    this.#refused.delete(key)
   }
 
   /** Once for all threads: the next one must not take over what the first has begun to read. */
@@ -557,6 +564,7 @@ export class StreamSteward {
 }
 
 const pairKey = ({ stream, group }: Pick<Pair, 'stream' | 'group'>): string => `${stream} ${group}`
+const isUnavailable = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 const ALWAYS = (): boolean => true

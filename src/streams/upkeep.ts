@@ -1,5 +1,6 @@
+import type { LogLevel } from '../contracts/logger.ts'
 import type { RedisClient } from '../redis/client.ts'
-import { listConsumers } from './consumers.ts'
+import { ensureGroup, isNoGroup, listConsumers } from './consumers.ts'
 import { replicaOfConsumer } from './keys.ts'
 import { releaseEntries, renewLeases } from './leases.ts'
 import type { Takeover } from './takeover.ts'
@@ -9,6 +10,8 @@ import { seeGroups } from './trimming.ts'
 const CLAIM_EVERY_MAX_MS = 5000
 /** So often it is said which groups have a subscriber, milliseconds. */
 const SEEN_EVERY_MS = 60_000
+/** Groups that a log line names. */
+const SHOWN_MAX = 20
 
 /** One group of one stream that this process reads. */
 export interface Pair {
@@ -30,6 +33,7 @@ export interface UpkeepOptions {
   consumers: () => string[]
   takeover: Takeover
   mayTakeOver: () => boolean
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
 /** What has to be done for the streams from time to time, whatever the handlers do: it runs in the primary, which none of them can block. */
@@ -78,10 +82,27 @@ export class Upkeep {
   }
 
   async #claim(): Promise<void> {
-    const { pairs, takeover, claimIdleMs, mayTakeOver } = this.#options
+    const { redis, pairs, takeover, claimIdleMs, mayTakeOver } = this.#options
+    const remade: string[] = []
     for (const { stream, group, isBroadcast } of pairs()) {
-      if (!isBroadcast && mayTakeOver()) await takeover.ofIdle(stream, group, claimIdleMs)
+      if (!mayTakeOver()) return
+      try {
+        if (isBroadcast) await redis.command('xpending', [stream, group])
+        else await takeover.ofIdle(stream, group, claimIdleMs)
+      } catch (fault) {
+        // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
+        if (!isNoGroup(fault)) continue
+        // Whatever is there has come since; and whoever asks for a reply must find a subscriber.
+        await ensureGroup(redis, stream, group, '0')
+        remade.push(`${stream} ${group}`)
+      }
     }
+    if (remade.length === 0) return
+    this.#options.log(
+      'WARNING',
+      `${remade.length} groups had gone from the key-value store and were made anew: was it emptied, or did it start without its data?`,
+      { groups: remade.slice(0, SHOWN_MAX) },
+    )
   }
 
   /** Groups that nobody is seen to subscribe as for long are deleted. */
