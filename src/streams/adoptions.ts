@@ -59,18 +59,20 @@ export class Adoptions {
     if (!this.#adopt(stream, group, entryId, frame, replyTo, adoption)) this.giveBack(stream, group, entryId)
   }
 
-  /** An entry that was taken over. @returns false when nobody here subscribes as that group */
+  /** An entry that was taken over. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
   adopt(
     stream: string,
     entry: StreamEvent,
     { group, deaths, blackBox }: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
+    onEnded: () => void,
   ) {
     const adoption = { seat: null, attempt: 1, deaths, blackBox, fault: null }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
+      onEnded()
       return true
     }
-    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, adoption)
+    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, adoption, onEnded)
   }
 
   #adopt(
@@ -80,17 +82,18 @@ export class Adoptions {
     frame: EventFrame,
     replyTo: string | null,
     adoption: Pick<Adoption, 'seat' | 'attempt' | 'deaths' | 'blackBox' | 'fault'>,
+    onEnded: () => void = () => {},
   ): boolean {
     const inBytes = { ...frame, payload: Buffer.from(frame.payload).toString('latin1') }
     return this.#options.hub.adopt(inBytes, {
       ...adoption,
       group: subscriberOf(group),
       asker: replyTo === null ? null : this.#asker(replyTo),
-      source: this.#source(stream, group, entryId),
+      source: this.#source(stream, group, entryId, onEnded),
     })
   }
 
-  #source(stream: string, group: string, entryId: string): DeliverySource {
+  #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
     let isKept = false
     return {
       keep: async (letter) => {
@@ -101,6 +104,7 @@ export class Adoptions {
         if (!isDone) this.giveBack(stream, group, entryId)
         // A letter is acknowledged in the step that stores it.
         else if (!isKept) this.#acks.add(stream, group, entryId)
+        onEnded()
       },
     }
   }

@@ -178,7 +178,7 @@ export class StreamSteward {
       redis: this.#redis,
       hubConsumer,
       gate: this.#gate,
-      adopt: (stream, entry, adoption) => this.#adoptions.adopt(stream, entry, adoption),
+      adopt: (...entry) => this.#adoptions.adopt(...entry),
       onForeign: (stream, group, id, why) => void this.#adoptions.keepForeign(stream, group, id, why),
       giveBack: (stream, group, id) => this.#adoptions.giveBack(stream, group, id),
     })
@@ -547,6 +547,7 @@ export class StreamSteward {
   async close(): Promise<void> {
     this.#isClosed = true
     this.#upkeep.stop()
+    this.#takeover.close()
     await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
     this.#gate.close()
     this.#replies.close()

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { after, describe, test } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import { serverOfFile } from '../db/postgres-server.ts'
@@ -147,20 +148,50 @@ if (postgres !== null && redis !== null) {
       await until(async () => (await fleet.unfinished('order.keyed')) === 0, 'all are acknowledged')
     })
 
-    test('a killed replica that starts again with its name takes its own back at once', async () => {
+    test('a killed replica that starts again with its name takes its own back at once, twice as well', async () => {
       const options = { lanes: 2, env: NEVER_CLAIMED }
       await a.stop()
-      const first = await fleet.replica('c', options)
-      const ids = await publish(first, 'order.taken', { count: 40, payload: { ms: 700 } })
-      await until(
-        async () => (await fleet.seen('order.taken', 'begins')).some((row) => ids.includes(row.event_id)),
-        '…',
-      )
-      await first.kill()
-      assert.equal(await fleet.unfinished('order.taken'), 40)
-      await fleet.replica('c', options)
+      let c = await fleet.replica('c', options)
+      // More than are taken over at a time.
+      const ids = await publish(c, 'order.taken', { count: 250, payload: { ms: 1200 } })
+      const isBegun = async (replica: string): Promise<boolean> =>
+        (await fleet.seen('order.taken', 'begins')).some((row) => ids.includes(row.event_id) && row.replica === replica)
+      await until(() => isBegun('c'), 'they are in hand')
+      await c.kill()
+      c = await fleet.replica('c', { ...options, env: { ...NEVER_CLAIMED, FLEET_REPLICA: 'c2' } })
+      await until(() => isBegun('c2'), 'they are in hand again')
+      await c.kill()
+      assert.ok((await fleet.unfinished('order.taken')) > 200)
+      c = await fleet.replica('c', options)
       await until(() => isHandled('order.taken', ids), 'all are handled', 30_000)
       await until(async () => (await fleet.unfinished('order.taken')) === 0, 'all are acknowledged')
+      assert.deepEqual(await letters(c, 'order.taken'), [])
+      assert.equal(await c.stop(), 0)
+    })
+
+    test('an event that ends its process again and again is a dead letter, and those that were in hand with it are handled', async () => {
+      const options = { env: NEVER_CLAIMED }
+      const [stream, group] = ['heddle:event:order.deadly', 'fleet.ShipOrders.die']
+      const first = await fleet.replica('d', options)
+      const delayed = { count: 8, payload: { signal: 'SIGKILL', ms: 100 }, options: { delayMs: 300 } }
+      const [poison, ...neighbours] = await publish(first, 'order.deadly', delayed)
+      await once(first.process, 'exit')
+      // As if it had been so three times for all of them, and twice for the one that was tried alone.
+      const ids = (await fleet.redis.xpending(stream, group, '-', '+', 100)).map((row) => (row as [string])[0])
+      assert.equal(ids.length, delayed.count)
+      const claim = (times: number, of: string[]) =>
+        fleet.redis.call('XCLAIM', stream, group, 'd:0', '0', ...of, 'RETRYCOUNT', String(times), 'JUSTID')
+      await claim(3, ids)
+      await claim(5, ids.slice(0, 1))
+
+      const second = await fleet.spawn('d', options)
+      await once(second.child, 'exit')
+      const last = await fleet.replica('d', options)
+      await until(() => isHandled('order.deadly', neighbours), 'the neighbours are handled', 30_000)
+      const [letter, ...more] = await letters(last, 'order.deadly')
+      assert.deepEqual([letter!.event_id, more], [poison, []])
+      assert.match(letter!.error, /given out 6 times/)
+      await until(async () => (await fleet.unfinished('order.deadly')) === 0, 'all are acknowledged')
     })
   })
 }

@@ -1,3 +1,4 @@
+import { execSync } from 'node:child_process'
 import { type EventMeta, type Payload, Plugin, type Tools } from '#heddle'
 import { writeSeen } from '../seen.ts'
 
@@ -52,10 +53,12 @@ export default class ShipOrders extends Plugin {
     throw new Error('doomed')
   }
 
-  /** Number 0 takes its thread with it, the others do no harm. */
+  /** Number 0 takes its thread with it, or its process, the others do no harm. */
   async die(order: Payload, event: EventMeta): Promise<void> {
     await writeSeen(this.#db, this.#replica, 'begins', order, event)
-    if (order.number === 0) process.exit(3)
+    if (order.number === 0 && order.signal === 'SIGKILL') execSync(`kill -9 ${process.pid}`)
+    else if (order.number === 0) process.exit(3)
+    await new Promise((resolve) => setTimeout(resolve, Number(order.ms ?? 0)))
     await writeSeen(this.#db, this.#replica, 'ends', order, event)
   }
 }
