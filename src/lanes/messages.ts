@@ -15,7 +15,7 @@ import type { EventFrame } from '../frames/event-frame.ts'
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 2
+export const LANE_PROTOCOL = 3
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -101,7 +101,7 @@ export interface StreamHandOver {
   event: string
   /** Consumer group of the stream. */
   group: string
-  /** The subscriber's number in the thread. */
+  /** The subscriber's number in the thread; -1 when it has left. */
   local: number
   /** The stream's id of the entry. */
   entryId: string
@@ -109,8 +109,8 @@ export interface StreamHandOver {
   frame: EventFrame | null
   /** Where a reply goes; null when nobody waits for one. */
   replyTo: string | null
-  /** Why the first attempt has failed, or why it is no event. */
-  fault: string
+  /** Why the first attempt has failed, or why it is no event; null when none was made. */
+  fault: string | null
 }
 
 /** What a thread may ask the primary to forward, because a plugin in it listens. */

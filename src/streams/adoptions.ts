@@ -52,7 +52,7 @@ export class Adoptions {
     const { redis, consumer } = this.#options
     const { event, group, entryId, frame, replyTo, fault } = taken
     const stream = streamOf(event)
-    if (frame === null) return void this.keepForeign(stream, group, entryId, fault)
+    if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
     const adoption = { seat, attempt: 1, deaths: 0, blackBox: null, fault }

@@ -11,6 +11,12 @@ import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
 
 /** Events that one thread has in hand at most: read, and not answered. */
 export const IN_HAND_MAX = 1024
+/** Characters of their payloads, about: with so many it reads no more. */
+const IN_HAND_MAX_CHARS = 32 << 20
+/** Characters of one read, about, by the largest payload of the one before. */
+const READ_MAX_CHARS = 8 << 20
+/** Where an entry of ours has its payload. */
+const PAYLOAD = 3
 /** Entries of one group that are read at a time: at most, and at first. */
 const READ_BATCH_MAX = 256
 const READ_BATCH_MIN = 16
@@ -71,6 +77,8 @@ interface Topic {
   isReading: boolean
   /** Entries that are read at a time: more and more, as long as they are dealt with at once. */
   batch: number
+  /** Length of the largest payload of the last read. */
+  largestChars: number
   /** When it last asked for help. */
   askedMs: number
   /** Woken while it was reading. */
@@ -110,10 +118,11 @@ export class StreamReader {
   /** Topics that found no room. */
   readonly #hungry = new Set<Topic>()
   #waitingForKey = 0
+  /** Of the payloads of all in hand. */
+  #chars = 0
   #lastDelivery = 0
   #consumer = ''
   #lastSweepMs = Date.now()
-  #recheckDue = false
   #isStopping = false
   readonly #stopWaiters: (() => void)[] = []
 
@@ -130,7 +139,15 @@ export class StreamReader {
     const name = options.group ?? identity
     let topic = this.#topics.get(event)
     if (topic === undefined) {
-      topic = { event, groups: [], isReading: false, batch: READ_BATCH_MIN, askedMs: 0, isWoken: false }
+      topic = {
+        event,
+        groups: [],
+        isReading: false,
+        batch: READ_BATCH_MIN,
+        askedMs: 0,
+        largestChars: 1,
+        isWoken: false,
+      }
       this.#topics.set(event, topic)
     }
     let group = topic.groups.find((each) => each.name === name)
@@ -215,14 +232,13 @@ export class StreamReader {
           for (const [entryId, fields] of entries) this.#take(group, entryId, fields)
         }
         if (goesOn) continue
+        if (this.#isStopping) return this.#stoppedReading(topic)
         topic.isReading = false
-        if (this.#isStopping) return this.#lookWhetherStopped()
         if (isExhausted) return this.#options.idle(topic.event, round.upTo!)
         this.#hungry.add(topic)
         return
       }
     } catch (error) {
-      topic.isReading = false
       this.#readFailed(topic, error)
     }
   }
@@ -245,7 +261,7 @@ export class StreamReader {
   }
 
   get #room(): number {
-    return IN_HAND_MAX - this.#load
+    return this.#chars >= IN_HAND_MAX_CHARS ? 0 : IN_HAND_MAX - this.#load
   }
 
   /** @param arrived entries that are read and not yet in hand */
@@ -255,7 +271,8 @@ export class StreamReader {
     const groups = topic.groups.filter(({ isPaused }) => !isPaused)
     const wanted = Math.max(READ_BATCH_MIN, topic.batch - this.#load - arrived)
     const room = Math.floor((this.#room - arrived) / Math.max(1, groups.length))
-    const count = Math.max(1, Math.min(wanted, room))
+    const fitting = Math.floor(READ_MAX_CHARS / (topic.largestChars * Math.max(1, groups.length)))
+    const count = Math.max(1, Math.min(wanted, room, fitting))
     const [upTo, ...batches] = await Promise.all([
       // Before the groups read, on the same connection: what comes after this entry they may have missed, what comes before they have not.
       wantsEnd ? commands.lastEntryId(streamOf(topic.event)) : null,
@@ -264,13 +281,16 @@ export class StreamReader {
         entries: await commands.read(group.stream, group.inStream, this.#consumer, count),
       })),
     ])
+    topic.largestChars = 1
+    for (const { entries } of batches)
+      for (const [, fields] of entries)
+        topic.largestChars = Math.max(topic.largestChars, fields?.[PAYLOAD]?.length ?? 0)
     return { upTo, batches, isFull: batches.some(({ entries }) => entries.length >= count) }
   }
 
   /** Whatever the store has given and this thread has not got is read again, once it answers. */
   #readFailed(topic: Topic, error: unknown): void {
-    if (this.#isStopping) return this.#lookWhetherStopped()
-    this.#recheckDue = true
+    if (this.#isStopping) return this.#stoppedReading(topic)
     setTimeout(() => void this.#again(topic), RETRY_MS)
     if (!isNoGroup(error)) return
     this.#options.log(
@@ -279,37 +299,34 @@ export class StreamReader {
     )
   }
 
+  /** The topic counts as reading meanwhile: nothing else may come in between. */
   async #again(topic: Topic): Promise<void> {
-    if (this.#isStopping) return this.#lookWhetherStopped()
     const { commands } = this.#options
     try {
+      if (this.#isStopping) return this.#stoppedReading(topic)
       for (const { stream, inStream } of topic.groups) await commands.ensureGroup(stream, inStream, '0')
-      if (this.#recheckDue) {
-        this.#recheckDue = false
-        await this.#recheck()
-      }
+      for (const group of topic.groups) await this.#recheck(group)
     } catch {
-      this.#recheckDue = true
       setTimeout(() => void this.#again(topic), RETRY_MS)
       return
     }
+    topic.isReading = false
     this.wake(topic.event)
   }
 
   /** Takes what the store believes to be in this thread's hand and is not: its answer was lost on the way. */
-  async #recheck(): Promise<void> {
-    const { commands } = this.#options
-    for (const { groups } of this.#topics.values()) {
-      for (const group of groups) {
-        for (let after = '0'; ; ) {
-          const entries = await commands.readOwn(group.stream, group.inStream, this.#consumer, after, READ_BATCH_MAX)
-          for (const [entryId, fields] of entries) {
-            if (!group.held.has(entryId)) this.#take(group, entryId, fields)
-          }
-          if (entries.length < READ_BATCH_MAX) break
-          after = entries.at(-1)![0]
-        }
-      }
+  async #recheck(group: Group): Promise<void> {
+    for (let after = '0'; ; ) {
+      const entries = await this.#options.commands.readOwn(
+        group.stream,
+        group.inStream,
+        this.#consumer,
+        after,
+        READ_BATCH_MIN,
+      )
+      for (const [entryId, fields] of entries) if (!group.held.has(entryId)) this.#take(group, entryId, fields)
+      if (entries.length < READ_BATCH_MIN) return
+      after = entries.at(-1)![0]
     }
   }
 
@@ -326,6 +343,7 @@ export class StreamReader {
     if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
     const hand: Hand = { group, entry, local: -1, deadlineMs: 0 }
+    this.#chars += entry.frame.payload.length
     if (entry.after === null) return this.#begin(hand)
     this.#waitingForKey++
     this.#gate.wait(group.stream, group.inStream, entry.after, () => {
@@ -337,11 +355,13 @@ export class StreamReader {
   #begin(hand: Hand): void {
     const { group, entry } = hand
     const { locals } = group
+    // It has unsubscribed here meanwhile: elsewhere it may be wanted.
     if (locals.length === 0) {
-      // It has unsubscribed meanwhile: nobody here wants it.
-      return this.#acknowledge(group, entry.entryId)
+      this.#chars -= entry.frame.payload.length
+      return this.#handOver(group, entry, -1, null)
     }
     if (entry.expiresMs !== 0 && entry.expiresMs < Date.now()) {
+      this.#chars -= entry.frame.payload.length
       if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
       return this.#acknowledge(group, entry.entryId)
     }
@@ -356,12 +376,18 @@ export class StreamReader {
     this.#options.serve(id, frame)
   }
 
-  delivered(deliveryId: number): void {
+  /** @returns undefined for one that was given up: it is somebody else's by now */
+  #lay(deliveryId: number): Hand | undefined {
     const hand = this.#hands.get(deliveryId)
-    // Given up: it is somebody else's by now.
-    if (hand === undefined) return
+    if (hand === undefined) return undefined
     this.#hands.delete(deliveryId)
-    this.#acknowledge(hand.group, hand.entry.entryId)
+    this.#chars -= hand.entry.frame.payload.length
+    return hand
+  }
+
+  delivered(deliveryId: number): void {
+    const hand = this.#lay(deliveryId)
+    if (hand !== undefined) this.#acknowledge(hand.group, hand.entry.entryId)
   }
 
   reply(deliveryId: number, json: string): void {
@@ -371,10 +397,8 @@ export class StreamReader {
   }
 
   failed(deliveryId: number, error: WireError): void {
-    const hand = this.#hands.get(deliveryId)
-    if (hand === undefined) return
-    this.#hands.delete(deliveryId)
-    this.#handOver(hand.group, hand.entry, hand.local, error.message)
+    const hand = this.#lay(deliveryId)
+    if (hand !== undefined) this.#handOver(hand.group, hand.entry, hand.local, error.message)
   }
 
   #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
@@ -387,7 +411,7 @@ export class StreamReader {
     group: Group,
     { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
     local: number,
-    fault: string,
+    fault: string | null,
   ): void {
     group.held.add(entryId)
     this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
@@ -402,7 +426,7 @@ export class StreamReader {
     if (wasBlocked) return
     for (const [id, hand] of this.#hands) {
       if (hand.deadlineMs + SWEEP_MS > nowMs) continue
-      this.#hands.delete(id)
+      this.#lay(id)
       this.#handOver(
         hand.group,
         hand.entry,
@@ -455,6 +479,11 @@ export class StreamReader {
       this.#stopWaiters.push(resolve)
       this.#lookWhetherStopped()
     })
+  }
+
+  #stoppedReading(topic: Topic): void {
+    topic.isReading = false
+    this.#lookWhetherStopped()
   }
 
   #lookWhetherStopped(): void {
