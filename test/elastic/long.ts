@@ -4,8 +4,10 @@ import { Outage } from './outage.ts'
 /** The default of EVENT_BUS_CLAIM_IDLE_MS. */
 const CLAIM_IDLE_MS = 60_000
 const REDIS_FROZEN_MS = 20_000
-/** Longer than CLAIM_IDLE_MS, and than a replica's name is kept for it. */
+/** Longer than CLAIM_IDLE_MS. */
 const REPLICA_FROZEN_MS = 90_000
+/** Longer than a replica's name is kept for it. */
+const NAME_LOST_MS = 17_000
 
 async function main(): Promise<void> {
   const ends: (() => Promise<void>)[] = []
@@ -33,6 +35,12 @@ async function main(): Promise<void> {
       console.log(`${isWhole ? 'whole' : 'BROKEN'}  ${name}: ${line}`)
       if (!isWhole) process.exitCode = 1
     }
+    const { code, said, isReplaced } = await outage.loseName(NAME_LOST_MS)
+    const isClear = code === 78 && said !== '' && isReplaced
+    console.log(
+      `${isClear ? 'whole' : 'BROKEN'}  a replica whose name another process took meanwhile: exit code ${code}, ${said}`,
+    )
+    if (!isClear) process.exitCode = 1
   } finally {
     await end()
   }

@@ -29,7 +29,7 @@ export class Outage {
     const fleet = await Fleet.start(t, {
       postgres,
       redis,
-      env: { EVENT_BUS_CLAIM_IDLE_MS: String(claimIdleMs), HEALTH_CHECK_INTERVAL: '1' },
+      env: { EVENT_BUS_CLAIM_IDLE_MS: String(claimIdleMs), SHUTDOWN_TIMEOUT_MS: '5000' },
     })
     const replicas = await Promise.all([fleet.replica('a'), fleet.replica('b')])
     return new Outage(fleet, postgres, redis, replicas)
@@ -66,6 +66,55 @@ export class Outage {
     this.#redis.freeze()
     await sleep(ms)
     this.#redis.thaw()
+  }
+
+  /** Events that are in hand all the time while the store stands still. @returns how often each was begun */
+  async freezeRedisWhileHandling(ms: number): Promise<number[]> {
+    const count = 20
+    await this.fleet.sql('TRUNCATE fleet_orders, fleet_seen')
+    const body = { count, payload: { ms: ms + 1500 } }
+    await Promise.all(this.#replicas.map((replica) => replica.post('/events/order.taken', body)))
+    const begun = () => this.fleet.seen('order.taken', 'begins')
+    await until(async () => (await begun()).length >= 2 * count, 'all are begun')
+    await this.freezeRedis(ms)
+    await until(async () => (await this.fleet.seen('order.taken')).length >= 2 * count, 'all have ended', 60_000)
+    await until(async () => (await this.fleet.unfinished('order.taken')) === 0, 'all are acknowledged', 60_000)
+    const times = new Map<string, number>()
+    for (const { event_id } of await begun()) times.set(event_id, (times.get(event_id) ?? 0) + 1)
+    return [...times.values()]
+  }
+
+  /** Tells the second replica to end while the store does not answer. @returns its exit code */
+  async stopWithoutRedis(): Promise<number | null> {
+    const [a, b] = this.#replicas
+    await this.fleet.sql('TRUNCATE fleet_orders, fleet_seen')
+    const { body } = await b.post('/events/order.taken', { count: 20, payload: { ms: 500 } })
+    this.#redis.freeze()
+    const code = await b.stop()
+    this.#redis.thaw()
+    const ids: string[] = body.data.ids
+    await until(
+      async () => {
+        const seen = new Set((await this.fleet.seen('order.taken')).map(({ event_id }) => event_id))
+        return ids.every((id) => seen.has(id)) && (await this.fleet.unfinished('order.taken')) === 0
+      },
+      `all are handled, by ${a.id} if need be`,
+      60_000,
+    )
+    return code
+  }
+
+  /** A process stands still until its name is another's. @returns its exit code, and what it said */
+  async loseName(ms: number): Promise<{ code: number | null; said: string; isReplaced: boolean }> {
+    const old = await this.fleet.replica('c')
+    old.freeze()
+    await sleep(ms)
+    const next = await this.fleet.replica('c')
+    old.thaw()
+    await until(() => old.process.exitCode !== null, 'it has ended', 60_000)
+    const said = old.logs.find(({ msg }) => msg.includes('REPLICA_ID'))?.msg ?? ''
+    const isReplaced = (await next.fetch('/system/health/ready')).status === 200
+    return { code: old.process.exitCode, said, isReplaced }
   }
 
   async restartPostgres(): Promise<void> {

@@ -4,7 +4,7 @@ import { suiteOwner } from '../support/replicas.ts'
 import { Outage } from './outage.ts'
 
 const CLAIM_IDLE_MS = 1000
-const FROZEN_MS = 4000
+const FROZEN_MS = 3000
 
 describe('servers and replicas that are away for a while', () => {
   const owner = suiteOwner()
@@ -29,4 +29,14 @@ describe('servers and replicas that are away for a while', () => {
   scenario('a replica that stands still, and goes on when the others have done its work', (each) =>
     each.freezeReplica(FROZEN_MS),
   )
+
+  test('what is in hand while Redis stands still is given to nobody else, and runs once', async (t) => {
+    if (outage === null) return t.skip('there are no servers')
+    assert.deepEqual(new Set(await outage.freezeRedisWhileHandling(FROZEN_MS)), new Set([1]))
+  })
+
+  test('a replica ends while Redis stands still, and what it could not acknowledge is handled', async (t) => {
+    if (outage === null) return t.skip('there are no servers')
+    assert.equal(await outage.stopWithoutRedis(), 0)
+  })
 })
