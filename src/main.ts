@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   const { settings, warnings } = loaded
   const runtime = new Runtime(settings, await createLog(settings), (message) => {
     runtime.log('ERROR', message, 'main')
-    stop('SIGTERM', EXIT_CONFIG)
+    if (!isStopping) stop('SIGTERM', EXIT_CONFIG)
   })
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 

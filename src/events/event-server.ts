@@ -15,7 +15,9 @@ export interface DeliverySink {
 export class EventServer {
   readonly #sink: DeliverySink
   readonly #subscriptions: (Subscription | undefined)[] = []
-  readonly #identities = new Map<string, number>()
+  /** Of each method and event, the numbers that are in use. */
+  readonly #identities = new Map<string, Set<number>>()
+  readonly #numbers = new Map<number, { key: string; number: number }>()
   #inFlight = 0
 
   constructor(sink: DeliverySink) {
@@ -28,14 +30,21 @@ export class EventServer {
     const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
     // The same method may subscribe twice to one event, and two nameless functions are two subscribers.
     const key = `${base} ${event}`
-    const count = (this.#identities.get(key) ?? 0) + 1
-    this.#identities.set(key, count)
-    this.#subscriptions.push(subscription)
-    return { local: this.#subscriptions.length - 1, identity: count === 1 ? base : `${base}#${count}` }
+    const used = this.#identities.get(key) ?? new Set()
+    let number = 1
+    // Who leaves and comes back is the same subscriber.
+    while (used.has(number)) number++
+    this.#identities.set(key, used.add(number))
+    const local = this.#subscriptions.push(subscription) - 1
+    this.#numbers.set(local, { key, number })
+    return { local, identity: number === 1 ? base : `${base}#${number}` }
   }
 
   remove(local: number): void {
     this.#subscriptions[local] = undefined
+    const { key, number } = this.#numbers.get(local) ?? { key: '', number: 0 }
+    this.#identities.get(key)?.delete(number)
+    this.#numbers.delete(local)
   }
 
   get inFlight(): number {

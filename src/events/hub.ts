@@ -69,6 +69,11 @@ export class Hub {
   /** Those whose turn has come behind their key. Empty but while `#advance` runs. */
   readonly #advancing: Delivery[] = []
   readonly #timers = new Set<NodeJS.Timeout>()
+  /** A broker's deliveries between two attempts. */
+  readonly #resting = new Set<Delivery>()
+  /** A broker's deliveries that are not finished: their number and size are the broker's affair. */
+  #adopted = 0
+  #isReturning = false
   readonly #sweepTimer: NodeJS.Timeout
   readonly #budget: QueueBudget
   readonly #quarantine: Quarantine
@@ -90,7 +95,7 @@ export class Hub {
 
   /** Deliveries that are accepted and not finished. */
   get pending(): number {
-    return this.#budget.deliveries
+    return this.#budget.deliveries + this.#adopted
   }
 
   /** True when the queue is so full that nothing new should be begun. */
@@ -267,8 +272,9 @@ export class Hub {
     else this.#admit(delivery)
   }
 
-  #count({ consumer, event, asker }: Delivery): void {
-    this.#budget.take(event)
+  #count({ consumer, event, asker, source }: Delivery): void {
+    if (source === null) this.#budget.take(event)
+    else this.#adopted++
     consumer.pending++
     consumer.pendingBytes += event.payload.length
     if (asker !== null) asker.open++
@@ -378,7 +384,8 @@ export class Hub {
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { consumer, line, asker, source } = delivery
     const { key, payload } = delivery.event
-    this.#budget.give(delivery.event)
+    if (source === null) this.#budget.give(delivery.event)
+    else this.#adopted--
     consumer.pending--
     consumer.pendingBytes -= payload.length
     // Another process may still reply to what goes back to the broker.
@@ -406,7 +413,7 @@ export class Hub {
     if (!isFinal && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.seat = null
-      return this.#later(retryDelayMs(attempt, consumer.backoffMs), () => this.#enqueue(delivery))
+      return this.#rest(delivery, retryDelayMs(attempt, consumer.backoffMs))
     }
     const { source } = delivery
     const stored = this.records.failed(
@@ -423,6 +430,23 @@ export class Hub {
     // Only now it is acknowledged.
     if (stored === undefined) this.#finish(delivery, error)
     else void stored.then(() => this.#finish(delivery, error))
+  }
+
+  /** Until the next attempt. A broker gets back what would rest longer than this process lives. */
+  #rest(delivery: Delivery, delayMs: number): void {
+    if (delivery.source === null) return this.#later(delayMs, () => this.#enqueue(delivery))
+    if (this.#isReturning) return this.#finish(delivery, GONE, false)
+    this.#resting.add(delivery)
+    this.#later(delayMs, () => {
+      if (this.#resting.delete(delivery)) this.#enqueue(delivery)
+    })
+  }
+
+  /** This process ends: a broker gets back what rests between two attempts, and what fails from now on. */
+  returnResting(): void {
+    this.#isReturning = true
+    for (const delivery of this.#resting) this.#finish(delivery, GONE, false)
+    this.#resting.clear()
   }
 
   #sweep(): void {

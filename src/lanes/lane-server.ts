@@ -207,6 +207,7 @@ export class LaneServer {
       handOver: (handOver) => this.#post({ type: 'stream-hand-over', handOver }),
       idle: (event, upTo) => this.#post({ type: 'stream-idle', event, upTo }),
       more: (event) => this.#post({ type: 'stream-more', event }),
+      full: (event, isFull) => this.#post({ type: 'stream-full', event, isFull }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
     this.#bus.publisher = this.#streams
@@ -326,6 +327,10 @@ export class LaneServer {
         return
       case 'stream-start':
         return this.#streams?.start(message.consumer)
+      case 'stream-open':
+        return this.#streams?.open(message.event, message.group)
+      case 'stream-hold':
+        return this.#streams?.hold(message.event, message.group, message.isHeld)
       case 'stream-wake':
         return this.#streams?.wake(message.event)
       case 'stream-pause':

@@ -67,6 +67,8 @@ export class Lane {
   /** True when its thread has ended, and what it left is not settled yet: nothing goes into it any more. */
   hasEnded = false
   deliveriesInFlight = 0
+  /** It reads streams by itself, and has not said that all it has in hand is done. */
+  isReading = false
   /** Runs after each batch of what it has sent: where answers were among it, there is room. */
   onRoom: () => void = () => {}
   readonly startedMs = Date.now()

@@ -15,7 +15,7 @@ import type { EventFrame } from '../frames/event-frame.ts'
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 3
+export const LANE_PROTOCOL = 4
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -126,7 +126,11 @@ export type ToLane =
   | { type: 'job'; run: number; job: number }
   /** Read the streams as this consumer: when there is something, and as long as there is. */
   | { type: 'stream-start'; consumer: string }
+  /** A group is there and may be read. */
+  | { type: 'stream-open'; event: string; group: string }
   | { type: 'stream-wake'; event: string }
+  /** So many of the group's events have failed and are tried again that it gets no more, or again. */
+  | { type: 'stream-hold'; event: string; group: string; isHeld: boolean }
   /** The subscribers of a plugin get nothing new, or go on. */
   | { type: 'stream-pause'; plugin: string; isPaused: boolean }
   /** Read nothing more, and say when all in hand is done. */
@@ -151,6 +155,8 @@ export type ToPrimary =
   | { type: 'stream-idle'; event: string; upTo: string }
   /** There is more than this thread reads at a time. */
   | { type: 'stream-more'; event: string }
+  /** It has its hands full and reads no more; or it has room again, and reads on. */
+  | { type: 'stream-full'; event: string; isFull: boolean }
   | { type: 'stream-hand-over'; handOver: StreamHandOver }
   /** An event was published that is to be delivered later. */
   | { type: 'stream-delayed'; delayMs: number }

@@ -2,6 +2,8 @@ import type { Settings } from '../config/schema.ts'
 import type { Berth, Place } from './berth.ts'
 import type { Lane } from './lane.ts'
 
+/** Beyond its subscribers' time limits, for what a lane that reads streams acknowledges last, milliseconds. */
+const READ_GRACE_MS = 5000
 const RETIRE_LOOK_MS = 10
 
 export interface SuccessionOptions {
@@ -67,9 +69,11 @@ export class Succession {
     if (!hadBooted) berth.abort.abort()
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs
+    const readDeadlineMs = Date.now() + longestSubscriberMs(lane) + READ_GRACE_MS
     const isBusy = (): boolean =>
       lane.requestsInFlight > lane.streamsOpen ||
       lane.deliveriesInFlight > 0 ||
+      (lane.isReading && Date.now() < readDeadlineMs) ||
       (Date.now() < deadlineMs && this.#options.isBusy(lane))
     while (isBusy() && lane.state === 'draining' && !this.#options.isStopping()) {
       await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
@@ -79,4 +83,12 @@ export class Succession {
     await berth.ended
     clearTimeout(timeout)
   }
+}
+
+/** Time limit of a subscriber that names none, milliseconds. */
+const SUBSCRIBER_TIMEOUT_MS = 30_000
+
+function longestSubscriberMs({ manifest }: Lane): number {
+  const limits = manifest?.subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_TIMEOUT_MS) ?? []
+  return Math.max(0, ...limits)
 }

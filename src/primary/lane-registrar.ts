@@ -68,7 +68,7 @@ export class LaneRegistrar {
     for (const subscription of subscriptions) {
       if (!refused.has(subscription.plugin)) seats.add(lane, subscription.local, subscription)
     }
-    this.#parts.streams.up(lane)
+    this.#parts.streams.up(lane, (plugin) => refused.has(plugin))
     // Before its first request: its plugins never see an empty snapshot.
     lane.post(this.#parts.snapshot())
     if (this.#isReady) onReady.run()
@@ -87,6 +87,7 @@ export class LaneRegistrar {
         return seats.remove(lane, message.local)
       case 'stream-idle':
       case 'stream-more':
+      case 'stream-full':
       case 'stream-delayed':
       case 'stream-hand-over':
       case 'stream-stopped':
@@ -112,8 +113,8 @@ export class LaneRegistrar {
   }
 
   isBusy(lane: Lane): boolean {
-    const { jobs, onReady, streams } = this.#parts
-    return jobs.worksOf(lane).length > 0 || onReady.isAt(lane) || streams.isBusy(lane)
+    const { jobs, onReady } = this.#parts
+    return jobs.worksOf(lane).length > 0 || onReady.isAt(lane)
   }
 
   /** A lane gets nothing new. */

@@ -16,7 +16,7 @@ export class LaneStreams {
   }
 
   /** The quarantine lane reads nothing: it gets what the hub gives it. */
-  up(lane: Lane): void {
+  up(lane: Lane, isRefused: (plugin: string) => boolean): void {
     if (this.steward === null || lane.role === 'quarantine') return
     const seats = this.#seats
     const end: StreamLane = {
@@ -28,23 +28,28 @@ export class LaneStreams {
       seatOf: (local) => seats.seatOf(lane, local),
     }
     this.#ends.set(lane, end)
-    this.steward.laneUp(end, lane.manifest!.subscriptions)
+    lane.isReading = true
+    this.steward.laneUp(
+      end,
+      lane.manifest!.subscriptions.filter(({ plugin }) => !isRefused(plugin)),
+    )
   }
 
   onMessage(lane: Lane, message: ToPrimary): void {
     const end = this.#ends.get(lane)
     if (end === undefined) return
     if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
-    else this.steward!.onMessage(end, message)
+    else {
+      if (message.type === 'stream-stopped') lane.isReading = false
+      this.steward!.onMessage(end, message)
+    }
   }
 
   /** @param seat gives it its seat: when all that is published from then on is its, and it is still wanted */
   subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
     const end = this.#ends.get(lane)
     if (end === undefined) return seat()
-    void this.steward!.laneSubscribed(end, local, subscription).then((isWanted) => {
-      if (isWanted) seat()
-    })
+    this.steward!.laneSubscribed(end, local, subscription, seat)
   }
 
   still(lane: Lane): void {
@@ -55,11 +60,6 @@ export class LaneStreams {
   leaving(lane: Lane): void {
     const end = this.#ends.get(lane)
     if (end !== undefined) this.steward!.laneLeaving(end)
-  }
-
-  isBusy(lane: Lane): boolean {
-    const end = this.#ends.get(lane)
-    return end !== undefined && this.steward!.isBusy(end)
   }
 
   /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */

@@ -5,6 +5,7 @@ import type { EventFrame } from '../frames/event-frame.ts'
 import type { StreamHandOver } from '../lanes/messages.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { Acknowledger } from './acknowledger.ts'
+import type { Custody } from './custody.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import { encodeEntry, type StreamEvent } from './entry.ts'
 import { streamOf, subscriberOf } from './keys.ts'
@@ -19,12 +20,13 @@ export interface AdoptionsOptions {
   commands: StreamCommands
   hub: Hub
   letters: StreamDeadLetters
+  custody: Custody
   /** REPLICA_ID. */
   replica: string
   /** What the hub has adopted is in this consumer's hand. */
   consumer: string
   /** Told of entries that are done. */
-  onConfirmed: (group: string, entryIds: readonly string[]) => void
+  onConfirmed: (stream: string, group: string, entryIds: readonly string[]) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -39,7 +41,12 @@ export class Adoptions {
 
   constructor(options: AdoptionsOptions) {
     this.#options = options
-    this.#acks = new Acknowledger(options.commands, (_, group, ids) => options.onConfirmed(group, ids))
+    this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#confirmed(stream, group, ids))
+  }
+
+  #confirmed(stream: string, group: string, ids: readonly string[]): void {
+    for (const id of ids) this.#options.custody.delete(stream, group, id)
+    this.#options.onConfirmed(stream, group, ids)
   }
 
   /** Acknowledgements and letters that are not confirmed. */
@@ -52,6 +59,7 @@ export class Adoptions {
     const { redis, consumer } = this.#options
     const { event, group, entryId, frame, replyTo, fault } = taken
     const stream = streamOf(event)
+    this.#options.custody.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
@@ -122,7 +130,8 @@ export class Adoptions {
 
   /** Nobody here takes it: whoever claims next gets it. */
   giveBack(stream: string, group: string, entryId: string): void {
-    const { redis, consumer } = this.#options
+    const { redis, consumer, custody } = this.#options
+    custody.delete(stream, group, entryId)
     releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
       // Then it is claimed when its time is up.
     })
@@ -191,7 +200,7 @@ export class Adoptions {
       }
     }
     this.#keeping--
-    this.#options.onConfirmed(group, [entryId])
+    this.#confirmed(stream, group, [entryId])
   }
 
   close(): void {

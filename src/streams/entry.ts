@@ -137,15 +137,16 @@ const USUAL =
 /** @returns undefined for what is no JSON, null for what is no object */
 function readEnvelope(text: string): Partial<Envelope> | null | undefined {
   const usual = USUAL.exec(text)
-  if (usual !== null) {
-    const [, id, parentId, emitter, requestId, timestamp, keys, replica] = usual
+  const keyList = usual === null ? null : keysOf(usual[6]!)
+  if (usual !== null && keyList !== null) {
+    const [, id, parentId, emitter, requestId, timestamp, , replica] = usual
     return {
       id: id!,
       parent_id: parentId ?? null,
       emitter: emitter!,
       request_id: requestId ?? null,
       timestamp: Number(timestamp),
-      payload_keys: keysOf(keys!),
+      payload_keys: keyList,
       replica: replica!,
     }
   }
@@ -159,11 +160,15 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
 
 const keyLists = new Map<string, string[]>()
 
-/** The keys of one event's payloads are mostly the same. */
-function keysOf(text: string): string[] {
+/** The keys of one event's payloads are mostly the same. @returns null for what is no JSON */
+function keysOf(text: string): string[] | null {
   let keys = keyLists.get(text)
   if (keys === undefined) {
-    keys = JSON.parse(text) as string[]
+    try {
+      keys = JSON.parse(text) as string[]
+    } catch {
+      return null
+    }
     if (keyLists.size >= TEXTS_MAX) keyLists.clear()
     keyLists.set(text, keys)
   }

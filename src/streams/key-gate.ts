@@ -39,10 +39,10 @@ export class KeyGate {
   }
 
   /** This thread has had an entry acknowledged: whoever waits for it here goes on at once. */
-  acknowledged(group: string, entryIds: readonly string[]): void {
+  acknowledged(stream: string, group: string, entryIds: readonly string[]): void {
     if (this.#waiting.length === 0) return
     const done = new Set(entryIds)
-    this.#open((waiting) => waiting.group === group && done.has(waiting.after))
+    this.#open((waiting) => waiting.stream === stream && waiting.group === group && done.has(waiting.after))
   }
 
   close(): void {

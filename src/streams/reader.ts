@@ -35,7 +35,7 @@ const BLOCKED_MS = 1000
 /** Before what has failed is tried again, milliseconds. */
 const RETRY_MS = 250
 /** Entries that were handed over are not this thread's any more within so long, milliseconds. */
-const HANDED_OVER_MS = 60_000
+const HANDED_OVER_MS = 600_000
 
 export interface ReaderOptions {
   commands: StreamCommands
@@ -50,6 +50,8 @@ export interface ReaderOptions {
   idle: (event: string, upTo: string) => void
   /** There is more than this thread reads at a time: another may help. */
   more: (event: string) => void
+  /** This thread has its hands full and sleeps though there may be more; or it has room again, and reads on. */
+  full: (event: string, isFull: boolean) => void
   log: (level: 'WARNING' | 'ERROR', message: string) => void
 }
 
@@ -62,10 +64,12 @@ interface Group {
   readonly isBroadcast: boolean
   /** As the stream knows it. */
   inStream: string
-  plugin: string
   timeoutMs: number
-  isPaused: boolean
-  readonly locals: number[]
+  /** Its group is there, and what was left of it is taken over. */
+  isOpen: boolean
+  /** Too many of its events are being tried again. */
+  isHeld: boolean
+  readonly locals: { local: number; plugin: string }[]
   turn: number
   /** Entries in hand, waiting ones included, and those that are not known to have left. */
   readonly held: Set<string>
@@ -117,6 +121,8 @@ export class StreamReader {
   readonly #handedOver: { group: Group; entryId: string; untilMs: number }[] = []
   /** Topics that found no room. */
   readonly #hungry = new Set<Topic>()
+  /** Plugins whose subscribers get nothing. */
+  readonly #paused = new Set<string>()
   #waitingForKey = 0
   /** Of the payloads of all in hand. */
   #chars = 0
@@ -159,9 +165,9 @@ export class StreamReader {
         name,
         isBroadcast,
         inStream: isBroadcast && this.#consumer !== '' ? broadcastGroupOf(name, this.#consumer) : groupOf(name),
-        plugin,
         timeoutMs: 0,
-        isPaused: false,
+        isOpen: false,
+        isHeld: false,
         locals: [],
         turn: 0,
         held: new Set(),
@@ -169,7 +175,7 @@ export class StreamReader {
       topic.groups.push(group)
     }
     group.timeoutMs = options.timeoutMs ?? 30_000
-    group.locals.push(local)
+    group.locals.push({ local, plugin })
     this.#groupOfLocal.set(local, group)
   }
 
@@ -177,7 +183,10 @@ export class StreamReader {
     const group = this.#groupOfLocal.get(local)
     if (group === undefined) return
     this.#groupOfLocal.delete(local)
-    group.locals.splice(group.locals.indexOf(local), 1)
+    group.locals.splice(
+      group.locals.findIndex((each) => each.local === local),
+      1,
+    )
     if (group.locals.length > 0) return
     const { groups } = this.#topics.get(group.event)!
     groups.splice(groups.indexOf(group), 1)
@@ -193,9 +202,23 @@ export class StreamReader {
 
   /** The subscribers of a plugin get nothing new, or go on. */
   pause(plugin: string, isPaused: boolean): void {
-    for (const { groups } of this.#topics.values()) {
-      for (const group of groups) if (group.plugin === plugin) group.isPaused = isPaused
-    }
+    if (isPaused) this.#paused.add(plugin)
+    else this.#paused.delete(plugin)
+  }
+
+  /** A group may be read. */
+  open(event: string, inStream: string): void {
+    const group = this.#groupInStream(streamOf(event), inStream)
+    if (group !== undefined) group.isOpen = true
+  }
+
+  hold(event: string, inStream: string, isHeld: boolean): void {
+    const group = this.#groupInStream(streamOf(event), inStream)
+    if (group !== undefined) group.isHeld = isHeld
+  }
+
+  #mayRead({ isOpen, isHeld, locals }: Group): boolean {
+    return isOpen && !isHeld && (this.#paused.size === 0 || locals.some(({ plugin }) => !this.#paused.has(plugin)))
   }
 
   // ── reading ───────────────────────────────────────────────────────────────
@@ -207,7 +230,14 @@ export class StreamReader {
     // Its subscriber has left meanwhile.
     if (topic === undefined) this.#options.idle(event, '0-0')
     else if (topic.isReading) topic.isWoken = true
+    else if (this.#room <= 0) this.#hunger(topic)
     else void this.#read(topic)
+  }
+
+  /** Others read it, until there is room here. */
+  #hunger(topic: Topic): void {
+    this.#hungry.add(topic)
+    this.#options.full(topic.event, true)
   }
 
   async #read(topic: Topic): Promise<void> {
@@ -235,8 +265,7 @@ export class StreamReader {
         if (this.#isStopping) return this.#stoppedReading(topic)
         topic.isReading = false
         if (isExhausted) return this.#options.idle(topic.event, round.upTo!)
-        this.#hungry.add(topic)
-        return
+        return this.#hunger(topic)
       }
     } catch (error) {
       this.#readFailed(topic, error)
@@ -268,7 +297,7 @@ export class StreamReader {
   async #fetch(topic: Topic, wantsEnd: boolean, arrived: number): Promise<Round> {
     const { commands } = this.#options
     this.#acks.flush()
-    const groups = topic.groups.filter(({ isPaused }) => !isPaused)
+    const groups = topic.groups.filter((group) => this.#mayRead(group))
     const wanted = Math.max(READ_BATCH_MIN, topic.batch - this.#load - arrived)
     const room = Math.floor((this.#room - arrived) / Math.max(1, groups.length))
     const fitting = Math.floor(READ_MAX_CHARS / (topic.largestChars * Math.max(1, groups.length)))
@@ -304,8 +333,10 @@ export class StreamReader {
     const { commands } = this.#options
     try {
       if (this.#isStopping) return this.#stoppedReading(topic)
-      for (const { stream, inStream } of topic.groups) await commands.ensureGroup(stream, inStream, '0')
-      for (const group of topic.groups) await this.#recheck(group)
+      // What is not open yet the primary makes.
+      const open = topic.groups.filter(({ isOpen }) => isOpen)
+      for (const { stream, inStream } of open) await commands.ensureGroup(stream, inStream, '0')
+      for (const group of open) await this.#recheck(group)
     } catch {
       setTimeout(() => void this.#again(topic), RETRY_MS)
       return
@@ -338,7 +369,7 @@ export class StreamReader {
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
     if (typeof entry === 'string') {
-      return this.#handOver(group, { entryId, frame: null, replyTo: null }, group.locals[0] ?? -1, entry)
+      return this.#handOver(group, { entryId, frame: null, replyTo: null }, group.locals[0]?.local ?? -1, entry)
     }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
@@ -354,7 +385,7 @@ export class StreamReader {
 
   #begin(hand: Hand): void {
     const { group, entry } = hand
-    const { locals } = group
+    const locals = this.#paused.size === 0 ? group.locals : unpaused(group.locals, this.#paused)
     // It has unsubscribed here meanwhile: elsewhere it may be wanted.
     if (locals.length === 0) {
       this.#chars -= entry.frame.payload.length
@@ -365,7 +396,7 @@ export class StreamReader {
       if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
       return this.#acknowledge(group, entry.entryId)
     }
-    hand.local = locals[group.turn++ % locals.length]!
+    hand.local = locals[group.turn++ % locals.length]!.local
     hand.deadlineMs = Date.now() + group.timeoutMs
     this.#lastDelivery = (this.#lastDelivery % 0x3fffffff) + 1
     const id = -this.#lastDelivery
@@ -449,7 +480,7 @@ export class StreamReader {
   #acknowledged(stream: string, group: string, ids: readonly string[]): void {
     const held = this.#groupInStream(stream, group)?.held
     if (held !== undefined) for (const id of ids) held.delete(id)
-    this.#gate.acknowledged(group, ids)
+    this.#gate.acknowledged(stream, group, ids)
     this.#roomAgain()
   }
 
@@ -463,7 +494,10 @@ export class StreamReader {
     if (this.#hungry.size === 0 || this.#room < READ_BATCH_MAX / 2) return
     const hungry = [...this.#hungry]
     this.#hungry.clear()
-    for (const { event } of hungry) this.wake(event)
+    for (const { event } of hungry) {
+      this.#options.full(event, false)
+      this.wake(event)
+    }
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
@@ -497,4 +531,10 @@ export class StreamReader {
     this.#gate.close()
     this.#acks.close()
   }
+}
+
+/** All of them when all are paused: what is in hand already goes on. */
+function unpaused(locals: Group['locals'], paused: ReadonlySet<string>): Group['locals'] {
+  const awake = locals.filter(({ plugin }) => !paused.has(plugin))
+  return awake.length === 0 ? locals : awake
 }

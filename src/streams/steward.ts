@@ -10,6 +10,7 @@ import type { EventFrame } from '../frames/event-frame.ts'
 import type { StreamHandOver, SubscriptionManifest, ToLane, ToPrimary } from '../lanes/messages.ts'
 import { openRedis, type RedisClient } from '../redis/client.ts'
 import { Adoptions } from './adoptions.ts'
+import { Custody } from './custody.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { DelayedEvents } from './delayed.ts'
 import { KeyGate } from './key-gate.ts'
@@ -27,6 +28,9 @@ import { type Pair, Upkeep } from './upkeep.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
+/** Events of one group, and characters of their payloads, that the hub takes on: beyond, they stay in the stream. */
+const HOLD_AT = 1000
+const HOLD_AT_CHARS = 32 << 20
 /** Events of other replicas whose record is not made twice, though several groups here get them. */
 const RECEIVED_KEPT = 1000
 
@@ -59,15 +63,26 @@ class Reader implements Reading {
   readonly pairs: (Pair & { local: number })[] = []
   readonly #isResponsive: () => boolean
   readonly #wake: (event: string) => void
+  readonly open: (pair: Pair) => void
+  readonly hold: (pair: Pair, isHeld: boolean) => void
   /** It reads, and all groups that it had from the beginning are there. */
   isStarted = false
   isStopped = false
+  /** Its groups are being opened, or are: one that comes later is opened at once. */
+  hasBegun = false
 
-  constructor(thread: number | 'primary', replica: string, isResponsive: () => boolean, wake: (event: string) => void) {
+  constructor(
+    thread: number | 'primary',
+    replica: string,
+    isResponsive: () => boolean,
+    told: { wake: (event: string) => void; open: (pair: Pair) => void; hold: (pair: Pair, isHeld: boolean) => void },
+  ) {
     this.thread = thread
     this.consumer = consumerOf(replica, thread)
     this.#isResponsive = isResponsive
-    this.#wake = wake
+    this.#wake = told.wake
+    this.open = told.open
+    this.hold = told.hold
   }
 
   get isResponsive(): boolean {
@@ -119,11 +134,20 @@ export class StreamSteward {
   readonly #former = new Map<string, Pair>()
   /** Pairs whose group is known to be there, and whose former entries are taken over. */
   readonly #known = new Map<string, Promise<void>>()
+  /** Pairs whose former entries are taken over. */
+  readonly #inherited = new Map<string, Promise<void>>()
   /** Pairs whose group the store refuses to make, and why. */
   readonly #refused = new Map<string, string>()
+  /** Pairs of which the hub has as much as it takes. */
+  readonly #held = new Set<string>()
+  readonly #custody: Custody
   readonly #received = new Set<string>()
   readonly #paused = new Set<string>()
   #isUp = false
+  /** Another process has this one's name. */
+  #isLost = false
+  /** Why the store does not let this process begin, though it answers. */
+  #upFault: string | null = null
   #wasOpen = false
   #isStopping = false
   #isClosed = false
@@ -143,6 +167,7 @@ export class StreamSteward {
       handOver: (taken) => this.#adoptions.takeOn(taken, this.#ownReader.consumer, options.ownSeat(taken.local)),
       idle: (event, upTo) => this.#watch.idle(this.#ownReader, event, upTo),
       more: (event) => this.#watch.more(this.#ownReader, event),
+      full: (event, isFull) => this.#watch.full(this.#ownReader, event, isFull),
       log,
     })
     this.#redis = this.#own.redis
@@ -150,12 +175,19 @@ export class StreamSteward {
     this.#blocking = openRedis(settings, { name: name('watch'), blockingMs: WATCH_MS, log: QUIET })
     this.#listening = openRedis(settings, { name: name('replies'), log: QUIET })
     this.#watch = new StreamWatch(this.#blocking, this.#redis)
-    this.#ownReader = new Reader('primary', replicaId, ALWAYS, (event) => this.#own.wake(event))
+    this.#ownReader = new Reader('primary', replicaId, ALWAYS, {
+      wake: (event) => this.#own.wake(event),
+      open: ({ event, group }) => this.#own.open(event, group),
+      hold: ({ event, group }, isHeld) => this.#own.hold(event, group, isHeld),
+    })
     this.#lock = new ReplicaLock(this.#redis, replicaId, {
-      onLost: ({ host, pid }) =>
+      onLost: ({ host, pid }) => {
+        this.#isLost = true
+        this.#endReading()
         options.onReplicaLost(
           `Process ${pid} on ${host} has taken the REPLICA_ID ${replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
-        ),
+        )
+      },
     })
     this.#letters = new StreamDeadLetters(this.#redis, {
       onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
@@ -164,21 +196,28 @@ export class StreamSteward {
     this.#replies = new Replies(this.#listening, replicaId)
     this.#gate = new KeyGate((stream, group, ids) => this.#commands.finished(stream, group, ids))
     const hubConsumer = consumerOf(replicaId, 'hub')
+    this.#custody = new Custody((stream, group) => this.#lookWhetherHeld(stream, group))
     this.#adoptions = new Adoptions({
       redis: this.#redis,
       commands: this.#commands,
       hub,
       letters: this.#letters,
+      custody: this.#custody,
       replica: replicaId,
       consumer: hubConsumer,
-      onConfirmed: (group, ids) => this.#gate.acknowledged(group, ids),
+      onConfirmed: (stream, group, ids) => this.#gate.acknowledged(stream, group, ids),
       log,
     })
     this.#takeover = new Takeover({
       redis: this.#redis,
       hubConsumer,
+      custody: this.#custody,
       gate: this.#gate,
-      adopt: (...entry) => this.#adoptions.adopt(...entry),
+      isAtWork: (consumer) => this.#readers().some((reader) => reader.consumer === consumer),
+      adopt: (stream, entry, ...adoption) => {
+        if (entry.replica !== replicaId) this.noteRecord(entry.frame, null, true)
+        return this.#adoptions.adopt(stream, entry, ...adoption)
+      },
       onForeign: (stream, group, id, why) => void this.#adoptions.keepForeign(stream, group, id, why),
       giveBack: (stream, group, id) => this.#adoptions.giveBack(stream, group, id),
     })
@@ -187,9 +226,12 @@ export class StreamSteward {
       claimIdleMs: settings.eventBusClaimIdleMs,
       pairs: () => this.#pairs(),
       heldPairs: () => this.#pairs(this.#former),
-      consumers: () => [hubConsumer, ...this.#readers().map(({ consumer }) => consumer)],
+      consumers: () => this.#readers().map(({ consumer }) => consumer),
+      hubConsumer,
+      custody: this.#custody,
       takeover: this.#takeover,
-      mayTakeOver: () => !this.#isStopping,
+      mayTakeOver: (pair) => !this.#isStopping && !this.#isLost && !(pair && this.#held.has(pairKey(pair))),
+      isOurs: () => !this.#isLost,
       log,
     })
     this.#trimmer = new Trimmer(this.#redis, {
@@ -213,6 +255,7 @@ export class StreamSteward {
       await this.#takeUp()
     } catch (error) {
       if (isTaken(error)) throw error
+      this.#refusedToBegin(error)
       void this.#takeUpLater()
     }
   }
@@ -220,7 +263,10 @@ export class StreamSteward {
   async #takeUp(): Promise<void> {
     await this.#lock.acquire()
     this.#isUp = true
+    this.#upFault = null
     this.#own.start(this.#ownReader.consumer)
+    // Before others look: after a long absence all that is in hand here looks left.
+    this.#redis.onUp(() => void this.#upkeep.renew().catch(() => {}))
     this.#watch.start()
     this.#delayed.start()
     this.#upkeep.start()
@@ -236,14 +282,23 @@ export class StreamSteward {
         await this.#takeUp()
       } catch (error) {
         if (isTaken(error)) return this.#options.onReplicaLost((error as Error).message)
+        this.#refusedToBegin(error)
       }
     }
+  }
+
+  #refusedToBegin(error: unknown): void {
+    const fault = messageOf(error)
+    if (isUnavailable(error) || fault === this.#upFault) return
+    this.#upFault = fault
+    this.#options.log('ERROR', `The event streams cannot be used: ${fault}. Trying again until it works.`)
   }
 
   /** Why events do not flow; null when they do. */
   get fault(): string | null {
     if (this.#redis.fault !== null) return this.#redis.fault.message
     if (this.#isOpen) return null
+    if (this.#upFault !== null) return this.#upFault
     const [refused] = this.#refused.values()
     return refused ?? 'the groups of the event streams are not made yet'
   }
@@ -260,7 +315,8 @@ export class StreamSteward {
 
   /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
   async opened(): Promise<void> {
-    while (!this.wasOpen && this.#redis.fault === null && this.#refused.size === 0 && !this.#isClosed) await pause(5)
+    const isHopeful = (): boolean => this.#redis.fault === null && this.#refused.size === 0 && this.#upFault === null
+    while (!this.wasOpen && isHopeful() && !this.#isClosed) await pause(5)
   }
 
   // ── threads ───────────────────────────────────────────────────────────────
@@ -301,12 +357,11 @@ export class StreamSteward {
     const taken = new Set([...this.#lanes.values(), ...this.#orphans].map(({ thread }) => thread))
     let number = lane.index
     for (let next = this.#options.settings.lanes; taken.has(number); next++) number = next
-    const reader = new Reader(
-      number,
-      this.#options.settings.replicaId,
-      () => lane.isResponsive,
-      (event) => lane.post({ type: 'stream-wake', event }),
-    )
+    const reader = new Reader(number, this.#options.settings.replicaId, () => lane.isResponsive, {
+      wake: (event) => lane.post({ type: 'stream-wake', event }),
+      open: ({ event, group }) => lane.post({ type: 'stream-open', event, group }),
+      hold: ({ event, group }, isHeld) => lane.post({ type: 'stream-hold', event, group, isHeld }),
+    })
     this.#lanes.set(lane, reader)
     for (const { local, event, identity, options } of subscriptions) {
       reader.pairs.push(reader.pairOf(local, event, identity, options))
@@ -322,22 +377,24 @@ export class StreamSteward {
   }
 
   async #openAll(reader: Reader): Promise<void> {
+    reader.hasBegun = true
     await Promise.all(reader.pairs.map((pair) => this.#open(reader, pair)))
     reader.isStarted = true
   }
 
-  /** Resolves when its group is there: what is published from then on is its. */
-  async laneSubscribed(
+  /** @param seat gives it its seat in the hub: when its group is there, so that what is published from then on is its */
+  laneSubscribed(
     lane: StreamLane,
     local: number,
     { event, identity, options }: SubscriptionManifest,
-  ): Promise<boolean> {
+    seat: () => void,
+  ): void {
     const reader = this.#lanes.get(lane)
-    if (reader === undefined) return false
+    if (reader === undefined) return
     const pair = reader.pairOf(local, event, identity, options)
     reader.pairs.push(pair)
-    if (reader.isStarted) await this.#open(reader, pair)
-    return reader.pairs.includes(pair)
+    if (reader.hasBegun) void this.#open(reader, pair, seat)
+    else seat()
   }
 
   laneUnsubscribed(lane: StreamLane, local: number): void {
@@ -355,11 +412,20 @@ export class StreamSteward {
   }
 
   /** Makes the group, takes over what a former process of this name has left, and lets the thread read. */
-  async #open(reader: Reader, pair: Pair): Promise<void> {
+  async #open(reader: Reader, pair: Pair & { local: number }, seat: () => void = () => {}): Promise<void> {
     const key = pairKey(pair)
-    while (!this.#isStopping && reader.pairs.some((own) => pairKey(own) === key)) {
+    let isSeated = false
+    while (!this.#isStopping && reader.pairs.includes(pair)) {
       try {
-        await this.#prepared(key, pair)
+        await this.#once(this.#known, key, () => this.#prepare(pair))
+        if (!reader.pairs.includes(pair)) break
+        // Before the takeover: the hub must know who is to get what was left.
+        if (!isSeated) seat()
+        isSeated = true
+        await this.#once(this.#inherited, key, () => this.#takeOverFormer(pair))
+        if (!reader.pairs.includes(pair)) break
+        if (this.#held.has(key)) reader.hold(pair, true)
+        reader.open(pair)
         this.#watch.add(reader, pair.event, pair.group)
         break
       } catch (error) {
@@ -371,24 +437,23 @@ export class StreamSteward {
   }
 
   /** Once for all threads: the next one must not take over what the first has begun to read. */
-  #prepared(key: string, pair: Pair): Promise<void> {
-    let prepared = this.#known.get(key)
-    if (prepared === undefined) {
-      prepared = this.#prepare(pair)
-      this.#known.set(key, prepared)
-      prepared.catch(() => this.#known.delete(key))
+  #once(done: Map<string, Promise<void>>, key: string, work: () => Promise<void>): Promise<void> {
+    let doing = done.get(key)
+    if (doing === undefined) {
+      doing = work()
+      done.set(key, doing)
+      doing.catch(() => done.delete(key))
     }
-    return prepared
+    return doing
   }
 
   async #prepare(pair: Pair): Promise<void> {
     await this.#commands.ensureGroup(pair.stream, pair.group, '$')
-    if (pair.isBroadcast) return
-    await seeGroups(this.#redis, [pair])
-    await this.#takeOverFormer(pair)
+    if (!pair.isBroadcast) await seeGroups(this.#redis, [pair])
   }
 
-  async #takeOverFormer({ stream, group }: Pair): Promise<void> {
+  async #takeOverFormer({ stream, group, isBroadcast }: Pair): Promise<void> {
+    if (isBroadcast) return
     const { replicaId } = this.#options.settings
     for (const consumer of await this.#upkeep.consumersOf(stream, group, replicaId)) {
       // Nobody reads as this group before it is known.
@@ -402,6 +467,22 @@ export class StreamSteward {
     if (reader === undefined) return
     this.#watch.gone(reader)
     lane.post({ type: 'stream-stop' })
+  }
+
+  /** The hub has as much of a group as it takes: its readers leave the rest in the stream. */
+  #lookWhetherHeld(stream: string, group: string): void {
+    const key = `${stream} ${group}`
+    const { count, chars } = this.#custody.sizeOf(stream, group)
+    const isHeld = this.#held.has(key)
+    if (isHeld === false && (count >= HOLD_AT || chars >= HOLD_AT_CHARS)) this.#held.add(key)
+    else if (isHeld && count <= HOLD_AT / 2 && chars <= HOLD_AT_CHARS / 2) this.#held.delete(key)
+    else return
+    for (const reader of this.#readers()) {
+      const pair = reader.pairs.find((own) => pairKey(own) === key)
+      if (pair === undefined) continue
+      reader.hold(pair, !isHeld)
+      if (isHeld) this.#watch.owe(pair.event, group)
+    }
   }
 
   /** Its loop stands still. */
@@ -420,17 +501,19 @@ export class StreamSteward {
     if (reader === undefined) return
     this.#lanes.delete(lane)
     this.#watch.gone(reader)
-    for (const pair of reader.pairs) if (!pair.isBroadcast) this.#former.set(pairKey(pair), pair)
+    // It opens nothing any more.
+    const pairs = reader.pairs.splice(0)
+    for (const pair of pairs) if (!pair.isBroadcast) this.#former.set(pairKey(pair), pair)
     this.#orphans.add(reader)
-    void this.#inherit(reader, blackBox)
+    void this.#inherit(reader, pairs, blackBox)
   }
 
   /** Nothing any more once this process ends: then it stays an orphan until all is given back. */
-  async #inherit(reader: Reader, blackBox: BlackBox | null): Promise<void> {
-    for (const pair of reader.pairs) {
+  async #inherit(reader: Reader, pairs: readonly Pair[], blackBox: BlackBox | null): Promise<void> {
+    for (const pair of pairs) {
       if (pair.isBroadcast) this.#destroy(pair)
       else {
-        while (!this.#isStopping) {
+        while (!this.#isStopping && !this.#isLost) {
           try {
             await this.#takeover.ofConsumer(pair.stream, pair.group, reader.consumer, blackBox)
             break
@@ -466,6 +549,8 @@ export class StreamSteward {
         return this.#watch.idle(reader, message.event, message.upTo)
       case 'stream-more':
         return this.#watch.more(reader, message.event)
+      case 'stream-full':
+        return this.#watch.full(reader, message.event, message.isFull)
       case 'stream-delayed':
         return this.#delayed.poke(message.delayMs)
       case 'stream-hand-over':
@@ -531,11 +616,16 @@ export class StreamSteward {
   /** Reads nothing more. Resolves when all threads have nothing in hand, or at the deadline. */
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
+    this.#options.hub.returnResting()
     const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
-    if (this.#isUp) await Promise.race([this.#watch.stop(), late])
-    for (const lane of this.#lanes.keys()) lane.post({ type: 'stream-stop' })
-    await Promise.race([this.#own.stop(), late])
+    await Promise.race([this.#endReading(), late])
     while (Date.now() < deadlineMs && [...this.#lanes.values()].some(({ isStopped }) => !isStopped)) await pause(10)
+  }
+
+  async #endReading(): Promise<void> {
+    if (this.#isUp) await this.#watch.stop()
+    for (const lane of this.#lanes.keys()) lane.post({ type: 'stream-stop' })
+    await this.#own.stop()
   }
 
   /** Acknowledgements that are not confirmed. */
@@ -554,7 +644,7 @@ export class StreamSteward {
     if (this.#isUp && this.#redis.isReady) {
       try {
         await this.#upkeep.release([...this.#orphans].map(({ consumer }) => consumer))
-        await this.#lock.release()
+        if (!this.#isLost) await this.#lock.release()
       } catch {
         // The others take it over when its time is up.
       }

@@ -30,6 +30,8 @@ interface Topic {
   readonly groups: Map<string, Watched>
   /** Threads that are reading now. */
   readonly awake: Set<Reading>
+  /** Threads that have no room: they read on by themselves when they have. */
+  readonly full: Set<Reading>
   /** Whose turn it is. */
   turn: number
 }
@@ -72,7 +74,7 @@ export class StreamWatch {
   add(reading: Reading, event: string, group: string): void {
     let topic = this.#topics.get(event)
     if (topic === undefined) {
-      topic = { event, groups: new Map(), awake: new Set(), turn: 0 }
+      topic = { event, groups: new Map(), awake: new Set(), full: new Set(), turn: 0 }
       this.#topics.set(event, topic)
     }
     let watched = topic.groups.get(group)
@@ -114,6 +116,30 @@ export class StreamWatch {
     }
   }
 
+  /** It has its hands full: what it was woken for others read meanwhile. Or it has room again, and reads. */
+  full(reading: Reading, event: string, isFull: boolean): void {
+    const topic = this.#topics.get(event)
+    if (topic === undefined) return
+    if (!isFull) {
+      if (topic.full.delete(reading)) topic.awake.add(reading)
+      return
+    }
+    topic.full.add(reading)
+    topic.awake.delete(reading)
+    for (const watched of topic.groups.values()) {
+      if (watched.readers.has(reading) && this.#awakeFor(topic, watched) === null) watched.isOwed = true
+    }
+    this.#retrySoon(0)
+  }
+
+  /** A group goes on after it was held, or has something new that nobody has seen. */
+  owe(event: string, group: string): void {
+    const watched = this.#topics.get(event)?.groups.get(group)
+    if (watched === undefined) return
+    watched.isOwed = true
+    this.#retrySoon(0)
+  }
+
   /** It stands still: what it was woken for others read meanwhile. */
   still(reading: Reading): void {
     for (const topic of this.#topics.values()) {
@@ -128,6 +154,7 @@ export class StreamWatch {
     this.still(reading)
     for (const topic of this.#topics.values()) {
       for (const watched of topic.groups.values()) watched.readers.delete(reading)
+      topic.full.delete(reading)
       this.#tidy(topic)
     }
   }
@@ -155,18 +182,23 @@ export class StreamWatch {
 
   /** The next of these that sleeps and would wake up. */
   #next(topic: Topic, readers: ReadonlySet<Reading>): Reading | null {
-    const sleeping = [...readers].filter((reading) => reading.isResponsive && !topic.awake.has(reading))
+    const sleeping = [...readers].filter(
+      (reading) => reading.isResponsive && !topic.awake.has(reading) && !topic.full.has(reading),
+    )
     return sleeping.length === 0 ? null : sleeping[topic.turn++ % sleeping.length]!
   }
 
-  #isAwake(topic: Topic, { readers }: Watched): boolean {
-    for (const reading of topic.awake) if (readers.has(reading)) return true
-    return false
+  #awakeFor(topic: Topic, { readers }: Watched): Reading | null {
+    for (const reading of topic.awake) if (readers.has(reading)) return reading
+    return null
   }
 
   #wakeGroup(topic: Topic, watched: Watched): void {
-    if (this.#isAwake(topic, watched)) {
+    const awake = this.#awakeFor(topic, watched)
+    if (awake !== null) {
       watched.isOwed = false
+      // Its read that is under way may have begun without this group.
+      awake.wake(topic.event)
       return
     }
     const reading = this.#next(topic, watched.readers)
@@ -252,7 +284,7 @@ export class StreamWatch {
     const asleep = new Map<Topic, string>()
     for (const topic of this.#topics.values()) {
       for (const watched of topic.groups.values()) {
-        if (watched.isOwed || this.#isAwake(topic, watched)) continue
+        if (watched.isOwed || this.#awakeFor(topic, watched) !== null) continue
         const before = asleep.get(topic)
         if (before === undefined || compareEntryIds(watched.upTo, before) < 0) asleep.set(topic, watched.upTo)
       }

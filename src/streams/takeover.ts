@@ -1,6 +1,7 @@
 import type { BlackBox } from '../contracts/registry.ts'
 import type { Adoption } from '../events/hub.ts'
 import type { RedisClient } from '../redis/client.ts'
+import type { Custody } from './custody.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'
 import type { KeyGate } from './key-gate.ts'
 import { eventOf } from './keys.ts'
@@ -21,7 +22,10 @@ export interface TakeoverOptions {
   redis: RedisClient
   /** What this process has taken over is in this consumer's hand. */
   hubConsumer: string
+  custody: Custody
   gate: KeyGate
+  /** A thread of this process that lives: what it has in hand is being worked at. */
+  isAtWork: (consumer: string) => boolean
   /** @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
   adopt: (
     stream: string,
@@ -78,7 +82,11 @@ export class Takeover {
   /** What nobody has touched for so long, at most one batch. */
   async ofIdle(stream: string, group: string, idleMs: number): Promise<number> {
     const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', TAKEOVER_BATCH])
-    const theirs = rows.filter(([, consumer]) => consumer !== this.#options.hubConsumer)
+    const { hubConsumer, custody, isAtWork } = this.#options
+    // What the hub's consumer has and the hub does not know was given back, or got lost on the way here.
+    const theirs = rows.filter(([id, consumer]) =>
+      consumer === hubConsumer ? !custody.has(stream, group, id) : !isAtWork(consumer),
+    )
     return theirs.length === 0 ? 0 : this.#claim(stream, group, theirs, idleMs, null)
   }
 
@@ -107,11 +115,13 @@ export class Takeover {
   /** Each counts as given out once more. */
   async #take(stream: string, group: string, rows: readonly Pending[], minIdleMs: number): Promise<Taken[]> {
     if (rows.length === 0) return []
-    const { redis, hubConsumer } = this.#options
+    const { redis, hubConsumer, custody } = this.#options
     const ids = rows.map(([id]) => id)
     const entries = await redis.command<(Entry | null)[]>('xclaim', [stream, group, hubConsumer, minIdleMs, ...ids])
     // Somebody else was faster; or it was cut from the stream, and the server has dropped it.
-    return entries.filter((entry): entry is Taken => entry !== null && entry[1] !== null)
+    const taken = entries.filter((entry): entry is Taken => entry !== null && entry[1] !== null)
+    for (const [id, fields] of taken) custody.add(stream, group, id, charsOf(fields))
+    return taken
   }
 
   /** Into the hub's hand without being counted: of many that a process had when it ended, most never had to do with it. */
@@ -123,7 +133,7 @@ export class Takeover {
     blackBox: BlackBox | null,
   ): Promise<number> {
     if (rows.length === 0) return 0
-    const { redis, hubConsumer } = this.#options
+    const { redis, hubConsumer, custody } = this.#options
     const times = new Map(rows.map(([id, , , count]) => [id, count]))
     const args = [stream, group, hubConsumer, minIdleMs, ...times.keys(), 'JUSTID']
     const ids = await redis.command<string[]>('xclaim', args)
@@ -131,6 +141,7 @@ export class Takeover {
     for (const [entry] of found) {
       if (entry === undefined) continue
       const [id, fields] = entry
+      custody.add(stream, group, id, charsOf(fields))
       this.#whenFree(stream, group, id, fields, (event) => {
         this.#suspects.push({ stream, group, entry: event, times: times.get(id)!, blackBox })
         void this.#tryAlone()
@@ -147,7 +158,10 @@ export class Takeover {
       if (this.#isClosed) break
       try {
         const taken = await this.#take(stream, group, [[entry.entryId, '', 0, times]], 0)
-        if (taken.length === 0) continue
+        if (taken.length === 0) {
+          this.#options.custody.delete(stream, group, entry.entryId)
+          continue
+        }
       } catch {
         this.#suspects.unshift(suspect)
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
@@ -191,6 +205,8 @@ export class Takeover {
 }
 
 type Taken = [id: string, fields: string[]]
+
+const charsOf = (fields: readonly string[]): number => fields.reduce((sum, field) => sum + field.length, 0)
 
 /** The death of a whole process leaves no black box: how often an entry was given out is all that is known. */
 function processDeath(times: number): BlackBox {

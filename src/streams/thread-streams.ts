@@ -59,6 +59,12 @@ export class ThreadStreams {
   start(consumer: string): void {
     this.#reader.start(consumer)
   }
+  open(event: string, group: string): void {
+    this.#reader.open(event, group)
+  }
+  hold(event: string, group: string, isHeld: boolean): void {
+    this.#reader.hold(event, group, isHeld)
+  }
   wake(event: string): void {
     this.#reader.wake(event)
   }

@@ -1,8 +1,9 @@
 import type { LogLevel } from '../contracts/logger.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { ensureGroup, isNoGroup, listConsumers } from './consumers.ts'
+import type { Custody } from './custody.ts'
 import { replicaOfConsumer } from './keys.ts'
-import { releaseEntries, renewLeases } from './leases.ts'
+import { handOver, releaseEntries, renewLeases } from './leases.ts'
 import type { Takeover } from './takeover.ts'
 import { seeGroups } from './trimming.ts'
 
@@ -29,10 +30,16 @@ export interface UpkeepOptions {
   pairs: () => Pair[]
   /** These, and those of which something may be in hand although no thread reads them at the moment. */
   heldPairs: () => Pair[]
-  /** Of this process: what they have in hand is being worked at. */
+  /** Of this process's threads that read: what they have in hand is being worked at. */
   consumers: () => string[]
+  hubConsumer: string
+  /** What the hub is at. */
+  custody: Custody
   takeover: Takeover
-  mayTakeOver: () => boolean
+  /** @param pair left out: any */
+  mayTakeOver: (pair?: Pair) => boolean
+  /** False when this process has lost its name: what stands under it is somebody else's. */
+  isOurs: () => boolean
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -48,7 +55,7 @@ export class Upkeep {
   start(): void {
     const { claimIdleMs } = this.#options
     // Three times within the idle time of others: one may fail.
-    this.#every(Math.max(10, claimIdleMs / 3), () => this.#renew())
+    this.#every(Math.max(10, claimIdleMs / 3), () => this.renew())
     this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
     this.#every(SEEN_EVERY_MS, () => this.seen())
   }
@@ -73,22 +80,30 @@ export class Upkeep {
     this.#timers.push(timer.unref())
   }
 
-  async #renew(): Promise<void> {
-    const { redis, claimIdleMs, heldPairs, consumers } = this.#options
+  /** Also called when the store is back: before others think that nobody lives here. */
+  async renew(): Promise<void> {
+    const { redis, claimIdleMs, heldPairs, consumers, hubConsumer, custody, isOurs } = this.#options
+    if (!isOurs()) return
     const own = consumers()
     await Promise.all(
       heldPairs().map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
+    )
+    // Of the hub these alone: what it has given back must not look alive.
+    await Promise.all(
+      custody.all().map(({ stream, group, ids }) => handOver(redis, stream, group, ids, hubConsumer, hubConsumer)),
     )
   }
 
   async #claim(): Promise<void> {
     const { redis, pairs, takeover, claimIdleMs, mayTakeOver } = this.#options
     const remade: string[] = []
-    for (const { stream, group, isBroadcast } of pairs()) {
+    for (const pair of pairs()) {
+      const { stream, group } = pair
       if (!mayTakeOver()) return
+      // A group of one thread alone is its reader's affair.
+      if (pair.isBroadcast || !mayTakeOver(pair)) continue
       try {
-        if (isBroadcast) await redis.command('xpending', [stream, group])
-        else await takeover.ofIdle(stream, group, claimIdleMs)
+        await takeover.ofIdle(stream, group, claimIdleMs)
       } catch (fault) {
         // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
         if (!isNoGroup(fault)) continue
@@ -123,10 +138,12 @@ export class Upkeep {
 
   /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
   async release(consumers: readonly string[]): Promise<void> {
-    const { redis, heldPairs } = this.#options
-    const all = new Set([...consumers, ...this.#options.consumers()])
+    const { redis, heldPairs, hubConsumer, custody, isOurs } = this.#options
+    if (!isOurs()) return
+    const all = new Set([...consumers, ...this.#options.consumers(), hubConsumer])
+    const pairs = new Map([...heldPairs(), ...custody.all()].map((pair) => [`${pair.stream} ${pair.group}`, pair]))
     await Promise.all(
-      heldPairs().flatMap(({ stream, group }) =>
+      [...pairs.values()].flatMap(({ stream, group }) =>
         [...all].map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
       ),
     )

@@ -9,7 +9,8 @@
   ARGV[5…] entry ids; none: all that the consumer has
 
   Output: the ids that were moved.
-  Guarantee: what is acknowledged, or claimed by a third one, is left alone; delivery counts stay as they are.
+  Guarantee: what is acknowledged, or claimed by a third one, is left alone. Delivery counts stay as they are, but for what is put
+  down: nothing has ended because of it, so its count begins anew.
 ]]
 local CHUNK = 500
 local moved = {}
@@ -22,7 +23,11 @@ local function move(ids)
   for _, id in ipairs(ids) do
     claim[#claim + 1] = id
   end
-  for _, option in ipairs({ 'IDLE', ARGV[4], 'JUSTID' }) do
+  local options = { 'IDLE', ARGV[4], 'JUSTID' }
+  if tonumber(ARGV[4]) > 0 then
+    options = { 'IDLE', ARGV[4], 'RETRYCOUNT', 0, 'JUSTID' }
+  end
+  for _, option in ipairs(options) do
     claim[#claim + 1] = option
   end
   for _, id in ipairs(redis.call(unpack(claim))) do
