@@ -296,7 +296,7 @@ export class Runtime {
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
     this.#streams = steward
-    this.#driver = steward
+    this.#driver = steward.driver
     this.#bus.streams = steward
     this.#laneStreams.steward = steward
     await steward.start()

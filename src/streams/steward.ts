@@ -1,5 +1,5 @@
 import type { Settings } from '../config/schema.ts'
-import type { DeadLetter, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { SubscribeOptions } from '../contracts/event-bus.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { BlackBox } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
@@ -13,18 +13,20 @@ import { Adoptions } from './adoptions.ts'
 import { Custody } from './custody.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { DelayedEvents } from './delayed.ts'
+import { GroupOpener } from './group-opener.ts'
 import { KeyGate } from './key-gate.ts'
-import { broadcastGroupOf, consumerOf, groupOf, replicaOfConsumer, streamOf } from './keys.ts'
+import { consumerOf, replicaOfConsumer, streamOf } from './keys.ts'
+import { type Pair, pairKey, ReadingThread } from './reading-thread.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { Replies } from './replies.ts'
 import { StreamCommands } from './stream-commands.ts'
-import { type Reading, StreamWatch, WATCH_MS } from './stream-watch.ts'
+import { StreamDriver } from './stream-driver.ts'
+import { StreamWatch, WATCH_MS } from './stream-watch.ts'
 import { Takeover } from './takeover.ts'
 import { ThreadStreams } from './thread-streams.ts'
 import { shownTrimReport } from './trim-report.ts'
 import { Trimmer } from './trimmer.ts'
-import { seeGroups } from './trimming.ts'
-import { type Pair, Upkeep } from './upkeep.ts'
+import { Upkeep } from './upkeep.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
@@ -56,55 +58,6 @@ export interface StewardOptions {
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** A thread that reads: as which consumer, and what for. */
-class Reader implements Reading {
-  readonly consumer: string
-  readonly thread: number | 'primary'
-  readonly pairs: (Pair & { local: number })[] = []
-  readonly #isResponsive: () => boolean
-  readonly #wake: (event: string) => void
-  readonly open: (pair: Pair) => void
-  readonly hold: (pair: Pair, isHeld: boolean) => void
-  /** It reads, and all groups that it had from the beginning are there. */
-  isStarted = false
-  isStopped = false
-  /** Its groups are being opened, or are: one that comes later is opened at once. */
-  hasBegun = false
-
-  constructor(
-    thread: number | 'primary',
-    replica: string,
-    isResponsive: () => boolean,
-    told: { wake: (event: string) => void; open: (pair: Pair) => void; hold: (pair: Pair, isHeld: boolean) => void },
-  ) {
-    this.thread = thread
-    this.consumer = consumerOf(replica, thread)
-    this.#isResponsive = isResponsive
-    this.#wake = told.wake
-    this.open = told.open
-    this.hold = told.hold
-  }
-
-  get isResponsive(): boolean {
-    return this.#isResponsive()
-  }
-  wake(event: string): void {
-    this.#wake(event)
-  }
-
-  pairOf(
-    local: number,
-    event: string,
-    identity: string,
-    { group, broadcast }: SubscribeOptions,
-  ): Pair & { local: number } {
-    const name = group ?? identity
-    const isBroadcast = broadcast === true
-    const inStream = isBroadcast ? broadcastGroupOf(name, this.consumer) : groupOf(name)
-    return { local, event, stream: streamOf(event), group: inStream, isBroadcast }
-  }
-}
-
 /**
  * The streams of one process, in its primary: it says who reads as which consumer and wakes them, renews what they have in hand,
  * and takes over what nobody has any more. The events themselves pass it by.
@@ -119,6 +72,7 @@ export class StreamSteward {
   readonly #watch: StreamWatch
   readonly #lock: ReplicaLock
   readonly #letters: StreamDeadLetters
+  readonly driver: StreamDriver
   readonly #delayed: DelayedEvents
   readonly #replies: Replies
   readonly #gate: KeyGate
@@ -126,18 +80,13 @@ export class StreamSteward {
   readonly #takeover: Takeover
   readonly #upkeep: Upkeep
   readonly #trimmer: Trimmer
-  readonly #ownReader: Reader
-  readonly #lanes = new Map<StreamLane, Reader>()
+  readonly #ownReader: ReadingThread
+  readonly #lanes = new Map<StreamLane, ReadingThread>()
   /** Consumers whose thread has gone, and whose entries are not taken over yet. */
-  readonly #orphans = new Set<Reader>()
+  readonly #orphans = new Set<ReadingThread>()
   /** What lanes that have gone have read: the hub may have something of it in hand until there are new ones. */
   readonly #former = new Map<string, Pair>()
-  /** Pairs whose group is known to be there, and whose former entries are taken over. */
-  readonly #known = new Map<string, Promise<void>>()
-  /** Pairs whose former entries are taken over. */
-  readonly #inherited = new Map<string, Promise<void>>()
-  /** Pairs whose group the store refuses to make, and why. */
-  readonly #refused = new Map<string, string>()
+  readonly #groups: GroupOpener
   /** Pairs of which the hub has as much as it takes. */
   readonly #held = new Set<string>()
   readonly #custody: Custody
@@ -175,7 +124,7 @@ export class StreamSteward {
     this.#blocking = openRedis(settings, { name: name('watch'), blockingMs: WATCH_MS, log: QUIET })
     this.#listening = openRedis(settings, { name: name('replies'), log: QUIET })
     this.#watch = new StreamWatch(this.#blocking, this.#redis)
-    this.#ownReader = new Reader('primary', replicaId, ALWAYS, {
+    this.#ownReader = new ReadingThread('primary', replicaId, ALWAYS, {
       wake: (event) => this.#own.wake(event),
       open: ({ event, group }) => this.#own.open(event, group),
       hold: ({ event, group }, isHeld) => this.#own.hold(event, group, isHeld),
@@ -194,6 +143,13 @@ export class StreamSteward {
     })
     this.#delayed = new DelayedEvents(this.#redis, { log })
     this.#replies = new Replies(this.#listening, replicaId)
+    this.driver = new StreamDriver({
+      redis: this.#redis,
+      own: this.#own,
+      replies: this.#replies,
+      letters: this.#letters,
+      published: (event, origin) => this.noteRecord(event, origin, false),
+    })
     this.#gate = new KeyGate((stream, group, ids) => this.#commands.finished(stream, group, ids))
     const hubConsumer = consumerOf(replicaId, 'hub')
     this.#custody = new Custody((stream, group) => this.#lookWhetherHeld(stream, group))
@@ -220,6 +176,17 @@ export class StreamSteward {
       },
       onForeign: (stream, group, id, why) => void this.#adoptions.keepForeign(stream, group, id, why),
       giveBack: (stream, group, id) => this.#adoptions.giveBack(stream, group, id),
+    })
+    this.#groups = new GroupOpener({
+      redis: this.#redis,
+      replica: replicaId,
+      takeover: this.#takeover,
+      mayOpen: () => !this.#isStopping && !this.#isLost,
+      onOpen: (thread, pair) => {
+        if (this.#held.has(pairKey(pair))) thread.hold(pair, true)
+        thread.open(pair)
+        this.#watch.add(thread, pair.event, pair.group)
+      },
     })
     this.#upkeep = new Upkeep({
       redis: this.#redis,
@@ -299,8 +266,7 @@ export class StreamSteward {
     if (this.#redis.fault !== null) return this.#redis.fault.message
     if (this.#isOpen) return null
     if (this.#upFault !== null) return this.#upFault
-    const [refused] = this.#refused.values()
-    return refused ?? 'the groups of the event streams are not made yet'
+    return this.#groups.refusal ?? 'the groups of the event streams are not made yet'
   }
 
   /** All threads have been able to read, at some time: before, this process should get no traffic. */
@@ -315,13 +281,14 @@ export class StreamSteward {
 
   /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
   async opened(): Promise<void> {
-    const isHopeful = (): boolean => this.#redis.fault === null && this.#refused.size === 0 && this.#upFault === null
+    const isHopeful = (): boolean =>
+      this.#redis.fault === null && this.#groups.refusal === null && this.#upFault === null
     while (!this.wasOpen && isHopeful() && !this.#isClosed) await pause(5)
   }
 
   // ── threads ───────────────────────────────────────────────────────────────
 
-  #readers(): Reader[] {
+  #readers(): ReadingThread[] {
     return [this.#ownReader, ...this.#lanes.values()]
   }
 
@@ -336,7 +303,7 @@ export class StreamSteward {
     this.#own.add(local, plugin, event, identity, options)
     const pair = this.#ownReader.pairOf(local, event, identity, options)
     this.#ownReader.pairs.push(pair)
-    if (this.#isUp) void this.#open(this.#ownReader, pair)
+    if (this.#isUp) void this.#groups.open(this.#ownReader, pair)
   }
   remove(local: number): void {
     this.#own.remove(local)
@@ -357,7 +324,7 @@ export class StreamSteward {
     const taken = new Set([...this.#lanes.values(), ...this.#orphans].map(({ thread }) => thread))
     let number = lane.index
     for (let next = this.#options.settings.lanes; taken.has(number); next++) number = next
-    const reader = new Reader(number, this.#options.settings.replicaId, () => lane.isResponsive, {
+    const reader = new ReadingThread(number, this.#options.settings.replicaId, () => lane.isResponsive, {
       wake: (event) => lane.post({ type: 'stream-wake', event }),
       open: ({ event, group }) => lane.post({ type: 'stream-open', event, group }),
       hold: ({ event, group }, isHeld) => lane.post({ type: 'stream-hold', event, group, isHeld }),
@@ -370,15 +337,15 @@ export class StreamSteward {
   }
 
   /** Its groups first: an event that is published before they are there would not be theirs. */
-  async #begin(lane: StreamLane, reader: Reader): Promise<void> {
+  async #begin(lane: StreamLane, reader: ReadingThread): Promise<void> {
     for (const plugin of this.#paused) lane.post({ type: 'stream-pause', plugin, isPaused: true })
     lane.post({ type: 'stream-start', consumer: reader.consumer })
     await this.#openAll(reader)
   }
 
-  async #openAll(reader: Reader): Promise<void> {
+  async #openAll(reader: ReadingThread): Promise<void> {
     reader.hasBegun = true
-    await Promise.all(reader.pairs.map((pair) => this.#open(reader, pair)))
+    await Promise.all(reader.pairs.map((pair) => this.#groups.open(reader, pair)))
     reader.isStarted = true
   }
 
@@ -393,7 +360,7 @@ export class StreamSteward {
     if (reader === undefined) return
     const pair = reader.pairOf(local, event, identity, options)
     reader.pairs.push(pair)
-    if (reader.hasBegun) void this.#open(reader, pair, seat)
+    if (reader.hasBegun) void this.#groups.open(reader, pair, seat)
     else seat()
   }
 
@@ -402,63 +369,13 @@ export class StreamSteward {
     if (reader !== undefined) this.#leave(reader, local)
   }
 
-  #leave(reader: Reader, local: number): void {
+  #leave(reader: ReadingThread, local: number): void {
     const at = reader.pairs.findIndex((pair) => pair.local === local)
     if (at < 0) return
     const [pair] = reader.pairs.splice(at, 1)
     if (reader.pairs.some((other) => pairKey(other) === pairKey(pair!))) return
     this.#watch.remove(reader, pair!.event, pair!.group)
-    if (pair!.isBroadcast) this.#destroy(pair!)
-  }
-
-  /** Makes the group, takes over what a former process of this name has left, and lets the thread read. */
-  async #open(reader: Reader, pair: Pair & { local: number }, seat: () => void = () => {}): Promise<void> {
-    const key = pairKey(pair)
-    let isSeated = false
-    while (!this.#isStopping && reader.pairs.includes(pair)) {
-      try {
-        await this.#once(this.#known, key, () => this.#prepare(pair))
-        if (!reader.pairs.includes(pair)) break
-        // Before the takeover: the hub must know who is to get what was left.
-        if (!isSeated) seat()
-        isSeated = true
-        await this.#once(this.#inherited, key, () => this.#takeOverFormer(pair))
-        if (!reader.pairs.includes(pair)) break
-        if (this.#held.has(key)) reader.hold(pair, true)
-        reader.open(pair)
-        this.#watch.add(reader, pair.event, pair.group)
-        break
-      } catch (error) {
-        if (!isUnavailable(error)) this.#refused.set(key, `${pair.stream}: ${messageOf(error)}`)
-        await pause(RETRY_MS)
-      }
-    }
-    this.#refused.delete(key)
-  }
-
-  /** Once for all threads: the next one must not take over what the first has begun to read. */
-  #once(done: Map<string, Promise<void>>, key: string, work: () => Promise<void>): Promise<void> {
-    let doing = done.get(key)
-    if (doing === undefined) {
-      doing = work()
-      done.set(key, doing)
-      doing.catch(() => done.delete(key))
-    }
-    return doing
-  }
-
-  async #prepare(pair: Pair): Promise<void> {
-    await this.#commands.ensureGroup(pair.stream, pair.group, '$')
-    if (!pair.isBroadcast) await seeGroups(this.#redis, [pair])
-  }
-
-  async #takeOverFormer({ stream, group, isBroadcast }: Pair): Promise<void> {
-    if (isBroadcast) return
-    const { replicaId } = this.#options.settings
-    for (const consumer of await this.#upkeep.consumersOf(stream, group, replicaId)) {
-      // Nobody reads as this group before it is known.
-      await this.#takeover.ofConsumer(stream, group, consumer, null)
-    }
+    if (pair!.isBroadcast) this.#groups.destroy(pair!)
   }
 
   /** A lane gets nothing more, and ends when it has nothing in hand. */
@@ -509,9 +426,9 @@ export class StreamSteward {
   }
 
   /** Nothing any more once this process ends: then it stays an orphan until all is given back. */
-  async #inherit(reader: Reader, pairs: readonly Pair[], blackBox: BlackBox | null): Promise<void> {
+  async #inherit(reader: ReadingThread, pairs: readonly Pair[], blackBox: BlackBox | null): Promise<void> {
     for (const pair of pairs) {
-      if (pair.isBroadcast) this.#destroy(pair)
+      if (pair.isBroadcast) this.#groups.destroy(pair)
       else {
         while (!this.#isStopping && !this.#isLost) {
           try {
@@ -524,12 +441,6 @@ export class StreamSteward {
       }
     }
     if (!this.#isStopping) this.#orphans.delete(reader)
-  }
-
-  /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
-  #destroy({ stream, group }: Pair): void {
-    this.#known.delete(pairKey({ stream, group }))
-    this.#redis.command('xgroup', ['DESTROY', stream, group]).catch(() => {})
   }
 
   pausePlugin(plugin: string, isPaused: boolean): void {
@@ -560,7 +471,7 @@ export class StreamSteward {
     }
   }
 
-  #takeOn(lane: StreamLane, reader: Reader, taken: StreamHandOver): void {
+  #takeOn(lane: StreamLane, reader: ReadingThread, taken: StreamHandOver): void {
     this.#adoptions.takeOn(taken, reader.consumer, lane.seatOf(taken.local))
   }
 
@@ -572,43 +483,6 @@ export class StreamSteward {
       if (this.#received.size > RECEIVED_KEPT) this.#received.delete(this.#received.values().next().value!)
     }
     this.#options.hub.note(frame, origin)
-  }
-
-  // ── the driver ────────────────────────────────────────────────────────────
-
-  async publish(event: EventFrame, origin: EventHost | null): Promise<void> {
-    await this.#own.publish(event)
-    this.noteRecord(event, origin, false)
-  }
-
-  async request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
-    const groups = await this.#groupsOf(event.event)
-    if (groups === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
-    return this.#replies.ask(event.event, groups, timeoutMs, async (replyTo) => {
-      await this.#own.publish(event, replyTo)
-      this.noteRecord(event, origin, false)
-    })
-  }
-
-  /** How many groups get an event, on all replicas. */
-  async #groupsOf(event: string): Promise<number> {
-    try {
-      return (await this.#redis.command<unknown[]>('xinfo', ['GROUPS', streamOf(event)])).length
-    } catch (error) {
-      const cause = error instanceof Error ? error.cause : undefined
-      if (cause instanceof Error && /no such key/i.test(cause.message)) return 0
-      throw error
-    }
-  }
-
-  deadLetters(): Promise<DeadLetter[]> {
-    return this.#letters.list()
-  }
-  replayDeadLetter(id: string): Promise<boolean> {
-    return this.#letters.replay(id)
-  }
-  deleteDeadLetter(id: string): Promise<boolean> {
-    return this.#letters.delete(id)
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
@@ -654,7 +528,6 @@ export class StreamSteward {
   }
 }
 
-const pairKey = ({ stream, group }: Pick<Pair, 'stream' | 'group'>): string => `${stream} ${group}`
 const isUnavailable = (error: unknown): boolean => error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

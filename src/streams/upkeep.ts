@@ -1,9 +1,9 @@
 import type { LogLevel } from '../contracts/logger.ts'
 import type { RedisClient } from '../redis/client.ts'
-import { ensureGroup, isNoGroup, listConsumers } from './consumers.ts'
+import { ensureGroup, isNoGroup } from './consumers.ts'
 import type { Custody } from './custody.ts'
-import { replicaOfConsumer } from './keys.ts'
 import { handOver, releaseEntries, renewLeases } from './leases.ts'
+import type { Pair } from './reading-thread.ts'
 import type { Takeover } from './takeover.ts'
 import { seeGroups } from './trimming.ts'
 
@@ -13,15 +13,6 @@ const CLAIM_EVERY_MAX_MS = 5000
 const SEEN_EVERY_MS = 60_000
 /** Groups that a log line names. */
 const SHOWN_MAX = 20
-
-/** One group of one stream that this process reads. */
-export interface Pair {
-  readonly event: string
-  readonly stream: string
-  readonly group: string
-  /** It is one thread's own. */
-  readonly isBroadcast: boolean
-}
 
 export interface UpkeepOptions {
   redis: RedisClient
@@ -126,14 +117,6 @@ export class Upkeep {
       this.#options.redis,
       this.#options.pairs().filter(({ isBroadcast }) => !isBroadcast),
     )
-  }
-
-  /** Consumers of one replica that have something pending. */
-  async consumersOf(stream: string, group: string, replica: string): Promise<string[]> {
-    const consumers = await listConsumers(this.#options.redis, stream, group)
-    return consumers
-      .filter(({ name, pending }) => pending > 0 && replicaOfConsumer(name) === replica)
-      .map(({ name }) => name)
   }
 
   /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
