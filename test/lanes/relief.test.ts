@@ -9,6 +9,8 @@ test('a lane that stands still has a relief long before it is ended, and the rel
   const heddle = await startDeadly(t, { lanes: 1, env: { LANE_STALL_MS: '15000' } })
   const guilty = heddle.json('/harm/spin')
   await until(() => heddle.logs.some(({ msg }) => msg === 'harm begins'), 'the loop')
+  // A request that comes before the loop has begun is answered by the lane itself.
+  await until(async () => (await lanesOf(heddle))[0]?.responsive === false, 'the standstill')
   assert.equal((await heddle.json('/peace')).status, 200, 'another request is answered')
   assert.equal(deathsIn(heddle).length, 0, 'while the loop still runs')
   assert.deepEqual(
