@@ -40,9 +40,10 @@ export interface StreamEvent {
 
 /** JSON texts that come again and again: an emitter's name, an event's keys. */
 const TEXTS_MAX = 1000
-const texts = new Map<string, string>()
+const names = new Map<string, string>()
+const keyTexts = new Map<string, string>()
 
-function remembered(of: string, make: (of: string) => string): string {
+function remembered(texts: Map<string, string>, of: string, make: (of: string) => string): string {
   let text = texts.get(of)
   if (text === undefined) {
     text = make(of)
@@ -52,16 +53,17 @@ function remembered(of: string, make: (of: string) => string): string {
   return text
 }
 
+const nameText = (name: string): string => JSON.stringify(name)
 const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
 
 /** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
 export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
-  const keys = payloadKeys === '' ? '[]' : remembered(`\0${payloadKeys}`, (joined) => keysText(joined.slice(1)))
+  const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
   let envelope =
     `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
-    `"emitter":${remembered(emitter, JSON.stringify)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
-    `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(replica, JSON.stringify)}`
+    `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
+    `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
   if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
   if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
   envelope += '}'
@@ -114,7 +116,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
       emitter,
       requestId: textOrNull(envelope.request_id),
       key: null,
-      payloadKeys: Array.isArray(keys) ? keys.join('\0') : '',
+      payloadKeys: Array.isArray(keys) && keys.every((each) => typeof each === 'string') ? keys.join('\0') : '',
       timestampMs: timestamp,
       delayMs: 0,
       ttlMs: 0,

@@ -192,9 +192,7 @@ test('no change of one character makes it throw', () => {
   }
 })
 
-test('no list of keys makes it throw, and keys are a text', {
-  todo: 'a key that is an object of its own toString throws',
-}, () => {
+test('no list of keys makes it throw, and keys are a text', () => {
   for (const keys of [
     '[]',
     '[[1]]',
