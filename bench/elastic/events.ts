@@ -11,7 +11,7 @@ import { median } from '../statistics.ts'
 import type { BareOrder, BareResult } from './bare-stream.ts'
 
 const BARE_FILE = fileURLToPath(new URL('./bare-stream.ts', import.meta.url))
-const WARMUP_EVENTS = 20_000
+const WARMUP_EVENTS = 100_000
 const BATCH = 1000
 const DEADLINE_MS = 60_000
 

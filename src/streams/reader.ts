@@ -24,6 +24,9 @@ const READ_BATCH_MIN = 16
 const ASK_AGAIN_MS = 5
 /** Behind a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
 const GATHER_MS = 2
+/** So many entries since it woke up are a flow; behind one it looks so often again before it sleeps. */
+const FLOW = 64
+const LINGER_ROUNDS = 4
 /** Fewer than these in one read: there may be no more. */
 const TRICKLE = 8
 /** Who has so many in hand and finds more wants another thread to read along. */
@@ -245,19 +248,26 @@ export class StreamReader {
     topic.isWoken = false
     try {
       topic.batch = READ_BATCH_MIN
+      let arrivedInAll = 0
+      let lingered = 0
       let next = this.#fetch(topic, true, 0)
       for (;;) {
         const round = await next
         if (round.isFull || this.#load >= HELP_IN_HAND) this.#askForHelp(topic)
         const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
         const room = this.#room - arrived
+        arrivedInAll += arrived
+        lingered = arrived > 0 ? 0 : lingered + 1
+        // Behind a flow there is soon more: to fall asleep and be woken costs more than to look again.
+        const mayLinger = arrivedInAll >= FLOW && lingered <= LINGER_ROUNDS
         // Who keeps up takes more at a time; who has his hands full leaves more to others.
         if (round.isFull && this.#load <= topic.batch) topic.batch = Math.min(READ_BATCH_MAX, topic.batch * 2)
-        const isExhausted = !round.isFull && round.upTo !== null && !topic.isWoken && arrived === 0
+        const isExhausted = !round.isFull && round.upTo !== null && !topic.isWoken && arrived === 0 && !mayLinger
         const goesOn = !isExhausted && !this.#isStopping && room > 0
         topic.isWoken = false
         // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
-        if (goesOn) next = round.isFull ? this.#fetch(topic, false, arrived) : this.#fetchLater(topic, arrived)
+        if (goesOn)
+          next = round.isFull ? this.#fetch(topic, false, arrived) : this.#fetchLater(topic, arrived, mayLinger)
         for (const { group, entries } of round.batches) {
           for (const [entryId, fields] of entries) this.#take(group, entryId, fields)
         }
@@ -280,9 +290,9 @@ export class StreamReader {
   }
 
   /** More may be coming: what comes within a moment is read together. Where the stream ends is asked when it seems to have ended. */
-  async #fetchLater(topic: Topic, arrived: number): Promise<Round> {
-    if (arrived > 0) await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
-    return this.#fetch(topic, arrived < TRICKLE, 0)
+  async #fetchLater(topic: Topic, arrived: number, mayLinger: boolean): Promise<Round> {
+    if (arrived > 0 || mayLinger) await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
+    return this.#fetch(topic, arrived < TRICKLE && !mayLinger, 0)
   }
 
   get #load(): number {
