@@ -30,9 +30,15 @@ export class GroupOpener {
   readonly #inherited = new Map<string, Promise<void>>()
   /** Pairs whose group the store refuses to make, and why. */
   readonly #refused = new Map<string, string>()
+  #opening = 0
 
   constructor(options: GroupOpenerOptions) {
     this.#options = options
+  }
+
+  /** Some are on their way to be opened, or wait for a store that refuses. */
+  get isOpening(): boolean {
+    return this.#opening > 0
   }
 
   /** Why the store does not let a group be made, though it answers; null when it does. */
@@ -46,6 +52,7 @@ export class GroupOpener {
     const key = pairKey(pair)
     const isWanted = (): boolean => this.#options.mayOpen() && thread.pairs.includes(pair)
     let isSeated = false
+    this.#opening++
     while (isWanted()) {
       try {
         await once(this.#made, key, () => this.#make(pair))
@@ -62,6 +69,7 @@ export class GroupOpener {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
+    this.#opening--
     this.#refused.delete(key)
   }
 

@@ -132,7 +132,7 @@ export class StreamSteward {
     this.#lock = new ReplicaLock(this.#redis, replicaId, {
       onLost: ({ host, pid }) => {
         this.#isLost = true
-        this.#endReading()
+        void this.#endReading()
         options.onReplicaLost(
           `Process ${pid} on ${host} has taken the REPLICA_ID ${replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
         )
@@ -276,7 +276,8 @@ export class StreamSteward {
   }
 
   get #isOpen(): boolean {
-    return this.#isUp && this.#readers().every(({ isStarted }) => isStarted)
+    // The primary's plugins subscribe after it has begun.
+    return this.#isUp && !this.#groups.isOpening && this.#readers().every(({ isStarted }) => isStarted)
   }
 
   /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
