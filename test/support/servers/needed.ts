@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs'
-import { basename, dirname, resolve } from 'node:path'
+import { dirname, relative, resolve } from 'node:path'
 import type { ServerName } from './programs.ts'
 
 const HERE = import.meta.dirname
@@ -7,6 +7,7 @@ const STARTERS: Readonly<Record<string, ServerName>> = {
   'postgres.ts': 'postgres',
   'redis.ts': 'redis',
   'nginx.ts': 'nginx',
+  '../browser.ts': 'chromium',
 }
 const IMPORT = /\bfrom '(\.{1,2}\/[^']+\.ts)'/g
 
@@ -15,7 +16,7 @@ export function serversNeededBy(files: readonly string[]): ServerName[] {
   const seen = new Set(files.map((file) => resolve(file)))
   const needed = new Set<ServerName>()
   for (const file of seen) {
-    const starter = dirname(file) === HERE ? STARTERS[basename(file)] : undefined
+    const starter = STARTERS[relative(HERE, file)]
     if (starter !== undefined) needed.add(starter)
     for (const [, path] of readFileSync(file, 'utf8').matchAll(IMPORT)) {
       const imported = resolve(dirname(file), path!)

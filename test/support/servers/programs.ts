@@ -2,7 +2,7 @@ import { accessSync, constants, existsSync, lstatSync, readdirSync, realpathSync
 import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
 
-/** Servers that tests start. */
+/** Servers that tests start, and the browser that looks at pages. */
 export const SERVERS = {
   postgres: {
     binary: 'postgres',
@@ -32,6 +32,12 @@ export const SERVERS = {
     folders: ['/usr/sbin', '/usr/bin', '/usr/local/sbin', '/usr/local/bin', '/opt/homebrew/bin'],
     debianPackage: 'nginx',
     command: 'apt-get install nginx (Debian, Ubuntu), brew install nginx (macOS)',
+  },
+  chromium: {
+    binary: 'chromium',
+    folders: ['/usr/bin', '/usr/local/bin', '/opt/homebrew/bin', '/Applications/Chromium.app/Contents/MacOS'],
+    debianPackage: 'chromium',
+    command: 'apt-get install chromium (Debian), brew install chromium (macOS)',
   },
 } as const
 
