@@ -1,4 +1,5 @@
 import type { Awaitable } from './awaitable.ts'
+import type { RouteInfo } from './route-info.ts'
 
 export type ToolStatus = 'OK' | 'FAIL' | 'DEAD'
 
@@ -160,6 +161,8 @@ export interface Registry {
   getLanes(): Awaitable<LaneInfo[]>
   /** Whether this process should get requests. */
   getReadiness(): Awaitable<Readiness>
+  /** The routes that this process serves. */
+  getRoutes(): Awaitable<RouteInfo[]>
   /** Sets a tool's health; message null when left out. */
   updateToolStatus(tool: string, status: ToolStatus, options?: { message?: string | null }): void
 }

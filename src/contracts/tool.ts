@@ -6,6 +6,7 @@ import type { Endpoint, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type { Owner } from './owner.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
+import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 
 /** The thread that a tool instance lives in. */
@@ -51,6 +52,7 @@ export interface Host {
   systemDump(): SystemDump
   lanes(): Awaitable<LaneInfo[]>
   readiness(): Awaitable<Readiness>
+  routeList(): Awaitable<RouteInfo[]>
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): Awaitable<JobInfo[]>

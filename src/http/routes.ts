@@ -16,6 +16,8 @@ export interface RouteEntry {
   readonly host: 'primary' | 'lanes'
   tags: readonly string[]
   summary: string | undefined
+  /** As in its manifest. */
+  contract: string | undefined
   /** A handler of it has read `context.ip`: its requests bring it along. */
   wantsAddress: boolean
   /** Its plugin is set aside until then, milliseconds since the epoch; 0: it is served. */

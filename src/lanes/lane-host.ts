@@ -1,7 +1,9 @@
+import { contractText } from '../apidocs/route-contract.ts'
 import type { BusTransport } from '../contracts/event-bus.ts'
 import type { Endpoint, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
 import { routeShape } from '../endpoint/route-shape.ts'
@@ -125,6 +127,10 @@ export class LaneHost implements Host {
     return this.#calls.call('#host', 'readiness', []) as Promise<Readiness>
   }
 
+  routeList(): Promise<RouteInfo[]> {
+    return this.#calls.call('#host', 'routeList', []) as Promise<RouteInfo[]>
+  }
+
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
     this.#post({ type: 'set-tool', tool, status, message })
   }
@@ -135,7 +141,8 @@ function routeManifest(
   method: Endpoint['method'],
   path: string,
   isStream: boolean,
-  { timeoutMs, tags = [], summary }: Endpoint['options'],
+  options: Endpoint['options'],
 ): RouteManifest {
-  return { plugin, method, path, isStream, timeoutMs, tags, summary }
+  const { timeoutMs, tags = [], summary } = options
+  return { plugin, method, path, isStream, timeoutMs, tags, summary, contract: contractText(options) }
 }

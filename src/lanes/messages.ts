@@ -56,6 +56,8 @@ export interface RouteManifest {
   timeoutMs: number | undefined
   tags: string[]
   summary: string | undefined
+  /** What it asks of clients and promises them, as text (src/apidocs); left out when there is nothing to tell. */
+  contract?: string | undefined
 }
 
 export interface SubscriptionManifest {

@@ -44,6 +44,8 @@ export class HostServices {
         return this.#host.lanes()
       case 'readiness':
         return this.#host.readiness()
+      case 'routeList':
+        return this.#host.routeList()
     }
     throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
   }

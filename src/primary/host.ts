@@ -1,6 +1,9 @@
+import { contractText } from '../apidocs/route-contract.ts'
+import { routeInfo } from '../apidocs/route-info.ts'
 import type { Endpoint, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
@@ -57,7 +60,8 @@ export class PrimaryHost implements Host {
     if (this.isBooted)
       throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
     const { timeoutMs, tags = [], summary } = options
-    return this.#services.routing.addLocal({ plugin, method, path, isStream, timeoutMs, tags, summary })
+    const contract = contractText(options)
+    return this.#services.routing.addLocal({ plugin, method, path, isStream, timeoutMs, tags, summary, contract })
   }
 
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
@@ -80,6 +84,9 @@ export class PrimaryHost implements Host {
   }
   readiness(): Readiness {
     return this.#services.readiness()
+  }
+  routeList(): RouteInfo[] {
+    return this.#services.routing.table.list().map(routeInfo)
   }
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
     this.#services.setTool(tool, status, message)

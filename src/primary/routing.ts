@@ -97,6 +97,7 @@ export class Routing {
     entry.timeoutMs = this.#timeoutOf(route)
     entry.tags = route.tags
     entry.summary = route.summary
+    entry.contract = route.contract
   }
 
   #timeoutOf({ isStream, timeoutMs }: RouteManifest): number {
@@ -120,6 +121,7 @@ export class Routing {
       host,
       tags,
       summary,
+      contract: route.contract,
       wantsAddress: false,
       closedUntilMs: this.#closed.get(plugin) ?? 0,
     })

@@ -98,6 +98,14 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     example: { from: 'src/lanes/lane-server.ts', to: 'src/events/hub.ts', typeOnly: false },
   },
   {
+    name: 'apidocs import only node, errors, schemas and the types of contracts and of the route table',
+    reason: 'lanes load what hands their schemas over, and what is written of them runs nowhere else',
+    from: /^(src\/apidocs\/)/,
+    may: ['node:', '{own}', 'src/errors/', 'src/schemas/'],
+    mayForTypes: ['src/contracts/', 'src/http/routes.ts', 'src/lint/event-scan.ts'],
+    example: { from: 'src/apidocs/openapi.ts', to: 'src/lanes/lane.ts', typeOnly: false },
+  },
+  {
     name: 'a domain imports #heddle, its own files and packages',
     reason: 'domains talk by events, and a plugin outlives the inside of the runtime',
     from: /^(domains\/[^/]+\/)/,

@@ -143,6 +143,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     addJob: (job) => recorded.jobs.push(job),
     jobs: () => [],
     lanes: () => [],
+    routeList: () => [],
     readiness: () => ({ ready: true, reasons: [], lanes: {} }),
   }
 }

@@ -22,6 +22,7 @@ export default class RegistryTool implements Tool {
       getSystemDump: () => host.systemDump(),
       getLanes: () => host.lanes(),
       getReadiness: () => host.readiness(),
+      getRoutes: () => host.routeList(),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null
         if (typeof tool !== 'string' || tool === '') throw invalid('the tool must be a name', tool)

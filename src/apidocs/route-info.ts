@@ -1,0 +1,21 @@
+import type { RouteInfo } from '../contracts/route-info.ts'
+import type { RouteEntry } from '../http/routes.ts'
+import { readContract } from './route-contract.ts'
+
+/** A route of the table as plugins see it. */
+export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
+  const { plugin, method, path, isStream, host, timeoutMs, tags, summary, contract } = entry
+  const { hasAuth, schemas } = readContract(contract)
+  return {
+    plugin,
+    method,
+    path,
+    is_stream: isStream,
+    host,
+    timeout_ms: timeoutMs,
+    tags: [...tags],
+    summary: summary ?? null,
+    has_auth: hasAuth,
+    schemas,
+  }
+}
