@@ -12,7 +12,7 @@ export type {
   Payload,
   TopologyEntry,
 } from './contracts/event-bus.ts'
-export type { EventContracts } from './contracts/event-contracts.ts'
+export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
 export type { Data, EndpointOptions, Handler, Http, HttpContext, SseStream } from './contracts/http.ts'
 export type { Logger, LogLevel } from './contracts/logger.ts'
 export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'

@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import type { EventContracts } from '#heddle'
+import type { EventContracts, PayloadsOf } from '#heddle'
 
-export default {
+const contracts = {
   'event.delivery.failed': z.object({
     event: z.string(),
     event_id: z.string(),
@@ -10,3 +10,9 @@ export default {
     attempts: z.number().int().positive(),
   }),
 } satisfies EventContracts
+
+export default contracts
+
+declare module '#heddle' {
+  interface Events extends PayloadsOf<typeof contracts> {}
+}

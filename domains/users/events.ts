@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { EventContracts } from '#heddle'
+import type { EventContracts, PayloadsOf } from '#heddle'
 
 const contracts = {
   'user.created': z.object({ id: z.string(), name: z.string(), email: z.string() }),
@@ -11,3 +11,7 @@ const contracts = {
 export default contracts
 
 export type UserCreated = z.infer<(typeof contracts)['user.created']>
+
+declare module '#heddle' {
+  interface Events extends PayloadsOf<typeof contracts> {}
+}
