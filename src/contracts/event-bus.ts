@@ -1,4 +1,5 @@
 import type { Awaitable } from './awaitable.ts'
+import type { Delivered, EventName, Published } from './event-contracts.ts'
 import type { Owner } from './owner.ts'
 import type { BlackBox } from './registry.ts'
 
@@ -70,24 +71,29 @@ export interface DeliveryFailure {
 export interface EventBus {
   /**
    * Resolves with the event's id once the bus has taken it.
-   * @throws EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_BUS_FULL
+   * @throws EVENT_CONTRACT with `details: [{ path, message }]` when the event has a contract and the payload does not fit it,
+   * EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_BUS_FULL
    */
-  publish(event: string, payload: Payload, options?: PublishOptions): Promise<string>
+  publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
   /**
-   * @param handler may name the payload's type, usually that of the event's contract: the bus takes its word for it
+   * @param handler gets the payload that the event's contract says; without a contract it may name a type, and the bus takes its word for it
    * @returns a function that ends the subscription in this thread
    */
-  subscribe<P extends object = Payload>(
-    event: string,
-    handler: (data: P, event: EventMeta) => unknown,
+  subscribe<Name extends EventName, Own extends object = Payload>(
+    event: Name,
+    handler: (data: Delivered<Name, Own>, event: EventMeta) => unknown,
     options?: SubscribeOptions,
   ): () => void
   /**
    * Publishes, and resolves with the first non-null object that a subscriber returns.
    * @param options `timeoutMs`: default 5000
-   * @throws EVENT_BUS_NO_SUBSCRIBER at once, EVENT_BUS_REQUEST_TIMEOUT, or the error of the last subscriber when all failed
+   * @throws EVENT_CONTRACT, EVENT_BUS_NO_SUBSCRIBER at once, EVENT_BUS_REQUEST_TIMEOUT, or the error of the last subscriber when all failed
    */
-  request<T extends Payload = Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }): Promise<T>
+  request<T extends Payload = Payload, Name extends EventName = EventName>(
+    event: Name,
+    payload: Published<Name>,
+    options?: { timeoutMs?: number },
+  ): Promise<T>
   /** Receives every event record of the process; synchronous, must not block. @returns a function that removes it */
   addListener(listener: (record: EventRecord) => void): () => void
   /** @returns a function that removes it */

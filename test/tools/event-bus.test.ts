@@ -13,11 +13,11 @@ const handler = () => null
 
 test('publish names the plugin as emitter and resolves with the id', async () => {
   const { publish, recorded } = build()
-  assert.equal(await publish('user.created', { id: 1 }), 'evt_1')
-  await publish('user.created', { id: 2 }, { key: 'u2', delayMs: 0, ttlMs: undefined })
+  assert.equal(await publish('item.sold', { id: 1 }), 'evt_1')
+  await publish('item.sold', { id: 2 }, { key: 'u2', delayMs: 0, ttlMs: undefined })
   assert.deepEqual(recorded.published, [
-    ['users.CreateUser', 'user.created', { id: 1 }, {}],
-    ['users.CreateUser', 'user.created', { id: 2 }, { key: 'u2', delayMs: 0 }],
+    ['users.CreateUser', 'item.sold', { id: 1 }, {}],
+    ['users.CreateUser', 'item.sold', { id: 2 }, { key: 'u2', delayMs: 0 }],
   ])
 })
 
