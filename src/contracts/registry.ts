@@ -157,6 +157,8 @@ export interface Registry {
   getMetrics(): MetricRecord[]
   /** The health of tools and plugins of the process; in a lane at most 100 ms old. */
   getSystemDump(): SystemDump
+  /** Tools that a healthy plugin has taken in its constructor and called in no thread since the process started: plugin → names. */
+  getUncalledTools(): Record<string, string[]>
   /** The lanes of this process. */
   getLanes(): Awaitable<LaneInfo[]>
   /** Whether this process should get requests. */

@@ -3,6 +3,7 @@ import type { Tool, ToolRuntime } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
 import { findTools, loadTool } from './discover.ts'
+import { tellingFirstCall } from './first-call.ts'
 import type { Meter } from './proxy.ts'
 
 /** Everything in a tool's runtime but what is the tool's own. */
@@ -23,10 +24,13 @@ interface Installed {
 /** The tools of one thread: found, made, booted, and handed to plugins as metered objects. */
 export class Toolbox {
   readonly #meter: Meter
+  readonly #onFirstCall: (plugin: string, tool: string) => void
   readonly #installed = new Map<string, Installed>()
 
-  constructor(meter: Meter) {
+  /** @param onFirstCall told when a plugin of this thread calls a tool that it was given for the first time */
+  constructor(meter: Meter, onFirstCall: (plugin: string, tool: string) => void = () => {}) {
     this.#meter = meter
+    this.#onFirstCall = onFirstCall
   }
 
   /**
@@ -144,7 +148,7 @@ export class Toolbox {
         touched.add(name)
         let tool = given.get(name)
         if (tool === undefined) {
-          tool = this.for(owner, name)
+          tool = tellingFirstCall(this.for(owner, name), () => this.#onFirstCall(owner.name, name))
           given.set(name, tool)
         }
         return tool

@@ -1,14 +1,17 @@
 import type { Registry, ToolStatus } from '../../contracts/registry.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { ToolUses, USES_BYTES, USES_MEMORY } from '../../shm/tool-uses.ts'
 
 const STATUSES: readonly ToolStatus[] = ['OK', 'FAIL', 'DEAD']
 
 export default class RegistryTool implements Tool {
   readonly name = 'registry'
   #runtime: ToolRuntime
+  #uses: ToolUses
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    this.#uses = new ToolUses(runtime.sharedMemory(USES_MEMORY, USES_BYTES))
   }
 
   api(): Registry {
@@ -20,6 +23,7 @@ export default class RegistryTool implements Tool {
       },
       getMetrics: () => host.metrics(),
       getSystemDump: () => host.systemDump(),
+      getUncalledTools: () => this.#uncalledTools(),
       getLanes: () => host.lanes(),
       getReadiness: () => host.readiness(),
       getRoutes: () => host.routeList(),
@@ -31,6 +35,16 @@ export default class RegistryTool implements Tool {
         host.updateToolStatus(tool, status, message)
       },
     }
+  }
+
+  #uncalledTools(): Record<string, string[]> {
+    const uncalled: Record<string, string[]> = {}
+    for (const [plugin, health] of Object.entries(this.#runtime.host.systemDump().plugins)) {
+      if (health.status !== 'OK') continue
+      const tools = health.tools.filter((tool) => !this.#uses.has(plugin, tool))
+      if (tools.length > 0) uncalled[plugin] = tools
+    }
+    return uncalled
   }
 }
 
