@@ -11,6 +11,7 @@ import type { FlightRecorder } from '../shm/flight-recorder.ts'
 import { MetricsRing, type RawMetric } from '../shm/metrics-ring.ts'
 import { NameTable } from '../shm/name-table.ts'
 import { StatusTable } from '../shm/status-table.ts'
+import { ToolUses, USES_BYTES, USES_MEMORY } from '../shm/tool-uses.ts'
 import { added, tellAll } from './listeners.ts'
 import { Plugins } from './plugins.ts'
 import { Meter } from './proxy.ts'
@@ -67,7 +68,8 @@ export class ThreadKernel {
       onStatus: options.onToolStatus,
       onSinkFault: (thrown) => this.sinkFault('metrics sink', thrown),
     })
-    this.toolbox = new Toolbox(this.meter)
+    const uses = new ToolUses(options.sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
+    this.toolbox = new Toolbox(this.meter, (plugin, tool) => uses.add(plugin, tool))
     this.plugins = new Plugins(this.toolbox, (plugin, stage, error) =>
       options.writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
         plugin,
