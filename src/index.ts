@@ -27,14 +27,19 @@ export { DbError } from './errors/db-error.ts'
 export { Plugin } from './kernel/plugin.ts'
 
 import type { ScannedEvent } from './lint/event-scan.ts'
+import type { RunningProcess } from './lint/observed.ts'
 import type { LintReport } from './lint/report.ts'
 
-export type { LintReport, ScannedEvent }
+export type { LintReport, RunningProcess, ScannedEvent }
 
-/** The architecture lint over some domain folders. Its parser is loaded by the first call. */
-export async function lintArchitecture(domainsDirs: readonly string[], toolsDir: string): Promise<LintReport> {
+/** The architecture lint over some domain folders, and what the running process shows besides. Its parser is loaded by the first call. */
+export async function lintArchitecture(
+  domainsDirs: readonly string[],
+  toolsDir: string,
+  running?: RunningProcess,
+): Promise<LintReport> {
   const { lintArchitecture: lint } = await import('./lint/report.ts')
-  return lint(domainsDirs, toolsDir)
+  return lint(domainsDirs, toolsDir, running)
 }
 
 /** Events that the sources of some domain folders name. */

@@ -4,7 +4,7 @@ import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import { misfits, type PayloadSchema } from './payload-schema.ts'
 import type { Module, Project } from './project.ts'
 
-interface Contract {
+export interface Contract {
   module: Module
   line: number
   schema: PayloadSchema
@@ -33,6 +33,13 @@ export function eventContract(project: Project): Finding[] {
     }
   }
   return findings
+}
+
+/** Event → its contract; where there are several, the first. */
+export function contractsOf(project: Project): Map<string, Contract> {
+  const contracts = new Map<string, Contract>()
+  collectContracts(project, contracts, [])
+  return contracts
 }
 
 /** @returns false when a domain has contracts whose names the source does not show */

@@ -3,6 +3,7 @@ import { eventContract } from './event-contract.ts'
 import { eventsOf } from './event-scan.ts'
 import { compareFindings, type Finding } from './finding.ts'
 import { migrationOrder } from './migration-order.ts'
+import { type Observed, observe, type RunningProcess } from './observed.ts'
 import { readProject } from './project.ts'
 import { routeCollision, staticRoutes } from './route-collision.ts'
 import { tableOwnership } from './table-ownership.ts'
@@ -15,6 +16,8 @@ export interface LintReport {
   findings: Finding[]
   /** How much was looked at: files of plugins and migrations, registered routes, names of events. */
   checked: { plugins: number; migrations: number; routes: number; events: number }
+  /** Where the running process differs from its sources; left out when none was given. */
+  observed?: Observed
 }
 
 /**
@@ -22,8 +25,13 @@ export interface LintReport {
  * not changed since the last report are not read again.
  * @param domainsDirs as `DOMAINS_DIR` lists them
  * @param toolsDir the folder of the active tools
+ * @param running what a process that runs these sources says of itself
  */
-export async function lintArchitecture(domainsDirs: readonly string[], toolsDir: string): Promise<LintReport> {
+export async function lintArchitecture(
+  domainsDirs: readonly string[],
+  toolsDir: string,
+  running?: RunningProcess,
+): Promise<LintReport> {
   const project = await readProject(domainsDirs)
   const findings = [
     ...project.faults,
@@ -42,5 +50,6 @@ export async function lintArchitecture(domainsDirs: readonly string[], toolsDir:
       routes: staticRoutes(project).length,
       events: eventsOf(project).length,
     },
+    ...(running ? { observed: observe(project, running) } : {}),
   }
 }

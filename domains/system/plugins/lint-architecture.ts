@@ -1,18 +1,25 @@
 import { delimiter } from 'node:path'
 import { type LintReport, lintArchitecture, Plugin, type Tools } from '#heddle'
 
-/** Checks the sources of all domains against the rules of the architecture, as they stand on disk now. */
+/**
+ * Checks the sources of all domains against the rules of the architecture, as they stand on disk now, and compares them with what this
+ * process has seen since its start.
+ */
 export default class LintArchitecture extends Plugin {
   static override thread = 'primary' as const
+  #bus
   #http
+  #registry
   #domainsDirs: string[]
   #toolsDir: string
   /** The run that is under way: requests that come meanwhile wait for the same one. */
   #run: Promise<LintReport> | undefined
 
-  constructor({ http, config }: Tools) {
+  constructor({ http, config, event_bus, registry }: Tools) {
     super()
+    this.#bus = event_bus
     this.#http = http
+    this.#registry = registry
     this.#domainsDirs = config
       .get('DOMAINS_DIR', { default: 'domains' })
       .split(delimiter)
@@ -23,14 +30,23 @@ export default class LintArchitecture extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/system/lint', 'GET', this.lint, {
       tags: ['system'],
-      summary: 'The architecture lint: isolation, contracts, tables, routes, migrations',
+      summary:
+        'The architecture lint: isolation, contracts, tables, routes, migrations; and what the process shows besides',
     })
   }
 
   lint(): Promise<LintReport> {
-    this.#run ??= lintArchitecture(this.#domainsDirs, this.#toolsDir).finally(() => {
+    this.#run ??= this.#report().finally(() => {
       this.#run = undefined
     })
     return this.#run
+  }
+
+  async #report(): Promise<LintReport> {
+    return lintArchitecture(this.#domainsDirs, this.#toolsDir, {
+      since: new Date(performance.timeOrigin).toISOString(),
+      topology: await this.#bus.getTopology(),
+      uncalledTools: this.#registry.getUncalledTools(),
+    })
   }
 }
