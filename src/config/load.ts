@@ -74,6 +74,11 @@ export function readVariable(name: string): string | undefined {
   return SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]
 }
 
+/** A copy of this process's environment: for a process that is started from here, and to load settings without `.env`. */
+export function copyEnvironment(): Environment {
+  return { ...process.env }
+}
+
 /** Sets what libraries read from the environment while they load: call it before anything imports the HTTP library. */
 export function prepareEnvironment(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)

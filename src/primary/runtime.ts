@@ -240,6 +240,16 @@ export class Runtime {
     })
   }
 
+  /** What its own tools stand on. */
+  get host(): PrimaryHost {
+    return this.#host
+  }
+
+  /** Deliveries of events that are accepted and not finished. */
+  get pendingDeliveries(): number {
+    return this.#hub.pending
+  }
+
   // ── start ─────────────────────────────────────────────────────────────────
 
   /**
