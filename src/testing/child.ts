@@ -1,0 +1,65 @@
+import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../config/load.ts'
+import type { Payload } from '../contracts/event-bus.ts'
+import { messageOf } from '../errors/wire.ts'
+import { createLog } from '../primary/log.ts'
+import { Runtime } from '../primary/runtime.ts'
+import type { FromChild, Questions, ToChild } from './child-messages.ts'
+
+const LOOK_MS = 5
+
+/** The process that a test has booted: the runtime as `npm start` has it, and beside it somebody who tells the test what happens. */
+async function main(): Promise<void> {
+  const { settings } = loadSettings(copyEnvironment())
+  prepareEnvironment()
+  const end = (): void => void runtime.stop().then(() => process.exit(0))
+  const runtime = new Runtime(settings, await createLog(settings), (message) => {
+    console.error(message)
+    process.exit(EXIT_CONFIG)
+  })
+  const { bus } = runtime.host
+  bus.addListener((record) => tell({ type: 'event', record }))
+  bus.addFailureListener((failure) => tell({ type: 'failure', failure }))
+  process.on('SIGTERM', end)
+  // The test is gone, and nobody else would end this process.
+  process.on('disconnect', () => process.exit(1))
+  process.on('message', (question: ToChild) => {
+    answer(runtime, question).then(
+      (result) => tell({ type: 'answer', id: question.id, answer: result }),
+      (thrown) => tell({ type: 'refusal', id: question.id, error: messageOf(thrown) }),
+    )
+  })
+  const port = await runtime.start({ exclusivePort: true })
+  const { plugins } = runtime.host.systemDump()
+  tell({ type: 'serving', port, plugins, reasons: runtime.readiness().reasons })
+}
+
+async function answer(runtime: Runtime, { ask, args }: ToChild): Promise<unknown> {
+  const { bus } = runtime.host
+  switch (ask) {
+    case 'publish':
+      return bus.publish('test', args.event, args.payload as Payload, {})
+    case 'idle':
+      return pendingAfter(runtime, args.timeoutMs)
+    case 'deadLetters':
+      return bus.deadLetters()
+    case 'jobs':
+      return runtime.host.jobs()
+  }
+}
+
+async function pendingAfter(runtime: Runtime, timeoutMs: Questions['idle']['args']['timeoutMs']): Promise<number> {
+  const deadlineMs = performance.now() + timeoutMs
+  while (runtime.pendingDeliveries > 0 && performance.now() < deadlineMs) {
+    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  }
+  return runtime.pendingDeliveries
+}
+
+function tell(message: FromChild): void {
+  process.send?.(message)
+}
+
+main().catch((error: unknown) => {
+  console.error(error instanceof ConfigFaults ? error.message : `heddle cannot start: ${messageOf(error)}`)
+  process.exit(error instanceof ConfigFaults ? EXIT_CONFIG : 1)
+})

@@ -1,0 +1,6 @@
+/** The testing kit for plugin authors, `#heddle/testing`. For `node:test`, and for any other runner. */
+
+export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } from './app.ts'
+export { type BootOptions, boot } from './boot.ts'
+export type { BootedApp } from './booted-app.ts'
+export type { TestOwner } from './owner.ts'
