@@ -14,13 +14,26 @@ import { hello } from './cases/hello.ts'
 import { overload } from './cases/overload.ts'
 import { reload } from './cases/reload.ts'
 import { toolcall } from './cases/toolcall.ts'
+import { tracing } from './cases/tracing.ts'
 import { write } from './cases/write.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
 import { formatTable } from './table.ts'
 
-const CASES: readonly BenchCase[] = [hello, write, cpu, toolcall, events, boot, bystander, overload, reload, elastic]
+const CASES: readonly BenchCase[] = [
+  hello,
+  write,
+  cpu,
+  toolcall,
+  events,
+  boot,
+  bystander,
+  overload,
+  reload,
+  elastic,
+  tracing,
+]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 
 type Outcome = { name: string; title: string } & ({ result: CaseResult } | { error: string })

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import type { BenchCase } from '../bench-case.ts'
-import { busyNote, compare, cpuUs, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { busyNote, compare, cpuUs, faultsOf, type Load, medianOf, medianRatio, perSec } from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 
 const NAMES = ['ada', 'grace', 'edsger', 'barbara', 'donald', 'tony', 'frances', 'ken']
-const CONNECTIONS = 64
+
+export const HELLO_LOAD: Load = { requests: NAMES.map((name) => getRequest(`/hello/${name}`)), connections: 64 }
 
 export const hello: BenchCase = {
   name: 'hello',
@@ -17,8 +18,8 @@ export const hello: BenchCase = {
         ...serverSide(context, 'fastify', 'bench/baselines/hello-fastify.ts'),
         ...serverSide(context, 'uws', 'bench/baselines/hello-uws.ts'),
       },
-      load: { requests: NAMES.map((name) => getRequest(`/hello/${name}`)), connections: CONNECTIONS },
-      before: verifyAnswer,
+      load: HELLO_LOAD,
+      before: verifyHello,
     })
     const cpu = { unit: 'µs CPU/request', heddle: medianOf(rounds, 'heddle', cpuUs) }
     return {
@@ -61,7 +62,7 @@ export const hello: BenchCase = {
 }
 
 /** The comparison is void unless all sides send the same answer. */
-async function verifyAnswer(server: BenchServer): Promise<void> {
+export async function verifyHello(server: BenchServer): Promise<void> {
   const response = await fetch(`http://${server.host}:${server.port}/hello/ada`, {
     headers: { 'x-request-id': 'bench-1' },
   })

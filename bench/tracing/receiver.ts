@@ -1,0 +1,53 @@
+/**
+ * A receiver of traces that keeps nothing: takes every export over OTLP/gRPC, counts its spans and throws it away.
+ * Prints `{"port":…}` when it listens, and its DiscardCounts when SIGTERM ends it.
+ */
+import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
+import { countSpans } from './span-count.ts'
+
+export interface DiscardCounts {
+  exports: number
+  spans: number
+  bytes: number
+  /** CPU time of the whole process: what receiving takes from the machine. */
+  cpuMs: number
+}
+
+const NOTHING = Buffer.alloc(0)
+const EXPORT = {
+  path: '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+  requestStream: false,
+  responseStream: false,
+  requestSerialize: (message: Buffer) => message,
+  requestDeserialize: (message: Buffer) => message,
+  // An empty message says that all was taken.
+  responseSerialize: () => NOTHING,
+  responseDeserialize: () => null,
+}
+
+const counts: DiscardCounts = { exports: 0, spans: 0, bytes: 0, cpuMs: 0 }
+
+const server = new Server({ 'grpc.max_receive_message_length': -1 })
+server.addService(
+  { Export: EXPORT },
+  {
+    Export: ({ request }: ServerUnaryCall<Buffer, null>, answer: sendUnaryData<null>) => {
+      counts.exports++
+      counts.bytes += request.length
+      counts.spans += countSpans(request)
+      answer(null, null)
+    },
+  },
+)
+server.bindAsync('127.0.0.1:0', ServerCredentials.createInsecure(), (error, port) => {
+  if (error !== null) throw error
+  console.log(JSON.stringify({ port }))
+})
+
+process.once('SIGTERM', () => {
+  server.forceShutdown()
+  const { user, system } = process.cpuUsage()
+  console.log(JSON.stringify({ ...counts, cpuMs: Math.round((user + system) / 1000) }))
+  // Ends by itself once that is written.
+  process.channel?.unref()
+})
