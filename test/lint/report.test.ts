@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { spawn } from 'node:child_process'
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
@@ -52,36 +51,3 @@ test('a folder of domains that does not exist is an error, an empty one is none'
   assert.equal(findings[0]?.rule, 'parse')
   assert.match(findings[0]?.message ?? '', /^the folder cannot be read: ENOENT/)
 })
-
-test('the command prints file, line, severity, rule and message, and exits with 1 on an error', async (t) => {
-  const { domains, tools, write } = await fixture(t, COLLIDING)
-  const failed = await run(domains, tools)
-  assert.equal(failed.status, 1)
-  const [line, summary] = failed.output.trim().split('\n')
-  assert.match(
-    line ?? '',
-    /b\/plugins\/b\.ts:9 {2}error {2}route-collision {2}GET \/a of b\.B collides with GET \/a of a\.A/,
-  )
-  assert.equal(summary, 'errors 1, warnings 0; checked: plugins 2, migrations 1, routes 2, events 1')
-
-  await write('b/plugins/b.ts', plugin('B', "this.#bus.subscribe('nobody', this.x)"))
-  const warned = await run(domains, tools)
-  assert.equal(warned.status, 0)
-  assert.match(warned.output, /b\/plugins\/b\.ts:9 {2}warning {2}event-contract {2}/)
-})
-
-function run(domains: string, tools: string): Promise<{ status: number | null; output: string }> {
-  const command = path.resolve(import.meta.dirname, '../../src/cli/lint-architecture.ts')
-  const child = spawn(process.execPath, ['--import', 'tsx', command], {
-    env: { ...process.env, DOMAINS_DIR: domains, TOOLS_DIR: tools },
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
-  return new Promise((resolve, reject) => {
-    let output = ''
-    child.stdout.setEncoding('utf8').on('data', (chunk) => {
-      output += chunk
-    })
-    child.on('error', reject)
-    child.on('close', (status) => resolve({ status, output }))
-  })
-}

@@ -1,0 +1,60 @@
+import { styleText } from 'node:util'
+import type { BaselineEntry, Comparison } from './baseline.ts'
+import type { Finding, RuleName } from './finding.ts'
+import type { LintReport } from './report.ts'
+
+const MEND: Readonly<Record<RuleName, string>> = {
+  parse: 'correct it: nothing else in there was looked at',
+  'domain-isolation': 'publish an event or send a request by event_bus; what two domains share is a package',
+  'event-contract': "make domains/<domain>/events.ts and the call agree: the contract's name, keys and types",
+  'table-ownership': "ask the table's domain by an event or a request, or keep what you need in a table of your own",
+  'route-collision': 'give one of the two another path or method',
+  'migration-order':
+    "number migrations NNN_name.sql, and name in the header what each builds upon: '-- depends: <domain>/<NNN_name>'",
+}
+
+/** For people: grouped by file, each finding with the way to mend it. @param hasColours when it goes to a terminal */
+export function reportText(
+  checked: LintReport['checked'],
+  { fresh, accepted, stale }: Comparison,
+  baselineFile: string,
+  hasColours: boolean,
+): string {
+  const paint = (style: Parameters<typeof styleText>[0], text: string) => (hasColours ? styleText(style, text) : text)
+  const lines: string[] = []
+  for (const [file, findings] of byFile(fresh)) {
+    lines.push(paint('underline', file))
+    for (const { line, severity, rule, message } of findings) {
+      const kind = paint(severity === 'error' ? 'red' : 'yellow', severity)
+      lines.push(`  ${line}  ${kind}  ${rule}  ${message}`, paint('dim', `    mend: ${MEND[rule]}`))
+    }
+    lines.push('')
+  }
+  if (stale.length > 0) {
+    lines.push(paint('underline', baselineFile))
+    for (const entry of stale) {
+      lines.push(`  ${paint('red', 'no longer found')}  ${describe(entry)}`)
+    }
+    lines.push(paint('dim', '    mend: npm run lint:architecture -- --update-baseline'), '')
+  }
+  const errors = fresh.filter(({ severity }) => severity === 'error').length
+  const counts = Object.entries(checked).map(([what, count]) => `${what} ${count}`)
+  const more = [
+    ...(accepted.length > 0 ? [`accepted ${accepted.length}`] : []),
+    ...(stale.length > 0 ? [`no longer found ${stale.length}`] : []),
+  ].map((part) => `, ${part}`)
+  const summary = `errors ${errors}, warnings ${fresh.length - errors}${more.join('')}; checked: ${counts.join(', ')}`
+  lines.push(paint(errors + stale.length > 0 ? 'red' : 'green', summary))
+  return lines.join('\n')
+}
+
+/** An accepted finding in one line. */
+export function describe({ rule, file, message, count }: BaselineEntry): string {
+  return `${file}  ${rule}  ${message}${count > 1 ? ` (${count} times)` : ''}`
+}
+
+function byFile(findings: readonly Finding[]): Map<string, Finding[]> {
+  const files = new Map<string, Finding[]>()
+  for (const finding of findings) files.set(finding.file, [...(files.get(finding.file) ?? []), finding])
+  return files
+}
