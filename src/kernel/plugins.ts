@@ -69,16 +69,30 @@ export class Plugins {
         throw taken
       }
       this.files[name] = file.path
-      const owner: Owner = { name, instance: undefined }
-      const instance = new Class(this.#toolbox.injection(owner, touched))
-      owner.instance = instance
-      await instance.onBoot?.()
-      this.#loaded.push({ owner, instance })
+      await this.#construct(name, Class, touched)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
     } catch (error) {
       this.health[name] = { status: 'DEAD', error: messageOf(error), tools: [...touched] }
       this.#onFault(name, 'boot', error)
     }
+  }
+
+  /** Constructs and boots one plugin whose class is loaded already. @throws what its constructor or `onBoot` throws */
+  async add(domain: string, Class: PluginClass): Promise<object> {
+    const name = `${domain}.${Class.name}`
+    const touched = new Set<string>()
+    const instance = await this.#construct(name, Class, touched)
+    this.health[name] = { status: 'OK', domain, tools: [...touched] }
+    return instance
+  }
+
+  async #construct(name: string, Class: PluginClass, touched: Set<string>): Promise<PluginInstance> {
+    const owner: Owner = { name, instance: undefined }
+    const instance = new Class(this.#toolbox.injection(owner, touched))
+    owner.instance = instance
+    await instance.onBoot?.()
+    this.#loaded.push({ owner, instance })
+    return instance
   }
 
   /**
@@ -107,7 +121,7 @@ export class Plugins {
   }
 }
 
-type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
+export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
 
 async function loadClass(file: PluginFile): Promise<PluginClass> {
   const module = await loadModule(file.path)

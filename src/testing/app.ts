@@ -3,7 +3,7 @@ import type { DeadLetter, EventRecord, Payload } from '../contracts/event-bus.ts
 import type { JobInfo } from '../contracts/scheduler.ts'
 
 export interface RequestOptions {
-  /** An object or array is sent as JSON, a text or bytes as they are. */
+  /** An object or array is sent as JSON; a text, bytes or a `FormData` as they are. */
   body?: unknown
   headers?: Record<string, string>
   /** Sent as `authorization: Bearer <token>`. */
@@ -37,7 +37,11 @@ export interface LogEntry {
 
 /** What a test can do with a booted runtime and with a single plugin alike. */
 export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDisposable {
-  /** Sends a request. Resolves with the answer, whatever its status. */
+  readonly url: string
+  readonly port: number
+  /** The platform's `fetch`, with a path instead of an address. */
+  fetch(path: string, init?: RequestInit): Promise<Response>
+  /** Sends a request. Resolves with the answer, whatever its status; a redirect is not followed. */
   request(method: string, path: string, options?: RequestOptions): Promise<TestResponse>
   get(path: string, options?: RequestOptions): Promise<TestResponse>
   post(path: string, body?: unknown, options?: Omit<RequestOptions, 'body'>): Promise<TestResponse>

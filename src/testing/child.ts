@@ -3,9 +3,8 @@ import type { Payload } from '../contracts/event-bus.ts'
 import { messageOf } from '../errors/wire.ts'
 import { createLog } from '../primary/log.ts'
 import { Runtime } from '../primary/runtime.ts'
-import type { FromChild, Questions, ToChild } from './child-messages.ts'
-
-const LOOK_MS = 5
+import type { FromChild, ToChild } from './child-messages.ts'
+import { pendingAfter } from './pending.ts'
 
 /** The process that a test has booted: the runtime as `npm start` has it, and beside it somebody who tells the test what happens. */
 async function main(): Promise<void> {
@@ -39,20 +38,12 @@ async function answer(runtime: Runtime, { ask, args }: ToChild): Promise<unknown
     case 'publish':
       return bus.publish('test', args.event, args.payload as Payload, {})
     case 'idle':
-      return pendingAfter(runtime, args.timeoutMs)
+      return pendingAfter(() => runtime.pendingDeliveries, args.timeoutMs)
     case 'deadLetters':
       return bus.deadLetters()
     case 'jobs':
       return runtime.host.jobs()
   }
-}
-
-async function pendingAfter(runtime: Runtime, timeoutMs: Questions['idle']['args']['timeoutMs']): Promise<number> {
-  const deadlineMs = performance.now() + timeoutMs
-  while (runtime.pendingDeliveries > 0 && performance.now() < deadlineMs) {
-    await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-  }
-  return runtime.pendingDeliveries
 }
 
 function tell(message: FromChild): void {

@@ -4,3 +4,5 @@ export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } fr
 export { type BootOptions, boot } from './boot.ts'
 export type { BootedApp } from './booted-app.ts'
 export type { TestOwner } from './owner.ts'
+export { type PluginOptions, plugin } from './plugin.ts'
+export type { PluginApp, PublishedEvent } from './plugin-app.ts'

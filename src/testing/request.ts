@@ -1,28 +1,18 @@
 import type { RequestOptions, TestResponse } from './app.ts'
 
-/** A request as it goes out: headers in lower case, the body as bytes. */
-export interface PreparedRequest {
-  method: string
-  headers: Record<string, string>
-  body: Uint8Array | null
+/** What `fetch` takes. A text or bytes go as they are, all else as JSON. */
+export function prepare(method: string, { body, headers: given, token }: RequestOptions): RequestInit {
+  const headers = new Headers(given)
+  if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
+  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array || body instanceof FormData
+  if (!isRaw && !headers.has('content-type')) headers.set('content-type', 'application/json')
+  const sent = isRaw ? (body as string | Buffer | FormData | undefined) : JSON.stringify(body)
+  return { method: method.toUpperCase(), headers, body: sent, redirect: 'manual' }
 }
 
-export function prepare(method: string, { body, headers = {}, token }: RequestOptions): PreparedRequest {
-  const lower = Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]))
-  if (token !== undefined) lower.authorization = `Bearer ${token}`
-  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array
-  if (!isRaw) lower['content-type'] ??= 'application/json'
-  else if (typeof body === 'string') lower['content-type'] ??= 'text/plain'
-  return { method: method.toUpperCase(), headers: lower, body: bytesOf(body) }
-}
-
-function bytesOf(body: unknown): Uint8Array | null {
-  if (body === undefined) return null
-  if (body instanceof Uint8Array) return body
-  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
-}
-
-export function responseOf(status: number, headers: Headers, bytes: Uint8Array): TestResponse {
+export async function responseOf(response: Response): Promise<TestResponse> {
+  const { status, headers } = response
+  const bytes = Buffer.from(await response.arrayBuffer())
   return {
     status,
     headers,
@@ -30,8 +20,7 @@ export function responseOf(status: number, headers: Headers, bytes: Uint8Array):
   }
 }
 
-function parsed(type: string, bytes: Uint8Array): unknown {
-  const text = (): string => Buffer.from(bytes).toString()
-  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return JSON.parse(text())
-  return type.startsWith('text/') ? text() : bytes
+function parsed(type: string, bytes: Buffer): unknown {
+  if (/^application\/(?:[\w.-]+\+)?json\b/.test(type)) return JSON.parse(bytes.toString())
+  return type.startsWith('text/') ? bytes.toString() : bytes
 }
