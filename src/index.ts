@@ -26,11 +26,13 @@ export { HeddleError } from './errors/catalogue.ts'
 export { DbError } from './errors/db-error.ts'
 export { Plugin } from './kernel/plugin.ts'
 
+import type { ApiInfo, OpenApiDocument } from './apidocs/openapi.ts'
+import type { RouteInfo } from './contracts/route-info.ts'
 import type { ScannedEvent } from './lint/event-scan.ts'
 import type { RunningProcess } from './lint/observed.ts'
 import type { LintReport } from './lint/report.ts'
 
-export type { LintReport, RunningProcess, ScannedEvent }
+export type { ApiInfo, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
 
 /** The architecture lint over some domain folders, and what the running process shows besides. Its parser is loaded by the first call. */
 export async function lintArchitecture(
@@ -46,4 +48,10 @@ export async function lintArchitecture(
 export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
   const { scanEvents: scan } = await import('./lint/event-scan.ts')
   return scan(domainsDirs)
+}
+
+/** The HTTP interface that some routes make up together, as OpenAPI 3.1. */
+export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
+  const { openApiDocument: document } = await import('./apidocs/openapi.ts')
+  return document(routes, info)
 }

@@ -1,0 +1,31 @@
+import { type Data, type HttpContext, openApiDocument, Plugin, type Tools } from '#heddle'
+import { apiInfo } from '../api-info.ts'
+import { JSON_TYPE, JsonDocument } from '../json-document.ts'
+
+/** The routes of this process as an OpenAPI document. */
+export default class ShowOpenApi extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #document
+
+  constructor({ config, http, registry }: Tools) {
+    super()
+    const title = config.get('API_TITLE', { default: '' })
+    const version = config.get('API_VERSION', { default: '' })
+    this.#http = http
+    this.#document = new JsonDocument(async () =>
+      openApiDocument(await registry.getRoutes(), await apiInfo(title, version)),
+    )
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/system/openapi.json', 'GET', this.show, {
+      tags: ['system'],
+      summary: 'The HTTP interface as an OpenAPI 3.1 document',
+    })
+  }
+
+  async show(_data: Data, context: HttpContext) {
+    context.sendBinary(await this.#document.read(), JSON_TYPE)
+  }
+}
