@@ -1,6 +1,7 @@
 import type { Data } from '../contracts/http.ts'
 import type { StandardIssue, StandardSchemaV1 } from '../contracts/standard-schema.ts'
 import { HeddleError } from '../errors/catalogue.ts'
+import { faultsOf } from '../schemas/standard-schema.ts'
 import type { RequestContext } from './context.ts'
 import { parseForm } from './form.ts'
 import type { Incoming } from './incoming.ts'
@@ -43,20 +44,31 @@ async function readAll(
   schemas: InputSchemas,
   context: RequestContext,
 ): Promise<Data> {
-  let query: Data = {}
-  if (incoming.hasQuery) parseForm(incoming.query, query, 'query')
-  const files: { list?: unknown } = {}
-  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, files)
-  const issues: { path: string; message: string }[] = []
-  if (schemas.query) query = (await validate(schemas.query, query, issues)) as Data
-  if (schemas.body) fields = await validate(schemas.body, fields === undefined ? (context.body ?? {}) : fields, issues)
-  if (schemas.params) params = (await validate(schemas.params, params, issues)) as Data
-  if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: issues })
+  const issues: StandardIssue[] = []
+  let query: unknown = {}
+  if (incoming.hasQuery) parseForm(incoming.query, query as Data, 'query')
+  const form: Form = { isForm: false, files: undefined }
+  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, form)
+  if (schemas.query) query = await validate(schemas.query, query, true, issues)
+  if (schemas.body) {
+    // No body at all is held against the schema as an empty one; JSON's null is a value of its own.
+    const given = fields ?? (context.body === undefined ? {} : context.body)
+    fields = await validate(schemas.body, given, form.isForm, issues)
+  }
+  const named = schemas.params ? await validate(schemas.params, params, false, issues) : params
+  if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: faultsOf(issues) })
   if (fields !== undefined && !isPlainObject(fields)) context.body = fields
-  const data: Data = Object.assign({}, query, isPlainObject(fields) ? fields : undefined, params)
+  const data: Data = Object.assign({}, ...[query, fields, named].filter(isPlainObject))
   // Like `_auth`, not for a schema to judge: it knows the form's fields.
-  if (files.list !== undefined) data._files = files.list
+  if (form.files !== undefined) data._files = form.files
   return data
+}
+
+/** What is known of a body beside its fields. */
+interface Form {
+  /** All of its values are text. */
+  isForm: boolean
+  files: unknown
 }
 
 /** The body's fields; undefined when it has none, and `context.body` holds what it is. */
@@ -64,7 +76,7 @@ async function readBody(
   incoming: Incoming,
   wanted: boolean,
   context: RequestContext,
-  files: { list?: unknown },
+  form: Form,
 ): Promise<Data | undefined> {
   const bytes = incoming.body
   if (bytes === null || bytes.byteLength === 0) return undefined
@@ -86,13 +98,15 @@ async function readBody(
   }
   if (type === 'application/x-www-form-urlencoded') {
     const fields: Data = {}
+    form.isForm = true
     parseForm(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'), fields, 'form body')
     return fields
   }
   if (type === 'multipart/form-data') {
     const fields: Data = {}
+    form.isForm = true
     await parseMultipart(bytes, contentType, fields)
-    files.list = fields._files
+    form.files = fields._files
     delete fields._files
     return fields
   }
@@ -118,18 +132,34 @@ function isPlainObject(value: unknown): value is Data {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
+/** @param isText of a query or a form, which cannot tell a list of one from a single value */
 async function validate(
   schema: StandardSchemaV1,
   value: unknown,
-  issues: { path: string; message: string }[],
+  isText: boolean,
+  issues: StandardIssue[],
 ): Promise<unknown> {
   const outcome = schema['~standard'].validate(value)
-  const result = outcome instanceof Promise ? await outcome : outcome
+  let result = outcome instanceof Promise ? await outcome : outcome
+  if (result.issues !== undefined && isText) {
+    const listed = withLists(value as Data, result.issues)
+    if (listed !== null) result = await schema['~standard'].validate(listed)
+  }
   if (result.issues === undefined) return result.value
-  for (const issue of result.issues) issues.push({ path: pathOf(issue), message: issue.message })
+  for (const issue of result.issues) issues.push(issue)
   return value
 }
 
-function pathOf(issue: StandardIssue): string {
-  return (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+/** The fields with each text in a list of one that the schema says it wants as a list; null when there is none. */
+function withLists(fields: Data, issues: readonly StandardIssue[]): Data | null {
+  let listed: Data | null = null
+  for (const { path, expected } of issues as readonly (StandardIssue & { expected?: unknown })[]) {
+    // No part of the specification, but the libraries agree on it: zod says `array`, others `Array` or `an array`.
+    if (path?.length !== 1 || typeof expected !== 'string' || !/\barray\b/i.test(expected)) continue
+    const key = String(typeof path[0] === 'object' ? path[0].key : path[0])
+    if (typeof fields[key] !== 'string') continue
+    listed ??= { ...fields }
+    listed[key] = [fields[key]]
+  }
+  return listed
 }

@@ -7,6 +7,7 @@ import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import type { PathTemplate } from './path-template.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+import { checkResponse, isResponseChecked } from './response-check.ts'
 
 /** A handler and what has to happen before it. */
 export interface Route {
@@ -31,7 +32,7 @@ export function runRequest(
 ): Reply | Promise<Reply> {
   try {
     const outcome = causality.run({ eventId: null, requestId: incoming.requestId }, handle, route, incoming, context)
-    if (!isPromise(outcome)) return replyOf(outcome, context)
+    if (!isPromise(outcome) && !isResponseChecked(route)) return replyOf(outcome, context)
     return finish(outcome, route, incoming, context, onFault)
   } catch (thrown) {
     return refuse(thrown, route, incoming, onFault)
@@ -71,14 +72,16 @@ export async function authenticate(authValidator: AuthValidator, incoming: Incom
 }
 
 async function finish(
-  outcome: Promise<unknown>,
+  outcome: unknown,
   route: Route,
   incoming: Incoming,
   context: RequestContext,
   onFault: FaultLog,
 ): Promise<Reply> {
   try {
-    return replyOf(await outcome, context)
+    const reply = replyOf(await outcome, context)
+    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    return reply
   } catch (thrown) {
     return refuse(thrown, route, incoming, onFault)
   }

@@ -19,6 +19,7 @@ export const CATALOGUE = {
   HTTP_ROUTE_TAKEN: [500, 'A route is registered already'],
   HTTP_HEADER_INVALID: [500, 'A response header is not valid'],
   HTTP_STATUS_INVALID: [500, 'A response status is not valid'],
+  HTTP_RESPONSE_INVALID: [500, 'A response does not fit its schema'],
   HTTP_AUTH_MISSING: [401, 'Missing authorization token'],
   HTTP_AUTH_INVALID: [401, 'Invalid or expired token'],
   HTTP_NOT_FOUND: [404, 'Not found'],

@@ -1,0 +1,26 @@
+import { readVariable } from '../config/load.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { faultsOf, listed } from '../schemas/standard-schema.ts'
+import type { Reply } from './reply.ts'
+import type { Route } from './run.ts'
+
+/** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
+const IS_DEVELOPMENT = readVariable('NODE_ENV') !== 'production'
+
+export function isResponseChecked({ options }: Route): boolean {
+  return IS_DEVELOPMENT && options.response !== undefined
+}
+
+/**
+ * Holds the JSON of a successful answer, as the client would get it, against the route's `response` schema.
+ * Failures, redirects, bytes and answers without a body are not what it describes.
+ * @throws HTTP_RESPONSE_INVALID that names the path and the fault
+ */
+export async function checkResponse({ options }: Route, method: string, { status, body }: Reply): Promise<void> {
+  if (options.response === undefined || status >= 300 || typeof body !== 'string') return
+  const { issues } = await options.response['~standard'].validate(JSON.parse(body))
+  if (issues === undefined) return
+  const details = faultsOf(issues)
+  const message = `what ${method} answered with ${status} does not fit its response schema: ${listed(details)}`
+  throw new HeddleError('HTTP_RESPONSE_INVALID', message, { details })
+}
