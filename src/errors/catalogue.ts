@@ -40,6 +40,7 @@ export const CATALOGUE = {
   EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object'],
   EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB'],
   EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
+  EVENT_CONTRACT: [500, 'An event payload does not fit its contract'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_UNAVAILABLE: [503, 'The store of the events does not take any'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'Nobody subscribes to the requested event'],

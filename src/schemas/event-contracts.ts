@@ -46,7 +46,7 @@ export async function loadEventContracts(domainsDirs: readonly string[]): Promis
         }
       }
     } catch (error) {
-      faults.push({ file, message: `${shown(file)}: ${messageOf(error)}. Its events are not checked` })
+      faults.push({ file, message: `${shown(file)}: ${oneLine(messageOf(error))}. Its events are not checked` })
     }
   }
   return { contracts, faults }
@@ -59,6 +59,10 @@ function contractFiles(root: string): { domain: string; file: string }[] {
     .map(({ name }) => ({ domain: name, file: join(root, name, 'events.ts') }))
     .filter(({ file }) => existsSync(file))
     .sort((a, b) => (a.domain < b.domain ? -1 : 1))
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s*\n\s*/g, ' ')
 }
 
 /** @throws what is wrong with the file */

@@ -58,7 +58,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     name: 'a tool imports contracts, errors, shm, what tools share and packages, never another tool',
     reason: 'a tool is swapped by moving a folder, alone',
     from: /^(src\/(?:tools|extras)\/[^/]+\/)/,
-    // migrations, state, redis and jobs hold what several implementations of one tool, or several tools, have in common.
+    // migrations, state, redis, jobs and schemas hold what several implementations of one tool, or several tools, have in common.
     may: [
       'node:',
       'package:',
@@ -72,6 +72,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
       'src/state/',
       'src/redis/',
       'src/jobs/cron.ts',
+      'src/schemas/',
     ],
     example: { from: 'src/tools/sqlite/index.ts', to: 'src/tools/logger/index.ts', typeOnly: false },
   },
@@ -82,6 +83,14 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     may: ['node:', 'package:', '{own}', 'src/errors/'],
     mayForTypes: ['src/config/', 'src/contracts/'],
     example: { from: 'src/redis/client.ts', to: 'src/config/load.ts', typeOnly: false },
+  },
+  {
+    name: 'schemas import only node, errors, the loader of modules and the types of contracts',
+    reason: 'they are checked in every thread, and read by whoever documents them',
+    from: /^(src\/schemas\/)/,
+    may: ['node:', '{own}', 'src/errors/', 'src/kernel/discover.ts', 'src/kernel/load-module.ts'],
+    mayForTypes: ['src/contracts/'],
+    example: { from: 'src/schemas/event-contracts.ts', to: 'src/events/hub.ts', typeOnly: false },
   },
   {
     name: "the primary's parts never import the lane's end",
