@@ -26,13 +26,14 @@ export { HeddleError } from './errors/catalogue.ts'
 export { DbError } from './errors/db-error.ts'
 export { Plugin } from './kernel/plugin.ts'
 
+import type { AsyncApiDocument, EventParties } from './apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './apidocs/openapi.ts'
 import type { RouteInfo } from './contracts/route-info.ts'
 import type { ScannedEvent } from './lint/event-scan.ts'
 import type { RunningProcess } from './lint/observed.ts'
 import type { LintReport } from './lint/report.ts'
 
-export type { ApiInfo, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
+export type { ApiInfo, AsyncApiDocument, EventParties, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
 
 /** The architecture lint over some domain folders, and what the running process shows besides. Its parser is loaded by the first call. */
 export async function lintArchitecture(
@@ -54,4 +55,15 @@ export async function scanEvents(domainsDirs: readonly string[]): Promise<Scanne
 export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
   const { openApiDocument: document } = await import('./apidocs/openapi.ts')
   return document(routes, info)
+}
+
+/** The events that plugins exchange, with the payloads that the contracts of some domain folders declare, as AsyncAPI 3.0. */
+export async function asyncApiDocument(
+  parties: Readonly<Record<string, EventParties>>,
+  domainsDirs: readonly string[],
+  info: ApiInfo,
+): Promise<AsyncApiDocument> {
+  const { asyncApiDocument: document } = await import('./apidocs/asyncapi.ts')
+  const { eventPayloads } = await import('./apidocs/event-payloads.ts')
+  return document(parties, await eventPayloads(domainsDirs), info)
 }

@@ -1,17 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import type { ApiInfo } from '#heddle'
 
-const DESCRIPTION =
-  'Failures that the runtime tells have the shape of `Failure`. A path answers a method that it does not have with 405 and `allow`. ' +
-  'Every answer carries `x-request-id`; a client may choose it.'
-
 /** What the service calls itself: API_TITLE and API_VERSION, else its package.json. */
 export async function apiInfo(title: string, version: string): Promise<ApiInfo> {
   const manifest = await readManifest()
   return {
     title: title || manifest.name || 'service',
     version: version || manifest.version || '0.0.0',
-    description: DESCRIPTION,
   }
 }
 

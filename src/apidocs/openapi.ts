@@ -38,6 +38,10 @@ export interface OpenApiDocument {
   }
 }
 
+const DESCRIPTION =
+  'Failures that the runtime tells have the shape of `Failure`. A path answers a method that it does not have with 405 and `allow`. ' +
+  'Every answer carries `x-request-id`; a client may choose it.'
+
 const BEARER = {
   type: 'http',
   scheme: 'bearer',
@@ -63,7 +67,7 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Op
   }
   return {
     openapi: '3.1.0',
-    info,
+    info: { description: DESCRIPTION, ...info },
     servers: [{ url: '/' }],
     tags: [...tags].sort().map((name) => ({ name })),
     paths,

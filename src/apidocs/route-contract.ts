@@ -15,10 +15,10 @@ export interface RouteContract {
 export function contractText({ authValidator, body, query, params, response }: EndpointOptions): string | undefined {
   if (!(authValidator || body || query || params || response)) return undefined
   const schemas: RouteSchemas = {}
-  if (body) schemas.body = jsonSchemaOf(body, 'input')
-  if (query) schemas.query = jsonSchemaOf(query, 'input')
-  if (params) schemas.params = jsonSchemaOf(params, 'input')
-  if (response) schemas.response = jsonSchemaOf(response, 'output')
+  if (body) schemas.body = jsonSchemaOf(body, 'request')
+  if (query) schemas.query = jsonSchemaOf(query, 'request')
+  if (params) schemas.params = jsonSchemaOf(params, 'request')
+  if (response) schemas.response = jsonSchemaOf(response, 'response')
   return JSON.stringify({ hasAuth: authValidator !== undefined, schemas } satisfies RouteContract)
 }
 

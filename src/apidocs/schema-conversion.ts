@@ -2,8 +2,23 @@ import type { JsonSchema } from '../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../contracts/standard-schema.ts'
 import { isSchemaObject } from './json-schema.ts'
 
-/** What a schema takes, or what comes out of it. */
-export type Side = 'input' | 'output'
+/** What a schema is for: what a request brings, what a response gives, or what an event carries. */
+export type SchemaUse = 'request' | 'response' | 'event'
+
+interface UseRules {
+  /** What a schema takes, or what comes out of it. */
+  side: 'input' | 'output'
+  /** AsyncAPI 3.0 builds on draft 7. */
+  target: 'draft-2020-12' | 'draft-07'
+  /** A Date is written by this process: JSON makes a text of it. In a request it is not, so only a coercing schema takes one. */
+  hasDates: boolean
+}
+
+const RULES: Readonly<Record<SchemaUse, UseRules>> = {
+  request: { side: 'input', target: 'draft-2020-12', hasDates: false },
+  response: { side: 'output', target: 'draft-2020-12', hasDates: true },
+  event: { side: 'input', target: 'draft-07', hasDates: true },
+}
 
 /** A schema whose text is longer than this is not shown. */
 const SCHEMA_MAX_CHARS = 65_536
@@ -12,23 +27,25 @@ const SCHEMA_MAX_CHARS = 65_536
  * What a schema that describes itself has beside `validate`.
  * Source: Standard JSON Schema specification v1, https://standardschema.dev/json-schema
  */
-type Converter = (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
+type SelfDescription = {
+  [side in UseRules['side']]?: (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
+}
 
 /**
  * The JSON Schema of a Standard Schema, or one that takes anything and says why.
  * No schema library is loaded for it: libraries bring the conversion along. Never throws: what cannot be shown must not keep a plugin from booting.
  */
-export function jsonSchemaOf(schema: StandardSchemaV1, side: Side): JsonSchema {
-  const standard = schema['~standard'] as StandardSchemaV1['~standard'] & {
-    jsonSchema?: Partial<Record<Side, Converter>>
-  }
+export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
+  const { side, target, hasDates } = RULES[use]
+  const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
   try {
     const convert = standard.jsonSchema?.[side]
-    if (typeof convert !== 'function')
+    if (typeof convert !== 'function') {
       return unknown(`Checked by a schema of ${standard.vendor}, which does not describe itself.`)
-    const options =
-      standard.vendor === 'zod' ? { unrepresentable: 'any', override: describeUnrepresentable(side) } : undefined
-    const converted = convert({ target: 'draft-2020-12', ...(options && { libraryOptions: options }) })
+    }
+    const isZod = standard.vendor === 'zod'
+    const libraryOptions = isZod ? { unrepresentable: 'any', override: describeUnrepresentable(hasDates) } : undefined
+    const converted = convert({ target, ...(libraryOptions && { libraryOptions }) })
     const text = JSON.stringify(converted)
     if (text.length > SCHEMA_MAX_CHARS) return unknown('Checked by a schema that is too large to be shown.')
     const plain: unknown = JSON.parse(text)
@@ -56,12 +73,10 @@ interface ZodNode {
 }
 
 /** For what JSON has no type for zod says nothing; this says how it travels. */
-function describeUnrepresentable(side: Side): (node: ZodNode) => void {
+function describeUnrepresentable(hasDates: boolean): (node: ZodNode) => void {
   return ({ zodSchema, jsonSchema }) => {
     const { type, coerce } = zodSchema._zod.def
-    // An input that is not coerced must be a Date already: no JSON is.
-    if (type === 'date' && (side === 'output' || coerce))
-      Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
+    if (type === 'date' && (hasDates || coerce)) Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
     else if (type === 'bigint' && coerce) Object.assign(jsonSchema, { type: 'string', pattern: '^-?\\d+$' })
     else if (type === 'transform' || type === 'custom') jsonSchema.description ??= 'Made or checked by code.'
   }

@@ -1,0 +1,54 @@
+import { delimiter } from 'node:path'
+import { asyncApiDocument, type Data, type HttpContext, Plugin, scanEvents, type Tools } from '#heddle'
+import { apiInfo } from '../api-info.ts'
+import { JSON_TYPE, JsonDocument } from '../json-document.ts'
+
+type Parties = Record<string, { emitters: string[]; subscribers: string[] }>
+
+/** The events of this process as an AsyncAPI document: those that contracts and sources name, and those that were seen. */
+export default class ShowAsyncApi extends Plugin {
+  static override thread = 'primary' as const
+  #bus
+  #http
+  #document
+  #domainsDirs: string[]
+
+  constructor({ config, event_bus, http }: Tools) {
+    super()
+    const title = config.get('API_TITLE', { default: '' })
+    const version = config.get('API_VERSION', { default: '' })
+    this.#bus = event_bus
+    this.#http = http
+    this.#domainsDirs = config
+      .get('DOMAINS_DIR', { default: 'domains' })
+      .split(delimiter)
+      .filter((folder) => folder.trim() !== '')
+    this.#document = new JsonDocument(async () =>
+      asyncApiDocument(await this.#parties(), this.#domainsDirs, await apiInfo(title, version)),
+    )
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/system/asyncapi.json', 'GET', this.show, {
+      tags: ['system'],
+      summary: 'The events as an AsyncAPI 3.0 document',
+    })
+  }
+
+  async show(_data: Data, context: HttpContext) {
+    context.sendBinary(await this.#document.read(), JSON_TYPE)
+  }
+
+  async #parties(): Promise<Parties> {
+    const parties: Parties = {}
+    const seen = Object.entries(await this.#bus.getTopology()).map(([event, entry]) => ({ event, ...entry }))
+    for (const { event, emitters, subscribers } of [...seen, ...(await scanEvents(this.#domainsDirs))]) {
+      const known = parties[event]
+      parties[event] = {
+        emitters: [...new Set([...(known?.emitters ?? []), ...emitters])].sort(),
+        subscribers: [...new Set([...(known?.subscribers ?? []), ...subscribers])].sort(),
+      }
+    }
+    return parties
+  }
+}
