@@ -20,7 +20,6 @@ export async function checkResponse({ options }: Route, method: string, { status
   if (options.response === undefined || status >= 300 || typeof body !== 'string') return
   const { issues } = await options.response['~standard'].validate(JSON.parse(body))
   if (issues === undefined) return
-  const details = faultsOf(issues)
-  const message = `what ${method} answered with ${status} does not fit its response schema: ${listed(details)}`
-  throw new HeddleError('HTTP_RESPONSE_INVALID', message, { details })
+  const message = `what ${method} answered with ${status} does not fit its response schema: ${listed(issues)}`
+  throw new HeddleError('HTTP_RESPONSE_INVALID', message, { details: faultsOf(issues) })
 }

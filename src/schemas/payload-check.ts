@@ -38,9 +38,8 @@ export function snapshotOf<T>(payload: T): T {
 
 function refuseMisfit(event: string, contract: EventContract, { issues }: StandardResult<unknown>): undefined {
   if (issues === undefined) return
-  const details = faultsOf(issues)
-  const message = `The payload of ${event} does not fit its contract in ${shown(contract.file)}: ${listed(details)}`
-  throw new HeddleError('EVENT_CONTRACT', message, { details })
+  const message = `The payload of ${event} does not fit its contract in ${shown(contract.file)}: ${listed(issues)}`
+  throw new HeddleError('EVENT_CONTRACT', message, { details: faultsOf(issues) })
 }
 
 function broken(event: string, contract: EventContract, thrown: unknown): HeddleError {

@@ -24,11 +24,11 @@ export function faultsOf(issues: readonly StandardIssue[]): SchemaFault[] {
   return faults
 }
 
-/** Faults as a message has them: the first three, `path: message` each. */
-export function listed(faults: readonly SchemaFault[]): string {
-  const shown = faults.slice(0, 3).map(({ path, message }) => (path === '' ? message : `${path}: ${message}`))
-  const left = faults.length - shown.length
-  return shown.join('; ') + (left > 0 ? `; and ${left} more` : '')
+/** The first three of them, as a message has them. */
+export function listed(issues: readonly StandardIssue[]): string {
+  const shown = issues.slice(0, 3).map((issue) => (issue.path?.length ? `${pathOf(issue)}: ` : '') + issue.message)
+  if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
+  return shown.join('; ')
 }
 
 function pathOf({ path = [] }: StandardIssue): string {

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { folderOf } from '../kernel/folder.ts'
+import { startHeddle, until } from '../support/heddle.ts'
+
+const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
+const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
+const ERROR = 50
+
+const contracts = (field: string) => `
+import { z } from ${ZOD}
+export default {
+  'order.placed': z.object({ ${field}: z.string() }),
+  'order.slow': z.object({ id: z.string().refine(async (id) => id !== 'taken', 'is taken') }),
+  'order.quoted': z.object({ item: z.string() }),
+}
+`
+
+/** Publishes and asks for what it is told to. */
+const desk = (thread: string) => `
+export default class Desk${thread} {
+  static thread = '${thread}'
+  constructor({ http, event_bus }) {
+    const tell = (calling) => calling.then((done) => ({ done }), ({ code, message, details }) => ({ code, message, details }))
+    http.addEndpoint('/${thread}/publish', 'POST', ({ event, payload }) => tell(event_bus.publish(event, payload)))
+    http.addEndpoint('/${thread}/request', 'POST', ({ event, payload }) => tell(event_bus.request(event, payload)))
+    http.addEndpoint('/${thread}/careless', 'POST', ({ event, payload }) => event_bus.publish(event, payload))
+    if ('${thread}' === 'worker') event_bus.subscribe('order.quoted', function quote({ item }) { return { item, cents: 5 } })
+  }
+}
+`
+
+test('contracts hold in every thread of a process, and a reload brings new ones', { timeout: 120_000 }, async (t) => {
+  const folder = await folderOf(t, {
+    'orders/events.ts': contracts('id'),
+    'orders/plugins/desk.ts': desk('worker'),
+    'orders/plugins/desk-primary.ts': desk('primary'),
+    'torn/events.ts': 'export default {\n  a: = 1\n}',
+    'torn/plugins/stand.ts':
+      "export default class Stand { constructor({ http }) { http.addEndpoint('/stands', 'GET', () => ({ up: true })) } }",
+  })
+  const heddle = await startHeddle(t, { domains: [SHIPPED, folder], lanes: 2 })
+  const post = async (path: string, event: string, payload: object) => {
+    const init = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ event, payload }),
+    }
+    return heddle.json(path, init)
+  }
+  const records = async () => {
+    const { body } = await heddle.json('/system/traces/flat')
+    return body.map(({ event }: { event: string }) => event).filter((event: string) => event.startsWith('order.'))
+  }
+  const errors = () =>
+    heddle.logs.filter(({ level }) => level >= ERROR).map(({ identity, msg }) => `${identity}: ${msg}`)
+
+  for (const thread of ['worker', 'primary']) {
+    for (const call of ['publish', 'request']) {
+      const { body } = await post(`/${thread}/${call}`, 'order.placed', { id: 5 })
+      assert.equal(body.code, 'EVENT_CONTRACT')
+      assert.deepEqual(body.details, [{ path: 'id', message: 'Invalid input: expected string, received number' }])
+      assert.ok(body.message.includes(join(folder, 'orders/events.ts')), body.message)
+      assert.equal((await post(`/${thread}/${call}`, 'order.slow', { id: 'taken' })).body.code, 'EVENT_CONTRACT')
+    }
+  }
+  assert.deepEqual(await records(), [])
+  assert.equal((await heddle.json('/system/events')).body.topology['order.placed']?.fire_count ?? 0, 0)
+
+  for (const thread of ['worker', 'primary']) {
+    for (const event of ['order.placed', 'order.slow', 'order.free']) {
+      assert.match((await post(`/${thread}/publish`, event, { id: 'o1' })).body.done, /^evt_/)
+    }
+    const { body } = await post(`/${thread}/request`, 'order.quoted', { item: 'loom' })
+    assert.deepEqual(body.done, { item: 'loom', cents: 5 })
+  }
+  const one = ['order.free', 'order.placed', 'order.quoted', 'order.slow']
+  await until(async () => (await records()).length >= 8, 'the records of what fitted')
+  assert.deepEqual(
+    (await records()).sort(),
+    one.flatMap((event) => [event, event]),
+  )
+
+  const torn = errors()
+  assert.equal(torn.length, 1, 'of three threads, one says it')
+  assert.match(torn[0]!, /^event_bus: .*torn\/events\.ts: .*:2:\d+: ERROR: .*Its events are not checked$/)
+  assert.deepEqual((await heddle.json('/stands')).body, { up: true })
+
+  const careless = await post('/worker/careless', 'order.placed', { id: 'o1', items: [] })
+  assert.equal(careless.status, 200)
+  const refused = await post('/worker/careless', 'order.placed', {})
+  assert.deepEqual([refused.status, refused.body], [500, { success: false, error: 'Internal server error' }])
+  await until(
+    () => errors().some((line) => /^orders\.Deskworker: .*The payload of order\.placed .*: id: /.test(line)),
+    'the log',
+  )
+
+  await writeFile(join(folder, 'orders/events.ts'), contracts('number'))
+  await writeFile(join(folder, 'torn/events.ts'), 'export const contracts = {}')
+  heddle.process.kill('SIGHUP')
+  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload', 60_000)
+  const { body } = await post('/worker/publish', 'order.placed', { id: 'o1' })
+  assert.deepEqual(body.details, [{ path: 'number', message: 'Invalid input: expected string, received undefined' }])
+  assert.match((await post('/worker/publish', 'order.placed', { number: 'o1' })).body.done, /^evt_/)
+  assert.equal(errors().filter((line) => line.includes('torn/events.ts: it has no default export')).length, 1)
+})

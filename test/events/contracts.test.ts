@@ -1,0 +1,187 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { Payload } from '../../src/contracts/event-bus.ts'
+import { loadEventContracts } from '../../src/schemas/event-contracts.ts'
+import EventBusTool from '../../src/tools/event-bus/index.ts'
+import { folderOf } from '../kernel/folder.ts'
+import { buildTool, owner } from '../tools/runtime-fixture.ts'
+
+const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
+const ORDERS = `
+import { z } from ${ZOD}
+export default {
+  'order.placed': z.object({ id: z.string(), lines: z.array(z.object({ price: z.number() })), count: z.number().default(1) }),
+  'order.strict': z.strictObject({ id: z.string() }),
+  'order.slow': z.object({ id: z.string() }).refine(async ({ id }) => { await null; return id !== 'taken' }, { path: ['id'], message: 'is taken' }),
+  'order.broken': z.object({}).refine(() => { throw new Error('no such table') }),
+  'order.own': { '~standard': { version: 1, vendor: 'own', validate: (value) =>
+    value.id === 1 ? { value: { changed: true } } : { issues: [{ message: 'must be 1', path: [{ key: 'id' }] }, { message: 'is wrong' }] } } },
+  'order.sulking': { '~standard': { version: 1, vendor: 'own', validate: () => { throw new Error('not today') } } },
+}
+`
+
+async function build(t: TestContext, files: Record<string, string> = { 'orders/events.ts': ORDERS }) {
+  const folder = await folderOf(t, files)
+  const { tool, recorded } = buildTool(EventBusTool, { settings: { domainsDir: [folder] } })
+  await tool.boot()
+  const { publish, request } = tool.api(owner())
+  return { publish, request, published: recorded.published, requested: recorded.requested, recorded, tool, folder }
+}
+
+async function refusal(publishing: Promise<unknown>): Promise<{ message: string; details: unknown }> {
+  const error = await publishing.then(
+    () => assert.fail('it was published'),
+    (thrown) => thrown,
+  )
+  assert.equal(error.code, 'EVENT_CONTRACT', error.stack)
+  return error
+}
+
+test('a payload that does not fit its contract is refused with the path of each fault, and goes nowhere', async (t) => {
+  const { publish, request, published, requested, folder } = await build(t)
+  const payload = { lines: [{ price: 1 }, { price: 'two' }] }
+  const { message, details } = await refusal(publish('order.placed', payload))
+  assert.deepEqual(details, [
+    { path: 'id', message: 'Invalid input: expected string, received undefined' },
+    { path: 'lines.1.price', message: 'Invalid input: expected number, received string' },
+  ])
+  assert.equal(
+    message,
+    `The payload of order.placed does not fit its contract in ${folder}/orders/events.ts: ` +
+      'id: Invalid input: expected string, received undefined; lines.1.price: Invalid input: expected number, received string',
+  )
+  await refusal(publish('order.placed', null as unknown as Payload))
+  await refusal(publish('order.strict', { id: 'o1', colour: 'red' }))
+  await refusal(request('order.placed', payload))
+  assert.deepEqual([published, requested], [[], []])
+})
+
+test('what fits is published as it was given, not as the schema would have it', async (t) => {
+  const { publish, request, published, requested } = await build(t)
+  const payload = { id: 'o1', lines: [], unknown: 'stays' }
+  assert.equal(await publish('order.placed', payload, { key: 'o1' }), 'evt_1')
+  await publish('order.own', { id: 1 })
+  assert.deepEqual(published, [
+    ['users.CreateUser', 'order.placed', payload, { key: 'o1' }],
+    ['users.CreateUser', 'order.own', { id: 1 }, {}],
+  ])
+  assert.deepEqual(await request('order.placed', payload), { reply: true })
+  assert.equal(requested.length, 1)
+})
+
+test('an event without a contract is published unchecked, names of inherited properties too', async (t) => {
+  const { publish, published } = await build(t)
+  for (const event of ['order.unheard', 'toString', '__proto__']) await publish(event, { anything: 1 })
+  assert.equal(published.length, 3)
+})
+
+test('any Standard Schema can be a contract', async (t) => {
+  const { publish } = await build(t)
+  const { details } = await refusal(publish('order.own', { id: 2 }))
+  assert.deepEqual(details, [
+    { path: 'id', message: 'must be 1' },
+    { path: '', message: 'is wrong' },
+  ])
+})
+
+test('an async contract is waited for, and what is published is the payload as it was when it was given', async (t) => {
+  const { publish, request, published, requested } = await build(t)
+  const payload = { id: 'free' }
+  const publishing = publish('order.slow', payload)
+  payload.id = 'taken'
+  await publishing
+  assert.deepEqual(published, [['users.CreateUser', 'order.slow', { id: 'free' }, {}]])
+  assert.deepEqual((await refusal(publish('order.slow', payload))).details, [{ path: 'id', message: 'is taken' }])
+  await refusal(request('order.slow', payload))
+  await request('order.slow', { id: 'free' })
+  assert.deepEqual([published.length, requested.length], [1, 1])
+})
+
+test('a contract that throws lets nothing pass', async (t) => {
+  const { publish, published } = await build(t)
+  assert.match(
+    (await refusal(publish('order.broken', {}))).message,
+    /order\.broken in .*events\.ts threw: no such table$/,
+  )
+  assert.match((await refusal(publish('order.sulking', {}))).message, /order\.sulking in .* threw: not today$/)
+  assert.deepEqual(published, [])
+})
+
+test('the faults of one payload are told up to a hundred', async (t) => {
+  const { publish } = await build(t)
+  const lines = Array.from({ length: 5000 }, () => ({ price: 'x' }))
+  const { details, message } = await refusal(publish('order.placed', { id: 'o1', lines }))
+  assert.equal((details as unknown[]).length, 101)
+  assert.deepEqual((details as unknown[]).at(-1), { path: '', message: 'and 4900 more' })
+  assert.ok(message.length < 1000 && message.endsWith('; and 4997 more'), message)
+})
+
+for (const [what, source, expected] of [
+  ['a syntax error', 'export default {\n  a: = 1\n}', /events\.ts:2:\d+: ERROR: Unexpected "="/],
+  ['no default export', 'export const contracts = {}', /it has no default export; write export default \{/],
+  [
+    'a default export that is no object',
+    'export default () => {}',
+    /its default export is no object of schemas by event name/,
+  ],
+  [
+    'a lone schema',
+    `import { z } from ${ZOD}\nexport default z.object({})`,
+    /its default export is no object of schemas/,
+  ],
+  [
+    'a value that is no schema',
+    "export default { 'a.b': { type: 'string' } }",
+    /what it declares for 'a\.b' is no Standard Schema/,
+  ],
+  ['code that throws', "throw new Error('not loaded')", /not loaded/],
+] as const) {
+  test(`contracts with ${what} are a fault that names the file, and all others count`, async (t) => {
+    const folder = await folderOf(t, { 'broken/events.ts': source, 'orders/events.ts': ORDERS })
+    const { contracts, faults } = await loadEventContracts([folder])
+    assert.equal(contracts.size, 6)
+    assert.equal(faults.length, 1)
+    const { file, message } = faults[0]!
+    assert.equal(file, `${folder}/broken/events.ts`)
+    assert.ok(message.startsWith(`${file}: `), message)
+    assert.ok(message.endsWith('. Its events are not checked') && !message.includes('\n'), message)
+    assert.match(message, expected)
+  })
+}
+
+test('two contracts for one event are a fault that names both files, and the first one counts', async (t) => {
+  const contract = (kind: string) => `import { z } from ${ZOD}\nexport default { 'a.b': z.object({ id: z.${kind}() }) }`
+  const { publish, recorded, published, folder } = await build(t, {
+    'second/events.ts': contract('number'),
+    'first/events.ts': contract('string'),
+  })
+  await publish('a.b', { id: 'text' })
+  await refusal(publish('a.b', { id: 1 }))
+  assert.equal(published.length, 1)
+  assert.deepEqual(
+    recorded.logs.map(({ level, message }) => [level, message]),
+    [
+      [
+        'ERROR',
+        `The event 'a.b' has two contracts, in ${folder}/first/events.ts and in ${folder}/second/events.ts: ` +
+          'the first one counts. Declare it in the domain that publishes it',
+      ],
+    ],
+  )
+})
+
+test('a fault that every thread finds is logged once, and again when it was mended and is back', async (t) => {
+  const { tool, recorded } = await build(t, { 'broken/events.ts': 'export const a = 1' })
+  const { message } = recorded.logs[0]!
+  const tell = (...messages: string[]) => tool.serve('contract-faults', [messages])
+  tell(message)
+  tell(message, 'another')
+  assert.equal(recorded.logs.length, 2)
+  tell()
+  tell(message)
+  assert.deepEqual(
+    recorded.logs.map((line) => line.message),
+    [message, 'another', message],
+  )
+})
