@@ -2,12 +2,55 @@ import { z } from 'zod'
 import type { EventContracts, PayloadsOf } from '#heddle'
 
 const contracts = {
+  /** A delivery whose last attempt has failed. */
   'event.delivery.failed': z.object({
     event: z.string(),
     event_id: z.string(),
     subscriber: z.string(),
     error: z.string(),
     attempts: z.number().int().positive(),
+  }),
+  /** Published by the runtime itself: the black box of a lane that has died, with its last steps. */
+  'runtime.lane.died': z.object({
+    at: z.string(),
+    lane: z.number().int(),
+    reason: z.enum(['stalled', 'memory', 'exited', 'crashed', 'boot', 'process']),
+    message: z.string(),
+    guilty: z
+      .object({
+        plugin: z.string().nullable(),
+        handler: z.string().nullable(),
+        line: z.string().nullable(),
+        evidence: z.enum(['stack', 'alone', 'last']),
+      })
+      .nullable(),
+    stack: z.array(z.string()),
+    stood_still_ms: z.number(),
+    lived_ms: z.number(),
+    cpu_ms: z.number().nullable(),
+    cpu_ms_while_still: z.number().nullable(),
+    heap_bytes: z.number(),
+    external_bytes: z.number(),
+    in_flight: z.array(
+      z.object({
+        kind: z.enum(['request', 'event', 'job']),
+        name: z.string(),
+        plugin: z.string(),
+        id: z.string().nullable(),
+        for_ms: z.number(),
+      }),
+    ),
+    in_flight_count: z.number().int(),
+    steps: z.array(
+      z.object({
+        at: z.string(),
+        kind: z.enum(['request', 'call', 'event', 'job']),
+        name: z.string(),
+        id: z.string().nullable(),
+        duration_ms: z.number().nullable(),
+        success: z.boolean(),
+      }),
+    ),
   }),
 } satisfies EventContracts
 

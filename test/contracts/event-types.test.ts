@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import type { EventBus, EventContracts, Payload, PayloadsOf } from '#heddle'
+import type { DeliveryFailure, EventBus, EventContracts, Events, Payload, PayloadsOf } from '#heddle'
+import type { BlackBox } from '../../src/contracts/registry.ts'
 
 const contracts = {
   'types.order_placed': z.object({
@@ -78,4 +79,9 @@ test('an event without a contract takes any payload, and its subscriber names a 
   bus.subscribe(name, (data) => same<typeof data, Payload>())
   const { cents } = await bus.request<{ cents: number }>('types.free', {})
   same<typeof cents, number>()
+})
+
+test("the runtime's own events are declared as the runtime makes them", () => {
+  same<Events['event.delivery.failed'], DeliveryFailure>()
+  same<Events['runtime.lane.died'], BlackBox>()
 })

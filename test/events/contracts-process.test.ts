@@ -3,9 +3,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { z } from 'zod'
+import contractsOfSystem from '../../domains/system/events.ts'
 import { folderOf } from '../kernel/folder.ts'
 import { startHeddle, until } from '../support/heddle.ts'
 
+const DIED = 'runtime.lane.died'
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
 const ERROR = 50
@@ -28,7 +31,13 @@ export default class Desk${thread} {
     http.addEndpoint('/${thread}/publish', 'POST', ({ event, payload }) => tell(event_bus.publish(event, payload)))
     http.addEndpoint('/${thread}/request', 'POST', ({ event, payload }) => tell(event_bus.request(event, payload)))
     http.addEndpoint('/${thread}/careless', 'POST', ({ event, payload }) => event_bus.publish(event, payload))
+    http.addEndpoint('/${thread}/exit', 'POST', () => process.exit(3))
     if ('${thread}' === 'worker') event_bus.subscribe('order.quoted', function quote({ item }) { return { item, cents: 5 } })
+    else {
+      const deaths = []
+      event_bus.subscribe('${DIED}', function count(data) { deaths.push(data) })
+      http.addEndpoint('/deaths', 'GET', () => ({ deaths }))
+    }
   }
 }
 `
@@ -97,6 +106,12 @@ test('contracts hold in every thread of a process, and a reload brings new ones'
     () => errors().some((line) => /^orders\.Deskworker: .*The payload of order\.placed .*: id: /.test(line)),
     'the log',
   )
+
+  assert.equal((await post('/worker/exit', 'any', {})).status, 500)
+  const deaths = async () => (await heddle.json('/deaths')).body.deaths
+  await until(async () => (await deaths()).length === 1, 'the death is told', 30_000)
+  const [death] = await deaths()
+  assert.deepEqual(z.strictObject(contractsOfSystem[DIED].shape).parse(death), death)
 
   await writeFile(join(folder, 'orders/events.ts'), contracts('number'))
   await writeFile(join(folder, 'torn/events.ts'), 'export const contracts = {}')
