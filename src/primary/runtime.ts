@@ -8,6 +8,7 @@ import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Health } from '../kernel/health.ts'
 import { ThreadKernel } from '../kernel/thread.ts'
+import type { Toolbox } from '../kernel/toolbox.ts'
 import { Dispatcher } from '../lanes/dispatcher.ts'
 import type { Lane } from '../lanes/lane.ts'
 import type { LogRecord, SharedMemories, ToLane } from '../lanes/messages.ts'
@@ -243,6 +244,10 @@ export class Runtime {
   /** What its own tools stand on. */
   get host(): PrimaryHost {
     return this.#host
+  }
+
+  get toolbox(): Toolbox {
+    return this.#kernel.toolbox
   }
 
   /** Deliveries of events that are accepted and not finished. */
