@@ -1,5 +1,6 @@
 import type { TreeNode } from '../causality/tree.ts'
-import type { DeadLetter, EventRecord, Payload } from '../contracts/event-bus.ts'
+import type { DeadLetter, EventRecord } from '../contracts/event-bus.ts'
+import type { EventName, Published } from '../contracts/event-contracts.ts'
 import type { JobInfo } from '../contracts/scheduler.ts'
 
 export interface RequestOptions {
@@ -46,14 +47,14 @@ export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDi
   get(path: string, options?: RequestOptions): Promise<TestResponse>
   post(path: string, body?: unknown, options?: Omit<RequestOptions, 'body'>): Promise<TestResponse>
   /** Publishes as a plugin would, under the name `test`. Resolves with the event's id. */
-  publish(event: string, payload: Payload): Promise<string>
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
   /**
    * Waits for an event by its name; one that came before counts too.
    * @throws after `timeoutMs`, saying which events came instead
    */
-  event(name: string, options?: EventOptions<Seen>): Promise<Seen>
+  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen>
   /** All events so far, or those of one name, oldest first. */
-  events(name?: string): Seen[]
+  events(name?: EventName): Seen[]
   /**
    * Waits until every event has been handled, with all that it caused: no delivery is left, no retry and no delayed event.
    * What a handler does without being awaited it does not see.

@@ -1,4 +1,5 @@
 import type { DeadLetter, EventRecord, Payload } from '../contracts/event-bus.ts'
+import type { EventName, Published } from '../contracts/event-contracts.ts'
 import type { PluginHealth } from '../contracts/registry.ts'
 import type { JobInfo } from '../contracts/scheduler.ts'
 import type { LogEntry } from './app.ts'
@@ -32,8 +33,8 @@ export class BootedApp extends RunningApp<EventRecord> {
     return this.#child.logs
   }
 
-  publish(event: string, payload: Payload): Promise<string> {
-    return this.#child.ask('publish', { event, payload })
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
+    return this.#child.ask('publish', { event, payload: payload as Payload })
   }
 
   deadLetters(): Promise<DeadLetter[]> {

@@ -1,5 +1,5 @@
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../config/load.ts'
-import type { Payload } from '../contracts/event-bus.ts'
+import type { EventBus } from '../contracts/event-bus.ts'
 import { messageOf } from '../errors/wire.ts'
 import { createLog } from '../primary/log.ts'
 import { Runtime } from '../primary/runtime.ts'
@@ -35,8 +35,11 @@ async function main(): Promise<void> {
 async function answer(runtime: Runtime, { ask, args }: ToChild): Promise<unknown> {
   const { bus } = runtime.host
   switch (ask) {
-    case 'publish':
-      return bus.publish('test', args.event, args.payload as Payload, {})
+    case 'publish': {
+      // The tool and not the bus behind it: it checks what is published.
+      const tool = runtime.toolbox.for({ name: 'test', instance: undefined }, 'event_bus') as EventBus
+      return tool.publish(args.event, args.payload)
+    }
     case 'idle':
       return pendingAfter(() => runtime.pendingDeliveries, args.timeoutMs)
     case 'deadLetters':

@@ -1,15 +1,16 @@
 import type { DeadLetter, EventRecord, Payload } from '../contracts/event-bus.ts'
+import type { Delivered, EventName, Published } from '../contracts/event-contracts.ts'
 import type { JobInfo } from '../contracts/scheduler.ts'
 import type { Tools } from '../contracts/tools.ts'
-import type { LogEntry } from './app.ts'
+import type { EventOptions, LogEntry } from './app.ts'
 import type { EventLog } from './event-log.ts'
 import { pendingAfter } from './pending.ts'
 import type { PluginThread } from './plugin-thread.ts'
 import { RunningApp } from './running-app.ts'
 
 /** An event with its payload as its subscribers get it. */
-export interface PublishedEvent extends EventRecord {
-  data: Payload
+export interface PublishedEvent<Name extends string = string> extends EventRecord {
+  data: Delivered<Name, Payload>
 }
 
 export interface PluginParts<P> {
@@ -41,7 +42,18 @@ export class PluginApp<P extends object = object> extends RunningApp<PublishedEv
     return this.#thread.logs
   }
 
-  publish(event: string, payload: Payload): Promise<string> {
+  override event<Name extends EventName>(
+    name: Name,
+    options?: EventOptions<PublishedEvent<Name>>,
+  ): Promise<PublishedEvent<Name>> {
+    return super.event(name, options as EventOptions<PublishedEvent>) as Promise<PublishedEvent<Name>>
+  }
+
+  override events<Name extends EventName>(name?: Name): PublishedEvent<Name>[] {
+    return super.events(name) as PublishedEvent<Name>[]
+  }
+
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
     return this.tools.event_bus.publish(event, payload)
   }
 

@@ -15,8 +15,11 @@ import { PluginThread } from './plugin-thread.ts'
 import { inMemoryTools } from './tool-folder.ts'
 
 export interface PluginOptions {
-  /** The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations are applied, and those that they depend on. */
-  domain: DomainChoice
+  /**
+   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations are applied, and those that they depend on.
+   * Left out: no tables, and the plugin's name begins with `test.`.
+   */
+  domain?: DomainChoice
   /** Environment variables: the runtime's and the plugin's own. */
   env?: Record<string, string>
 }
@@ -31,20 +34,21 @@ export interface PluginOptions {
 export function plugin<P extends object>(
   t: TestOwner,
   Class: new (tools: Tools) => P,
-  options: PluginOptions,
+  options?: PluginOptions,
 ): Promise<PluginApp<P>>
-export function plugin<P extends object>(Class: new (tools: Tools) => P, options: PluginOptions): Promise<PluginApp<P>>
+export function plugin<P extends object>(Class: new (tools: Tools) => P, options?: PluginOptions): Promise<PluginApp<P>>
 export async function plugin<P extends object>(
-  ...args: [TestOwner, new (tools: Tools) => P, PluginOptions] | [new (tools: Tools) => P, PluginOptions]
+  ...args: [TestOwner, new (tools: Tools) => P, PluginOptions?] | [new (tools: Tools) => P, PluginOptions?]
 ): Promise<PluginApp<P>> {
   const owner = isOwner(args[0]) ? args[0] : undefined
-  const [Class, { domain, env = {} }] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions]
+  const [Class, options = {}] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions?]
+  const { domain, env = {} } = options
   const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
   const outer = loadSettings(copyEnvironment()).settings
-  const folder = await domainFolder(domain, outer.domainsDir)
+  const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
   const domains = join(directory, 'domains')
   await mkdir(domains)
-  await linkDomains(domains, [folder], outer.domainsDir)
+  if (folder !== undefined) await linkDomains(domains, [folder], outer.domainsDir)
   const { settings } = loadSettings({
     HTTP_PORT: '0',
     SQLITE_PATH: join(directory, 'test.db'),
@@ -91,7 +95,7 @@ export async function plugin<P extends object>(
     if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, noise: [] }))
   })
   try {
-    const { port, instance } = await thread.start(basename(folder), Class)
+    const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class)
     return new PluginApp({ port, instance: instance as P, thread, events, stop })
   } catch (thrown) {
     await stop()

@@ -1,4 +1,5 @@
-import type { DeadLetter, EventRecord, Payload } from '../contracts/event-bus.ts'
+import type { DeadLetter, EventRecord } from '../contracts/event-bus.ts'
+import type { EventName, Published } from '../contracts/event-contracts.ts'
 import type { JobInfo } from '../contracts/scheduler.ts'
 import type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } from './app.ts'
 import type { EventLog } from './event-log.ts'
@@ -19,7 +20,7 @@ export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Se
   }
 
   abstract get logs(): readonly LogEntry[]
-  abstract publish(event: string, payload: Payload): Promise<string>
+  abstract publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
   abstract deadLetters(): Promise<DeadLetter[]>
   abstract jobs(): Promise<JobInfo[]>
   abstract stop(): Promise<void>
@@ -42,11 +43,11 @@ export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Se
     return this.request('POST', path, { ...options, body })
   }
 
-  event(name: string, options?: EventOptions<Seen>): Promise<Seen> {
+  event(name: EventName, options?: EventOptions<Seen>): Promise<Seen> {
     return this.#events.wait(name, options)
   }
 
-  events(name?: string): Seen[] {
+  events(name?: EventName): Seen[] {
     return this.#events.list(name)
   }
 
