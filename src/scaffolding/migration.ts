@@ -1,0 +1,77 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import { checkKebab, checkSnake } from './names.ts'
+import { Refusal } from './refusal.ts'
+import { domainFolder, type Workplace } from './workplace.ts'
+import type { Scaffold } from './writing.ts'
+
+const NUMBER_CHARS = 3
+const NUMERIC = /(?:^|_)(?:total|count|number|amount|quantity|price|cents|size|length|position|version)$/
+
+/**
+ * `npm run new -- migration orders/add_total`: the domain's next number, behind its last one.
+ * @param depends migrations of other domains that it needs
+ */
+export function scaffoldMigration(
+  workplace: Workplace,
+  target: string,
+  within: string | undefined,
+  depends: readonly string[],
+): Scaffold {
+  const [domain = '', name = '', ...more] = target.split('/')
+  if (name === '' || more.length > 0) {
+    throw new Refusal(`A migration is named <domain>/<what_it_does>, like orders/add_total: not "${target}"`)
+  }
+  checkKebab('A domain', domain, 'orders')
+  checkSnake('A migration', name, 'add_total')
+  const folder = join(domainFolder(workplace, domain, within), 'migrations')
+  const earlier = (existsSync(folder) ? readdirSync(folder) : [])
+    .filter((file) => /^\d{3,}_.*\.sql$/.test(file))
+    .sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))
+  const twin = earlier.find((file) => file.replace(/^\d+_/, '') === `${name}.sql`)
+  if (twin !== undefined) throw new Refusal(`The domain ${domain} has a migration of this name already: ${twin}`)
+  const last = earlier.at(-1)
+  const number = String(last === undefined ? 1 : Number.parseInt(last, 10) + 1).padStart(NUMBER_CHARS, '0')
+  checkDepends(workplace, depends)
+  const behind = [...(last === undefined ? [] : [`${domain}/${basename(last, '.sql')}`]), ...depends]
+  const text = [
+    ...behind.map((id) => `-- depends: ${id}`),
+    '-- Runs once, in one transaction, on SQLite and PostgreSQL alike. When it was applied somewhere, write a new file instead of changing it.',
+    statement(name, tablesOf(workplace, domain, folder)),
+    '',
+  ].join('\n')
+  return {
+    files: [{ path: join(folder, `${number}_${name}.sql`), text }],
+    next: [
+      'Write its SQL before you start: it is applied then, and must not change any more.',
+      'npm start -- --boot-tool db    # applies it and ends; npm start does so too',
+    ],
+  }
+}
+
+function checkDepends({ project }: Workplace, depends: readonly string[]): void {
+  const known = project.migrations.map(({ id }) => id)
+  const missing = depends.find((id) => !known.includes(id))
+  if (missing === undefined) return
+  throw new Refusal(`--depends ${missing}: there is no such migration; there are ${known.join(', ') || 'none'}`)
+}
+
+/** Tables that the domain's migrations create. */
+function tablesOf({ project }: Workplace, domain: string, folder: string): string[] {
+  const own = project.migrations.filter(
+    (migration) => migration.domain === domain && dirname(migration.file) === folder,
+  )
+  return own.flatMap(({ tables }) => tables.filter(({ role }) => role === 'create').map(({ table }) => table))
+}
+
+/** What the name says, where it says enough; else a statement to write over. */
+function statement(name: string, tables: readonly string[]): string {
+  const table = tables.length === 1 ? tables[0]! : undefined
+  const column = /^add_([a-z0-9_]+)$/.exec(name)?.[1]
+  if (column !== undefined && table !== undefined) {
+    return `ALTER TABLE ${table} ADD COLUMN ${column} ${NUMERIC.test(column) ? 'INTEGER' : 'TEXT'};`
+  }
+  const created = /^create_([a-z0-9_]+)$/.exec(name)?.[1]
+  if (created !== undefined) return `CREATE TABLE ${created} (\n  id TEXT PRIMARY KEY\n);`
+  return `-- For example: ALTER TABLE ${table ?? 'things'} ADD COLUMN note TEXT;\nSELECT 1;`
+}
