@@ -1,0 +1,146 @@
+/** Records that the page keeps. The oldest trees give way as a whole. */
+export const RECORDS_MAX = 2000
+/** Nodes of one tree that are kept. */
+const TREE_MAX = 500
+
+/** The causal trees of the last records: what one HTTP request has caused is one tree, and so is what an event without a request has caused. */
+export class Forest {
+  /** By key, oldest first. */
+  #trees = new Map()
+  #nodes = new Map()
+  #failures = new Map()
+  #size = 0
+  /** Trees since the beginning. */
+  treesSeen = 0
+  version = 0
+
+  get size() {
+    return this.#size
+  }
+
+  node(id) {
+    return this.#nodes.get(id)
+  }
+
+  clear() {
+    this.#trees.clear()
+    this.#nodes.clear()
+    this.#failures.clear()
+    this.#size = 0
+    this.version++
+  }
+
+  add(record) {
+    if (this.#nodes.has(record.id)) return
+    const parent = record.parent_id === null ? undefined : this.#nodes.get(record.parent_id)
+    const key = parent?.tree.key ?? (record.request_id === null ? record.id : `request:${record.request_id}`)
+    const tree = this.#trees.get(key) ?? this.#plant(key, record)
+    tree.version++
+    this.version++
+    const atMs = Date.parse(record.timestamp)
+    tree.lastMs = Math.max(tree.lastMs, atMs)
+    if (tree.size >= TREE_MAX) {
+      tree.more++
+      return
+    }
+    const node = { record, tree, parent, children: [], atMs, failures: this.#failures.get(record.id) ?? [] }
+    if (node.failures.length > 0) tree.failed = true
+    ;(parent?.children ?? tree.roots).push(node)
+    // Two lanes publish at once, and who is heard first need not have been first.
+    const adopted = tree.roots.filter((root) => root !== node && root.record.parent_id === record.id)
+    if (adopted.length > 0) {
+      tree.roots = tree.roots.filter((root) => !adopted.includes(root))
+      for (const child of adopted) child.parent = node
+      node.children.push(...adopted)
+    }
+    this.#nodes.set(record.id, node)
+    tree.size++
+    this.#size++
+    this.#prune(tree)
+  }
+
+  #plant(key, { request_id, timestamp }) {
+    const atMs = Date.parse(timestamp)
+    const tree = {
+      key,
+      requestId: request_id,
+      roots: [],
+      size: 0,
+      more: 0,
+      firstMs: atMs,
+      lastMs: atMs,
+      failed: false,
+      version: 0,
+      rows: null,
+      rowsVersion: -1,
+    }
+    this.#trees.set(key, tree)
+    this.treesSeen++
+    return tree
+  }
+
+  #prune(newest) {
+    for (const tree of this.#trees.values()) {
+      if (this.#size <= RECORDS_MAX || tree === newest) return
+      this.#trees.delete(tree.key)
+      this.#size -= tree.size
+      const walk = (nodes) => {
+        for (const { record, children } of nodes) {
+          this.#nodes.delete(record.id)
+          this.#failures.delete(record.id)
+          walk(children)
+        }
+      }
+      walk(tree.roots)
+    }
+  }
+
+  /** A delivery of an event that failed for good. */
+  fail(failure) {
+    const { event_id: id, subscriber } = failure
+    const failures = this.#failures.get(id) ?? []
+    if (failures.some((each) => each.subscriber === subscriber && each.attempts === failure.attempts)) return
+    failures.push(failure)
+    if (this.#failures.size > RECORDS_MAX) this.#failures.delete(this.#failures.keys().next().value)
+    this.#failures.set(id, failures)
+    const node = this.#nodes.get(id)
+    if (node === undefined) return
+    node.failures = failures
+    node.tree.failed = true
+    node.tree.version++
+    this.version++
+  }
+
+  /** All rows to be shown, newest tree first. @param matches which trees; null: all */
+  rows(matches) {
+    const rows = []
+    const trees = [...this.#trees.values()]
+    for (let n = trees.length - 1; n >= 0; n--) {
+      const tree = trees[n]
+      if (matches === null || someNode(tree.roots, matches, tree)) rows.push(...rowsOf(tree))
+    }
+    return rows
+  }
+}
+
+function someNode(nodes, matches, tree) {
+  return nodes.some((node) => matches(node, tree) || someNode(node.children, matches, tree))
+}
+
+/** The request, when there is one, then its events: each before what it has caused. */
+function rowsOf(tree) {
+  if (tree.rowsVersion === tree.version) return tree.rows
+  const rows = []
+  if (tree.requestId !== null) rows.push({ key: tree.key, tree, node: null, depth: 0, guides: '' })
+  const walk = (nodes, depth, guides) => {
+    nodes.forEach((node, n) => {
+      const isLast = n === nodes.length - 1
+      rows.push({ key: node.record.id, tree, node, depth, guides: depth === 0 ? '' : guides + (isLast ? 'L' : 'T') })
+      walk(node.children, depth + 1, depth === 0 ? '' : guides + (isLast ? ' ' : 'I'))
+    })
+  }
+  walk(tree.roots, tree.requestId === null ? 0 : 1, '')
+  tree.rows = rows
+  tree.rowsVersion = tree.version
+  return rows
+}

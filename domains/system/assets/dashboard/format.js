@@ -1,0 +1,59 @@
+/** Numbers, times and sizes as people read them. */
+
+const WHOLE = new Intl.NumberFormat('en')
+const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB']
+
+export function count(value) {
+  return WHOLE.format(value)
+}
+
+export function rate(perSecond) {
+  return perSecond >= 10 || perSecond === 0 ? WHOLE.format(Math.round(perSecond)) : TWO_DIGITS.format(perSecond)
+}
+
+export function plural(value, one, many = `${one}s`) {
+  return `${count(value)} ${value === 1 ? one : many}`
+}
+
+/** Milliseconds, three significant digits at most. */
+export function duration(ms) {
+  if (ms === null || ms === undefined) return '–'
+  if (ms < 1) return `${Math.round(ms * 1000)} µs`
+  if (ms < 10) return `${ms.toFixed(1)} ms`
+  if (ms < 1000) return `${Math.round(ms)} ms`
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`
+  const minutes = Math.floor(ms / 60_000)
+  if (minutes < 60) return `${minutes} min ${Math.round((ms % 60_000) / 1000)} s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`
+}
+
+export function bytes(value) {
+  let unit = 0
+  let shown = value
+  while (shown >= 1000 && unit < UNITS.length - 1) {
+    shown /= 1024
+    unit++
+  }
+  return `${shown < 10 && unit > 0 ? shown.toFixed(1) : Math.round(shown)} ${UNITS[unit]}`
+}
+
+/** The time of day of an ISO 8601 timestamp, in the reader's zone, with milliseconds. */
+export function clock(timestamp) {
+  const date = new Date(timestamp)
+  const pad = (value, digits) => String(value).padStart(digits, '0')
+  return `${pad(date.getHours(), 2)}:${pad(date.getMinutes(), 2)}:${pad(date.getSeconds(), 2)}.${pad(date.getMilliseconds(), 3)}`
+}
+
+export function ago(timestamp) {
+  const ms = Date.now() - Date.parse(timestamp)
+  return ms < 1000
+    ? 'just now'
+    : `${duration(ms < 60_000 ? Math.round(ms / 1000) * 1000 : ms).replace('.0 s', ' s')} ago`
+}
+
+/** Enough of an id to tell it from its neighbours: the end, as the beginning of a time-ordered one is a time. */
+export function shortId(id) {
+  return id.length <= 12 ? id : `…${id.slice(-8)}`
+}

@@ -1,0 +1,102 @@
+import { el, empty, facts } from './dom.js'
+import { ago, clock, count, plural } from './format.js'
+
+/** Letters that are drawn; all are counted. */
+const SHOWN_MAX = 100
+
+/** Deliveries that failed for good: once more, or away with them. */
+export class LettersView {
+  title = 'Dead letters'
+  badge = ''
+  #page
+  #note = el('p', { class: 'note' })
+  #list = el('ol', { class: 'letters', 'aria-label': 'Dead letters, newest first' })
+  #refresh = el('button', { type: 'button', text: 'Refresh' })
+  #drawn = null
+
+  constructor(page) {
+    this.#page = page
+    this.#refresh.addEventListener('click', () => page.loadLetters())
+    this.element = el(
+      'section',
+      { class: 'view', 'aria-label': 'Dead letters' },
+      el('div', { class: 'card' }, el('div', { class: 'toolbar' }, this.#refresh, this.#note), this.#list),
+    )
+  }
+
+  onHello() {}
+  onSecond() {}
+
+  show() {
+    void this.#page.loadLetters()
+  }
+
+  /** @param letters oldest first; null: the plugin that keeps them is not installed */
+  onLetters(letters) {
+    this.badge = letters === null || letters.length === 0 ? '' : count(letters.length)
+    const shape = JSON.stringify(letters?.map(({ id }) => id) ?? null)
+    if (shape === this.#drawn) return
+    this.#drawn = shape
+    if (letters === null) {
+      this.#list.replaceChildren(el('li', {}, empty('The plugin manage-dead-letters is not installed')))
+      return
+    }
+    const newest = letters.slice(-SHOWN_MAX).reverse()
+    const left = letters.length - newest.length
+    this.#note.textContent =
+      left === 0
+        ? plural(letters.length, 'letter')
+        : `${plural(letters.length, 'letter')}, the newest ${SHOWN_MAX} are shown`
+    const none = el(
+      'li',
+      {},
+      empty(
+        'No dead letters',
+        el('p', {
+          text: 'When a subscriber has failed at an event for the last time, the event is kept here: mend the subscriber, then replay it.',
+        }),
+      ),
+    )
+    this.#list.replaceChildren(...(newest.length === 0 ? [none] : newest.map((letter) => this.#item(letter))))
+  }
+
+  #item(letter) {
+    const {
+      id,
+      event,
+      event_id,
+      subscriber,
+      error,
+      attempts,
+      payload_keys,
+      timestamp,
+      request_id,
+      black_box: box,
+    } = letter
+    const show = el('button', {
+      class: 'quiet',
+      type: 'button',
+      text: 'Show event',
+      on: { click: () => this.#page.revealEvent(event_id) },
+    })
+    return el(
+      'li',
+      { class: 'letter', 'data-letter': id },
+      el(
+        'div',
+        { class: 'letter-head' },
+        el('strong', { text: event }),
+        el('span', { class: 'muted', text: `→ ${subscriber}` }),
+        el('span', { class: 'muted when', text: `${clock(timestamp)} · ${ago(timestamp)}` }),
+      ),
+      facts([
+        ['Error', el('code', { class: 'wrap', text: error })],
+        ['Attempts', count(attempts)],
+        ['Payload keys', payload_keys.join(', ') || 'none'],
+        ['Request id', request_id === null ? null : el('code', { text: request_id })],
+        ['Died with it', box === undefined ? null : `${box.message}${box.guilty?.line ? `, ${box.guilty.line}` : ''}`],
+      ]),
+      this.#page.letterButtons(letter, this.#page.hasEvent(event_id) ? show : null),
+    )
+  }
+}

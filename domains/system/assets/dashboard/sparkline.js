@@ -1,0 +1,50 @@
+import { setAttribute, svg } from './dom.js'
+
+const WIDTH = 120
+const HEIGHT = 28
+
+/** The last values as a line with a shade below. Null is a gap that the line falls to zero in. */
+export class Sparkline {
+  element
+  #line = svg('path', { class: 'spark-line' })
+  #area = svg('path', { class: 'spark-area' })
+  #values = []
+  #length
+
+  /** @param {number} length how many values it shows */
+  constructor(length = 60, label = '') {
+    this.#length = length
+    this.element = svg(
+      'svg',
+      {
+        class: 'spark',
+        viewBox: `0 0 ${WIDTH} ${HEIGHT}`,
+        preserveAspectRatio: 'none',
+        ...(label === '' ? { 'aria-hidden': 'true' } : { role: 'img', 'aria-label': label }),
+      },
+      this.#area,
+      this.#line,
+    )
+  }
+
+  push(value) {
+    this.#values.push(value ?? 0)
+    if (this.#values.length > this.#length) this.#values.shift()
+  }
+
+  /** @param least the height stands for this much at least */
+  paint(least = 0) {
+    const values = this.#values
+    if (values.length < 2) return
+    const top = Math.max(least, ...values) || 1
+    const step = WIDTH / (this.#length - 1)
+    const from = WIDTH - (values.length - 1) * step
+    const points = values.map((value, n) => {
+      const y = HEIGHT - 1.5 - (value / top) * (HEIGHT - 4)
+      return `${(from + n * step).toFixed(1)} ${y.toFixed(1)}`
+    })
+    const line = `M${points.join('L')}`
+    setAttribute(this.#line, 'd', line)
+    setAttribute(this.#area, 'd', `${line}L${WIDTH} ${HEIGHT}L${from.toFixed(1)} ${HEIGHT}Z`)
+  }
+}

@@ -1,0 +1,135 @@
+import type { MetricRecord } from '#heddle'
+import type { CallFigures } from './frames.ts'
+
+const SECONDS = 60
+/** Buckets grow by a quarter of an octave from 1 µs to 268 s: a percentile is off by 9 % at most. */
+const BUCKETS_PER_OCTAVE = 4
+const BUCKETS = 28 * BUCKETS_PER_OCTAVE
+/** Methods that are told apart. Further ones are one together. */
+const METHODS_MAX = 400
+const OTHER = 'other calls'
+
+class Slot {
+  calls = 0
+  errors = 0
+  readonly buckets = new Uint32Array(BUCKETS)
+
+  add(bucket: number, failed: boolean): void {
+    this.calls++
+    if (failed) this.errors++
+    this.buckets[bucket]!++
+  }
+
+  clear(): void {
+    this.calls = 0
+    this.errors = 0
+    this.buckets.fill(0)
+  }
+}
+
+/** The calls of one method: a ring of seconds, and their sum. */
+class CallWindow {
+  readonly minute = new Slot()
+  readonly #seconds: (Slot | undefined)[] = new Array(SECONDS).fill(undefined)
+
+  add(at: number, bucket: number, failed: boolean): void {
+    this.#seconds[at] ??= new Slot()
+    this.#seconds[at].add(bucket, failed)
+    this.minute.add(bucket, failed)
+  }
+
+  second(at: number): Slot | undefined {
+    return this.#seconds[at]
+  }
+
+  /** Forgets a second of the minute before. */
+  clear(at: number): void {
+    const slot = this.#seconds[at]
+    if (slot === undefined || slot.calls === 0) return
+    this.minute.calls -= slot.calls
+    this.minute.errors -= slot.errors
+    for (let n = 0; n < BUCKETS; n++) this.minute.buckets[n]! -= slot.buckets[n]!
+    slot.clear()
+  }
+}
+
+/**
+ * Latencies of all tool calls, second by second, over the last minute. What a call costs does not depend on how many there were:
+ * it is counted in a bucket, never kept. 28 KiB per method.
+ */
+export class CallWindows {
+  /** By tool, then by method: no text is put together in the hot path. */
+  readonly #tools = new Map<string, Map<string, CallWindow>>()
+  readonly #windows = new Map<string, CallWindow>()
+  #at = 0
+
+  /** Runs within every tool call of the process. */
+  add({ tool, method, duration_ms, success }: MetricRecord): void {
+    this.#windowOf(tool, method).add(this.#at, bucketOf(duration_ms), !success)
+  }
+
+  /** Calls that ended before anybody looked, at their seconds of the last minute. */
+  addPast(records: readonly MetricRecord[], nowMs: number): void {
+    for (const { tool, method, duration_ms, success, timestamp } of records) {
+      const secondsAgo = Math.max(1, Math.ceil((nowMs - Date.parse(timestamp)) / 1000))
+      if (secondsAgo >= SECONDS) continue
+      const at = (this.#at - secondsAgo + SECONDS) % SECONDS
+      this.#windowOf(tool, method).add(at, bucketOf(duration_ms), !success)
+    }
+  }
+
+  /** Ends the second. @returns the methods that were called in the last minute */
+  turn(): CallFigures[] {
+    const figures: CallFigures[] = []
+    const next = (this.#at + 1) % SECONDS
+    for (const [call, window] of this.#windows) {
+      const { minute } = window
+      if (minute.calls > 0) {
+        const second = window.second(this.#at)
+        figures.push({
+          call,
+          calls: second?.calls ?? 0,
+          errors: second?.errors ?? 0,
+          second_p95_ms: second === undefined || second.calls === 0 ? null : percentile(second, 0.95),
+          minute_calls: minute.calls,
+          minute_errors: minute.errors,
+          p50_ms: percentile(minute, 0.5),
+          p95_ms: percentile(minute, 0.95),
+          p99_ms: percentile(minute, 0.99),
+        })
+      }
+      window.clear(next)
+    }
+    this.#at = next
+    return figures
+  }
+
+  #windowOf(tool: string, method: string): CallWindow {
+    let methods = this.#tools.get(tool)
+    if (methods === undefined) {
+      methods = new Map()
+      this.#tools.set(tool, methods)
+    }
+    let window = methods.get(method)
+    if (window === undefined) {
+      const call = this.#windows.size < METHODS_MAX ? `${tool}.${method}` : OTHER
+      window = this.#windows.get(call) ?? new CallWindow()
+      this.#windows.set(call, window)
+      methods.set(method, window)
+    }
+    return window
+  }
+}
+
+function bucketOf(durationMs: number): number {
+  const bucket = Math.floor(Math.log2(durationMs * 1000) * BUCKETS_PER_OCTAVE)
+  return bucket > 0 ? Math.min(bucket, BUCKETS - 1) : 0
+}
+
+/** The middle of the bucket that holds it, by ratio; milliseconds with three significant digits. */
+function percentile({ calls, buckets }: Slot, share: number): number {
+  let left = Math.ceil(calls * share)
+  let bucket = 0
+  while (bucket < BUCKETS - 1 && left > buckets[bucket]!) left -= buckets[bucket++]!
+  return Number((2 ** ((bucket + 0.5) / BUCKETS_PER_OCTAVE) / 1000).toPrecision(3))
+}

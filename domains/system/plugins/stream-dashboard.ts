@@ -1,0 +1,30 @@
+import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
+import { LiveFeed } from '../dashboard/live-feed.ts'
+
+/** All that the dashboard shows live, in one stream: browsers open six connections to a host at most. */
+export default class StreamDashboard extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #feed: LiveFeed
+
+  constructor({ http, event_bus, logger, registry }: Tools) {
+    super()
+    this.#http = http
+    this.#feed = new LiveFeed({ event_bus, logger, registry })
+  }
+
+  override onBoot() {
+    this.#http.addStream('/system/dashboard/stream', this.open, {
+      tags: ['system'],
+      summary: 'What the dashboard shows: events, logs, failures ten times a second, latencies and lanes every second',
+    })
+  }
+
+  async open(_data: Data, stream: SseStream) {
+    await this.#feed.open(stream)
+  }
+
+  override onStop() {
+    this.#feed.close()
+  }
+}
