@@ -1,0 +1,142 @@
+import { el, prose } from './dom.js'
+import { jsonBlock } from './json-view.js'
+import { tryItForm } from './try-it.js'
+
+/** An operation of the document, as the page passes it round. */
+export function operationsOf(document) {
+  return Object.entries(document.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({
+      ...operation,
+      id: operation.operationId,
+      path,
+      method: method.toUpperCase(),
+      isStream: operation.responses['200']?.content?.['text/event-stream'] !== undefined,
+      needsToken: (operation.security ?? []).length > 0,
+    })),
+  )
+}
+
+export function badge({ method, isStream }) {
+  const text = isStream ? 'SSE' : method
+  return el('span.badge', { 'data-method': text }, text)
+}
+
+/** The path with its parameters set off, and places to break a long one. */
+export function pathText(path) {
+  const parts = path.split(/(\{[^}]+\}|\/)/).filter(Boolean)
+  return el(
+    'code.path',
+    {},
+    ...parts.flatMap((part) => {
+      if (part === '/') return [el('wbr'), '/']
+      return part.startsWith('{') ? [el('span.path-parameter', {}, part)] : [part]
+    }),
+  )
+}
+
+/** A card that shows one line, and the whole operation once it is opened. */
+export function operationCard(operation, page) {
+  const { id, summary } = operation
+  const body = el('div.card-body')
+  const card = el(
+    'details.card',
+    { id },
+    el(
+      'summary.card-line',
+      {},
+      badge(operation),
+      pathText(operation.path),
+      summary && el('span.summary-text', {}, summary),
+      operation.needsToken && el('span.lock', { title: 'Asks for a token' }, 'token'),
+    ),
+    body,
+  )
+  card.addEventListener('toggle', () => {
+    // Made when it is first wanted: there may be hundreds.
+    if (card.open && body.childElementCount === 0) body.append(...details(operation, page))
+  })
+  return card
+}
+
+function details(operation, page) {
+  const { schemas } = page
+  return [
+    el(
+      'p.meta',
+      {},
+      'Answered by ',
+      el('code', {}, operation['x-plugin'] ?? '?'),
+      operation.description && ` · ${operation.description}`,
+      ' · ',
+      el('a', { href: `#${encodeURIComponent(operation.id)}` }, 'Link'),
+    ),
+    operation.parameters && section('Parameters', parameterList(operation.parameters, schemas)),
+    operation.requestBody && section('Body', bodyView(operation.requestBody, schemas)),
+    section('Try it', tryItForm(operation, page)),
+    section('Answers', responseList(operation.responses, schemas)),
+  ].filter(Boolean)
+}
+
+function section(title, ...content) {
+  return el('section.part', {}, el('h4', {}, title), ...content)
+}
+
+function parameterList(parameters, schemas) {
+  return el(
+    'ul.fields',
+    {},
+    ...parameters.map((parameter) =>
+      el(
+        'li.schema-line',
+        {},
+        el('code.field-name', {}, parameter.name),
+        el('span.where', {}, parameter.in),
+        parameter.required && el('span.required', {}, 'required'),
+        schemas.describe(parameter.schema),
+        parameter.description !== parameter.schema?.description &&
+          parameter.description &&
+          el('span.about', {}, ...prose(parameter.description)),
+      ),
+    ),
+  )
+}
+
+function bodyView({ description, required, content }, schemas) {
+  const types = Object.keys(content)
+  const media = content[types[0]]
+  return el(
+    'div',
+    {},
+    description && el('p.about', {}, ...prose(description)),
+    el('p.meta', {}, required ? 'Required, as ' : 'Optional, as ', types.join(', ')),
+    media.schema && Object.keys(media.schema).length > 0 && schemas.render(media.schema),
+  )
+}
+
+function responseList(responses, schemas) {
+  const rows = Object.entries(responses).map(([status, given]) => {
+    const response = schemas.resolve(given)
+    const [type, media] = Object.entries(response.content ?? {})[0] ?? []
+    const line = [
+      el('span.status', { 'data-kind': status[0] }, status === 'default' ? 'other' : status),
+      el('span', {}, ...prose(response.description)),
+    ]
+    const examples = Object.values(media?.examples ?? {}).map(({ value }) => value)
+    if (media?.example !== undefined) examples.unshift(media.example)
+    if (!media?.schema && examples.length === 0) return el('li.response', {}, el('div.response-line', {}, ...line))
+    return el(
+      'li.response',
+      {},
+      el(
+        'details',
+        { open: status === '200' },
+        el('summary.response-line.fold-line', {}, ...line),
+        el('p.meta', {}, type),
+        media.schema && schemas.render(media.schema),
+        examples.length > 0 && el('p.meta', {}, examples.length > 1 ? 'Examples' : 'Example'),
+        ...examples.map(jsonBlock),
+      ),
+    )
+  })
+  return el('ul.responses', {}, ...rows)
+}

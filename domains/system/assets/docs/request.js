@@ -1,0 +1,72 @@
+const FORM = 'application/x-www-form-urlencoded'
+const UPLOAD = 'multipart/form-data'
+
+/**
+ * What `fetch` is called with, from what was filled in.
+ * @param operation method, path and parameters
+ * @param {{ values: Map<string, string>, type?: string, body?: string, files?: File[], token?: string }} input `values` by `in:name`
+ * A required query parameter may be missing: what the service says to that is worth a look.
+ * @throws Error that says what the path lacks, or what is wrong with the body
+ */
+export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
+  let path = operation.path
+  const query = new URLSearchParams()
+  for (const { name, in: place, schema } of operation.parameters ?? []) {
+    const value = values.get(`${place}:${name}`) ?? ''
+    if (place === 'path') {
+      if (value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
+      path = path.replace(`{${name}}`, encodeURIComponent(value))
+    } else if (value !== '') {
+      // A list is one value per line.
+      const list = schema?.type === 'array' ? value.split('\n').filter((line) => line !== '') : [value]
+      for (const item of list) query.append(name, item)
+    }
+  }
+  const text = query.toString()
+  const headers = {}
+  if (operation.needsToken && token !== '') headers.authorization = `Bearer ${token}`
+  const init = { method: operation.method, headers }
+  if (type !== undefined && (body.trim() !== '' || files.length > 0)) {
+    init.body = bodyOf(type, body, files)
+    // The browser writes the boundary of a form itself.
+    if (type !== UPLOAD) headers['content-type'] = type
+  }
+  return { url: text === '' ? path : `${path}?${text}`, init }
+}
+
+function bodyOf(type, text, files) {
+  if (type !== FORM && type !== UPLOAD) return text
+  const fields = text.trim() === '' ? {} : parseFields(text)
+  const form = type === FORM ? new URLSearchParams() : new FormData()
+  for (const [name, value] of Object.entries(fields)) {
+    for (const item of Array.isArray(value) ? value : [value]) {
+      form.append(name, typeof item === 'object' ? JSON.stringify(item) : String(item))
+    }
+  }
+  if (type === UPLOAD) for (const file of files) form.append('file', file)
+  return form
+}
+
+function parseFields(text) {
+  try {
+    return JSON.parse(text)
+  } catch {
+    throw new Error('Write the fields of the form as a JSON object')
+  }
+}
+
+/** The same request for a terminal. Files are left out. */
+export function curlOf({ url, init }, origin) {
+  const parts = [`curl -i${init.method === 'GET' ? '' : ` -X ${init.method}`} ${quoted(origin + url)}`]
+  for (const [name, value] of Object.entries(init.headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
+  if (typeof init.body === 'string') parts.push(`--data ${quoted(init.body)}`)
+  else if (init.body instanceof URLSearchParams) parts.push(`--data ${quoted(init.body.toString())}`)
+  else if (init.body instanceof FormData) {
+    for (const [name, value] of init.body) if (typeof value === 'string') parts.push(`-F ${quoted(`${name}=${value}`)}`)
+  }
+  return parts.join(' \\\n  ')
+}
+
+function quoted(text) {
+  return `'${text.replaceAll("'", "'\\''")}'`
+}

@@ -1,0 +1,124 @@
+import { el, prose } from './dom.js'
+
+/** Deeper objects are folded. */
+const OPEN_DEPTH = 2
+
+const LIMITS = [
+  ['minimum', '≥'],
+  ['exclusiveMinimum', '>'],
+  ['maximum', '≤'],
+  ['exclusiveMaximum', '<'],
+  ['multipleOf', 'multiple of'],
+  ['minLength', 'length ≥'],
+  ['maxLength', 'length ≤'],
+  ['minItems', 'items ≥'],
+  ['maxItems', 'items ≤'],
+]
+
+/** The schemas of one document, as a person reads them. */
+export class SchemaView {
+  #document
+
+  constructor(document) {
+    this.#document = document
+  }
+
+  /** What a local reference leads to; an empty schema where it leads nowhere. */
+  resolve(schema) {
+    let found = schema ?? {}
+    for (let hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) found = this.#at(found.$ref)
+    return typeof found === 'object' && found !== null ? found : {}
+  }
+
+  #at(pointer) {
+    let found = this.#document
+    for (const part of pointer.replace(/^#\/?/, '').split('/').filter(Boolean)) {
+      found = found?.[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')]
+    }
+    return found
+  }
+
+  /** The whole schema as an element. */
+  render(schema) {
+    const target = this.resolve(schema)
+    const fields = this.#fields(schema, 0, [])
+    const about = this.#facts(target)
+    return el('div.schema', {}, fields === null && el('p.schema-line', {}, this.#type(schema, []), ...about), fields)
+  }
+
+  /** A line for a parameter: its type and its limits. */
+  describe(schema) {
+    return el('span.schema-line', {}, this.#type(schema, []), ...this.#facts(this.resolve(schema)))
+  }
+
+  #type(schema, above) {
+    return el('span.type', {}, this.typeName(schema, above))
+  }
+
+  typeName(schema, above = []) {
+    const target = this.resolve(schema)
+    if (above.includes(target)) return 'the same as above'
+    const inner = [...above, target]
+    const choices = target.anyOf ?? target.oneOf
+    if (choices) return [...new Set(choices.map((choice) => this.typeName(choice, inner)))].join(' or ')
+    if (target.allOf) return target.allOf.map((part) => this.typeName(part, inner)).join(' and ')
+    if (target.const !== undefined) return JSON.stringify(target.const)
+    if (target.enum) return target.enum.map((value) => JSON.stringify(value)).join(' | ')
+    const types = [target.type ?? []].flat()
+    if (types.length === 0) return target.properties ? 'object' : target.not ? 'nothing' : 'anything'
+    return types
+      .map((type) => {
+        if (type === 'array') return `array of ${target.items ? this.typeName(target.items, inner) : 'anything'}`
+        return type === 'string' && target.format ? `string (${target.format})` : type
+      })
+      .join(' or ')
+  }
+
+  /** Limits, default and description. */
+  #facts(target) {
+    const facts = LIMITS.filter(([key]) => target[key] !== undefined)
+      // Bounds of what a number can be at all say nothing.
+      .filter(([key]) => Math.abs(target[key]) !== Number.MAX_SAFE_INTEGER)
+      .map(([key, text]) => el('span.limit', {}, `${text} ${target[key]}`))
+    if (target.pattern && !target.format) facts.push(el('span.limit.pattern', {}, el('code', {}, target.pattern)))
+    if (target.default !== undefined) facts.push(el('span.limit', {}, `default ${JSON.stringify(target.default)}`))
+    if (target.description) facts.push(el('span.about', {}, ...prose(target.description)))
+    return facts
+  }
+
+  /** The list of an object's fields, also of one in an array or a choice; null when there are none. */
+  #fields(schema, depth, above) {
+    const target = this.resolve(schema)
+    if (above.includes(target)) return null
+    const inner = [...above, target]
+    if (target.items) return this.#fields(target.items, depth, inner)
+    const parts = target.allOf ?? target.anyOf ?? target.oneOf
+    if (parts) {
+      const lists = parts.map((part) => this.#fields(part, depth, inner)).filter((list) => list !== null)
+      return lists.length === 0 ? null : el('div', {}, ...lists)
+    }
+    const properties = Object.entries(target.properties ?? {})
+    const free = typeof target.additionalProperties === 'object' ? target.additionalProperties : null
+    if (properties.length === 0 && free === null) return null
+    const required = new Set(target.required ?? [])
+    const rows = properties.map(([name, property]) => this.#field(name, property, required.has(name), depth, inner))
+    if (free !== null) rows.push(this.#field('any other name', free, false, depth, inner))
+    return el('ul.fields', {}, ...rows)
+  }
+
+  #field(name, property, isRequired, depth, above) {
+    const line = [
+      el('code.field-name', {}, name),
+      this.#type(property, above),
+      isRequired && el('span.required', {}, 'required'),
+      ...this.#facts(this.resolve(property)),
+    ]
+    const fields = this.#fields(property, depth + 1, above)
+    if (fields === null) return el('li', {}, el('div.schema-line', {}, ...line))
+    return el(
+      'li',
+      {},
+      el('details', { open: depth + 1 < OPEN_DEPTH }, el('summary.schema-line.fold-line', {}, ...line), fields),
+    )
+  }
+}
