@@ -35,7 +35,7 @@ const EXPECTED = "export default { 'order.placed': z.object({ … }) } satisfies
 export async function loadEventContracts(domainsDirs: readonly string[]): Promise<LoadedContracts> {
   const contracts = new Map<string, EventContract>()
   const faults: ContractFault[] = []
-  for (const { domain, file } of domainsDirs.flatMap(contractFiles)) {
+  for (const { domain, file } of domainsDirs.flatMap((root) => contractFiles(root, faults))) {
     try {
       for (const [event, schema] of await readContracts(file)) {
         const first = contracts.get(event)
@@ -52,13 +52,17 @@ export async function loadEventContracts(domainsDirs: readonly string[]): Promis
   return { contracts, faults }
 }
 
-function contractFiles(root: string): { domain: string; file: string }[] {
-  if (!existsSync(root)) return []
-  return readdirSync(root, { withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
-    .map(({ name }) => ({ domain: name, file: join(root, name, 'events.ts') }))
-    .filter(({ file }) => existsSync(file))
-    .sort((a, b) => (a.domain < b.domain ? -1 : 1))
+function contractFiles(root: string, faults: ContractFault[]): { domain: string; file: string }[] {
+  try {
+    return readdirSync(root, { withFileTypes: true })
+      .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+      .map(({ name }) => ({ domain: name, file: join(root, name, 'events.ts') }))
+      .filter(({ file }) => existsSync(file))
+      .sort((a, b) => (a.domain < b.domain ? -1 : 1))
+  } catch (error) {
+    faults.push({ file: root, message: `The event contracts in ${shown(root)} cannot be read: ${messageOf(error)}` })
+    return []
+  }
 }
 
 function oneLine(text: string): string {

@@ -21,12 +21,15 @@ export default {
 }
 `
 
+/** A lane's instance of the tool; `logs` is what the primary's instance has logged. */
 async function build(t: TestContext, files: Record<string, string> = { 'orders/events.ts': ORDERS }) {
   const folder = await folderOf(t, files)
-  const { tool, recorded } = buildTool(EventBusTool, { settings: { domainsDir: [folder] } })
-  await tool.boot()
-  const { publish, request } = tool.api(owner())
-  return { publish, request, published: recorded.published, requested: recorded.requested, recorded, tool, folder }
+  const settings = { domainsDir: [folder] }
+  const primary = buildTool(EventBusTool, { settings })
+  const lane = buildTool(EventBusTool, { settings, primary: () => primary.tool })
+  await lane.tool.boot()
+  const { published, requested } = lane.recorded
+  return { ...lane.tool.api(owner()), published, requested, primary, logs: primary.recorded.logs, folder }
 }
 
 async function refusal(publishing: Promise<unknown>): Promise<{ message: string; details: unknown }> {
@@ -152,7 +155,7 @@ for (const [what, source, expected] of [
 
 test('two contracts for one event are a fault that names both files, and the first one counts', async (t) => {
   const contract = (kind: string) => `import { z } from ${ZOD}\nexport default { 'a.b': z.object({ id: z.${kind}() }) }`
-  const { publish, recorded, published, folder } = await build(t, {
+  const { publish, logs, published, folder } = await build(t, {
     'second/events.ts': contract('number'),
     'first/events.ts': contract('string'),
   })
@@ -160,7 +163,7 @@ test('two contracts for one event are a fault that names both files, and the fir
   await refusal(publish('a.b', { id: 1 }))
   assert.equal(published.length, 1)
   assert.deepEqual(
-    recorded.logs.map(({ level, message }) => [level, message]),
+    logs.map(({ level, message }) => [level, message]),
     [
       [
         'ERROR',
@@ -171,17 +174,39 @@ test('two contracts for one event are a fault that names both files, and the fir
   )
 })
 
-test('a fault that every thread finds is logged once, and again when it was mended and is back', async (t) => {
-  const { tool, recorded } = await build(t, { 'broken/events.ts': 'export const a = 1' })
-  const { message } = recorded.logs[0]!
-  const tell = (...messages: string[]) => tool.serve('contract-faults', [messages])
+test('a fault that every lane finds is logged once, and again when it was mended and is back', async (t) => {
+  const { primary, logs } = await build(t, { 'broken/events.ts': 'export const a = 1' })
+  const { message } = logs[0]!
+  const tell = (...messages: string[]) => primary.tool.serve('contract-faults', [messages])
   tell(message)
   tell(message, 'another')
-  assert.equal(recorded.logs.length, 2)
+  assert.equal(logs.length, 2)
   tell()
   tell(message)
   assert.deepEqual(
-    recorded.logs.map((line) => line.message),
+    logs.map((line) => line.message),
     [message, 'another', message],
   )
+})
+
+test('the primary loads the contracts with the first event, and keeps the order of what is published meanwhile', async (t) => {
+  const folder = await folderOf(t, { 'orders/events.ts': ORDERS, 'broken/events.ts': 'export const a = 1' })
+  const { tool, recorded } = buildTool(EventBusTool, { settings: { domainsDir: [folder] } })
+  await tool.boot()
+  const { publish, request } = tool.api(owner())
+  const publishing = [publish('order.free', {}), publish('order.strict', { id: 'o1' }), publish('order.free', { n: 2 })]
+  await refusal(publish('order.strict', { id: 1 }))
+  await refusal(request('order.strict', {}))
+  await Promise.all(publishing)
+  assert.deepEqual(
+    recorded.published.map(([, , payload]) => payload),
+    [{}, { id: 'o1' }, { n: 2 }],
+  )
+  assert.deepEqual(recorded.logs, [], 'the lanes tell')
+})
+
+test('a folder of domains that cannot be read is a fault, and nothing is checked', async () => {
+  const { contracts, faults } = await loadEventContracts(['/nowhere/domains'])
+  assert.equal(contracts.size, 0)
+  assert.match(faults[0]!.message, /^The event contracts in \/nowhere\/domains cannot be read: ENOENT/)
 })

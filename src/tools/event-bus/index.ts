@@ -19,20 +19,21 @@ import {
 export default class EventBusTool implements Tool {
   readonly name = 'event_bus'
   #runtime: ToolRuntime
-  #contracts: ReadonlyMap<string, EventContract> = new Map()
+  /** As they stand on disk when they are loaded; null until then. */
+  #contracts: ReadonlyMap<string, EventContract> | null = null
+  #loading: Promise<void> | undefined
   readonly #faults = new ContractFaults((message) => this.#runtime.log('ERROR', message))
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
   }
 
-  /** The contracts as they stand on disk when this thread starts. */
+  /**
+   * A lane loads the contracts when it starts. The primary, whose plugins seldom publish, does with the first event: the library of the schemas
+   * takes some 15 MB and 150 ms, and what is wrong with them the lanes tell.
+   */
   async boot(): Promise<void> {
-    const { contracts, faults } = await loadEventContracts(this.#runtime.settings.domainsDir)
-    this.#contracts = contracts
-    const messages = faults.map(({ message }) => message)
-    // Not awaited: the thread's boot does not depend on it, and a primary that does not answer has worse troubles.
-    this.#runtime.callPrimary('contract-faults', [messages]).catch(() => {})
+    if (this.#runtime.thread.kind === 'lane') await this.#loadContracts()
   }
 
   serve(method: string, [messages]: readonly unknown[]): void {
@@ -41,18 +42,13 @@ export default class EventBusTool implements Tool {
 
   api(owner: Owner): EventBus {
     const { bus } = this.#runtime.host
-    const contracts = this.#contracts
     return {
       // A fault rejects, it is never thrown at a caller who does not await. No async function: it would cost two more promises.
       publish: (event, payload, given) => {
         try {
           checkEventName(event)
           const options = checkPublishOptions(given)
-          const contract = contracts.get(event)
-          const check = contract === undefined ? undefined : checkPayload(event, contract, payload)
-          if (check === undefined) return bus.publish(owner.name, event, payload, options)
-          const asGiven = snapshotOf(payload)
-          return check.then(() => bus.publish(owner.name, event, asGiven, options))
+          return this.#checked(event, payload, (fitting) => bus.publish(owner.name, event, fitting, options))
         } catch (fault) {
           return Promise.reject(fault)
         }
@@ -60,12 +56,9 @@ export default class EventBusTool implements Tool {
       request: async <T extends Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }) => {
         checkEventName(event)
         const timeoutMs = checkRequestOptions(options)
-        const contract = contracts.get(event)
-        const check = contract === undefined ? undefined : checkPayload(event, contract, payload)
-        if (check === undefined) return (await bus.request(owner.name, event, payload, timeoutMs)) as T
-        const asGiven = snapshotOf(payload)
-        await check
-        return (await bus.request(owner.name, event, asGiven, timeoutMs)) as T
+        return (await this.#checked(event, payload, (fitting) =>
+          bus.request(owner.name, event, fitting, timeoutMs),
+        )) as T
       },
       subscribe: (event, handler, options) => {
         checkEventName(event)
@@ -90,6 +83,27 @@ export default class EventBusTool implements Tool {
       replayDeadLetter: (id) => bus.replayDeadLetter(id),
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
+  }
+
+  /** Hands a payload on that fits its contract, at once where nothing has to be waited for. @throws EVENT_CONTRACT */
+  #checked<T>(event: string, payload: Payload, handOn: (payload: Payload) => Promise<T>): Promise<T> {
+    if (this.#contracts === null) return this.#loadContracts().then(() => this.#checked(event, payload, handOn))
+    const contract = this.#contracts.get(event)
+    const check = contract === undefined ? undefined : checkPayload(event, contract, payload)
+    if (check === undefined) return handOn(payload)
+    const asGiven = snapshotOf(payload)
+    return check.then(() => handOn(asGiven))
+  }
+
+  #loadContracts(): Promise<void> {
+    this.#loading ??= loadEventContracts(this.#runtime.settings.domainsDir).then(({ contracts, faults }) => {
+      this.#contracts = contracts
+      if (this.#runtime.thread.kind === 'primary') return
+      const messages = faults.map(({ message }) => message)
+      // Not awaited: the thread's boot does not depend on it, and a primary that does not answer has worse troubles.
+      this.#runtime.callPrimary('contract-faults', [messages]).catch(() => {})
+    })
+    return this.#loading
   }
 }
 
