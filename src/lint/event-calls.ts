@@ -1,4 +1,4 @@
-import { type Literal, textOf } from './literal.ts'
+import { HOLE, type Literal, textsOf } from './literal.ts'
 import type { Module, Project } from './project.ts'
 
 /** A call of `publish`, `request` or `subscribe` with a name that the source shows. */
@@ -11,12 +11,65 @@ export interface EventCall {
 }
 
 export function eventCalls(project: Project): EventCall[] {
+  return busCalls(project).flatMap(({ kind, module, line, args }) => {
+    const [name, payload] = args
+    // Of several names and several payloads nobody knows which go together.
+    const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
+    return textsOf(name).map(
+      (event): EventCall => ({ event, kind, module, line, payload: isTold ? payload : undefined }),
+    )
+  })
+}
+
+/** A `publish` or `request` whose event only the running program knows, or knows the rest of. */
+export interface OpenEmit {
+  /** What is known: the texts around the gaps, first to last. */
+  pieces: string[]
+  module: Module
+  line: number
+}
+
+export function openEmits(project: Project): OpenEmit[] {
+  return busCalls(project).flatMap(({ kind, module, line, args }) =>
+    kind === 'emit' ? patternsOf(args[0]).map((pieces) => ({ pieces, module, line })) : [],
+  )
+}
+
+/** True when the event's name may be what the call publishes. */
+export function mayEmit({ pieces }: OpenEmit, event: string): boolean {
+  const [first = '', ...rest] = pieces
+  const last = rest.pop() ?? ''
+  if (!event.startsWith(first) || !event.endsWith(last) || event.length < first.length + last.length) return false
+  const middle = event.slice(first.length, event.length - last.length)
+  let from = 0
+  return rest.every((piece) => {
+    const found = middle.indexOf(piece, from)
+    from = found + piece.length
+    return found !== -1
+  })
+}
+
+/** True when not a single character of the name is known. */
+export function isBlank({ pieces }: OpenEmit): boolean {
+  return pieces.every((piece) => piece === '')
+}
+
+function patternsOf(name: Literal | undefined): string[][] {
+  if (name?.type === 'choice') return name.options.flatMap(patternsOf)
+  if (name?.type !== 'string') return [['', '']]
+  const pieces = name.parts
+    .map(({ text }) => text)
+    .join('')
+    .split(HOLE)
+  return pieces.length > 1 ? [pieces] : []
+}
+
+function busCalls(project: Project) {
   return project.modules.flatMap((module) =>
-    module.toolCalls.flatMap(({ tool, method, line, args }): EventCall[] => {
-      const emits = method === 'publish' || method === 'request'
-      const event = textOf(args[0])
-      if (tool !== 'event_bus' || event === undefined || !(emits || method === 'subscribe')) return []
-      return [{ event, kind: emits ? 'emit' : 'subscribe', module, line, payload: emits ? args[1] : undefined }]
+    module.toolCalls.flatMap(({ tool, method, line, args }) => {
+      const kind =
+        method === 'subscribe' ? 'subscribe' : method === 'publish' || method === 'request' ? 'emit' : undefined
+      return tool === 'event_bus' && kind ? [{ kind: kind as EventCall['kind'], module, line, args }] : []
     }),
   )
 }

@@ -1,5 +1,5 @@
 import path from 'node:path'
-import { type EventCall, eventCalls, isBuiltIn } from './event-calls.ts'
+import { type EventCall, eventCalls, isBlank, isBuiltIn, mayEmit, type OpenEmit, openEmits } from './event-calls.ts'
 import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import { misfits, type PayloadSchema } from './payload-schema.ts'
 import type { Module, Project } from './project.ts'
@@ -19,6 +19,7 @@ export function eventContract(project: Project): Finding[] {
   const allReadable = collectContracts(project, contracts, findings)
   const calls = eventCalls(project)
   const published = new Set(calls.filter(({ kind }) => kind === 'emit').map(({ event }) => event))
+  const open = openEmits(project)
   for (const call of calls) {
     const { event, module, line } = call
     if (call.kind === 'emit') {
@@ -29,10 +30,21 @@ export function eventContract(project: Project): Finding[] {
         findings.push(errorAt(RULE, module.file, line, `the event '${event}' has no contract: ${wanted}`))
       }
     } else if (!published.has(event) && !isBuiltIn(event)) {
-      findings.push(warningAt(RULE, module.file, line, `nobody publishes the event '${event}' subscribed to here`))
+      const message = objection(event, open)
+      if (message !== undefined) findings.push(warningAt(RULE, module.file, line, message))
     }
   }
   return findings
+}
+
+/** What is wrong with a subscription to an event that is published under no name that the sources show. */
+function objection(event: string, open: readonly OpenEmit[]): string | undefined {
+  const plain = `nobody publishes the event '${event}' subscribed to here`
+  const possible = open.filter((emit) => mayEmit(emit, event))
+  if (possible.some((emit) => !isBlank(emit))) return undefined
+  const [blank] = possible
+  if (!blank) return plain
+  return `${plain}, unless ${displayPath(blank.module.file)}:${blank.line} does, where only the run knows the name`
 }
 
 /** Event → its contract; where there are several, the first. */

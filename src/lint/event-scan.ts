@@ -1,7 +1,7 @@
-import path from 'node:path'
 import { eventCalls } from './event-calls.ts'
 import { compareText } from './finding.ts'
-import { type Module, type Project, readProject } from './project.ts'
+import { pluginsByFile } from './plugin-files.ts'
+import { type Project, readProject } from './project.ts'
 
 /** An event that the sources publish or subscribe to. */
 export interface ScannedEvent {
@@ -37,27 +37,6 @@ export function eventsOf(project: Project): ScannedEvent[] {
       subscribers: sorted(subscribers),
     }))
     .sort((a, b) => compareText(a.event, b.event))
-}
-
-/** File → the plugins that run its code: the one in it, and those that import it, directly or not. */
-function pluginsByFile(project: Project): Map<string, Set<string>> {
-  const byFile = new Map(project.modules.map((module) => [module.file, module]))
-  const found = new Map<string, Set<string>>()
-  for (const plugin of project.plugins) {
-    const pending: Module[] = [plugin]
-    const reached = new Set<string>([plugin.file])
-    for (let module = pending.pop(); module; module = pending.pop()) {
-      found.set(module.file, (found.get(module.file) ?? new Set()).add(plugin.name))
-      for (const { specifier } of module.imports) {
-        const target = specifier.startsWith('.') ? path.resolve(path.dirname(module.file), specifier) : ''
-        const imported = byFile.get(target)
-        if (!imported || reached.has(target)) continue
-        reached.add(target)
-        pending.push(imported)
-      }
-    }
-  }
-  return found
 }
 
 function sorted(names: ReadonlySet<string>): string[] {

@@ -2,14 +2,18 @@ import type {
   ArrowFunctionExpression,
   CallExpression,
   Class,
+  ForOfStatement,
   Function as FunctionNode,
+  ImportDeclarationSpecifier,
   NewExpression,
   Node,
   ObjectExpression,
   Program,
+  TSInterfaceDeclaration,
   TSType,
+  TSTypeAliasDeclaration,
 } from 'oxc-parser'
-import { forEachChild, staticKey } from './syntax.ts'
+import { forEachChild, staticKey, unwrap } from './syntax.ts'
 
 /**
  * Who may hold what in one file: every variable, field and property is a cell, every assignment an edge.
@@ -19,9 +23,13 @@ export interface FlowGraph {
   root: Frame
   assignments: Assignment[]
   calls: Call[]
+  /** What `import(…)` is given. */
+  dynamicImports: Source[]
   functions: Map<Node, FunctionInfo>
   classes: Map<Node, ClassInfo>
   objects: Map<Node, ObjectInfo>
+  /** Interfaces and type aliases by name, wherever they stand. */
+  types: Map<string, TSInterfaceDeclaration | TSTypeAliasDeclaration>
   /** Variables and parameters with a type annotation. */
   annotated: Array<{ cell: Cell | Node; type: TSType; frame: Frame }>
   defaultExport: Source | undefined
@@ -33,6 +41,8 @@ export interface Frame {
   parent: Frame | undefined
   self: ClassInfo | undefined
   fn: FunctionInfo | undefined
+  /** When it is one arm of an `if` or of a conditional expression: no other arm of that node runs with it. */
+  arm?: { of: Node; index: number }
 }
 
 /** An expression and where it stands. */
@@ -65,6 +75,7 @@ export interface Call {
 }
 
 export interface FunctionInfo {
+  node: Node
   params: Node[]
   frame: Frame
   returns: Cell
@@ -111,9 +122,11 @@ export function buildFlowGraph(program: Program): FlowGraph {
     root,
     assignments: [],
     calls: [],
+    dynamicImports: [],
     functions: new Map(),
     classes: new Map(),
     objects: new Map(),
+    types: new Map(),
     annotated: [],
     defaultExport: undefined,
   }
@@ -141,9 +154,8 @@ class Collector {
     switch (node.type) {
       case 'ImportDeclaration':
         for (const specifier of node.specifiers) {
-          const name = specifier.type === 'ImportSpecifier' ? moduleName(specifier.imported) : specifier.local.name
           const cell = this.#declare(specifier.local.name, frame)
-          cell.imported = { module: node.source.value, name: specifier.type === 'ImportSpecifier' ? name : '*' }
+          cell.imported = { module: node.source.value, name: importedName(specifier) }
         }
         return
       case 'ExportDefaultDeclaration':
@@ -161,10 +173,22 @@ class Collector {
       case 'ClassExpression':
         this.#class(node, frame)
         return
+      case 'IfStatement':
+      case 'ConditionalExpression':
+        this.visit(node.test, frame)
+        this.visit(node.consequent, armFrame(frame, node, 0))
+        if (node.alternate) this.visit(node.alternate, armFrame(frame, node, 1))
+        return
+      case 'ForOfStatement':
+        this.#children(node, this.#loop(node, frame))
+        return
+      case 'TSInterfaceDeclaration':
+      case 'TSTypeAliasDeclaration':
+        this.#graph.types.set(node.id.name, node)
+        return
       case 'BlockStatement':
       case 'ForStatement':
       case 'ForInStatement':
-      case 'ForOfStatement':
       case 'SwitchStatement':
       case 'CatchClause':
         this.#children(node, innerFrame(frame))
@@ -190,6 +214,9 @@ class Collector {
       case 'ObjectExpression':
         this.#object(node, frame)
         break
+      case 'ImportExpression':
+        this.#graph.dynamicImports.push({ node: node.source, frame })
+        break
       case 'CallExpression':
       case 'NewExpression':
         this.#graph.calls.push({ node, frame })
@@ -198,6 +225,21 @@ class Collector {
         if (node.type.startsWith('TS') && !VALUE_WRAPPERS.has(node.type)) return
     }
     this.#children(node, frame)
+  }
+
+  /** `for (const name of ['a', 'b'])`: the name may be each of them. */
+  #loop(node: ForOfStatement, outer: Frame): Frame {
+    const frame = innerFrame(outer)
+    const variable = node.left.type === 'VariableDeclaration' ? node.left.declarations[0]?.id : undefined
+    const list = unwrap(node.right)
+    if (variable?.type === 'Identifier' && list.type === 'ArrayExpression') {
+      const cell = this.#declare(variable.name, frame)
+      for (const element of list.elements) {
+        if (element && element.type !== 'SpreadElement') this.#hold(cell, element, outer)
+        else cell.opaque = true
+      }
+    }
+    return frame
   }
 
   #children(node: Node, frame: Frame): void {
@@ -242,7 +284,7 @@ class Collector {
 
   #function(node: FunctionNode | ArrowFunctionExpression, outer: Frame, self: ClassInfo | undefined): FunctionInfo {
     const frame = innerFrame(outer)
-    const info: FunctionInfo = { params: [], frame, returns: newCell() }
+    const info: FunctionInfo = { node, params: [], frame, returns: newCell() }
     frame.self = self
     frame.fn = info
     this.#graph.functions.set(node, info)
@@ -312,6 +354,10 @@ function innerFrame(parent: Frame): Frame {
   return { names: new Map(), parent, self: parent.self, fn: parent.fn }
 }
 
+function armFrame(parent: Frame, of: Node, index: number): Frame {
+  return { ...innerFrame(parent), arm: { of, index } }
+}
+
 /** The frame that a `var` belongs to. */
 function functionFrame(frame: Frame): Frame {
   let at = frame
@@ -319,6 +365,9 @@ function functionFrame(frame: Frame): Frame {
   return at
 }
 
-function moduleName(name: { type: string; name?: string; value?: string }): string {
-  return name.name ?? name.value ?? ''
+/** `*` for all of the module. */
+function importedName(specifier: ImportDeclarationSpecifier): string {
+  if (specifier.type === 'ImportDefaultSpecifier') return 'default'
+  if (specifier.type === 'ImportNamespaceSpecifier') return '*'
+  return specifier.imported.type === 'Literal' ? specifier.imported.value : specifier.imported.name
 }

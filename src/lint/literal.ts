@@ -10,6 +10,8 @@ export const HOLE = '\u{e000}'
 export type Literal =
   | { type: 'string'; line: number; parts: TextPart[] }
   | { type: 'object'; line: number; entries: Array<{ key: string; value: Literal }>; open: boolean }
+  /** One of these. */
+  | { type: 'choice'; line: number; options: Literal[] }
   | { type: 'number' | 'boolean' | 'null' | 'undefined' | 'array' | 'unknown'; line: number }
 
 /** A stretch of a text that stands in one place of the source. */
@@ -31,6 +33,13 @@ export class LiteralReader {
 
   read(expression: Node, frame: Frame): Literal {
     return this.#read(expression, frame, 0)
+  }
+
+  /** A constant for other files, which nobody is expected to change: a text, or an object with texts in it. */
+  readShared(expression: Node, frame: Frame): Literal | undefined {
+    const source = this.#flow.resolve({ node: expression, frame })
+    const literal = this.#read(source.node, source.frame, 0)
+    return isShared(literal) ? literal : undefined
   }
 
   #read(expression: Node, frame: Frame, depth: number): Literal {
@@ -55,6 +64,10 @@ export class LiteralReader {
         return { type: node.operator === '!' ? 'boolean' : 'unknown', line }
       case 'ArrayExpression':
         return { type: 'array', line }
+      case 'ConditionalExpression':
+        return this.#choice([node.consequent, node.alternate], frame, line, depth)
+      case 'LogicalExpression':
+        return this.#choice([node.left, node.right], frame, line, depth)
       case 'ObjectExpression':
         return this.#object(node, frame, depth)
       case 'Identifier':
@@ -70,11 +83,35 @@ export class LiteralReader {
   /** A constant of the same file. Objects and arrays are left out: others may have changed them since. */
   #named(node: Node, frame: Frame, depth: number): Literal {
     const line = this.#syntax.lineOf(node.start)
+    const foreign = this.#foreign(node, frame, line)
+    if (foreign) return foreign
     const source = this.#flow.resolve({ node, frame })
+    const several = this.#flow.alternatives(source)
+    if (several) {
+      const options = several.map((each) => this.#read(each.node, each.frame, depth + 8))
+      return options.some(({ type }) => type === 'string')
+        ? { type: 'choice', line, options }
+        : { type: 'unknown', line }
+    }
     if (source.node === node) return { type: 'unknown', line }
     const value = this.#read(source.node, source.frame, depth + 1)
     if (value.type === 'object' || value.type === 'array') return { type: 'unknown', line }
     return value
+  }
+
+  /** A constant of another file of the domain, as if it stood here. */
+  #foreign(node: Node, frame: Frame, line: number): Literal | undefined {
+    const imported = this.#flow.imported(node, frame)
+    let literal = imported?.from.literal
+    for (const key of imported?.keys ?? []) {
+      literal = literal?.type === 'object' ? literal.entries.find((entry) => entry.key === key)?.value : undefined
+    }
+    if (literal?.type !== 'string') return undefined
+    return { ...literal, line, parts: literal.parts.map(({ text }) => ({ text, line, multiline: false })) }
+  }
+
+  #choice(nodes: readonly Node[], frame: Frame, line: number, depth: number): Literal {
+    return { type: 'choice', line, options: nodes.map((each) => this.#read(each, frame, depth + 8)) }
   }
 
   #sum(left: Node, right: Node, frame: Frame, depth: number): Literal {
@@ -105,6 +142,8 @@ export class LiteralReader {
       const key = property.type === 'Property' ? this.#key(property.key, property.computed, frame, depth) : undefined
       if (property.type !== 'Property' || key === undefined) {
         literal.open = true
+        // It may replace what stands before it.
+        for (const entry of literal.entries) entry.value = { type: 'unknown', line: entry.value.line }
         continue
       }
       const value = this.#read(property.value, frame, depth + 1)
@@ -125,6 +164,19 @@ export function textOf(literal: Literal | undefined): string | undefined {
   return text.includes(HOLE) ? undefined : text
 }
 
+/** All texts that the value may be, as far as they are known whole. */
+export function textsOf(literal: Literal | undefined): string[] {
+  if (literal?.type === 'choice') return literal.options.flatMap(textsOf)
+  const text = textOf(literal)
+  return text === undefined ? [] : [text]
+}
+
+/** Each string that the value may be. */
+export function stringsOf(literal: Literal | undefined): Array<Extract<Literal, { type: 'string' }>> {
+  if (literal?.type === 'choice') return literal.options.flatMap(stringsOf)
+  return literal?.type === 'string' ? [literal] : []
+}
+
 /** The line in the source of an offset in the joined parts. */
 export function lineInParts(parts: readonly TextPart[], offset: number): number {
   let start = 0
@@ -141,4 +193,9 @@ export function lineInParts(parts: readonly TextPart[], offset: number): number 
 
 function partsOf(literal: Literal): TextPart[] {
   return literal.type === 'string' ? literal.parts : [{ text: HOLE, line: literal.line, multiline: false }]
+}
+
+function isShared(literal: Literal): boolean {
+  if (literal.type === 'string') return true
+  return literal.type === 'object' && literal.entries.some(({ value }) => isShared(value))
 }

@@ -1,5 +1,5 @@
 import { lineIndex } from './line-index.ts'
-import { tablesOf } from './sql-tables.ts'
+import { type TableMention, tablesOf } from './sql-tables.ts'
 import { tokenizeSql } from './sql-tokens.ts'
 
 /** All that the rules want to know of one migration. Plain data, kept while the file is unchanged. */
@@ -8,7 +8,7 @@ export interface MigrationFacts {
   depends: Array<{ target: string; line: number }>
   /** Such lines below the header, where the runner takes them for comments. */
   ignoredDepends: Array<{ target: string; line: number }>
-  tables: Array<{ table: string; role: 'create' | 'use'; line: number }>
+  tables: Array<{ table: string; role: TableMention['role']; line: number }>
 }
 
 const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i

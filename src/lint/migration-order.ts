@@ -1,6 +1,6 @@
-import { compareText, displayPath, errorAt, type Finding } from './finding.ts'
+import { displayPath, errorAt, type Finding } from './finding.ts'
 import type { Migration, Project } from './project.ts'
-import { tableOrigins } from './table-ownership.ts'
+import { byDomainAndNumber, tableOrigins } from './table-origins.ts'
 
 const RULE = 'migration-order'
 const FILE_NAME = /^(\d{3,})_[A-Za-z0-9_-]+$/
@@ -102,7 +102,7 @@ function undeclaredUses(migrations: readonly Migration[], before: ReadonlyMap<st
     const findings: Finding[] = []
     const named = new Set<string>()
     for (const { table, role, line } of migration.tables) {
-      const creators = role === 'use' ? (origins.get(table) ?? []) : []
+      const creators = role === 'create' ? [] : (origins.get(table) ?? [])
       if (creators.length === 0 || named.has(table)) continue
       named.add(table)
       if (creators.some((creator) => creator.migration.domain === migration.domain)) continue
@@ -125,12 +125,4 @@ function allBefore(migration: Migration, before: ReadonlyMap<string, Migration[]
     pending.push(...(before.get(next.id) ?? []))
   }
   return found
-}
-
-function byDomainAndNumber(a: Migration, b: Migration): number {
-  return compareText(a.domain, b.domain) || numberOf(a) - numberOf(b) || compareText(a.stem, b.stem)
-}
-
-function numberOf({ stem }: Migration): number {
-  return Number.parseInt(stem, 10) || 0
 }

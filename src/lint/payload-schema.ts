@@ -47,7 +47,10 @@ export class SchemaReader {
   }
 
   read(expression: Node, frame: Frame): PayloadSchema {
+    const imported = this.#flow.imported(expression, frame)
+    if (imported) return imported.keys.length === 0 ? (imported.from.schema ?? UNKNOWN) : UNKNOWN
     const source = this.#flow.resolve({ node: expression, frame })
+    if (source.node !== expression && source.node.type === 'Identifier') return this.read(source.node, source.frame)
     if (source.node.type !== 'CallExpression' || this.#open.has(source.node)) return UNKNOWN
     this.#open.add(source.node)
     const schema = this.#call(source.node, source.frame)
@@ -158,6 +161,7 @@ export interface Misfit {
 
 /** Keys and primitive types only; whatever the source does not say for certain fits. */
 export function misfits(payload: Literal, schema: PayloadSchema, path = ''): Misfit[] {
+  if (payload.type === 'choice') return payload.options.flatMap((option) => misfits(option, schema, path))
   if (payload.type === 'unknown' || schema.type === 'unknown') return []
   const place = path === '' ? 'the payload' : `'${path}'`
   if (payload.type === 'undefined') {

@@ -4,7 +4,8 @@ import { messageOf } from '../errors/wire.ts'
 import { FileCache } from './file-cache.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { type MigrationFacts, readMigration } from './migration-facts.ts'
-import { type ModuleFacts, readModule } from './module-facts.ts'
+import type { ModuleFacts } from './module-facts.ts'
+import { forgetModules, ModuleReader, SOURCE } from './module-reader.ts'
 
 /** The domains as they stand on disk, parsed. */
 export interface Project {
@@ -44,11 +45,9 @@ export interface Migration extends MigrationFacts {
   id: string
 }
 
-const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
 /** Names of files that are loaded as plugins. */
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
-const modules = new FileCache((file, text) => readModule(file, text, isContractsFile(file)))
-const migrations = new FileCache((_file, text) => readMigration(text))
+const migrations = new FileCache<MigrationFacts>()
 
 /** Reads file after file, so that a server's other work gets its turn in between. What has not changed is not parsed again. */
 export async function readProject(domainsDirs: readonly string[]): Promise<Project> {
@@ -59,16 +58,17 @@ export async function readProject(domainsDirs: readonly string[]): Promise<Proje
       addFolder(project.domains, name, path.join(folder, name))
       await readDomain(name, path.join(folder, name), project, seen)
     }
-    modules.prune(folder + path.sep, seen)
+    forgetModules(folder + path.sep, seen)
     migrations.prune(folder + path.sep, seen)
   }
   return project
 }
 
 async function readDomain(domain: string, folder: string, project: Project, seen: Set<string>): Promise<void> {
+  const modules = new ModuleReader(folder)
   for (const file of await sourceFiles(folder, project.faults)) {
     seen.add(file)
-    const facts = await attempt(() => modules.get(file), file, project.faults)
+    const facts = await attempt(() => modules.read(file), file, project.faults)
     if (!facts) continue
     const module: Module = { ...facts, file, domain }
     project.modules.push(module)
@@ -81,7 +81,7 @@ async function readDomain(domain: string, folder: string, project: Project, seen
     if (!name.endsWith('.sql')) continue
     const file = path.join(folder, 'migrations', name)
     seen.add(file)
-    const facts = await attempt(() => migrations.get(file), file, project.faults)
+    const facts = await attempt(() => migrations.get(file, readMigration), file, project.faults)
     const stem = name.slice(0, -'.sql'.length)
     if (facts) project.migrations.push({ ...facts, file, domain, stem, id: `${domain}/${stem}` })
   }
@@ -131,9 +131,4 @@ function addFolder(domains: Domain[], name: string, folder: string): void {
   const known = domains.find((domain) => domain.name === name)
   if (known) known.folders.push(folder)
   else domains.push({ name, folders: [folder] })
-}
-
-/** `events.ts` directly in a domain's folder; the cache knows no domains, so a deeper one is read for nothing. */
-function isContractsFile(file: string): boolean {
-  return path.basename(file) === 'events.ts'
 }

@@ -4,15 +4,24 @@ import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
 export interface TableMention {
   /** In lower case, without the schemas `public` and `main`. */
   table: string
-  /** `create` makes it (table or view), `use` needs it to be there. */
-  role: 'create' | 'use'
+  /**
+   * `create` makes it (table or view), `drop` takes it away (by its name at least), `reference` is the target of a foreign key,
+   * `write` changes it or what is in it, `read` is anything else that needs it to be there.
+   */
+  role: 'create' | 'drop' | 'reference' | 'write' | 'read'
   offset: number
 }
 
 /** Every table that the statements name; names of common table expressions, aliases and functions left out. */
 export function tablesOf(sql: string): TableMention[] {
   const tokens = tokenizeSql(sql).filter((token) => token.kind !== 'comment')
-  return new TableScanner(tokens).scan()
+  return new TableScanner(tokens, (body, offset) =>
+    // What stands between the quotes begins somewhere behind the first one; a doubled quote in it moves the rest by one.
+    tablesOf(body).map((mention) => ({
+      ...mention,
+      offset: Math.max(offset, sql.indexOf(body, offset)) + mention.offset,
+    })),
+  ).scan()
 }
 
 type TableNames = ReadonlySet<string>
@@ -34,15 +43,20 @@ const CLAUSE_ENDS = new Set(
 /** What stands before the UPDATE of a statement, not of a clause such as ON CONFLICT DO UPDATE or FOR UPDATE. */
 const BEFORE_STATEMENT = new Set('; ( ) BEGIN THEN ELSE EXPLAIN ANALYZE VERBOSE PLAN AS ATOMIC'.split(' '))
 const BEFORE_TABLE = new Set('IF NOT EXISTS ONLY CONCURRENTLY'.split(' '))
+/** What may stand behind the ON of GRANT instead of a table. */
+const NOT_TABLES = 'SCHEMA DATABASE SEQUENCE FUNCTION ROUTINE LANGUAGE TYPE DOMAIN ALL TABLESPACE'.split(' ')
 const UPDATE_CONFLICT = new Set('OR ROLLBACK ABORT REPLACE FAIL IGNORE'.split(' '))
 
 class TableScanner {
   readonly #tokens: readonly SqlToken[]
   readonly #closing: Map<number, number>
   readonly #found: TableMention[] = []
+  readonly #routine: (body: string, offset: number) => TableMention[]
 
-  constructor(tokens: readonly SqlToken[]) {
+  /** @param routine the tables of the body of a function, which is a string in the statement that makes it */
+  constructor(tokens: readonly SqlToken[], routine: (body: string, offset: number) => TableMention[]) {
     this.#tokens = tokens
+    this.#routine = routine
     this.#closing = matchParentheses(tokens)
   }
 
@@ -64,11 +78,18 @@ class TableScanner {
       else if (token.kind === 'mark' && token.text === ',') {
         level.expectsTable = level.inFrom
         at += 1
-      } else if (level.expectsTable && this.#isName(at) && !this.#isWord(at, 'LATERAL', 'ONLY', 'SELECT', 'VALUES')) {
+      } else if (
+        level.expectsTable &&
+        this.#isName(at) &&
+        !this.#isWord(at, 'LATERAL', 'ONLY', 'SELECT', 'VALUES', 'ROWS')
+      ) {
         level.expectsTable = false
-        at = this.#table(at, 'use', level.ctes, true)
+        at = this.#table(at, 'read', level.ctes, true)
       } else if (token.kind === 'word') at = this.#word(at, token.text.toUpperCase(), level)
-      else {
+      else if (token.kind === 'string' && level.verbs.has('ROUTINE') && this.#isWord(at - 1, 'AS', 'DO')) {
+        this.#found.push(...this.#routine(token.text, token.offset))
+        at += 1
+      } else {
         level.expectsTable = false
         at += 1
       }
@@ -101,6 +122,9 @@ class TableScanner {
         level.inFrom = false
         return at + 1
       case 'FROM':
+        if (this.#isWord(at - 1, 'DELETE')) {
+          return this.#table(this.#skip(at + 1, BEFORE_TABLE), 'write', level.ctes, false)
+        }
         if (this.#isWord(at - 1, 'DISTINCT') || !hasAny(level.verbs, 'SELECT', 'DELETE', 'UPDATE')) return at + 1
         level.inFrom = true
         level.expectsTable = true
@@ -116,14 +140,38 @@ class TableScanner {
         return at + 1
       case 'INTO':
         if (!hasAny(level.verbs, 'INSERT', 'REPLACE', 'MERGE')) return at + 1
-        return this.#table(at + 1, 'use', level.ctes, false)
+        return this.#table(at + 1, 'write', level.ctes, false)
       case 'UPDATE':
         return this.#update(at, level)
       case 'REFERENCES':
-        return this.#table(at + 1, 'use', level.ctes, false)
+        return this.#table(at + 1, 'reference', level.ctes, false)
+      case 'INHERITS':
+        return this.#isMark(at + 1, '(') ? this.#tableList(at + 2, level, 'read') : at + 1
+      case 'LIKE':
+        // CREATE TABLE t (LIKE u); elsewhere it compares texts.
+        if (!this.#isMark(at - 1, '(') || !this.#isName(at + 1)) return at + 1
+        return this.#table(at + 1, 'read', level.ctes, false)
+      case 'PARTITION':
+        if (this.#isWord(at - 1, 'ATTACH', 'DETACH')) return this.#table(at + 1, 'read', level.ctes, false)
+        return this.#isWord(at + 1, 'OF') ? this.#table(at + 2, 'read', level.ctes, false) : at + 1
+      case 'COPY':
+      case 'LOCK':
+        if (level.verbs.size > 0 || !this.#isName(at + 1) || this.#isWord(at + 1, 'TABLE')) return at + 1
+        return this.#tableList(at + 1, level, 'read')
+      case 'GRANT':
+      case 'REVOKE':
+        level.verbs.add('ATTACHED')
+        return at + 1
+      case 'FUNCTION':
+      case 'PROCEDURE':
+        if (hasAny(level.verbs, 'CREATE')) level.verbs.add('ROUTINE')
+        return at + 1
+      case 'DO':
+        if (this.#tokens[at + 1]?.kind === 'string') level.verbs.add('ROUTINE')
+        return at + 1
       case 'TRUNCATE':
         if (this.#isWord(at + 1, 'TABLE')) return at + 1
-        return this.#tableList(at + 1, level)
+        return this.#tableList(at + 1, level, 'write')
       case 'TABLE':
         return this.#afterTable(at, level)
       case 'VIEW':
@@ -136,11 +184,14 @@ class TableScanner {
         return at + 1
       case 'INDEX':
       case 'TRIGGER':
-        if (hasAny(level.verbs, 'CREATE') && !this.#isWord(at - 1, 'ON')) level.verbs.add('ATTACHED')
+      case 'POLICY':
+        if (hasAny(level.verbs, 'CREATE', 'ALTER', 'DROP') && !this.#isWord(at - 1, 'ON')) level.verbs.add('ATTACHED')
         return at + 1
-      case 'ON':
+      case 'ON': {
         if (!level.verbs.delete('ATTACHED')) return at + 1
-        return this.#table(this.#skip(at + 1, BEFORE_TABLE), 'use', level.ctes, false)
+        const first = this.#skip(this.#isWord(at + 1, 'TABLE') ? at + 2 : at + 1, BEFORE_TABLE)
+        return this.#isWord(first, ...NOT_TABLES) ? first : this.#tableList(first, level, 'write')
+      }
       default:
         return at + 1
     }
@@ -182,22 +233,40 @@ class TableScanner {
     if (this.#isWord(at + 1, 'SET')) return at + 1
     if (before && !BEFORE_STATEMENT.has(before.text.toUpperCase())) return at + 1
     level.verbs.add('UPDATE')
-    return this.#table(this.#skip(this.#skip(at + 1, UPDATE_CONFLICT), BEFORE_TABLE), 'use', level.ctes, false)
+    return this.#table(this.#skip(this.#skip(at + 1, UPDATE_CONFLICT), BEFORE_TABLE), 'write', level.ctes, false)
   }
 
   #afterTable(at: number, level: Level): number {
     const first = this.#skip(at + 1, BEFORE_TABLE)
+    // A query that is TABLE t stands behind another one, behind AS, or alone.
+    const isQuery =
+      this.#isWord(at - 1, 'AS', 'UNION', 'INTERSECT', 'EXCEPT', 'ALL', 'DISTINCT') || this.#isMark(at - 1, '(')
+    if (isQuery) return this.#table(first, 'read', level.ctes, false)
     if (hasAny(level.verbs, 'CREATE')) return this.#table(first, this.#createRole(at), level.ctes, false)
-    if (hasAny(level.verbs, 'DROP')) return this.#tableList(first, level)
-    const next = this.#table(first, 'use', level.ctes, false)
-    const renamed = this.#isWord(next, 'RENAME') && this.#isWord(next + 1, 'TO')
-    return renamed ? this.#table(next + 2, 'create', level.ctes, false) : next
+    if (hasAny(level.verbs, 'DROP')) return this.#tableList(first, level, 'drop')
+    const end = this.#endOfName(first)
+    if (!this.#isWord(end, 'RENAME') || !this.#isWord(end + 1, 'TO'))
+      return this.#table(first, 'read', level.ctes, false)
+    this.#table(first, 'drop', level.ctes, false)
+    return this.#table(end + 2, 'create', level.ctes, false, this.#schemaOf(first))
   }
 
-  #tableList(at: number, level: Level): number {
-    let next = this.#table(this.#skip(at, BEFORE_TABLE), 'use', level.ctes, false)
-    while (this.#isMark(next, ',')) next = this.#table(this.#skip(next + 1, BEFORE_TABLE), 'use', level.ctes, false)
+  #tableList(at: number, level: Level, role: 'read' | 'write' | 'drop'): number {
+    let next = this.#table(this.#skip(at, BEFORE_TABLE), role, level.ctes, false)
+    while (this.#isMark(next, ',')) next = this.#table(this.#skip(next + 1, BEFORE_TABLE), role, level.ctes, false)
     return next
+  }
+
+  /** Behind the name at `at`, however many parts it has. */
+  #endOfName(at: number): number {
+    let next = at + 1
+    while (this.#isMark(next, '.') && this.#isName(next + 1)) next += 2
+    return next
+  }
+
+  /** What a renamed table keeps. */
+  #schemaOf(at: number): string[] {
+    return this.#isMark(at + 1, '.') ? [this.#tokens[at]!.text.toLowerCase()] : []
   }
 
   /** A temporary table is the session's own: nobody else meets it. */
@@ -209,9 +278,15 @@ class TableScanner {
   }
 
   /** Notes the name at `at`. @returns where to go on */
-  #table(at: number, role: TableMention['role'] | undefined, ctes: TableNames, mayBeFunction: boolean): number {
+  #table(
+    at: number,
+    role: TableMention['role'] | undefined,
+    ctes: TableNames,
+    mayBeFunction: boolean,
+    schema: readonly string[] = [],
+  ): number {
     if (!this.#isName(at)) return at
-    const parts: string[] = []
+    const parts: string[] = [...schema]
     let next = at
     for (;;) {
       const token = this.#tokens[next]!
@@ -222,7 +297,9 @@ class TableScanner {
     }
     const isFunction = mayBeFunction && this.#isMark(next, '(')
     const isCte = parts.length === 1 && ctes.has(parts[0]!)
-    if (role && !isFunction && !isCte && !parts.includes('')) {
+    // A temporary table is the session's own: nobody else meets it.
+    const isTemporary = parts.length > 1 && /^(?:temp|pg_temp)$/.test(parts[0]!)
+    if (role && !isFunction && !isCte && !isTemporary && !parts.includes('')) {
       const schemas = parts.slice(0, -1).filter((schema) => schema !== 'public' && schema !== 'main')
       this.#found.push({ table: [...schemas, parts.at(-1)!].join('.'), role, offset: this.#tokens[at]!.offset })
     }

@@ -1,39 +1,40 @@
 import { displayPath, errorAt, type Finding } from './finding.ts'
-import type { Migration, Module, Project } from './project.ts'
-
-/** Where a table is created. */
-export interface TableOrigin {
-  migration: Migration
-  line: number
-}
+import type { Module, Project } from './project.ts'
+import { lastingOrigins, type TableOrigin } from './table-origins.ts'
 
 const RULE = 'table-ownership'
 
-/** A table belongs to the domain whose migration creates it: no other domain's SQL touches it or creates it too. */
+/**
+ * A table belongs to the domain whose migration creates it: no other domain's SQL touches it or creates it too.
+ * A migration may refer to it and read it, which is what `depends` is for, and may not change it.
+ */
 export function tableOwnership(project: Project): Finding[] {
-  const origins = tableOrigins(project.migrations)
-  return [...project.modules.flatMap((module) => strangerTables(module, origins)), ...sharedTables(origins)]
+  const origins = lastingOrigins(project.migrations)
+  const migrations = project.migrations.map(({ file, domain, tables }) => ({
+    file,
+    domain,
+    tables: tables.filter(({ role }) => role === 'write' || role === 'drop'),
+  }))
+  return [
+    ...[...project.modules, ...migrations].flatMap((source) => strangerTables(source, origins)),
+    ...sharedTables(origins),
+  ]
 }
 
-/** Table → where it is created, in the order of the migrations. */
-export function tableOrigins(migrations: readonly Migration[]): Map<string, TableOrigin[]> {
-  const origins = new Map<string, TableOrigin[]>()
-  for (const migration of migrations) {
-    for (const { table, role, line } of migration.tables) {
-      if (role === 'create') origins.set(table, [...(origins.get(table) ?? []), { migration, line }])
-    }
-  }
-  return origins
-}
+/** What names tables. */
+type Source = Pick<Module, 'file' | 'domain' | 'tables'>
 
-function strangerTables(module: Module, origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {
+function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {
   const findings: Finding[] = []
-  for (const { table, line } of module.tables) {
+  const told = new Set<string>()
+  for (const { table, line } of source.tables) {
+    if (told.has(`${line} ${table}`)) continue
+    told.add(`${line} ${table}`)
     const owners = origins.get(table)
-    if (!owners || owners.some(({ migration }) => migration.domain === module.domain)) continue
+    if (!owners || owners.some(({ migration }) => migration.domain === source.domain)) continue
     const { migration, line: createdLine } = owners[0]!
     const owner = `the table '${table}' of the domain '${migration.domain}' (${displayPath(migration.file)}:${createdLine})`
-    findings.push(errorAt(RULE, module.file, line, `SQL of the domain '${module.domain}' touches ${owner}`))
+    findings.push(errorAt(RULE, source.file, line, `SQL of the domain '${source.domain}' touches ${owner}`))
   }
   return findings
 }

@@ -1,6 +1,7 @@
-import type { Node, TSType } from 'oxc-parser'
+import type { Node, TSSignature, TSType } from 'oxc-parser'
 import {
   buildFlowGraph,
+  type Call,
   type Cell,
   type ClassInfo,
   type FlowGraph,
@@ -8,56 +9,45 @@ import {
   type FunctionInfo,
   lookup,
   memberCell,
-  type ObjectInfo,
   type Source,
 } from './flow-graph.ts'
+import type { ModuleExport, ModuleExports } from './module-exports.ts'
 import { staticKey, unwrap } from './syntax.ts'
+import { type Shape, TOOL_OF_TYPE, type Value } from './tool-value.ts'
 
-/** What an expression may be, as far as the lint cares. */
-type Value =
-  | { kind: 'tools' }
-  | { kind: 'tool'; tool: string }
-  | { kind: 'method'; tool: string; method: string }
-  | { kind: 'instance'; info: ClassInfo }
-  | { kind: 'class'; info: ClassInfo }
-  | { kind: 'function'; info: FunctionInfo }
-  | { kind: 'object'; info: ObjectInfo }
-
-/** A call of a tool's method. */
+/** A call of a tool's method, or of a function that hands its own arguments on to one. */
 export interface ToolCallSite {
   tool: string
   method: string
-  args: readonly Node[]
-  frame: Frame
+  /** Up to the first spread: what comes after it has no known place. */
+  args: readonly Source[]
   /** Where the callee ends: the method's name. */
   offset: number
+  /** Arms of branches that it stands in, each `<branch>:<arm>`. */
+  arms: readonly string[]
 }
 
-/** The types of `#heddle` that say which tool a parameter is. */
-const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
-  Auth: 'auth',
-  Config: 'config',
-  Db: 'db',
-  Queryable: 'db',
-  EventBus: 'event_bus',
-  Http: 'http',
-  Logger: 'logger',
-  Registry: 'registry',
-  Scheduler: 'scheduler',
-  State: 'state',
-  Telemetry: 'telemetry',
-}
+/** Of a file that this one imports from its own domain; undefined when there is none. */
+export type ForeignExports = (specifier: string) => ModuleExports | undefined
+
+/** How far arguments that functions hand on are followed. */
+const MAX_HANDING_ON = 4
+const MAX_SHAPE_DEPTH = 3
+
 /** Generic types that leave the members of their first argument as they are. */
 const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Required', 'NonNullable'])
 
 /** Follows the injected tools through one file, under whatever names they travel. */
 export class ToolFlow {
   readonly graph: FlowGraph
+  readonly #foreign: ForeignExports
   readonly #interned = new Map<unknown, Value>()
+  readonly #shapes = new Map<Shape, Value>()
   #changed = false
 
-  constructor(program: Parameters<typeof buildFlowGraph>[0]) {
+  constructor(program: Parameters<typeof buildFlowGraph>[0], foreign: ForeignExports = () => undefined) {
     this.graph = buildFlowGraph(program)
+    this.#foreign = foreign
     this.#recordSources()
     this.#seed()
     // Each round carries values one step on; a file that needs more steps than this was not written by hand.
@@ -82,16 +72,145 @@ export class ToolFlow {
   }
 
   toolCalls(): ToolCallSite[] {
+    const callers = this.#callersByFunction()
     const sites: ToolCallSite[] = []
     for (const { node, frame } of this.graph.calls) {
       if (node.type !== 'CallExpression') continue
-      const callee = unwrap(node.callee)
-      for (const value of this.#evaluate(callee, frame)) {
+      const { callee, args } = plainCall(node, frame)
+      const methods = new Set<Value>()
+      for (const value of this.#evaluate(callee, frame)) if (value.kind === 'method') methods.add(value)
+      for (const value of methods) {
         if (value.kind !== 'method') continue
-        sites.push({ tool: value.tool, method: value.method, args: node.arguments, frame, offset: callee.end - 1 })
+        const { tool, method } = value
+        const site = { tool, method, args, offset: callee.end - 1, arms: armsOf(frame) }
+        sites.push(...this.#handedOn(site, callers, 0))
       }
     }
     return sites
+  }
+
+  /** The site itself, or, where its arguments are parameters of the function around it, the calls of that function. */
+  #handedOn(site: ToolCallSite, callers: ReadonlyMap<FunctionInfo, Call[]>, depth: number): ToolCallSite[] {
+    const around = site.args.slice(0, 2).flatMap((arg) => this.#parameter(arg)?.fn ?? [])[0]
+    const calls = around ? (callers.get(around) ?? []) : []
+    if (calls.length === 0 || depth === MAX_HANDING_ON) return [site]
+    return calls.flatMap(({ node, frame }) => {
+      const { callee, args: given } = plainCall(node, frame)
+      const args = site.args.map((arg) => {
+        const parameter = this.#parameter(arg)
+        return parameter?.fn === around ? (given[parameter!.index] ?? arg) : arg
+      })
+      const outer = { ...site, args, offset: callee.end - 1, arms: [...site.arms, ...armsOf(frame)] }
+      return this.#handedOn(outer, callers, depth + 1)
+    })
+  }
+
+  /** Which parameter of which function the expression is, when it is nothing else. */
+  #parameter({ node, frame }: Source): { fn: FunctionInfo; index: number } | undefined {
+    const name = unwrap(node)
+    if (name.type !== 'Identifier') return undefined
+    let at: Frame | undefined = frame
+    while (at && !at.names.has(name.name)) at = at.parent
+    const fn = at?.fn
+    if (!fn || fn.frame !== at || at.names.get(name.name)!.sources.length > 0) return undefined
+    const index = fn.params.findIndex((param) => param.type === 'Identifier' && param.name === name.name)
+    return index === -1 ? undefined : { fn, index }
+  }
+
+  #callersByFunction(): Map<FunctionInfo, Call[]> {
+    const callers = new Map<FunctionInfo, Call[]>()
+    for (const call of this.graph.calls) {
+      if (call.node.type !== 'CallExpression') continue
+      for (const value of this.#evaluate(plainCall(call.node, call.frame).callee, call.frame)) {
+        if (value.kind !== 'function') continue
+        const known = callers.get(value.info)
+        if (!known) callers.set(value.info, [call])
+        else if (!known.includes(call)) known.push(call)
+      }
+    }
+    return callers
+  }
+
+  /** What a name, or a member of a name, is in the file that it is imported from, and the keys that lead there. */
+  imported(node: Node, frame: Frame): { from: ModuleExport; keys: readonly string[] } | undefined {
+    const keys: string[] = []
+    let at = unwrap(node)
+    while (at.type === 'MemberExpression') {
+      const key = staticKey(at.property, at.computed)
+      if (key === undefined) return undefined
+      keys.unshift(key)
+      at = unwrap(at.object)
+    }
+    const source = at.type === 'Identifier' ? lookup(frame, at.name)?.imported : undefined
+    if (!source) return undefined
+    let exports = this.#foreign(source.module)
+    let name: string | undefined = source.name
+    if (name === '*') name = keys.shift()
+    for (;;) {
+      const found: ModuleExport | undefined = name === undefined ? undefined : exports?.[name]
+      if (!found?.module) return found && { from: found, keys }
+      exports = found.module
+      name = keys.shift()
+    }
+  }
+
+  /** What other files need to know of a value to find tools in it. */
+  shapesOf(node: Node, frame: Frame): Shape[] {
+    return this.#toShapes(this.#evaluate(node, frame), 0)
+  }
+
+  shapesOfType(name: string): Shape[] {
+    return this.#toShapes(this.#valuesOfTypeName(name, this.graph.root, undefined, 0), 0)
+  }
+
+  #toShapes(values: readonly Value[], depth: number): Shape[] {
+    return depth > MAX_SHAPE_DEPTH ? [] : values.flatMap((value) => this.#toShape(value, depth) ?? [])
+  }
+
+  #toShape(value: Value, depth: number): Shape | undefined {
+    switch (value.kind) {
+      case 'tools':
+        return { tools: true }
+      case 'tool':
+        return { tool: value.tool }
+      case 'method':
+        return { tool: value.tool, method: value.method }
+      case 'shape':
+        return value.shape
+      case 'function': {
+        const returns = this.#toShapes([...value.info.returns.values] as Value[], depth + 1)
+        return returns.length > 0 ? { members: {}, returns } : undefined
+      }
+      case 'class': {
+        const instance = this.#intern(value.info, { kind: 'instance', info: value.info })
+        return { members: {}, instance: this.#toShapes([instance], depth) }
+      }
+      case 'instance':
+      case 'object': {
+        const keys = new Set(value.info.members.keys())
+        for (let at = value.kind === 'instance' ? value.info : undefined; at; at = this.#superOf(at)) {
+          for (const key of at.members.keys()) keys.add(key)
+        }
+        const members: Record<string, Shape[]> = {}
+        for (const key of keys) {
+          const shapes = this.#toShapes(this.#member(value, key), depth + 1)
+          if (shapes.length > 0) members[key] = shapes
+        }
+        return Object.keys(members).length > 0 ? { members } : undefined
+      }
+    }
+  }
+
+  #fromShape(shape: Shape): Value {
+    if ('members' in shape) {
+      const known = this.#shapes.get(shape)
+      if (known) return known
+      const value: Value = { kind: 'shape', shape }
+      this.#shapes.set(shape, value)
+      return value
+    }
+    if ('tools' in shape) return this.#intern('tools', { kind: 'tools' })
+    return 'method' in shape ? this.#method(shape.tool, shape.method) : this.#tool(shape.tool)
   }
 
   /** The one expression that a constant name or member stands for, else the expression itself. */
@@ -104,6 +223,12 @@ export class ToolFlow {
       at = { node: unwrap(next.node), frame: next.frame }
     }
     return at
+  }
+
+  /** All expressions that a name may stand for, when they are more than one and all known. */
+  alternatives({ node, frame }: Source): readonly Source[] | undefined {
+    const cell = this.#cellOf(node, frame)
+    return cell && !cell.opaque && cell.sources.length > 1 && cell.sources.length <= 16 ? cell.sources : undefined
   }
 
   #cellOf(node: Node, frame: Frame): Cell | undefined {
@@ -143,32 +268,90 @@ export class ToolFlow {
     return superClass ? this.graph.classes.get(this.resolve({ node: superClass, frame: info.frame }).node) : undefined
   }
 
-  #valuesOfType(type: TSType, frame: Frame): Value[] {
-    if (type.type === 'TSUnionType' || type.type === 'TSIntersectionType') {
-      return type.types.flatMap((member) => this.#valuesOfType(member, frame))
+  #valuesOfType(type: TSType, frame: Frame, depth = 0): Value[] {
+    if (depth > 8) return []
+    switch (type.type) {
+      case 'TSUnionType':
+      case 'TSIntersectionType':
+        return type.types.flatMap((member) => this.#valuesOfType(member, frame, depth + 1))
+      case 'TSIndexedAccessType': {
+        const index = type.indexType.type === 'TSLiteralType' ? type.indexType.literal : undefined
+        if (index?.type !== 'Literal' || typeof index.value !== 'string') return []
+        const key = index.value
+        return this.#valuesOfType(type.objectType, frame, depth + 1).flatMap((value) => this.#member(value, key))
+      }
+      case 'TSTypeLiteral':
+        return this.#valuesOfMembers(type.members, frame, depth)
+      case 'TSParenthesizedType':
+        return this.#valuesOfType(type.typeAnnotation, frame, depth + 1)
+      case 'TSImportType':
+        return type.qualifier?.type === 'Identifier' ? this.#ofModule(type.source.value, type.qualifier.name) : []
+      case 'TSTypeReference': {
+        const name = type.typeName
+        if (name.type === 'Identifier') {
+          return this.#valuesOfTypeName(name.name, frame, type.typeArguments?.params[0], depth)
+        }
+        const space = name.type === 'TSQualifiedName' && name.left.type === 'Identifier' ? name.left.name : undefined
+        const imported = space === undefined ? undefined : lookup(frame, space)?.imported
+        return imported?.name === '*' && name.type === 'TSQualifiedName'
+          ? this.#ofModule(imported.module, name.right.name)
+          : []
+      }
+      default:
+        return []
     }
-    if (type.type === 'TSIndexedAccessType') {
-      const index = type.indexType.type === 'TSLiteralType' ? type.indexType.literal : undefined
-      if (index?.type !== 'Literal' || typeof index.value !== 'string') return []
-      const key = index.value
-      return this.#valuesOfType(type.objectType, frame).flatMap((value) => this.#member(value, key))
-    }
-    if (type.type !== 'TSTypeReference' || type.typeName.type !== 'Identifier') return []
-    const name = type.typeName.name
-    const argument = type.typeArguments?.params[0]
-    if (TRANSPARENT_TYPES.has(name) && argument) return this.#valuesOfType(argument, frame)
+  }
+
+  #valuesOfTypeName(name: string, frame: Frame, argument: TSType | undefined, depth: number): Value[] {
+    if (TRANSPARENT_TYPES.has(name) && argument) return this.#valuesOfType(argument, frame, depth + 1)
     const imported = lookup(frame, name)?.imported
-    if (imported?.module !== '#heddle') return []
-    if (imported.name === 'Tools') return [this.#intern('tools', { kind: 'tools' })]
-    const tool = TOOL_OF_TYPE[imported.name]
+    if (imported) return this.#ofModule(imported.module, imported.name)
+    const declared = this.graph.types.get(name)
+    if (!declared) return this.#instancesOf(lookup(frame, name))
+    if (declared.type === 'TSTypeAliasDeclaration') return this.#valuesOfType(declared.typeAnnotation, frame, depth + 1)
+    const parents = declared.extends.flatMap(({ expression, typeArguments }) =>
+      expression.type === 'Identifier'
+        ? this.#valuesOfTypeName(expression.name, frame, typeArguments?.params[0], depth + 1)
+        : [],
+    )
+    return [...parents, ...this.#valuesOfMembers(declared.body.body, frame, depth)]
+  }
+
+  /** A class of this file, as a type. */
+  #instancesOf(cell: Cell | undefined): Value[] {
+    return ([...(cell?.values ?? [])] as Value[]).flatMap((value) =>
+      value.kind === 'class' ? [this.#intern(value.info, { kind: 'instance', info: value.info })] : [],
+    )
+  }
+
+  #ofModule(module: string, name: string): Value[] {
+    if (module !== '#heddle') {
+      const found = this.#foreign(module)?.[name]
+      return [...(found?.type ?? []), ...(found?.shapes ?? []).flatMap(instanceShapes)].map((s) => this.#fromShape(s))
+    }
+    if (name === 'Tools') return [this.#intern('tools', { kind: 'tools' })]
+    const tool = TOOL_OF_TYPE[name]
     return tool ? [this.#tool(tool)] : []
+  }
+
+  #valuesOfMembers(signatures: readonly TSSignature[], frame: Frame, depth: number): Value[] {
+    const members: Record<string, Shape[]> = {}
+    for (const signature of signatures) {
+      if (signature.type !== 'TSPropertySignature' || !signature.typeAnnotation) continue
+      const key = staticKey(signature.key as Node, signature.computed)
+      if (key === undefined) continue
+      const values = this.#valuesOfType(signature.typeAnnotation.typeAnnotation, frame, depth + 1)
+      const shapes = this.#toShapes(values, 0)
+      if (shapes.length > 0) members[key] = shapes
+    }
+    return Object.keys(members).length > 0 ? [this.#fromShape({ members })] : []
   }
 
   #evaluate(expression: Node, frame: Frame): Value[] {
     const node = unwrap(expression)
     switch (node.type) {
       case 'Identifier':
-        return [...(lookup(frame, node.name)?.values ?? [])] as Value[]
+        return this.#named(node.name, frame)
       case 'ThisExpression': {
         const info = frame.self
         return info ? [this.#intern(info, { kind: 'instance', info })] : []
@@ -189,11 +372,29 @@ export class ToolFlow {
         return this.#evaluateCall(node.callee, node.arguments, frame)
       case 'NewExpression':
         return this.#evaluate(node.callee, frame).flatMap((value) =>
-          value.kind === 'class' ? [this.#intern(value.info, { kind: 'instance', info: value.info })] : [],
+          value.kind === 'class'
+            ? [this.#intern(value.info, { kind: 'instance', info: value.info })]
+            : this.#instancesOfShape(value),
         )
       default:
         return this.#literal(node)
     }
+  }
+
+  #named(name: string, frame: Frame): Value[] {
+    const cell = lookup(frame, name)
+    if (!cell) return []
+    if (!cell.imported) return [...cell.values] as Value[]
+    const exports = this.#foreign(cell.imported.module)
+    if (!exports) return []
+    if (cell.imported.name !== '*') return this.#valuesOfExport(exports[cell.imported.name])
+    return this.#valuesOfExport({ module: exports })
+  }
+
+  #valuesOfExport(exported: ModuleExport | undefined): Value[] {
+    if (!exported?.module) return (exported?.shapes ?? []).map((shape) => this.#fromShape(shape))
+    const { module } = exported
+    return [this.#intern(module, { kind: 'shape', shape: { members: membersOfModule(module) } })]
   }
 
   #literal(node: Node): Value[] {
@@ -212,21 +413,38 @@ export class ToolFlow {
       if (key === 'bind') return this.#evaluate(target.object, frame)
       if (key === 'freeze' && args[0]) return this.#evaluate(args[0], frame)
     }
-    return this.#evaluate(target, frame).flatMap((value) =>
-      value.kind === 'function' ? ([...value.info.returns.values] as Value[]) : [],
-    )
+    return this.#evaluate(target, frame).flatMap((value) => {
+      if (value.kind === 'function') return [...value.info.returns.values] as Value[]
+      return value.kind === 'shape' ? (value.shape.returns ?? []).map((shape) => this.#fromShape(shape)) : []
+    })
+  }
+
+  #instancesOfShape(value: Value): Value[] {
+    return value.kind === 'shape' ? (value.shape.instance ?? []).map((shape) => this.#fromShape(shape)) : []
   }
 
   #member(value: Value, key: string): Value[] {
     if (value.kind === 'tools') return [this.#tool(key)]
     if (value.kind === 'tool') {
-      return [this.#intern(`${value.tool}.${key}`, { kind: 'method', tool: value.tool, method: key })]
+      return [this.#method(value.tool, key)]
     }
+    if (value.kind === 'shape') return (value.shape.members[key] ?? []).map((shape) => this.#fromShape(shape))
+    if (value.kind === 'instance' && this.#memberCells(value, key).length === 0) return this.#inherited(value.info, key)
     const values = this.#memberCells(value, key).flatMap((cell) => [...cell.values] as Value[])
     if (value.kind !== 'object' || value.info.members.has(key)) return values
     // An object may be spread into itself, so what was spread into a spread object is left out.
     const spread = ([...value.info.spread.values] as Value[]).filter(({ kind }) => kind !== 'object')
     return [...values, ...spread.flatMap((each) => this.#member(each, key))]
+  }
+
+  /** A member of a base class that stands in another file. */
+  #inherited(info: ClassInfo, key: string): Value[] {
+    let top = info
+    for (let depth = 0, above = this.#superOf(top); above && depth < 16; depth++, above = this.#superOf(top))
+      top = above
+    if (!top.node.superClass) return []
+    const bases = this.#evaluate(top.node.superClass, top.frame).flatMap((base) => this.#instancesOfShape(base))
+    return bases.flatMap((base) => this.#member(base, key))
   }
 
   #memberCells(value: Value, key: string): Cell[] {
@@ -340,6 +558,10 @@ export class ToolFlow {
     }
   }
 
+  #method(tool: string, method: string): Value {
+    return this.#intern(`${tool}.${method}`, { kind: 'method', tool, method })
+  }
+
   #tool(tool: string): Value {
     return this.#intern(`tool ${tool}`, { kind: 'tool', tool })
   }
@@ -351,6 +573,48 @@ export class ToolFlow {
     this.#interned.set(key, value)
     return value
   }
+}
+
+/** The callee and arguments of a call, also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
+function plainCall(node: Call['node'], frame: Frame): { callee: Node; args: Source[] } {
+  const callee = unwrap(node.callee)
+  const plain = { callee, args: upToSpread(node.arguments, frame) }
+  if (callee.type !== 'MemberExpression') return plain
+  const key = staticKey(callee.property, callee.computed)
+  const object = unwrap(callee.object)
+  if (key === 'call') return { callee: object, args: plain.args.slice(1) }
+  if (key !== 'apply') return plain
+  const isReflect = object.type === 'Identifier' && object.name === 'Reflect'
+  const target = isReflect ? node.arguments[0] : object
+  const list = node.arguments[isReflect ? 2 : 1]
+  if (!target) return plain
+  return { callee: unwrap(target), args: list?.type === 'ArrayExpression' ? upToSpread(list.elements, frame) : [] }
+}
+
+function upToSpread(nodes: ReadonlyArray<Node | null>, frame: Frame): Source[] {
+  const end = nodes.findIndex((node) => node === null || node.type === 'SpreadElement')
+  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, frame }))
+}
+
+function armsOf(frame: Frame): string[] {
+  const arms: string[] = []
+  for (let at: Frame | undefined = frame; at; at = at.parent) {
+    if (at.arm) arms.push(`${at.arm.of.start}:${at.arm.index}`)
+  }
+  return arms
+}
+
+function membersOfModule(module: ModuleExports): Record<string, Shape[]> {
+  const members: Record<string, Shape[]> = {}
+  for (const [name, { shapes, module: inner }] of Object.entries(module)) {
+    members[name] = inner ? [{ members: membersOfModule(inner) }] : (shapes ?? [])
+  }
+  return members
+}
+
+/** What a value of a class's type is. */
+function instanceShapes(shape: Shape): Shape[] {
+  return 'members' in shape ? (shape.instance ?? []) : []
 }
 
 function note(cell: Cell | undefined, source: Source | undefined): void {

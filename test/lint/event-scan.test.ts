@@ -66,6 +66,7 @@ async function announce(bus) { await bus.publish('e.function', {}) }
     'e.constant.sum',
     'e.destructured',
     'e.direct',
+    'e.dynamic',
     'e.e.constant',
     'e.field',
     'e.function',

@@ -1,0 +1,77 @@
+import path from 'node:path'
+import { FileCache } from './file-cache.ts'
+import { type ModuleFacts, readModule } from './module-facts.ts'
+
+/** Names of files that hold TypeScript or JavaScript. */
+export const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
+
+interface Read {
+  facts: ModuleFacts
+  /** What it was read with: files of the domain that it imports, and what was known of them. */
+  imports: ReadonlyMap<string, ModuleFacts | undefined>
+}
+
+const cache = new FileCache<Read>()
+
+/** Reads the source files of one domain, each after those that it imports: a name may stand for what another file says. */
+export class ModuleReader {
+  readonly #folder: string
+  /** Each file once, so that a report has one view of it. */
+  readonly #done = new Map<string, ModuleFacts>()
+  /** Files being read: one that is imported in a circle is taken for unknown. */
+  readonly #open = new Set<string>()
+
+  /** @param folder of the domain, absolute */
+  constructor(folder: string) {
+    this.#folder = folder + path.sep
+  }
+
+  /** One after another, never two at a time. @throws what `stat` and `readFile` throw */
+  async read(file: string): Promise<ModuleFacts> {
+    const done = this.#done.get(file)
+    if (done) return done
+    this.#open.add(file)
+    try {
+      const { facts } = await cache.get(
+        file,
+        (text) => this.#parse(file, text),
+        (known) => this.#isCurrent(known),
+      )
+      this.#done.set(file, facts)
+      return facts
+    } finally {
+      this.#open.delete(file)
+    }
+  }
+
+  async #parse(file: string, text: string): Promise<Read> {
+    const imports = new Map<string, ModuleFacts | undefined>()
+    const facts = await readModule(file, text, path.basename(file) === 'events.ts', async (specifier) => {
+      const target = path.resolve(path.dirname(file), specifier)
+      if (!target.startsWith(this.#folder) || !SOURCE.test(target)) return undefined
+      imports.set(target, await this.#imported(target))
+      return imports.get(target)?.exports
+    })
+    return { facts, imports }
+  }
+
+  async #isCurrent({ imports }: Read): Promise<boolean> {
+    for (const [file, facts] of imports) if ((await this.#imported(file)) !== facts) return false
+    return true
+  }
+
+  async #imported(file: string): Promise<ModuleFacts | undefined> {
+    if (this.#open.has(file)) return undefined
+    try {
+      return await this.read(file)
+    } catch {
+      // It is not there, or cannot be read: the type check says so, and nothing is known of it here.
+      return undefined
+    }
+  }
+}
+
+/** Forgets files of a folder that are not among `kept`. */
+export function forgetModules(folder: string, kept: ReadonlySet<string>): void {
+  cache.prune(folder, kept)
+}
