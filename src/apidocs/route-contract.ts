@@ -15,10 +15,10 @@ export interface RouteContract {
 export function contractText({ authValidator, body, query, params, response }: EndpointOptions): string | undefined {
   if (!(authValidator || body || query || params || response)) return undefined
   const schemas: RouteSchemas = {}
-  if (body) schemas.body = jsonSchemaOf(body, 'request')
-  if (query) schemas.query = jsonSchemaOf(query, 'request')
-  if (params) schemas.params = jsonSchemaOf(params, 'request')
-  if (response) schemas.response = jsonSchemaOf(response, 'response')
+  if (body) schemas.body = jsonSchemaOf(body, 'http')
+  if (query) schemas.query = jsonSchemaOf(query, 'http')
+  if (params) schemas.params = jsonSchemaOf(params, 'http')
+  if (response) schemas.response = jsonSchemaOf(response, 'http')
   return JSON.stringify({ hasAuth: authValidator !== undefined, schemas } satisfies RouteContract)
 }
 

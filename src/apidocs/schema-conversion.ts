@@ -2,22 +2,19 @@ import type { JsonSchema } from '../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../contracts/standard-schema.ts'
 import { isSchemaObject } from './json-schema.ts'
 
-/** What a schema is for: what a request brings, what a response gives, or what an event carries. */
-export type SchemaUse = 'request' | 'response' | 'event'
+/** Where the values of a schema travel: in requests and answers, or in events. */
+export type Carrier = 'http' | 'event'
 
-interface UseRules {
-  /** What a schema takes, or what comes out of it. */
-  side: 'input' | 'output'
-  /** AsyncAPI 3.0 builds on draft 7. */
+interface CarrierRules {
+  /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
   target: 'draft-2020-12' | 'draft-07'
-  /** A Date is written by this process: JSON makes a text of it. In a request it is not, so only a coercing schema takes one. */
+  /** What is published may hold a Date, which JSON makes a text of. HTTP is held against schemas as JSON: only one that coerces takes a Date there. */
   hasDates: boolean
 }
 
-const RULES: Readonly<Record<SchemaUse, UseRules>> = {
-  request: { side: 'input', target: 'draft-2020-12', hasDates: false },
-  response: { side: 'output', target: 'draft-2020-12', hasDates: true },
-  event: { side: 'input', target: 'draft-07', hasDates: true },
+const RULES: Readonly<Record<Carrier, CarrierRules>> = {
+  http: { target: 'draft-2020-12', hasDates: false },
+  event: { target: 'draft-07', hasDates: true },
 }
 
 /** A schema whose text is longer than this is not shown. */
@@ -27,19 +24,20 @@ const SCHEMA_MAX_CHARS = 65_536
  * What a schema that describes itself has beside `validate`.
  * Source: Standard JSON Schema specification v1, https://standardschema.dev/json-schema
  */
-type SelfDescription = {
-  [side in UseRules['side']]?: (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
+interface SelfDescription {
+  input?: (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
 }
 
 /**
- * The JSON Schema of a Standard Schema, or one that takes anything and says why.
+ * The JSON Schema of what a Standard Schema takes, or one that takes anything and says why. Answers and events go out as they were
+ * given, not as what a schema makes of them, so what comes out of it is nobody's business.
  * No schema library is loaded for it: libraries bring the conversion along. Never throws: what cannot be shown must not keep a plugin from booting.
  */
-export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
-  const { side, target, hasDates } = RULES[use]
+export function jsonSchemaOf(schema: StandardSchemaV1, carrier: Carrier): JsonSchema {
+  const { target, hasDates } = RULES[carrier]
   const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
   try {
-    const convert = standard.jsonSchema?.[side]
+    const convert = standard.jsonSchema?.input
     if (typeof convert !== 'function') {
       return unknown(`Checked by a schema of ${standard.vendor}, which does not describe itself.`)
     }

@@ -1,7 +1,9 @@
 import type { JsonSchema } from '../contracts/route-info.ts'
 import { isSchemaObject, resolved } from './json-schema.ts'
 
-const MAX_DEPTH = 8
+const MAX_DEPTH = 16
+/** From here on only what must be there is made. */
+const SHALLOW_DEPTH = 3
 const MAX_TEXT_CHARS = 256
 const MAX_ITEMS = 8
 
@@ -88,7 +90,7 @@ class Examples {
       const items = schema.prefixItems.map((item) => this.of(item, name, depth + 1))
       return items.some((item) => item === undefined) ? undefined : { value: items.map((item) => item!.value) }
     }
-    const item = this.of(schema.items, name, depth + 1)
+    const item = least === 0 && depth >= SHALLOW_DEPTH ? undefined : this.of(schema.items, name, depth + 1)
     const isOneTooMany = schema.maxItems === 0
     if (item === undefined || isOneTooMany) return least === 0 ? { value: [] } : undefined
     if (least > 1 && schema.uniqueItems === true) return undefined
@@ -99,6 +101,7 @@ class Examples {
     const required = new Set(Array.isArray(schema.required) ? schema.required : [])
     const value: Record<string, unknown> = {}
     for (const [key, property] of Object.entries((schema.properties as JsonSchema | undefined) ?? {})) {
+      if (depth >= SHALLOW_DEPTH && !required.has(key)) continue
       const example = this.of(property, key, depth + 1)
       if (example !== undefined) value[key] = example.value
       else if (required.has(key)) return undefined
