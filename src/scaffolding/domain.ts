@@ -13,7 +13,7 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
     path: `/${domain}`,
     one,
     a: withArticle(words(one)),
-    table: tableName(domain),
+    table: freeTable(workplace, tableName(domain)),
     event: freeEvent(workplace, `${snake(one)}.added`, domain),
     Added: `${pascal(one)}Added`,
     Class: `Add${pascal(one)}`,
@@ -37,10 +37,18 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
   }
 }
 
+/** A table belongs to the domain that creates it. */
+function freeTable({ project }: Workplace, table: string): string {
+  const taken = project.migrations.some(({ tables }) =>
+    tables.some((known) => known.role === 'create' && known.table === table),
+  )
+  return taken ? `${table}_entries` : table
+}
+
 /** A contract stands in one domain alone. */
 function freeEvent({ project }: Workplace, event: string, domain: string): string {
   const taken = project.modules.some(({ contracts }) => contracts?.events.some((contract) => contract.event === event))
-  return taken ? `${snake(domain)}.added` : event
+  return taken ? `${snake(domain)}.new_${event.replace('.', '_')}` : event
 }
 
 interface Names {
@@ -82,7 +90,7 @@ CREATE TABLE ${table} (
 );
 `
 
-const pluginText = ({ domain, path, one, a, table, event, Class, input }: Names): string => `\
+const pluginText = ({ domain, path, a, table, event, Class, input }: Names): string => `\
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
@@ -119,7 +127,7 @@ export default class ${Class} extends Plugin {
       // The database alone says whether a name is taken: whoever looks it up first can be overtaken.
       if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
       context.setStatus(409)
-      return { success: false, error: \`There is ${withArticle(words(one))} of this name already\` }
+      return { success: false, error: 'There is ${a} of this name already' }
     }
     await this.#bus.publish('${event}', { id, name })
     context.setStatus(201)
