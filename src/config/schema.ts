@@ -105,6 +105,11 @@ export const VARIABLES = {
     unit: 'ms',
     effect: 'Time that a drain may take before the process ends anyway.',
   },
+  NODE_ENV: {
+    type: 'text',
+    default: 'development',
+    effect: 'Anything but `production`: answers are held against the `response` schemas of their routes.',
+  },
   NODE_APP_INSTANCE: {
     type: 'integer',
     min: 0,
