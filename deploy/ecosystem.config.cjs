@@ -28,7 +28,7 @@ module.exports = {
       // An environment that is not valid does not get better by another try.
       stop_exit_codes: [78],
       exp_backoff_restart_delay: 200,
-      env: { HTTP_REUSE_PORT: 'true' },
+      env: { NODE_ENV: 'production', HTTP_REUSE_PORT: 'true' },
     },
   ],
 }

@@ -1,7 +1,12 @@
 const { apps } = require('./ecosystem.config.cjs')
 
 /** `NAME=value` of the whole elastic stage; RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */
-const env = { EVENT_BUS_DRIVER: 'keyvalue_streams', DB_AUTO_MIGRATE: 'false', SCHEDULER_ENABLED: 'false' }
+const env = {
+  NODE_ENV: 'production',
+  EVENT_BUS_DRIVER: 'keyvalue_streams',
+  DB_AUTO_MIGRATE: 'false',
+  SCHEDULER_ENABLED: 'false',
+}
 
 /**
  * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one beat beside them, whose port nobody needs but a supervisor.

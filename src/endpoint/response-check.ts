@@ -4,11 +4,14 @@ import { faultsOf, listed } from '../schemas/standard-schema.ts'
 import type { Reply } from './reply.ts'
 import type { Route } from './run.ts'
 
-/** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
-const IS_DEVELOPMENT = readVariable('NODE_ENV') !== 'production'
+let isDevelopment: boolean | undefined
 
+/** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
 export function isResponseChecked({ options }: Route): boolean {
-  return IS_DEVELOPMENT && options.response !== undefined
+  if (options.response === undefined) return false
+  // Not before the first request: `.env` is read after the modules were loaded.
+  isDevelopment ??= readVariable('NODE_ENV') !== 'production'
+  return isDevelopment
 }
 
 /**
