@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
+import type { TraceScope } from '../contracts/tracing.ts'
 
 /** What a piece of running code was caused by. */
 export interface CausalContext {
@@ -6,6 +7,8 @@ export interface CausalContext {
   readonly eventId: string | null
   /** The HTTP request at the root of it all, or null. */
   readonly requestId: string | null
+  /** Where in a trace it runs; null while tracing is off. */
+  readonly trace: TraceScope | null
 }
 
 /** One instance per thread, one `run` per task (on Node 20 and 22 it rests on promise hooks, so its number matters). */

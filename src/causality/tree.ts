@@ -8,14 +8,15 @@ export interface TreeNode {
   subscribers: string[]
   timestamp: string
   request_id: string | null
+  trace_id: string | null
   children: TreeNode[]
 }
 
 /** Records to a forest, in the order of the records. A record whose parent is not among them is a root. */
 export function causalForest(records: readonly EventRecord[]): TreeNode[] {
   const nodes = new Map<string, TreeNode>()
-  for (const { id, event, emitter, subscribers, timestamp, request_id } of records) {
-    nodes.set(id, { id, event, emitter, subscribers, timestamp, request_id, children: [] })
+  for (const { id, event, emitter, subscribers, timestamp, request_id, trace_id } of records) {
+    nodes.set(id, { id, event, emitter, subscribers, timestamp, request_id, trace_id, children: [] })
   }
   const roots: TreeNode[] = []
   for (const { id, parent_id } of records) {

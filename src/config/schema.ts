@@ -268,7 +268,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 5000,
     unit: 'ms',
-    effect: 'Time between two exports of spans.',
+    effect: 'Time between two exports of spans; a full batch goes at once.',
   },
   OTEL_BSP_MAX_QUEUE_SIZE: {
     type: 'integer',
@@ -276,7 +276,7 @@ export const VARIABLES = {
     max: 10_000_000,
     default: 2048,
     unit: 'spans',
-    effect: 'Spans waiting for export.',
+    effect: 'Spans of the process that wait for export; beyond, the oldest are dropped.',
   },
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: {
     type: 'integer',
@@ -285,6 +285,41 @@ export const VARIABLES = {
     default: (above) => Math.min(512, Number(above.otelBspMaxQueueSize ?? 512)),
     unit: 'spans',
     effect: 'Spans per export, at most what the queue holds.',
+  },
+  OTEL_BSP_EXPORT_TIMEOUT: {
+    type: 'integer',
+    min: 1,
+    max: DAY_MS,
+    default: 30_000,
+    unit: 'ms',
+    effect: 'An export that takes longer is given up, and its spans with it.',
+  },
+  OTEL_TRACES_SAMPLER: {
+    type: 'choice',
+    choices: [
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ],
+    default: 'parentbased_always_on',
+    effect: 'Which traces are recorded; `parentbased`: one that comes from outside as its sender has decided.',
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 1,
+    unit: 'share of the traces',
+    effect: 'For the samplers by ratio.',
+  },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    type: 'text',
+    default: undefined,
+    unit: 'comma-separated name=value pairs',
+    effect: 'What else is said of this process in traces, for example `deployment.environment.name=staging`.',
   },
 
   // identity and folders

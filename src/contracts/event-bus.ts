@@ -20,6 +20,8 @@ export interface EventRecord {
   timestamp: string
   /** The HTTP request at the root of it all, or null. */
   request_id: string | null
+  /** The trace that it belongs to, 32 hexadecimal digits; null when that is not exported. */
+  trace_id: string | null
 }
 
 /** What a subscriber learns of the event beside its data. */

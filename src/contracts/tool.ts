@@ -8,6 +8,7 @@ import type { Owner } from './owner.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
+import type { CallDetails } from './tracing.ts'
 
 /** The thread that a tool instance lives in. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }
@@ -72,6 +73,8 @@ export interface Tool {
   boot?(): void | Promise<void>
   /** What one plugin sees. Left out: the instance itself, all methods but those of this interface. */
   api?(owner: Owner): object
+  /** What a span tells of a call, while tracing is on: never a value that was given to it. */
+  describeCall?(method: string, args: readonly unknown[]): CallDetails | undefined
   /** Runs in the primary for `callPrimary` of any thread. */
   serve?(method: string, args: readonly unknown[]): unknown
   /** True when the tool works. Called periodically in the primary, with a deadline. */

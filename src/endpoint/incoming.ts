@@ -1,3 +1,4 @@
+import type { Carrier } from '../causality/carrier.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { METHODS } from './methods.ts'
 
@@ -60,9 +61,20 @@ export class Incoming {
     return this.#headers
   }
 
+  /** The span of the request; empty while tracing is off. */
+  get trace(): Carrier {
+    const from = this.#traceFrom
+    return this.#frame.text.slice(from, from + this.#frame.traceLength)
+  }
+
+  get #traceFrom(): number {
+    const { requestIdLength, ipLength, pathLength, queryLength } = this.#frame
+    return requestIdLength + ipLength + pathLength + queryLength
+  }
+
   #splitHeaders(): Record<string, string> {
-    const { requestIdLength, ipLength, pathLength, queryLength, text } = this.#frame
-    const parts = text.slice(requestIdLength + ipLength + pathLength + queryLength).split(HEADER_SEPARATOR)
+    const { traceLength, text } = this.#frame
+    const parts = text.slice(this.#traceFrom + traceLength).split(HEADER_SEPARATOR)
     const headers: Record<string, string> = Object.create(null)
     for (let n = 0; n + 1 < parts.length; n += 2) {
       const name = parts[n]!

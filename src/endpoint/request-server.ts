@@ -1,13 +1,14 @@
 import { causality } from '../causality/context.ts'
 import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
+import type { CodeTracing } from '../contracts/tracing.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { RequestContext } from './context.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
-import { authenticate, type FaultLog, type Route, runRequest } from './run.ts'
+import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
 export interface ReplySink {
@@ -26,6 +27,8 @@ interface StreamRoute extends Omit<Route, 'handler'> {
 
 /** The routes that one thread hosts, and the requests that it is at. */
 export class RequestServer {
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
   /** By the number that the primary gave. */
@@ -40,11 +43,12 @@ export class RequestServer {
   }
 
   addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
-    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options }
+    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options, name: nameOf(owner, handler) }
   }
 
   addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
-    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options }
+    const name = nameOf(owner, streamHandler)
+    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, name }
   }
 
   /** Requests and streams that have no answer yet. */
@@ -62,7 +66,7 @@ export class RequestServer {
       void this.#stream(requestId, route, incoming, context)
       return
     }
-    const reply = runRequest(route, incoming, context, this.#onFault)
+    const reply = runRequest(route, incoming, context, this.#onFault, this.tracing)
     if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
     this.#running.set(requestId, context)
     void this.#answerLater(requestId, reply)
@@ -85,6 +89,7 @@ export class RequestServer {
     this.#streams.set(requestId, gone)
     gone.signal.addEventListener('abort', () => this.#streams.delete(requestId))
     let opened = false
+    const span = this.tracing === null ? null : openSpan(this.tracing, route as unknown as Route, incoming)
     try {
       const claims = route.options.authValidator && (await authenticate(route.options.authValidator, incoming))
       const data = await readInput(incoming, route.template, route.options, context)
@@ -92,7 +97,7 @@ export class RequestServer {
       this.#sink.openStream(requestId, context.head)
       opened = true
       // A HEAD request, or a client that left meanwhile: its handler would wait for an abort that has been.
-      if (gone.signal.aborted) return
+      if (gone.signal.aborted) return span?.end()
       const stream: SseStream = {
         send: (frame) => {
           if (gone.signal.aborted) return
@@ -102,11 +107,13 @@ export class RequestServer {
         close: () => this.#close(requestId),
         signal: gone.signal,
       }
-      await causality.run({ eventId: null, requestId: incoming.requestId }, () =>
-        route.streamHandler.call(route.owner.instance, data, stream, context),
-      )
+      const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+      await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
+      span?.end()
     } catch (thrown) {
       const { reply, isFault } = replyOfThrown(thrown)
+      if (isFault) span?.fail(thrown)
+      else span?.end()
       if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown)
       if (opened) return this.#close(requestId)
       this.#streams.delete(requestId)
@@ -127,3 +134,6 @@ export class RequestServer {
     for (const requestId of [...this.#streams.keys()]) this.#close(requestId)
   }
 }
+
+const nameOf = (owner: Owner, handler: Handler | StreamHandler): string =>
+  `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`

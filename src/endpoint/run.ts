@@ -1,6 +1,7 @@
 import { causality } from '../causality/context.ts'
 import type { AuthValidator, Data, EndpointOptions, Handler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
+import type { CodeTracing, OpenSpan } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
@@ -15,6 +16,8 @@ export interface Route {
   template: PathTemplate
   handler: Handler
   options: EndpointOptions
+  /** `<plugin>.<handler>`: what its spans are called. */
+  name: string
 }
 
 /** Told of what a handler threw: it goes to the log, never to the client. */
@@ -29,14 +32,25 @@ export function runRequest(
   incoming: Incoming,
   context: RequestContext,
   onFault: FaultLog,
+  tracing: CodeTracing | null,
 ): Reply | Promise<Reply> {
+  const span = tracing === null ? null : openSpan(tracing, route, incoming)
   try {
-    const outcome = causality.run({ eventId: null, requestId: incoming.requestId }, handle, route, incoming, context)
-    if (!isPromise(outcome) && !isResponseChecked(route)) return replyOf(outcome, context)
-    return finish(outcome, route, incoming, context, onFault)
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+    const outcome = causality.run(cause, handle, route, incoming, context)
+    if (isPromise(outcome) || isResponseChecked(route)) {
+      return finish(outcome, route, incoming, context, onFault, span)
+    }
+    const reply = replyOf(outcome, context)
+    span?.end()
+    return reply
   } catch (thrown) {
-    return refuse(thrown, route, incoming, onFault)
+    return refuse(thrown, route, incoming, onFault, span)
   }
+}
+
+export function openSpan(tracing: CodeTracing, { name, owner }: Route, { trace }: Incoming): OpenSpan {
+  return tracing.open(trace, name, { 'code.function.name': name, 'heddle.plugin': owner.name })
 }
 
 function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
@@ -77,19 +91,26 @@ async function finish(
   incoming: Incoming,
   context: RequestContext,
   onFault: FaultLog,
+  span: OpenSpan | null,
 ): Promise<Reply> {
   try {
     const reply = replyOf(await outcome, context)
     if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    span?.end()
     return reply
   } catch (thrown) {
-    return refuse(thrown, route, incoming, onFault)
+    return refuse(thrown, route, incoming, onFault, span)
   }
 }
 
-function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog): Reply {
+function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog, span: OpenSpan | null): Reply {
   const { reply, isFault } = replyOfThrown(thrown)
-  if (!isFault) return reply
+  // What the client did wrong is no fault of the handler.
+  if (!isFault) {
+    span?.end()
+    return reply
+  }
+  span?.fail(thrown)
   try {
     onFault(route, incoming.requestId, thrown)
   } catch {

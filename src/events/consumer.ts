@@ -1,5 +1,7 @@
+import type { Carrier } from '../causality/carrier.ts'
 import type { SubscribeOptions } from '../contracts/event-bus.ts'
 import type { BlackBox } from '../contracts/registry.ts'
+import type { DeliverySpan, TraceScope } from '../contracts/tracing.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { Fifo } from './fifo.ts'
 
@@ -39,6 +41,8 @@ export interface Failed {
   attempts: number
   /** Of the last death, when threads died of it. */
   blackBox: BlackBox | null
+  /** What listeners do about it belongs here; null while tracing is off. */
+  trace: TraceScope | null
 }
 
 /** The broker that a delivery comes from, when that is not the hub itself. */
@@ -61,12 +65,14 @@ export interface Seat {
 }
 
 /**
- * An event that the hub has taken. Its `a` and `b` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
+ * An event that the hub has taken. Its `a`, `b` and `trace` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
  * Its payload is a string of bytes (see EventFrame).
  */
 export interface HubEvent extends EventFrame {
   /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */
   expiresMs: number
+  /** The span that published. */
+  producer: Carrier
 }
 
 /** One event on its way to one consumer (or, broadcast, to one seat of it). */
@@ -82,6 +88,10 @@ export interface Delivery {
   blackBox: BlackBox | null
   /** Some thread has had it. */
   isBegun: boolean
+  /** Its last attempt has failed. */
+  isGivenUp: boolean
+  /** From its first attempt on, when it is traced. */
+  span: DeliverySpan | null
   /** Where it is, while it is somewhere. */
   seat: Seat | null
   readonly line: Line
@@ -105,6 +115,8 @@ export const deliveryOf = (
   deaths: 0,
   blackBox: null,
   isBegun: false,
+  isGivenUp: false,
+  span: null,
   seat: null,
   deadlineMs: 0,
   asker,

@@ -1,6 +1,7 @@
 import { causality } from '../causality/context.ts'
 import { isoTimestamp } from '../causality/timestamp.ts'
 import type { EventMeta, Payload, Subscription } from '../contracts/event-bus.ts'
+import type { CodeTracing, OpenSpan } from '../contracts/tracing.ts'
 import { toWire, type WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 
@@ -13,6 +14,8 @@ export interface DeliverySink {
 
 /** The subscribers of one thread. */
 export class EventServer {
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
   readonly #sink: DeliverySink
   readonly #subscriptions: (Subscription | undefined)[] = []
   /** Of each method and event, the numbers that are in use. */
@@ -37,7 +40,13 @@ export class EventServer {
     this.#identities.set(key, used.add(number))
     const local = this.#subscriptions.push(subscription) - 1
     this.#numbers.set(local, { key, number })
-    return { local, identity: number === 1 ? base : `${base}#${number}` }
+    return { local, identity: this.#identityOf(local) }
+  }
+
+  #identityOf(local: number): string {
+    const { key, number } = this.#numbers.get(local)!
+    const base = key.slice(0, key.indexOf(' '))
+    return number === 1 ? base : `${base}#${number}`
   }
 
   remove(local: number): void {
@@ -57,22 +66,30 @@ export class EventServer {
     // It has unsubscribed while the event was on its way.
     if (subscription === undefined) return this.#sink.delivered(deliveryId)
     const wantsReply = (frame.b & WANTS_REPLY) !== 0
+    const span = this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.a), subscription, frame)
     let outcome: unknown
     try {
-      outcome = causality.run({ eventId: frame.id, requestId: frame.requestId }, callSubscriber, subscription, frame)
+      const cause = { eventId: frame.id, requestId: frame.requestId, trace: span }
+      outcome = causality.run(cause, callSubscriber, subscription, frame)
     } catch (thrown) {
+      span?.fail(thrown)
       return this.#sink.failed(deliveryId, toWire(thrown))
     }
-    if (!isThenable(outcome)) return this.#settle(deliveryId, outcome, wantsReply)
+    if (!isThenable(outcome)) {
+      span?.end()
+      return this.#settle(deliveryId, outcome, wantsReply)
+    }
     this.#inFlight++
     // Also a library's own kind of promise, whose `then` may do anything.
     Promise.resolve(outcome).then(
       (value) => {
         this.#inFlight--
+        span?.end()
         this.#settle(deliveryId, value, wantsReply)
       },
       (thrown) => {
         this.#inFlight--
+        span?.fail(thrown)
         this.#sink.failed(deliveryId, toWire(thrown))
       },
     )
@@ -94,6 +111,15 @@ export class EventServer {
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}
+
+function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscription, frame: EventFrame): OpenSpan {
+  return tracing.open(frame.trace, identity, {
+    'code.function.name': identity,
+    'heddle.plugin': owner.name,
+    'heddle.event.id': frame.id,
+    'heddle.event.attempt': frame.b & (WANTS_REPLY - 1),
+  })
 }
 
 function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {

@@ -1,5 +1,6 @@
 import type { SubscribeOptions, TopologyEntry } from '../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
+import type { DeliverySpan } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
@@ -15,6 +16,7 @@ import {
   type Line,
   type Seat,
 } from './consumer.ts'
+import { DeliveryTrace } from './delivery-trace.ts'
 import { Fifo } from './fifo.ts'
 import { InFlight } from './in-flight.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
@@ -51,6 +53,8 @@ export interface Adoption {
   blackBox: BlackBox | null
   /** Why this attempt has failed; null when it is to be made. */
   fault: string | null
+  /** When it has begun elsewhere and is traced. */
+  span: DeliverySpan | null
   asker: Asker | null
   source: DeliverySource
 }
@@ -61,6 +65,7 @@ export interface Adoption {
  */
 export class Hub {
   readonly records: Records
+  readonly trace = new DeliveryTrace()
   readonly #options: HubOptions
   readonly #topology = new Topology()
   readonly #inFlight = new InFlight()
@@ -157,6 +162,7 @@ export class Hub {
       if (blackBox !== null && !unread.has(delivery.id)) {
         delivery.deaths++
         delivery.blackBox = blackBox
+        this.trace.note(delivery, { name: 'thread_death', deaths: delivery.deaths })
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
       else {
@@ -217,6 +223,7 @@ export class Hub {
     this.note(event, origin)
     if (consumers.length === 0) return
     const taken = event as HubEvent
+    taken.producer = event.trace
     taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
     // It is open until all have been accepted: one may end at once.
     if (asker !== null) asker.open++
@@ -239,12 +246,17 @@ export class Hub {
 
   /** Takes on a delivery of a broker. Its order is the broker's affair, and its time to live. @returns false when nobody here subscribes to it */
   adopt(event: EventFrame, adoption: Adoption): boolean {
-    const { group, seat, attempt, deaths, blackBox, fault, asker, source } = adoption
+    const { group, seat, attempt, deaths, blackBox, fault, span, asker, source } = adoption
     const consumer = this.#topology.consumer(event.event, group)
     if (consumer === undefined || this.#closed) return false
     const line = consumer.broadcast && seat !== null ? consumer.lineOf(seat) : consumer.line
-    const delivery = deliveryOf(line, Object.assign(event, { key: null, expiresMs: 0 }), asker, source)
-    Object.assign(delivery, { attempt, deaths, blackBox, seat, isBegun: true })
+    const delivery = deliveryOf(
+      line,
+      Object.assign(event, { key: null, expiresMs: 0, producer: event.trace }),
+      asker,
+      source,
+    )
+    Object.assign(delivery, { attempt, deaths, blackBox, seat, span, isBegun: true })
     this.#count(delivery)
     if (fault !== null) this.#fail(delivery, fault, false)
     else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
@@ -327,6 +339,7 @@ export class Hub {
   #send(delivery: Delivery, seat: Seat): boolean {
     const { event } = delivery
     const id = this.#inFlight.nextId()
+    this.trace.sending(delivery)
     event.a = seat.local
     event.b = delivery.asker === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!seat.host.send(id, event)) return false
@@ -384,6 +397,7 @@ export class Hub {
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { consumer, line, asker, source } = delivery
     const { key, payload } = delivery.event
+    if (delivery.span !== null) this.trace.ended(delivery, isDone)
     if (source === null) this.#budget.give(delivery.event)
     else this.#adopted--
     consumer.pending--
@@ -413,8 +427,12 @@ export class Hub {
     if (!isFinal && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.seat = null
-      return this.#rest(delivery, retryDelayMs(attempt, consumer.backoffMs))
+      const delayMs = retryDelayMs(attempt, consumer.backoffMs)
+      this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
+      return this.#rest(delivery, delayMs)
     }
+    delivery.isGivenUp = true
+    this.trace.note(delivery, { name: 'dead_letter', attempts: attempt })
     const { source } = delivery
     const stored = this.records.failed(
       {
@@ -424,6 +442,7 @@ export class Hub {
         error,
         attempts: attempt,
         blackBox: isFinal ? delivery.blackBox : null,
+        trace: this.trace.scopeOf(delivery),
       },
       source,
     )
@@ -477,7 +496,7 @@ export class Hub {
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
     this.records.deleteDeadLetter(id)
-    this.#accept(consumer.line, { ...letter.event, expiresMs: 0 }, 0, null)
+    this.#accept(consumer.line, { ...letter.event, trace: letter.event.producer, expiresMs: 0 }, 0, null)
     return true
   }
 

@@ -1,3 +1,4 @@
+import { NO_CARRIER } from '../causality/carrier.ts'
 import { causality } from '../causality/context.ts'
 import { makeEventId } from '../causality/ids.ts'
 import type { PublishOptions } from '../contracts/event-bus.ts'
@@ -23,6 +24,7 @@ export function publicationOf(
     emitter,
     requestId: context?.requestId ?? null,
     key: options.key ?? null,
+    trace: context?.trace?.carrier ?? NO_CARRIER,
     payloadKeys,
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,

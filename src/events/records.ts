@@ -35,6 +35,7 @@ export class Records {
       payloadKeys: event.payloadKeys,
       timestampMs: event.timestampMs,
       requestId: event.requestId,
+      trace: event.trace,
     }
     this.#traces.push(trace)
     if (this.#listeners.length === 0) return
@@ -49,15 +50,16 @@ export class Records {
    * @returns undefined when the letter is stored already
    */
   failed(failed: Failed, source: DeliverySource | null): Promise<void> | undefined {
-    const { event, subscriber, error, attempts } = failed
+    const { trace, ...letter } = failed
+    const { event, subscriber, error, attempts } = letter
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
-    causality.run({ eventId: event.id, requestId: event.requestId }, () =>
+    causality.run({ eventId: event.id, requestId: event.requestId, trace }, () =>
       tellAll(this.#failureListeners, failure, (thrown) =>
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),
     )
     if (source !== null) return source.keep(failed)
-    const givenUp = this.#letters.add(failed)
+    const givenUp = this.#letters.add(letter)
     if (givenUp === undefined) return undefined
     this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
       id: givenUp.id,

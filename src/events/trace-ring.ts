@@ -1,3 +1,4 @@
+import { type Carrier, sampledTraceIdOf } from '../causality/carrier.ts'
 import { isoTimestamp } from '../causality/timestamp.ts'
 import type { EventRecord } from '../contracts/event-bus.ts'
 import { splitKeys } from './payload.ts'
@@ -15,6 +16,7 @@ export interface Trace {
   readonly payloadKeys: string
   readonly timestampMs: number
   readonly requestId: string | null
+  readonly trace: Carrier
 }
 
 export function recordOf(trace: Trace): EventRecord {
@@ -27,6 +29,7 @@ export function recordOf(trace: Trace): EventRecord {
     payload_keys: splitKeys(trace.payloadKeys),
     timestamp: isoTimestamp(trace.timestampMs),
     request_id: trace.requestId,
+    trace_id: sampledTraceIdOf(trace.trace),
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Carrier } from '../causality/carrier.ts'
 import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 import type { FrameTarget } from './frame-target.ts'
 
@@ -10,6 +11,8 @@ export interface EventFrame {
   requestId: string | null
   /** Ordering key of `publish`: the hub's alone, a subscriber never sees it. */
   key: string | null
+  /** Of a publication, the span that published; of a delivery, its own. Empty while tracing is off. */
+  trace: Carrier
   /** Payload keys joined by U+0000: for the trace, a subscriber never sees them. */
   payloadKeys: string
   timestampMs: number
@@ -30,8 +33,8 @@ export type PayloadForm = 'text' | 'bytes'
 export const WANTS_REPLY = 1 << 16
 
 /**
- * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 12: a, b, lengths of id and parent,
- * of event and emitter, of the request id, of the key, and the bytes of the text. The text follows, then the payload.
+ * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: a, b, lengths of id and parent,
+ * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace. The text follows, then the payload.
  */
 const EVENT_FIXED_BYTES = 64
 const NULL_LENGTH = 0xffff
@@ -44,6 +47,7 @@ export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
     frame.emitter.length +
     (frame.requestId?.length ?? 0) +
     (frame.key?.length ?? 0) +
+    frame.trace.length +
     frame.payloadKeys.length
   const { payload } = frame
   if (form === 'bytes') return EVENT_FIXED_BYTES + units * 3 + payload.length
@@ -68,6 +72,7 @@ export function writeEvent(
     frame.emitter +
     (frame.requestId ?? '') +
     (frame.key ?? '') +
+    frame.trace +
     frame.payloadKeys
   doubles[double] = frame.timestampMs
   doubles[double + 1] = frame.delayMs
@@ -80,6 +85,7 @@ export function writeEvent(
   words[word + 11] = frame.key === null ? -1 : frame.key.length
   const textBytes = bytes.utf8Write(text, at + EVENT_FIXED_BYTES)
   words[word + 12] = textBytes
+  words[word + 13] = frame.trace.length
   const payloadAt = at + EVENT_FIXED_BYTES + textBytes
   const payloadBytes =
     form === 'text' ? bytes.utf8Write(frame.payload, payloadAt) : bytes.latin1Write(frame.payload, payloadAt)
@@ -108,6 +114,7 @@ export function readEvent(
   const requestIdEnd = emitterEnd + Math.max(0, requestIdLength)
   const keyLength = words[word + 11]!
   const keyEnd = requestIdEnd + Math.max(0, keyLength)
+  const traceEnd = keyEnd + words[word + 13]!
   return {
     id: text.slice(0, idEnd),
     parentId: parentLength === NULL_LENGTH ? null : text.slice(idEnd, parentEnd),
@@ -115,7 +122,8 @@ export function readEvent(
     emitter: text.slice(eventEnd, emitterEnd),
     requestId: requestIdLength < 0 ? null : text.slice(emitterEnd, requestIdEnd),
     key: keyLength < 0 ? null : text.slice(requestIdEnd, keyEnd),
-    payloadKeys: text.slice(keyEnd),
+    trace: text.slice(keyEnd, traceEnd),
+    payloadKeys: text.slice(traceEnd),
     timestampMs: doubles[double]!,
     delayMs: doubles[double + 1]!,
     ttlMs: doubles[double + 2]!,

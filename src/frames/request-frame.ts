@@ -1,7 +1,7 @@
 import { type FrameTarget, utf8MaxBytes } from './frame-target.ts'
 
 /**
- * A request as the primary's listener hands it over. `text` is requestId + ip + path + query + headers, in this order.
+ * A request as the primary's listener hands it over. `text` is requestId + ip + path + query + trace + headers, in this order.
  * Texts of one frame are written as one string and cut by their lengths (in UTF-16 units) on the other side: one copy instead of one per field.
  */
 export interface RequestFrame {
@@ -11,6 +11,8 @@ export interface RequestFrame {
   ipLength: number
   pathLength: number
   queryLength: number
+  /** Of the carrier of the request's span (src/causality/carrier.ts); 0 while tracing is off. */
+  traceLength: number
   text: string
   body: Uint8Array | null
 }
@@ -30,7 +32,7 @@ export function writeRequest(to: FrameTarget, at: number, frame: RequestFrame): 
   words[word] = frame.routeNumber | (frame.methodNumber << 16)
   words[word + 1] = frame.requestIdLength | (frame.ipLength << 16)
   words[word + 2] = frame.pathLength
-  words[word + 3] = frame.queryLength
+  words[word + 3] = frame.queryLength | (frame.traceLength << 16)
   words[word + 4] = textBytes
   if (frame.body === null) {
     words[word + 5] = -1
@@ -54,7 +56,8 @@ export function readRequest(from: FrameTarget, at: number): RequestFrame {
     requestIdLength: words[word + 1]! & 0xffff,
     ipLength: words[word + 1]! >>> 16,
     pathLength: words[word + 2]!,
-    queryLength: words[word + 3]!,
+    queryLength: words[word + 3]! & 0xffff,
+    traceLength: words[word + 3]! >>> 16,
     text: bytes.utf8Slice(textAt, bodyAt),
     body: bodyBytes < 0 ? null : Buffer.from(bytes.subarray(bodyAt, bodyAt + bodyBytes)),
   }

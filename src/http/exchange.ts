@@ -1,4 +1,5 @@
 import type { HttpResponse } from 'uWebSockets.js'
+import type { RequestSpan } from '../contracts/tracing.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../endpoint/reply.ts'
 import type { ErrorCode } from '../errors/catalogue.ts'
 import type { RouteEntry } from './routes.ts'
@@ -7,11 +8,16 @@ import { statusLine } from './status-line.ts'
 
 /** Whoever works at a request, and can be told that nobody waits for it any more. */
 export interface Worker {
+  /** A lane's number; -1 for what is no lane. */
+  readonly index: number
   cancelRequest(id: number): void
 }
 
 /** Set by the listener when it drains: every answer then closes its connection. */
 export const draining = { on: false }
+
+/** A stream that was opened, however it ends. */
+const STREAM_STATUS = 200
 
 const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
@@ -29,6 +35,8 @@ export class Exchange {
   deadlineMs: number
   /** The answer is the last one of its connection. */
   isLast = false
+  /** Null while tracing is off, and when it has ended. */
+  span: RequestSpan | null = null
   readonly #res: HttpResponse
   readonly #isHead: boolean
   readonly #corsHead: string
@@ -80,6 +88,7 @@ export class Exchange {
   place(worker: Worker, id: number): void {
     this.#worker = worker
     this.#workerRequest = id
+    if (this.span !== null) this.span.servedBy = worker.index
   }
 
   /** Runs when the client goes away before the request is given to a worker. */
@@ -88,11 +97,18 @@ export class Exchange {
   }
 
   #aborted(): void {
+    this.#endSpan(this.#client === null ? 0 : STREAM_STATUS)
     this.#done = true
     this.#gone = true
     this.#onAbort?.()
     this.#client?.forget()
     this.#cancel()
+  }
+
+  #endSpan(status: number): void {
+    const { span } = this
+    this.span = null
+    span?.end(status)
   }
 
   #cancel(): void {
@@ -116,6 +132,7 @@ export class Exchange {
    */
   #write(status: number, head: string, body: Uint8Array | string | null, close: boolean): void {
     if (this.#gone) return
+    if (this.span !== null) this.#endSpan(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
     let lines = `nosniff\r\nx-request-id: ${this.requestId}`
     if (head === '') {
@@ -165,6 +182,7 @@ export class Exchange {
   close(): void {
     if (this.#done) return
     this.#done = true
+    this.#endSpan(0)
     this.#res.close()
   }
 
@@ -177,6 +195,7 @@ export class Exchange {
     const res = this.#res
     if (this.#isHead) {
       this.#done = true
+      this.#endSpan(status)
       this.#cancel()
       const write = () =>
         res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody()
@@ -186,6 +205,7 @@ export class Exchange {
     }
     this.#client = new SseClient(res, () => {
       this.#done = true
+      this.#endSpan(STREAM_STATUS)
       this.#cancel()
     })
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))

@@ -11,6 +11,10 @@ export class HeadScan {
   origin = ''
   contentLength = ''
   transferEncoding = ''
+  host = ''
+  userAgent = ''
+  traceparent = ''
+  tracestate = ''
   #contentLengths = 0
   #transferEncodings = 0
   #hosts = 0
@@ -21,6 +25,10 @@ export class HeadScan {
     this.origin = ''
     this.contentLength = ''
     this.transferEncoding = ''
+    this.host = ''
+    this.userAgent = ''
+    this.traceparent = ''
+    this.tracestate = ''
     this.#contentLengths = 0
     this.#transferEncodings = 0
     this.#hosts = 0
@@ -31,10 +39,21 @@ export class HeadScan {
     this.text += name + HEADER_SEPARATOR + value + HEADER_SEPARATOR
     switch (name.length) {
       case 4:
-        if (name === 'host') this.#hosts++
+        if (name === 'host') {
+          this.#hosts++
+          this.host = value
+        }
         return
       case 6:
         if (name === 'origin') this.origin = value
+        return
+      case 10:
+        if (name === 'user-agent') this.userAgent = value
+        // Several are one, in their order; two of the other are none.
+        else if (name === 'tracestate') this.tracestate += this.tracestate === '' ? value : `,${value}`
+        return
+      case 11:
+        if (name === 'traceparent') this.traceparent += value
         return
       case 12:
         if (name === 'x-request-id') this.requestId = value

@@ -1,5 +1,7 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { NO_CARRIER } from '../causality/carrier.ts'
 import type { Settings } from '../config/schema.ts'
+import type { RequestTracing } from '../contracts/tracing.ts'
 import { METHODS } from '../endpoint/methods.ts'
 import { errorReply } from '../endpoint/reply.ts'
 import { HeddleError } from '../errors/catalogue.ts'
@@ -64,6 +66,8 @@ export class Listener {
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
   state: 'starting' | 'open' | 'draining' = 'starting'
+  /** Null while tracing is off. */
+  tracing: RequestTracing | null = null
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -155,11 +159,28 @@ export class Listener {
     )
     // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
+    if (this.tracing !== null) this.#trace(this.tracing, exchange, req, method, path)
     try {
       this.#admit(res, req, exchange, method, path)
     } catch (error) {
       this.#onFault(exchange, error)
     }
+  }
+
+  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): void {
+    const { host, userAgent, traceparent, tracestate } = this.#scan
+    exchange.span = tracing.begin({
+      method,
+      path,
+      query: req.getQuery() ?? '',
+      host,
+      userAgent,
+      requestId: exchange.requestId,
+      route: exchange.route?.path ?? '',
+      plugin: exchange.plugin,
+      traceparent,
+      tracestate,
+    })
   }
 
   /** Thrown into the library, it would end the process. */
@@ -180,6 +201,7 @@ export class Listener {
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.wantsAddress ? addressOf(res) : ''
+    const trace = exchange.span === null ? NO_CARRIER : exchange.span.carrier
     const frame: RequestFrame = {
       routeNumber: exchange.route.number,
       methodNumber: this.#methodNumbers.get(method)!,
@@ -187,7 +209,8 @@ export class Listener {
       ipLength: ip.length,
       pathLength: path.length,
       queryLength: query.length,
-      text: exchange.requestId + ip + path + query + scan.text,
+      traceLength: trace.length,
+      text: exchange.requestId + ip + path + query + trace + scan.text,
       body: null,
     }
     if (scan.contentLength === '' && scan.transferEncoding === '')

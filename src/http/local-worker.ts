@@ -9,6 +9,7 @@ export const LOCAL_MAX_IN_FLIGHT = 4096
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
 export class LocalWorker implements ReplySink, Worker {
+  readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
   #nextId = 0

@@ -1,5 +1,6 @@
 import { isoTimestamp } from '../causality/timestamp.ts'
 import type { MetricRecord, MetricsSink } from '../contracts/registry.ts'
+import type { DescribeCall, ToolTracing } from '../contracts/tracing.ts'
 import { messageOf } from '../errors/wire.ts'
 import { type FlightRecorder, STEP_CALL } from '../shm/flight-recorder.ts'
 import type { MetricsRing } from '../shm/metrics-ring.ts'
@@ -10,7 +11,7 @@ import { added, tellAll } from './listeners.ts'
 export const RECOVERED = 'Recovered from transient failure'
 
 /** Methods of a tool that belong to the runtime, not to plugins. */
-const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'serve', 'threadGone', 'stop'])
+const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'describeCall', 'serve', 'threadGone', 'stop'])
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any
@@ -30,29 +31,21 @@ export interface MeterOptions {
 }
 
 /**
- * Opens a span around a call: `begin` gives what `end` gets. Installed by the telemetry tool when tracing is on;
- * without it the wrappers that are made have no branch for it.
- */
-export interface SpanFactory {
-  run<T>(tool: string, method: string, call: () => T): T
-}
-
-/**
  * The tool-call proxy: wraps every method of a tool in a timer, a metric record and the tool's health. It adds no behaviour and never retries.
  * A wrapper costs about 150 ns: two clock reads, one record in shared memory, one plain read of the health word.
  */
 export class Meter {
   readonly #options: MeterOptions
   readonly #sinks: MetricsSink[] = []
-  #spans: SpanFactory | null = null
+  #tracing: ToolTracing | null = null
 
   constructor(options: MeterOptions) {
     this.#options = options
   }
 
-  /** Must come before the first tool is wrapped. */
-  setSpanFactory(spans: SpanFactory): void {
-    this.#spans = spans
+  /** Puts a span around each call. Must come before the first tool is wrapped: without it the wrappers have no branch for it. */
+  setTracing(tracing: ToolTracing): void {
+    this.#tracing = tracing
   }
 
   /** Adds a sink for the calls of this thread. */
@@ -61,12 +54,12 @@ export class Meter {
   }
 
   /** An object with the same methods, each metered as `tool.<method>`. They work unbound. */
-  wrap<T extends object>(tool: string, toolIndex: number, target: T): T {
+  wrap<T extends object>(tool: string, toolIndex: number, target: T, describe?: DescribeCall): T {
     const wrapped: Record<string, unknown> = {}
     for (const name of memberNames(target)) {
       const member = (target as Record<string, unknown>)[name]
       if (typeof member === 'function') {
-        wrapped[name] = this.#meter(tool, toolIndex, name, (member as Method).bind(target))
+        wrapped[name] = this.#meter(tool, toolIndex, name, (member as Method).bind(target), describe)
       } else {
         Object.defineProperty(wrapped, name, {
           enumerable: true,
@@ -77,12 +70,13 @@ export class Meter {
     return wrapped as T
   }
 
-  #meter(tool: string, toolIndex: number, method: string, bare: Method): Method {
+  #meter(tool: string, toolIndex: number, method: string, bare: Method, describe: DescribeCall | undefined): Method {
     const { metrics, names, statuses, threadNumber, flight } = this.#options
     const callNumber = names.intern(`${tool}.${method}`)
     const sinks = this.#sinks
-    const spans = this.#spans
-    const call: Method = spans === null ? bare : (...args) => spans.run(tool, method, () => bare(...args))
+    const tracing = this.#tracing
+    const call: Method =
+      tracing === null ? bare : (...args) => tracing.run(tool, method, describe, args, () => bare(...args))
 
     const ended = (startedMs: number, step: number, failed: boolean): void => {
       const nowMs = performance.now()

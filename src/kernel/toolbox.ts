@@ -1,5 +1,6 @@
 import type { Owner } from '../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../contracts/tool.ts'
+import type { DescribeCall } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf } from '../errors/wire.ts'
 import { findTools, loadTool } from './discover.ts'
@@ -126,14 +127,14 @@ export class Toolbox {
       const { healthCheck } = tool
       const checked =
         healthCheck === undefined || 'healthCheck' in api ? api : { ...api, healthCheck: healthCheck.bind(tool) }
-      return this.#meter.wrap(name, index, checked)
+      return this.#meter.wrap(name, index, checked, describeOf(tool))
     }
-    installed.shared ??= this.#meter.wrap(name, index, tool)
+    installed.shared ??= this.#meter.wrap(name, index, tool, describeOf(tool))
     return installed.shared
   }
 
   instrument<T extends object>(name: string, target: T): T {
-    return this.#meter.wrap(name, this.indexOf(name), target)
+    return this.#meter.wrap(name, this.indexOf(name), target, describeOf(this.get(name)))
   }
 
   /**
@@ -173,6 +174,8 @@ export class Toolbox {
     }
   }
 }
+
+const describeOf = (tool: Tool | undefined): DescribeCall | undefined => tool?.describeCall?.bind(tool)
 
 function note(installed: Installed, error: unknown): void {
   installed.fault = messageOf(error)

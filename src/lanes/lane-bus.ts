@@ -1,3 +1,4 @@
+import { NO_CARRIER } from '../causality/carrier.ts'
 import { causality } from '../causality/context.ts'
 import type {
   BusTransport,
@@ -9,6 +10,7 @@ import type {
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
+import type { ScopeSource } from '../contracts/tracing.ts'
 import type { EventServer } from '../events/event-server.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
@@ -42,6 +44,8 @@ export class LaneBus implements BusTransport {
   subscribersOf: Record<string, string[]> = {}
 
   publisher: Publisher
+  /** Null while tracing is off. */
+  tracing: ScopeSource | null = null
 
   constructor(publisher: Publisher, options: LaneBusOptions) {
     this.publisher = publisher
@@ -63,7 +67,8 @@ export class LaneBus implements BusTransport {
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
     const { json, keys } = encodePayload(event, payload)
     const context = causality.getStore()
-    const args = [emitter, event, json, keys, context?.eventId ?? null, context?.requestId ?? null, timeoutMs]
+    const trace = context?.trace?.carrier ?? NO_CARRIER
+    const args = [emitter, event, json, keys, context?.eventId ?? null, context?.requestId ?? null, trace, timeoutMs]
     return JSON.parse((await this.#options.calls.call('#host', 'request', args)) as string) as Payload
   }
 
@@ -100,8 +105,9 @@ export class LaneBus implements BusTransport {
   /** Records of other threads. */
   fed(records: readonly EventRecord[], failures: readonly FailureRecord[]): void {
     for (const record of records) this.#tell(record)
-    for (const { failure, requestId } of failures) {
-      causality.run({ eventId: failure.event_id, requestId }, () =>
+    for (const { failure, requestId, trace } of failures) {
+      const scope = trace === NO_CARRIER ? null : (this.tracing?.scope(trace) ?? null)
+      causality.run({ eventId: failure.event_id, requestId, trace: scope }, () =>
         tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
       )
     }

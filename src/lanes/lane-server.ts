@@ -8,12 +8,14 @@ import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
 import { utf8MaxBytes } from '../frames/frame-target.ts'
 import { readRequest } from '../frames/request-frame.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../frames/response-frame.ts'
+import { runJob } from '../jobs/run-job.ts'
 import { loadModule } from '../kernel/load-module.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
 import { AnswerCell } from '../shm/answer-cell.ts'
 import { FlightRecorder } from '../shm/flight-recorder.ts'
 import { PulseWriter } from '../shm/pulse.ts'
 import type { ThreadStreams } from '../streams/thread-streams.ts'
+import type { ThreadTracing, TracingInit } from '../tracing/thread-tracing.ts'
 import { Inbox } from './inbox.ts'
 import { LaneBus } from './lane-bus.ts'
 import { LaneCalls } from './lane-calls.ts'
@@ -24,6 +26,7 @@ import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messag
 import { Outbox } from './outbox.ts'
 import { RingPublisher } from './ring-publisher.ts'
 
+const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../streams/thread-streams.ts', import.meta.url))
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
@@ -42,6 +45,7 @@ export class LaneServer {
   readonly #bus: LaneBus
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
+  #tracing: ThreadTracing | null = null
   readonly #host: LaneHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
@@ -142,6 +146,7 @@ export class LaneServer {
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel
+      if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
       await toolbox.install(settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
       await toolbox.boot((tool, error) =>
@@ -191,6 +196,17 @@ export class LaneServer {
     })
   }
 
+  /** Loaded on demand, like the streams: without it a lane has not one module of the SDK. */
+  async #openTracing(init: TracingInit): Promise<void> {
+    const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/thread-tracing.ts')
+    const tracing = new module.ThreadTracing(this.#init.settings, init)
+    this.#tracing = tracing
+    this.#kernel.meter.setTracing(tracing.tools)
+    this.#requests.tracing = tracing
+    this.#events.tracing = tracing
+    this.#bus.tracing = tracing
+  }
+
   /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */
   async #openStreams(): Promise<void> {
     const module = (await loadModule(STREAMS_FILE)) as typeof import('../streams/thread-streams.ts')
@@ -202,6 +218,7 @@ export class LaneServer {
         this.#events.handle(id, frame)
       },
       received: (frame) => this.#record(frame, 1),
+      tracing: this.#tracing?.deliveries ?? null,
       published: (frame) => this.#record(frame, 0),
       delayed: (delayMs) => this.#post({ type: 'stream-delayed', delayMs }),
       handOver: (handOver) => this.#post({ type: 'stream-hand-over', handOver }),
@@ -359,8 +376,7 @@ export class LaneServer {
     let error: string | null = null
     const step = this.#flight.beginJob(job)
     try {
-      const { handler, owner } = this.#host.jobList[job]!.definition
-      await handler.call(owner.instance)
+      await runJob(this.#host.jobList[job]!.definition, this.#tracing)
     } catch (thrown) {
       error = messageOf(thrown)
     }

@@ -5,11 +5,13 @@ import type { Berth, Death } from './berth.ts'
 import { Lane, type LaneListener, type LaneRole } from './lane.ts'
 import { LanePool } from './lane-pool.ts'
 import { LaneWatch, type Standstill } from './lane-watch.ts'
-import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from './messages.ts'
+import { LANE_PROTOCOL, type LaneInit, type LaneTracing, type SharedMemories, type ToPrimary } from './messages.ts'
 
 export interface StarterOptions {
   settings: Settings
   shared: SharedMemories
+  /** Null while tracing is off. */
+  tracing: () => LaneTracing | null
   /** Everything that a lane says, but for its boot and its end. */
   listener: LaneListener
   /** Every lane whose thread runs, or is about to. */
@@ -36,13 +38,14 @@ export class LaneStarter {
   }
 
   start(index: number, role: LaneRole): Berth {
-    const { settings, shared, listener, onRecovered, onEnd } = this.#options
+    const { settings, shared, tracing, listener, onRecovered, onEnd } = this.#options
     const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
       ...listener,
       onMessage: (_, message) => this.#onMessage(berth, message),
     })
     const abort = new AbortController()
     const { port, bulk, ...memory } = lane.threadSide
+    const spans = tracing()?.laneInit(index) ?? null
     const init: LaneInit = {
       protocol: LANE_PROTOCOL,
       index,
@@ -51,6 +54,7 @@ export class LaneStarter {
       bulk,
       ...memory,
       shared,
+      tracing: spans,
       barred: this.#barred,
     }
     const berth: Berth = {
@@ -75,10 +79,11 @@ export class LaneStarter {
       arrived: null,
       ended: Promise.resolve(),
     }
-    berth.ended = this.#pool.run(init, [port, bulk], abort.signal).then(
-      () => onEnd(berth, null),
-      (error) => onEnd(berth, error),
-    )
+    const ended = (error: unknown): void => {
+      if (spans !== null) tracing()?.laneGone(spans)
+      onEnd(berth, error)
+    }
+    berth.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
     return berth
   }
 

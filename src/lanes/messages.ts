@@ -3,19 +3,22 @@
  * Both unions are discriminated by `type`. A bare number is the doorbell.
  */
 import type { MessagePort } from 'node:worker_threads'
+import type { Carrier } from '../causality/carrier.ts'
 import type { Settings } from '../config/schema.ts'
 import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
 import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
+import type { DeliverySpan } from '../contracts/tracing.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
+import type { TracingInit } from '../tracing/thread-tracing.ts'
 
 /**
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 4
+export const LANE_PROTOCOL = 5
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -37,6 +40,15 @@ export interface LaneInit {
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
   shared: SharedMemories
+  /** Null while tracing is off. */
+  tracing: TracingInit | null
+}
+
+/** Where the spans of lanes go, as the primary has it. */
+export interface LaneTracing {
+  laneInit(index: number): TracingInit
+  /** Its thread has ended: what it has left there is still exported. */
+  laneGone(init: TracingInit): void
 }
 
 /** Memory that all threads share. */
@@ -92,10 +104,11 @@ export interface LogRecord {
   fields?: Record<string, unknown>
 }
 
-/** A failure for the listeners of a lane; what they publish belongs to the request of the failed event. */
+/** A failure for the listeners of a lane; what they publish belongs to the request and the delivery of the failed event. */
 export interface FailureRecord {
   failure: DeliveryFailure
   requestId: string | null
+  trace: Carrier
 }
 
 /** An event of a stream that its thread does not bring to its end. */
@@ -113,6 +126,8 @@ export interface StreamHandOver {
   replyTo: string | null
   /** Why the first attempt has failed, or why it is no event; null when none was made. */
   fault: string | null
+  /** Of the delivery, when it has begun and is traced. */
+  span: DeliverySpan | null
 }
 
 /** What a thread may ask the primary to forward, because a plugin in it listens. */
@@ -175,7 +190,7 @@ export interface Exchange {
   readonly plugin: string
   readonly requestId: string
   /** Learns who works at it. */
-  place(worker: { cancelRequest(id: number): void }, id: number): void
+  place(worker: { readonly index: number; cancelRequest(id: number): void }, id: number): void
   /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
   clientAddress(): string
   /** The time is up: it is answered with 504. */

@@ -6,7 +6,7 @@ import { infoOf } from './lane-info.ts'
 import { LaneStarter } from './lane-starter.ts'
 import type { Standstill } from './lane-watch.ts'
 import { Lookout } from './lookout.ts'
-import type { Manifest, SharedMemories } from './messages.ts'
+import type { LaneTracing, Manifest, SharedMemories } from './messages.ts'
 import { QuarantineLane } from './quarantine-lane.ts'
 import { Relief } from './relief.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
@@ -18,6 +18,8 @@ const DEATHS_KEPT = 5
 export interface SupervisorOptions {
   settings: Settings
   shared: SharedMemories
+  /** Null while tracing is off. */
+  tracing: () => LaneTracing | null
   /** Everything that a lane says, but for its end. */
   listener: LaneListener
   /** A lane has reported what it hosts: give it its routes, and it is ready. */
@@ -57,6 +59,7 @@ export class Supervisor {
     this.#starter = new LaneStarter({
       settings: options.settings,
       shared: options.shared,
+      tracing: options.tracing,
       listener: options.listener,
       all: () => this.all,
       open: (lane) => this.#open(lane),

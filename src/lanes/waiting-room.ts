@@ -14,6 +14,8 @@ interface Waiting {
 
 /** Requests that no lane had room for, the longest waiting first. One leaves as soon as nobody waits for its answer. */
 export class WaitingRoom {
+  /** No lane has them. */
+  readonly index = -1
   /** A map, for those in the middle leave too. */
   readonly #waiting = new Map<number, Waiting>()
   #bytes = 0

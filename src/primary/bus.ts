@@ -9,6 +9,7 @@ import type {
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
+import type { CodeTracing } from '../contracts/tracing.ts'
 import type { EventHost, Seat } from '../events/consumer.ts'
 import { EventServer } from '../events/event-server.ts'
 import type { Hub } from '../events/hub.ts'
@@ -37,6 +38,10 @@ export class PrimaryBus implements BusTransport, EventHost {
 
   /** Reads for the primary's own subscribers; null while the hub carries all events. */
   streams: StreamSteward | null = null
+
+  set tracing(tracing: CodeTracing) {
+    this.#events.tracing = tracing
+  }
 
   constructor(hub: Hub, driver: () => EventDriver, onListenerFault: (thrown: unknown) => void) {
     this.#hub = hub
@@ -111,12 +116,12 @@ export class PrimaryBus implements BusTransport, EventHost {
 
   /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
   requestFor(
-    from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId'>,
+    from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId' | 'trace'>,
     timeoutMs: number,
   ): Promise<string> {
-    const { emitter, event, payload, payloadKeys, parentId, requestId } = from
+    const { emitter, event, payload, payloadKeys, parentId, requestId, trace } = from
     const publication = publicationOf(emitter, event, payload, payloadKeys, {})
-    return this.#driver().request({ ...publication, parentId, requestId }, null, timeoutMs)
+    return this.#driver().request({ ...publication, parentId, requestId, trace }, null, timeoutMs)
   }
 
   subscribe(subscription: Subscription): () => void {

@@ -1,3 +1,4 @@
+import { NO_CARRIER } from '../causality/carrier.ts'
 import { causality } from '../causality/context.ts'
 import type { EventRecord } from '../contracts/event-bus.ts'
 import type { EventHost } from '../events/consumer.ts'
@@ -65,7 +66,12 @@ export class Feeds {
     }
     if (wanted.has('failures')) {
       this.#stopFailures ??= this.#hub.records.addFailureListener((failure) => {
-        const record = { failure, requestId: causality.getStore()?.requestId ?? null }
+        const cause = causality.getStore()
+        const record = {
+          failure,
+          requestId: cause?.requestId ?? null,
+          trace: cause?.trace?.carrier ?? NO_CARRIER,
+        }
         for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
       })
     } else {

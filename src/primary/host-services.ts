@@ -1,3 +1,4 @@
+import type { Carrier } from '../causality/carrier.ts'
 import type { Host } from '../contracts/tool.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { PrimaryBus } from './bus.ts'
@@ -9,6 +10,7 @@ type RequestArgs = [
   payloadKeys: string,
   parentId: string | null,
   requestId: string | null,
+  trace: Carrier,
   timeoutMs: number,
 ]
 
@@ -25,8 +27,8 @@ export class HostServices {
   serve(method: string, args: readonly unknown[]): unknown {
     switch (method) {
       case 'request': {
-        const [emitter, event, payload, payloadKeys, parentId, requestId, timeoutMs] = args as RequestArgs
-        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId }, timeoutMs)
+        const [emitter, event, payload, payloadKeys, parentId, requestId, trace, timeoutMs] = args as RequestArgs
+        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs)
       }
       case 'history':
         return this.#bus.history()

@@ -1,7 +1,9 @@
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
+import type { CodeTracing } from '../contracts/tracing.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 import { JobClock, type JobClockOptions, type RunEnd } from '../jobs/clock.ts'
+import { runJob } from '../jobs/run-job.ts'
 import type { Lane } from '../lanes/lane.ts'
 
 interface Run {
@@ -21,6 +23,8 @@ export class Jobs {
   readonly #runs = new Map<number, Run>()
   readonly #isAside: (plugin: string) => boolean
   #nextRun = 0
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
 
   /** @param isAside tells the plugins whose jobs do not run for now */
   constructor(
@@ -67,7 +71,7 @@ export class Jobs {
   async #run(key: string): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
-      await local.handler.call(local.owner.instance)
+      await runJob(local, this.tracing)
       return 'done'
     }
     const seat = this.#seatFor(key)

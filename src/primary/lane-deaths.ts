@@ -1,4 +1,5 @@
 import { relative, resolve, sep } from 'node:path'
+import { NO_CARRIER } from '../causality/carrier.ts'
 import { makeEventId } from '../causality/ids.ts'
 import type { Awaitable } from '../contracts/awaitable.ts'
 import type { LogLevel } from '../contracts/logger.ts'
@@ -110,6 +111,7 @@ export class LaneDeaths {
         emitter: IDENTITY,
         requestId: null,
         key: null,
+        trace: NO_CARRIER,
         payloadKeys: keys,
         timestampMs: Date.now(),
         delayMs: 0,

@@ -17,6 +17,7 @@ import { createMetricsRing } from '../shm/metrics-ring.ts'
 import { createNameTable, NameTable } from '../shm/name-table.ts'
 import { createStatusTable, StatusTable } from '../shm/status-table.ts'
 import type { StreamSteward } from '../streams/steward.ts'
+import type { ProcessTracing } from '../tracing/process-tracing.ts'
 import { PrimaryBus } from './bus.ts'
 import { type EventDriver, InProcessDriver } from './event-driver.ts'
 import { Feeds } from './feeds.ts'
@@ -49,6 +50,7 @@ export class Runtime {
   readonly #bus: PrimaryBus
   #driver: EventDriver
   #streams: StreamSteward | null = null
+  #tracing: ProcessTracing | null = null
   readonly #seats: LaneSeats
   readonly #laneStreams: LaneStreams
   readonly #feeds: Feeds
@@ -173,6 +175,7 @@ export class Runtime {
     this.#supervisor = new Supervisor({
       settings,
       shared: this.#shared,
+      tracing: () => this.#tracing,
       listener: {
         onMessage: (lane, message) => {
           this.#registrar.onMessage(lane, message)
@@ -263,7 +266,7 @@ export class Runtime {
    * @throws what makes a start impossible: two tools of one name, a folder that is not there, a port that is taken, no lane that boots
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
-    this.#warnUnbuilt()
+    await this.#openTracing()
     await this.#openStreams()
     await this.#installTools()
     this.#supervisor.start()
@@ -293,9 +296,22 @@ export class Runtime {
     }
   }
 
-  #warnUnbuilt(): void {
-    if (this.#settings.otelEnabled)
-      this.log('WARNING', 'OTEL_ENABLED has no effect in this version: no spans are exported', 'telemetry')
+  /** Loaded on demand: while tracing is off not one module of the SDK is. Its troubles never stop a start. */
+  async #openTracing(): Promise<void> {
+    if (!this.#settings.otelEnabled) return
+    try {
+      const { ProcessTracing } = await import('../tracing/process-tracing.ts')
+      const tracing = new ProcessTracing(this.#settings, (level, message) => this.log(level, message, 'telemetry'))
+      this.#tracing = tracing
+      this.#kernel.meter.setTracing(tracing.own.tools)
+      this.#listener.tracing = tracing.requests
+      this.#local.server.tracing = tracing.own
+      this.#bus.tracing = tracing.own
+      this.#hub.trace.tracing = tracing.own.deliveries
+      this.#jobs.tracing = tracing.own
+    } catch (error) {
+      this.log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
+    }
   }
 
   /** Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
@@ -308,6 +324,7 @@ export class Runtime {
       ownSeat: (local) => this.#bus.seatOf(local),
       serve: (id, frame) => this.#bus.serve(id, frame),
       onReplicaLost: (message) => this.#onFatal(message),
+      tracing: this.#tracing?.own.deliveries ?? null,
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
     this.#streams = steward
@@ -465,6 +482,8 @@ export class Runtime {
     await this.#streams?.close()
     this.#hub.close()
     this.#listener.close()
+    // Last: everything has ended that could end.
+    await this.#tracing?.stop(Math.max(500, deadlineMs - Date.now()))
     this.#log.flush()
   }
 }

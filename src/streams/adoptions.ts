@@ -57,13 +57,13 @@ export class Adoptions {
   /** What a thread does not bring to its end. @param from that thread's consumer; @param seat its subscriber */
   takeOn(taken: StreamHandOver, from: string, seat: Seat | null): void {
     const { redis, consumer } = this.#options
-    const { event, group, entryId, frame, replyTo, fault } = taken
+    const { event, group, entryId, frame, replyTo, fault, span } = taken
     const stream = streamOf(event)
     this.#options.custody.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
-    const adoption = { seat, attempt: 1, deaths: 0, blackBox: null, fault }
+    const adoption = { seat, attempt: 1, deaths: 0, blackBox: null, fault, span }
     if (!this.#adopt(stream, group, entryId, frame, replyTo, adoption)) this.giveBack(stream, group, entryId)
   }
 
@@ -74,7 +74,7 @@ export class Adoptions {
     { group, deaths, blackBox }: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) {
-    const adoption = { seat: null, attempt: 1, deaths, blackBox, fault: null }
+    const adoption = { seat: null, attempt: 1, deaths, blackBox, fault: null, span: null }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
       onEnded()
@@ -89,7 +89,7 @@ export class Adoptions {
     entryId: string,
     frame: EventFrame,
     replyTo: string | null,
-    adoption: Pick<Adoption, 'seat' | 'attempt' | 'deaths' | 'blackBox' | 'fault'>,
+    adoption: Pick<Adoption, 'seat' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
     onEnded: () => void = () => {},
   ): boolean {
     const inBytes = { ...frame, payload: Buffer.from(frame.payload).toString('latin1') }
@@ -143,7 +143,7 @@ export class Adoptions {
 
   async #keep(stream: string, group: string, entryId: string, letter: Failed): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
-    const frame = { ...event, payload: Buffer.from(event.payload, 'latin1').toString() }
+    const frame = { ...event, trace: event.producer, payload: Buffer.from(event.payload, 'latin1').toString() }
     const [, envelope, , payload] = encodeEntry(frame, this.#options.replica, null)
     await this.#store(stream, group, entryId, {
       envelope: envelope!,

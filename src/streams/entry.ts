@@ -1,3 +1,4 @@
+import { carrierOf, NO_CARRIER, traceparentOf, tracestateOf } from '../causality/carrier.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 
 /**
@@ -24,6 +25,9 @@ interface Envelope {
   expires?: number
   /** REPLICA_ID of the publisher. */
   replica: string
+  /** The span that published, as W3C Trace Context writes it; absent while tracing is off there. */
+  traceparent?: string
+  tracestate?: string
 }
 
 /** An entry as a thread has read it. */
@@ -56,6 +60,12 @@ function remembered(texts: Map<string, string>, of: string, make: (of: string) =
 const nameText = (name: string): string => JSON.stringify(name)
 const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
 
+function traceText(carrier: string): string {
+  const tracestate = tracestateOf(carrier)
+  const state = tracestate === '' ? '' : `,"tracestate":${JSON.stringify(tracestate)}`
+  return `,"traceparent":"${traceparentOf(carrier)}"${state}`
+}
+
 /** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
 export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
@@ -64,6 +74,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
     `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
     `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
     `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
+  if (frame.trace !== NO_CARRIER) envelope += traceText(frame.trace)
   if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
   if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
   envelope += '}'
@@ -116,6 +127,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
       emitter,
       requestId: textOrNull(envelope.request_id),
       key: null,
+      trace: carrierOf(envelope.traceparent, envelope.tracestate),
       payloadKeys: Array.isArray(keys) && keys.every((each) => typeof each === 'string') ? keys.join('\0') : '',
       timestampMs: timestamp,
       delayMs: 0,
@@ -134,14 +146,14 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
 
 /** The envelope as `encodeEntry` writes it, but for the strings that hold an escape, and for keys and lifetimes, which are rare. */
 const USUAL =
-  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"\}$/
+  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
 
 /** @returns undefined for what is no JSON, null for what is no object */
 function readEnvelope(text: string): Partial<Envelope> | null | undefined {
   const usual = USUAL.exec(text)
   const keyList = usual === null ? null : keysOf(usual[6]!)
   if (usual !== null && keyList !== null) {
-    const [, id, parentId, emitter, requestId, timestamp, , replica] = usual
+    const [, id, parentId, emitter, requestId, timestamp, , replica, traceparent] = usual
     return {
       id: id!,
       parent_id: parentId ?? null,
@@ -150,6 +162,7 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
       timestamp: Number(timestamp),
       payload_keys: keyList,
       replica: replica!,
+      traceparent: traceparent ?? '',
     }
   }
   try {

@@ -1,4 +1,5 @@
 import type { SubscribeOptions } from '../contracts/event-bus.ts'
+import type { DeliverySpan, DeliveryTracing } from '../contracts/tracing.ts'
 import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 import type { StreamHandOver } from '../lanes/messages.ts'
@@ -49,6 +50,8 @@ export interface ReaderOptions {
   /** Told of each event that another replica has published, once per group. */
   received: (frame: EventFrame) => void
   handOver: (handOver: StreamHandOver) => void
+  /** Null while tracing is off. */
+  tracing: DeliveryTracing | null
   /** Everything up to this entry has been read by this thread's groups: wake it for the next. */
   idle: (event: string, upTo: string) => void
   /** There is more than this thread reads at a time: another may help. */
@@ -99,6 +102,8 @@ interface Hand {
   local: number
   /** 0: not begun. */
   deadlineMs: number
+  /** From when it was begun, where it is traced. */
+  span: DeliverySpan | null
 }
 
 interface Round {
@@ -383,7 +388,7 @@ export class StreamReader {
     }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
-    const hand: Hand = { group, entry, local: -1, deadlineMs: 0 }
+    const hand: Hand = { group, entry, local: -1, deadlineMs: 0, span: null }
     this.#chars += entry.frame.payload.length
     if (entry.after === null) return this.#begin(hand)
     this.#waitingForKey++
@@ -414,6 +419,8 @@ export class StreamReader {
     const { frame } = entry
     frame.a = hand.local
     frame.b = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
+    hand.span = this.#options.tracing?.begin(frame.trace) ?? null
+    if (hand.span !== null) frame.trace = hand.span.carrier
     this.#options.serve(id, frame)
   }
 
@@ -428,7 +435,9 @@ export class StreamReader {
 
   delivered(deliveryId: number): void {
     const hand = this.#lay(deliveryId)
-    if (hand !== undefined) this.#acknowledge(hand.group, hand.entry.entryId)
+    if (hand === undefined) return
+    this.#endSpan(hand)
+    this.#acknowledge(hand.group, hand.entry.entryId)
   }
 
   reply(deliveryId: number, json: string): void {
@@ -439,7 +448,7 @@ export class StreamReader {
 
   failed(deliveryId: number, error: WireError): void {
     const hand = this.#lay(deliveryId)
-    if (hand !== undefined) this.#handOver(hand.group, hand.entry, hand.local, error.message)
+    if (hand !== undefined) this.#handOverHand(hand, error.message)
   }
 
   #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
@@ -448,15 +457,28 @@ export class StreamReader {
     })
   }
 
+  #endSpan({ span, group, entry: { frame } }: Hand): void {
+    if (span === null) return
+    const { event, id: eventId, requestId } = frame
+    this.#options.tracing!.end(span, { event, eventId, group: group.name, requestId }, false)
+  }
+
+  /** An attempt at it has failed. Its span goes with it: whoever brings it to its end ends that too. */
+  #handOverHand({ group, entry, local, span }: Hand, fault: string): void {
+    if (span !== null) entry.frame.trace = span.parent
+    this.#handOver(group, entry, local, fault, span)
+  }
+
   #handOver(
     group: Group,
     { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
     local: number,
     fault: string | null,
+    span: DeliverySpan | null = null,
   ): void {
     group.held.add(entryId)
     this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
-    this.#options.handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault })
+    this.#options.handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault, span })
     this.#roomAgain()
   }
 
@@ -468,12 +490,7 @@ export class StreamReader {
     for (const [id, hand] of this.#hands) {
       if (hand.deadlineMs + SWEEP_MS > nowMs) continue
       this.#lay(id)
-      this.#handOver(
-        hand.group,
-        hand.entry,
-        hand.local,
-        `The subscriber did not finish within ${hand.group.timeoutMs} ms`,
-      )
+      this.#handOverHand(hand, `The subscriber did not finish within ${hand.group.timeoutMs} ms`)
     }
     while (this.#handedOver.length > 0 && this.#handedOver[0]!.untilMs < nowMs) {
       const { group, entryId } = this.#handedOver.shift()!

@@ -2,6 +2,7 @@ import type { Settings } from '../config/schema.ts'
 import type { SubscribeOptions } from '../contracts/event-bus.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { BlackBox } from '../contracts/registry.ts'
+import type { DeliveryTracing } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
 import type { EventHost, Seat } from '../events/consumer.ts'
@@ -55,6 +56,8 @@ export interface StewardOptions {
   serve: (deliveryId: number, frame: EventFrame) => void
   /** Another process has this REPLICA_ID by now: this one must end. */
   onReplicaLost: (message: string) => void
+  /** Null while tracing is off. */
+  tracing: DeliveryTracing | null
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -111,6 +114,7 @@ export class StreamSteward {
       role: 'primary',
       serve: options.serve,
       received: (frame) => this.noteRecord(frame, null, true),
+      tracing: options.tracing,
       published: () => {},
       delayed: (delayMs) => this.#delayed.poke(delayMs),
       handOver: (taken) => this.#adoptions.takeOn(taken, this.#ownReader.consumer, options.ownSeat(taken.local)),

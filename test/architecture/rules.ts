@@ -122,6 +122,14 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     example: { from: 'domains/users/plugins/a.ts', to: 'domains/system/plugins/b.ts', typeOnly: true },
   },
   {
+    name: 'tracing imports packages and what every layer stands on, never those that it traces',
+    reason: 'they hold an interface, and null while tracing is off',
+    from: /^(src\/tracing\/)/,
+    may: ['node:', 'package:', '{own}', 'src/causality/', 'src/errors/', 'src/shm/', 'src/kernel/typescript-thread.ts'],
+    mayForTypes: ['src/contracts/', 'src/config/'],
+    example: { from: 'src/tracing/tool-spans.ts', to: 'src/events/hub.ts', typeOnly: true },
+  },
+  {
     name: 'contracts hold types alone',
     reason: 'every layer imports them, so they must not draw anything in',
     from: /^(src\/contracts\/)/,

@@ -13,6 +13,7 @@ function record(id: string, parent_id: string | null): EventRecord {
     payload_keys: ['n'],
     timestamp: '2026-01-01T00:00:00.000Z',
     request_id: 'r1',
+    trace_id: null,
   }
 }
 

@@ -28,6 +28,7 @@ const record = (id: string, event: string, n: number, parent: string | null = nu
   subscribers: [],
   payload_keys: [],
   timestamp: '2026-01-01T00:00:00.000Z',
+  trace_id: null,
   request_id: `r${n}`,
 })
 const letter = (eventId: string): DeadLetter => ({

@@ -4,10 +4,10 @@ export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test 
 export const TABLE_END = '<!-- end of the table -->'
 
 /** Read and checked, but used by nothing that is built yet. The test looks whether it is so. */
-export const WITHOUT_EFFECT: ReadonlySet<string> = new Set(Object.keys(VARIABLES).filter((name) => /^OTEL_/.test(name)))
+export const WITHOUT_EFFECT: ReadonlySet<string> = new Set()
 
-/** Read for no more than a word about it. */
-export const ONLY_REMARKED: ReadonlySet<string> = new Set(['OTEL_ENABLED'])
+/** Checked here, and read from the environment by the library that it is for: the exporter of OpenTelemetry. */
+export const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
 
 /** Read by the configuration itself: defaults of others hang on it. */
 export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANCE'])
@@ -22,11 +22,6 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   SCHEDULER_ENABLED: '`true`; `false` where `NODE_APP_INSTANCE` is set to another number than 0',
   REPLICA_ID: 'host name `:` port (port 0: process id), and `:` `NODE_APP_INSTANCE` when that is set',
   TOOLS_DIR: '`src/tools` of the runtime',
-}
-
-/** What this version does otherwise than the effect says. */
-const REMARKS: Readonly<Record<string, string>> = {
-  OTEL_ENABLED: '`true` logs a warning.',
 }
 
 /** The table of every variable, a line each, in the order of the schema, aligned as the formatter wants it. */
@@ -49,7 +44,7 @@ export function variablesTable(): string {
 }
 
 function effectOf(name: string, row: VariableRow): string {
-  const parts = [row.secret && '**Secret.**', row.effect, REMARKS[name], WITHOUT_EFFECT.has(name) && '_No effect yet._']
+  const parts = [row.secret && '**Secret.**', row.effect, WITHOUT_EFFECT.has(name) && '_No effect yet._']
   return parts.filter(Boolean).join(' ')
 }
 

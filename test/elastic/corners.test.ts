@@ -258,6 +258,7 @@ function entryOf(event: string, payload: object & { n: number }): string[] {
       emitter: 'corners.Test',
       requestId: null,
       key: null,
+      trace: '',
       payloadKeys: Object.keys(payload).join('\0'),
       timestampMs: Date.now(),
       delayMs: 0,

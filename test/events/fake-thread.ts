@@ -55,6 +55,7 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   emitter: 'test.Emitter',
   requestId: 'req_1',
   key: null,
+  trace: '',
   payloadKeys: '',
   timestampMs: Date.now(),
   delayMs: 0,

@@ -11,6 +11,7 @@ const event = (id: string, payload: string): EventFrame => ({
   emitter: 'test.Emitter',
   requestId: 'req_1',
   key: null,
+  trace: '',
   payloadKeys: 'text',
   timestampMs: Date.now(),
   delayMs: 0,

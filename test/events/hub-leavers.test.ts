@@ -12,6 +12,7 @@ const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   emitter: 'test.Emitter',
   requestId: 'req_1',
   key: null,
+  trace: '',
   payloadKeys: '',
   timestampMs: Date.now(),
   delayMs: 0,

@@ -13,6 +13,7 @@ const frame = (): RequestFrame => ({
   ipLength: 0,
   pathLength: 5,
   queryLength: 0,
+  traceLength: 0,
   text: 'id/path',
   body: null,
 })

@@ -15,6 +15,7 @@ function frameOf(body: Uint8Array | null): RequestFrame {
     ipLength: 0,
     pathLength: 5,
     queryLength: 0,
+    traceLength: 0,
     text,
     body,
   }

@@ -38,6 +38,7 @@ const FRAME: EventFrame = {
   emitter: 'things.Make',
   requestId: 'req_1',
   key: null,
+  trace: '',
   payloadKeys: 'a\0b',
   timestampMs: 1_700_000_000_000,
   delayMs: 0,

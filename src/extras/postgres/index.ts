@@ -1,5 +1,7 @@
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import { dbApi, describeDbCall } from '../../db/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
 import { migrateOrReport } from '../../migrations/boot.ts'
 import { CONNECTION_BUDGET_BYTES, ConnectionBudget, giveBackOfThread } from '../../shm/connection-budget.ts'
@@ -33,11 +35,19 @@ export default class PostgresDb implements Tool, Db {
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
+  /** What spans tell of where a statement goes. */
+  readonly #server: SpanAttributes
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
     const { settings, thread } = runtime
+    this.#server = {
+      'db.system.name': 'postgresql',
+      'db.namespace': settings.rdbDatabase,
+      'server.address': settings.rdbHost,
+      'server.port': settings.rdbPort,
+    }
     this.#budgetMemory = runtime.sharedMemory('connections', CONNECTION_BUDGET_BYTES)
     const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
     this.#pool = new Pool({
@@ -91,13 +101,11 @@ export default class PostgresDb implements Tool, Db {
 
   /** The contract's methods, `healthCheck` among them. */
   api(): Db {
-    return {
-      query: (sql, params) => this.query(sql, params),
-      queryOne: (sql, params) => this.queryOne(sql, params),
-      execute: (sql, params) => this.execute(sql, params),
-      transaction: (work) => this.transaction(work),
-      healthCheck: () => this.healthCheck(),
-    }
+    return dbApi(this)
+  }
+
+  describeCall(_: string, args: readonly unknown[]): CallDetails {
+    return describeDbCall(args, this.#server)
   }
 
   async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { CallDetails } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../errors/catalogue.ts'
 import { openRedis, type RedisClient } from '../../redis/client.ts'
 import { answerFault } from '../../redis/fault.ts'
@@ -51,6 +52,19 @@ export default class RedisStateTool implements Tool {
     if (policy === undefined) return
     const message = `The key-value store drops keys when it is full (maxmemory-policy ${policy}): counters and locks may vanish. Set noeviction there.`
     this.#runtime.log('WARNING', message)
+  }
+
+  /** Source: OpenTelemetry semantic conventions for Redis. Keys are told nowhere: they may hold what a client has sent. */
+  describeCall(method: string): CallDetails {
+    const { kvHost, kvPort, kvDb } = this.#runtime.settings
+    const attributes = {
+      'db.system.name': 'redis',
+      'db.namespace': String(kvDb),
+      'db.operation.name': method,
+      'server.address': kvHost,
+      'server.port': kvPort,
+    }
+    return { kind: 'client', attributes }
   }
 
   api(): State {

@@ -1,6 +1,7 @@
 import type { EventBus, Payload, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { type EventContract, loadEventContracts } from '../../schemas/event-contracts.ts'
 import { checkPayload, snapshotOf } from '../../schemas/payload-check.ts'
 import { ContractFaults } from './contract-faults.ts'
@@ -38,6 +39,18 @@ export default class EventBusTool implements Tool {
 
   serve(method: string, [messages]: readonly unknown[]): void {
     if (method === 'contract-faults') this.#faults.tell(messages as string[])
+  }
+
+  /** Source: OpenTelemetry semantic conventions for messaging. The event's id is that of its record in the trace. */
+  describeCall(method: string, [event]: readonly unknown[]): CallDetails | undefined {
+    if ((method !== 'publish' && method !== 'request') || typeof event !== 'string') return undefined
+    const attributes = {
+      'messaging.system': 'heddle',
+      'messaging.operation.name': method,
+      'messaging.operation.type': 'send',
+      'messaging.destination.name': event,
+    }
+    return { kind: 'producer', attributes, ofResult: method === 'publish' ? idsOf : undefined }
   }
 
   api(owner: Owner): EventBus {
@@ -106,6 +119,8 @@ export default class EventBusTool implements Tool {
     return this.#loading
   }
 }
+
+const idsOf = (id: unknown): SpanAttributes => ({ 'messaging.message.id': String(id), 'heddle.event.id': String(id) })
 
 function subscribersOf(topology: Record<string, TopologyEntry>): Record<string, string[]> {
   const subscribed = Object.entries(topology).filter(([, entry]) => entry.subscribers.length > 0)

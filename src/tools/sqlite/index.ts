@@ -3,6 +3,8 @@ import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { CallDetails } from '../../contracts/tracing.ts'
+import { dbApi, describeDbCall } from '../../db/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
 import { DbError } from '../../errors/db-error.ts'
 import { migrateOrReport } from '../../migrations/boot.ts'
@@ -14,6 +16,8 @@ import type { Outcome } from './statement.ts'
 import { runTransaction } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 
+/** What spans tell of where a statement goes. */
+const SERVER = { 'db.system.name': 'sqlite' }
 /** Milliseconds between two tries of a read, or of opening, that found the file locked. */
 const BUSY_PAUSE_MS = 5
 
@@ -65,13 +69,11 @@ export default class SqliteDb implements Tool, Db {
 
   /** The contract's methods, `healthCheck` among them. */
   api(): Db {
-    return {
-      query: (sql, params) => this.query(sql, params),
-      queryOne: (sql, params) => this.queryOne(sql, params),
-      execute: (sql, params) => this.execute(sql, params),
-      transaction: (work) => this.transaction(work),
-      healthCheck: () => this.healthCheck(),
-    }
+    return dbApi(this)
+  }
+
+  describeCall(_: string, args: readonly unknown[]): CallDetails {
+    return describeDbCall(args, SERVER)
   }
 
   async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {

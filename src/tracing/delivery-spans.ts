@@ -1,0 +1,105 @@
+import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import { RandomIdGenerator, type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
+import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
+import type { DeliveryEvent, DeliveryFacts, DeliverySpan, DeliveryTracing, TraceScope } from '../contracts/tracing.ts'
+import { ATTR, MESSAGING_SYSTEM } from './attributes.ts'
+import { ContextScope, remoteContext } from './scope.ts'
+import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecordEvent } from './span-record.ts'
+import type { SpanWriter } from './span-writer.ts'
+
+/** What is told of the attempts at one delivery at most; the first ones are kept. */
+const EVENTS_MAX = 128
+
+/** CONSUMER spans: one for a delivery with all its attempts, made of plain data since no single thread sees them all. */
+export class DeliverySpans implements DeliveryTracing {
+  readonly nowMs: () => number
+  readonly #writer: SpanWriter
+  readonly #sampler: Sampler
+  readonly #ids = new RandomIdGenerator()
+
+  constructor(writer: SpanWriter, sampler: Sampler, nowMs: () => number) {
+    this.#writer = writer
+    this.#sampler = sampler
+    this.nowMs = nowMs
+  }
+
+  scope(carrier: Carrier): TraceScope {
+    return new ContextScope(remoteContext(carrier))
+  }
+
+  begin(parent: Carrier): DeliverySpan | null {
+    if (parent === NO_CARRIER) return this.#beginTrace()
+    if (!isSampled(parent)) return null
+    const carrier = `00-${traceIdOf(parent)}-${this.#ids.generateSpanId()}-01${tracestateOf(parent)}`
+    return { carrier, parent, startMs: this.nowMs(), events: [] }
+  }
+
+  /** Who published belongs to no trace. */
+  #beginTrace(): DeliverySpan {
+    const traceId = this.#ids.generateTraceId()
+    const { decision } = this.#sampler.shouldSample(ROOT_CONTEXT, traceId, 'process', SpanKind.CONSUMER, {}, [])
+    const flags = decision === SamplingDecision.RECORD_AND_SAMPLED ? '01' : '00'
+    const carrier = `00-${traceId}-${this.#ids.generateSpanId()}-${flags}`
+    return { carrier, parent: NO_CARRIER, startMs: this.nowMs(), events: [] }
+  }
+
+  note(span: DeliverySpan, event: DeliveryEvent): void {
+    if (span.events.length < EVENTS_MAX) span.events.push(event)
+  }
+
+  end(span: DeliverySpan, { event, eventId, group, requestId }: DeliveryFacts, isGivenUp: boolean): void {
+    const { carrier, parent, startMs, events } = span
+    if (!isSampled(carrier)) return
+    const attributes: RecordAttributes = {
+      [ATTR.MESSAGING_SYSTEM]: MESSAGING_SYSTEM,
+      [ATTR.MESSAGING_OPERATION]: 'process',
+      [ATTR.MESSAGING_OPERATION_TYPE]: 'process',
+      [ATTR.MESSAGING_DESTINATION]: event,
+      [ATTR.MESSAGING_MESSAGE_ID]: eventId,
+      [ATTR.MESSAGING_GROUP]: group,
+      [ATTR.EVENT_ID]: eventId,
+    }
+    if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
+    if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
+    this.#writer.write({
+      traceId: traceIdOf(carrier),
+      spanId: spanIdOf(carrier),
+      parentSpanId: spanIdOf(parent),
+      isParentRemote: parent !== NO_CARRIER,
+      tracestate: tracestateOf(carrier),
+      name: `process ${event}`,
+      kind: SpanKind.CONSUMER,
+      startMs,
+      endMs: Math.max(startMs, this.nowMs()),
+      attributes,
+      events: events.map(recordEventOf),
+      links: [],
+      statusCode: isGivenUp ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
+      // Not the fault's own text: it may hold a value of the payload. The subscriber's span has its exception.
+      statusMessage: isGivenUp ? 'It is a dead letter' : '',
+      scopeName: RUNTIME_SCOPE,
+      scopeVersion: '',
+      droppedAttributes: 0,
+      droppedEvents: 0,
+      droppedLinks: 0,
+    })
+  }
+}
+
+function recordEventOf(event: DeliveryEvent): SpanRecordEvent {
+  switch (event.name) {
+    case 'retry':
+      return [
+        event.name,
+        event.atMs,
+        { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) },
+        0,
+      ]
+    case 'thread_death':
+      return [event.name, event.atMs, { [ATTR.EVENT_DEATHS]: event.deaths }, 0]
+    case 'dead_letter':
+      return [event.name, event.atMs, { [ATTR.EVENT_ATTEMPTS]: event.attempts }, 0]
+    case 'handed_over':
+      return [event.name, event.atMs, {}, 0]
+  }
+}

@@ -1,0 +1,31 @@
+import type { Settings } from '../config/schema.ts'
+
+/** A thread that leaves spans, as its resource tells. */
+export interface SpanSource {
+  readonly id: number
+  readonly ring: SharedArrayBuffer
+  /** `primary`, or a lane's number. */
+  readonly thread: 'primary' | number
+}
+
+/** What the exporting thread is born with. */
+export interface ExportInit {
+  readonly settings: Settings
+  readonly sources: readonly SpanSource[]
+}
+
+export type ToExporter =
+  | { type: 'source'; source: SpanSource }
+  /** Its thread has ended: what it left is fetched once more, and then nothing comes. */
+  | { type: 'source-gone'; id: number }
+  /** Export all there is, within so many milliseconds, and say so. */
+  | { type: 'flush'; withinMs: number }
+
+export type FromExporter =
+  /** Spans could not be exported. */
+  | { type: 'trouble'; why: string; lost: number }
+  /** They can again. */
+  | { type: 'recovered'; lost: number }
+  /** Spans have given way to newer ones, or found no room. */
+  | { type: 'dropped'; count: number }
+  | { type: 'flushed'; left: number }

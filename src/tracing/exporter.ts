@@ -1,0 +1,150 @@
+import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources'
+import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
+import type { Settings } from '../config/schema.ts'
+import { messageOf } from '../errors/wire.ts'
+import { RingConsumer } from '../shm/spsc-ring.ts'
+import type { FromExporter, SpanSource } from './export-messages.ts'
+import { readableSpan } from './readable-span.ts'
+import { resourceAttributes } from './resource.ts'
+import { exporterOf, exportSpans } from './span-exporter.ts'
+import { SpanQueue } from './span-queue.ts'
+import { decodeSpan } from './span-record.ts'
+
+/** How often the threads' spans are fetched, milliseconds: while there are many, and while there are few. */
+const BUSY_LOOK_MS = 5
+const IDLE_LOOK_MS = 50
+/** Frames that one look takes of one thread. */
+const FRAMES_PER_LOOK = 1024
+/** So many in one look of one thread are many. */
+const MANY = 32
+
+interface Source {
+  readonly id: number
+  readonly consumer: RingConsumer
+  readonly resource: Resource
+  /** What its thread says it has lost. */
+  lost: number
+}
+
+/** Fetches the ended spans of all threads and exports them in batches, as the batch processor of OpenTelemetry's specification does. */
+export class Exporter {
+  readonly #settings: Settings
+  readonly #tell: (message: FromExporter) => void
+  readonly #sources = new Map<number, Source>()
+  readonly #queue: SpanQueue<Source>
+  #exporter: SpanExporter | null = null
+  #oldestMs = 0
+  #exporting: Promise<void> | null = null
+  #isFlushing = false
+  #inTrouble = false
+  #lost = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(settings: Settings, tell: (message: FromExporter) => void) {
+    this.#settings = settings
+    this.#tell = tell
+    this.#queue = new SpanQueue(settings.otelBspMaxQueueSize)
+  }
+
+  async start(): Promise<void> {
+    try {
+      this.#exporter = await exporterOf(this.#settings)
+    } catch (error) {
+      // Spans are fetched all the same, and given up: nobody waits for them.
+      this.#tell({ type: 'trouble', why: messageOf(error), lost: 0 })
+    }
+    this.#look()
+  }
+
+  add({ id, ring, thread }: SpanSource): void {
+    const resource = defaultResource().merge(resourceFromAttributes(resourceAttributes(this.#settings, thread)))
+    this.#sources.set(id, { id, consumer: new RingConsumer(ring), resource, lost: 0 })
+  }
+
+  remove(id: number): void {
+    const source = this.#sources.get(id)
+    if (source === undefined) return
+    while (this.#fetch(source) > 0);
+    this.#sources.delete(id)
+  }
+
+  readonly #look = (): void => {
+    const found = this.#fetchAll()
+    this.#exportDue()
+    this.#tellDropped()
+    this.#timer = setTimeout(this.#look, found >= MANY ? BUSY_LOOK_MS : IDLE_LOOK_MS)
+  }
+
+  /** @returns the most that one thread had */
+  #fetchAll(): number {
+    let most = 0
+    for (const source of this.#sources.values()) most = Math.max(most, this.#fetch(source))
+    return most
+  }
+
+  #fetch(source: Source): number {
+    const { consumer } = source
+    return consumer.drain((_, lost, at, length) => {
+      if (this.#queue.size === 0) this.#oldestMs = Date.now()
+      this.#queue.push(consumer.bytes.utf8Slice(at, at + length), source)
+      if (lost === source.lost) return
+      this.#queue.dropped += lost - source.lost
+      source.lost = lost
+    }, FRAMES_PER_LOOK)
+  }
+
+  #exportDue(): void {
+    if (this.#exporting !== null || this.#queue.size === 0) return
+    const { otelBspMaxExportBatchSize, otelBspScheduleDelay } = this.#settings
+    const isFull = this.#queue.size >= otelBspMaxExportBatchSize
+    if (!isFull && !this.#isFlushing && Date.now() - this.#oldestMs < otelBspScheduleDelay) return
+    this.#exporting = this.#exportBatch().finally(() => {
+      this.#exporting = null
+      this.#oldestMs = Date.now()
+    })
+  }
+
+  async #exportBatch(): Promise<void> {
+    const batch = this.#queue.shift(this.#settings.otelBspMaxExportBatchSize)
+    if (this.#exporter === null) return
+    const spans = batch.map(({ text, source }) => readableSpan(decodeSpan(text), source.resource))
+    let why: string | null
+    try {
+      why = await exportSpans(this.#exporter, spans, this.#settings.otelBspExportTimeout)
+    } catch (error) {
+      why = messageOf(error)
+    }
+    if (why !== null) {
+      this.#inTrouble = true
+      this.#lost += spans.length
+      this.#tell({ type: 'trouble', why, lost: spans.length })
+    } else if (this.#inTrouble) {
+      this.#inTrouble = false
+      this.#tell({ type: 'recovered', lost: this.#lost })
+      this.#lost = 0
+    }
+  }
+
+  #tellDropped(): void {
+    if (this.#queue.dropped === 0) return
+    if (this.#inTrouble) this.#lost += this.#queue.dropped
+    this.#tell({ type: 'dropped', count: this.#queue.dropped })
+    this.#queue.dropped = 0
+  }
+
+  /** Exports all that has ended by now. @returns how many were left when the time was up */
+  async flush(withinMs: number): Promise<number> {
+    const deadlineMs = Date.now() + withinMs
+    this.#isFlushing = true
+    clearTimeout(this.#timer)
+    for (const source of this.#sources.values()) while (this.#fetch(source) > 0);
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late'))
+    for (;;) {
+      this.#exportDue()
+      if (this.#exporting === null) return 0
+      const outcome = await Promise.race([this.#exporting, late])
+      // Whoever did not take this batch does not take the next one in time.
+      if (outcome === 'late' || Date.now() > deadlineMs) return this.#queue.size
+    }
+  }
+}
