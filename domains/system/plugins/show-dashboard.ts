@@ -1,26 +1,11 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { extname } from 'node:path'
-import { type Data, HeddleError, type HttpContext, Plugin, type Tools } from '#heddle'
+import { type Data, type HttpContext, Plugin, type Tools } from '#heddle'
+import { PageFiles } from '../page-files.ts'
 
-const ASSETS = new URL('../assets/', import.meta.url)
-const PAGE = 'index.html'
-const TYPES: Record<string, string> = {
-  '.css': 'text/css; charset=utf-8',
-  '.html': 'text/html; charset=utf-8',
-  '.js': 'text/javascript; charset=utf-8',
-  '.svg': 'image/svg+xml',
-}
-
-interface Asset {
-  bytes: Uint8Array
-  type: string
-}
-
-/** The page at `/system/dashboard`, and what it loads. */
+/** The page at `/system/dashboard`, and what it loads. What it shows comes from `/system/dashboard/stream`. */
 export default class ShowDashboard extends Plugin {
   static override thread = 'primary' as const
   #http
-  #assets = new Map<string, Asset>()
+  #files = new PageFiles()
 
   constructor({ http }: Tools) {
     super()
@@ -28,33 +13,17 @@ export default class ShowDashboard extends Plugin {
   }
 
   override async onBoot() {
-    for (const name of await readdir(new URL('dashboard/', ASSETS))) await this.#read(`dashboard/${name}`, name)
-    await this.#read('tokens.css', 'tokens.css')
+    await this.#files.read('dashboard')
     const tags = ['system']
-    this.#http.addEndpoint('/system/dashboard', 'GET', this.showPage, { tags, summary: 'The dashboard' })
-    this.#http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, {
-      tags,
-      summary: 'What the dashboard loads',
-    })
-  }
-
-  async #read(path: string, name: string): Promise<void> {
-    const type = TYPES[extname(name)]
-    if (type !== undefined) this.#assets.set(name, { bytes: await readFile(new URL(path, ASSETS)), type })
+    this.#http.addEndpoint('/system/dashboard', 'GET', this.showPage, { tags, summary: 'What the process does, live' })
+    this.#http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, { tags, summary: 'What that page loads' })
   }
 
   showPage(_data: Data, context: HttpContext) {
-    this.#send(PAGE, context)
+    this.#files.send('index.html', context)
   }
 
   showFile({ file }: { file: string }, context: HttpContext) {
-    this.#send(file, context)
-  }
-
-  #send(name: string, context: HttpContext): void {
-    const asset = this.#assets.get(name)
-    if (asset === undefined) throw new HeddleError('HTTP_NOT_FOUND', `The dashboard has no file ${name}`)
-    context.setHeader('cache-control', 'no-cache')
-    context.sendBinary(asset.bytes, asset.type)
+    this.#files.send(file, context)
   }
 }

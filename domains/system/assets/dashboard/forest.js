@@ -9,6 +9,8 @@ export class Forest {
   #trees = new Map()
   #nodes = new Map()
   #failures = new Map()
+  /** Id of a cause that is not there → what it has caused. */
+  #waiting = new Map()
   #size = 0
   /** Trees since the beginning. */
   treesSeen = 0
@@ -26,6 +28,7 @@ export class Forest {
     this.#trees.clear()
     this.#nodes.clear()
     this.#failures.clear()
+    this.#waiting.clear()
     this.#size = 0
     this.version++
   }
@@ -46,17 +49,46 @@ export class Forest {
     const node = { record, tree, parent, children: [], atMs, failures: this.#failures.get(record.id) ?? [] }
     if (node.failures.length > 0) tree.failed = true
     ;(parent?.children ?? tree.roots).push(node)
-    // Two lanes publish at once, and who is heard first need not have been first.
-    const adopted = tree.roots.filter((root) => root !== node && root.record.parent_id === record.id)
-    if (adopted.length > 0) {
-      tree.roots = tree.roots.filter((root) => !adopted.includes(root))
-      for (const child of adopted) child.parent = node
-      node.children.push(...adopted)
-    }
     this.#nodes.set(record.id, node)
     tree.size++
     this.#size++
+    if (parent === undefined && record.parent_id !== null) this.#wait(node)
+    this.#adopt(node)
     this.#prune(tree)
+  }
+
+  /** Its cause may still come: records of one millisecond have no order. */
+  #wait(node) {
+    const { parent_id } = node.record
+    const siblings = this.#waiting.get(parent_id)
+    if (siblings !== undefined) return siblings.push(node)
+    if (this.#waiting.size >= RECORDS_MAX) this.#waiting.delete(this.#waiting.keys().next().value)
+    this.#waiting.set(parent_id, [node])
+  }
+
+  /** Takes those that have waited for it, and all that is below them. */
+  #adopt(parent) {
+    const children = this.#waiting.get(parent.record.id)
+    if (children === undefined) return
+    this.#waiting.delete(parent.record.id)
+    for (const node of children) {
+      const { tree } = node
+      if (this.#nodes.get(node.record.id) !== node) continue
+      tree.roots = tree.roots.filter((each) => each !== node)
+      node.parent = parent
+      parent.children.push(node)
+      if (tree === parent.tree) continue
+      this.#move(node, parent.tree)
+      if (tree.size === 0) this.#trees.delete(tree.key)
+    }
+  }
+
+  #move(node, tree) {
+    node.tree.size--
+    tree.size++
+    tree.failed ||= node.failures.length > 0
+    node.tree = tree
+    for (const child of node.children) this.#move(child, tree)
   }
 
   #plant(key, { request_id, timestamp }) {

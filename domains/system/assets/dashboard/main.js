@@ -85,7 +85,8 @@ function show(wanted) {
   main.replaceChildren(views[name].element)
   for (const [each, link] of Object.entries(links)) setAttribute(link, 'aria-current', each === name ? 'true' : null)
   document.title = `${views[name].title} · heddle`
-  links[name].scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  // In a narrow window the sections are a row that scrolls.
+  byId('sections').scrollLeft = links[name].offsetLeft - byId('sections').clientWidth / 3
   views[name].show()
 }
 

@@ -1,0 +1,173 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import { CallWindows } from '../../domains/system/dashboard/call-windows.ts'
+import type { DashboardFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
+import { LiveFeed } from '../../domains/system/dashboard/live-feed.ts'
+import { SAMPLE_MAX_RECORDS, TreeSample } from '../../domains/system/dashboard/tree-sample.ts'
+import type { EventRecord, MetricRecord, SseStream, Tools } from '../../src/index.ts'
+
+const record = (n: number, parent: number | null = null): EventRecord => ({
+  id: `evt_${n}`,
+  parent_id: parent === null ? null : `evt_${parent}`,
+  event: 'a.b',
+  emitter: 'test.A',
+  subscribers: [],
+  payload_keys: [],
+  timestamp: '2026-01-01T00:00:00.000Z',
+  request_id: null,
+})
+
+/** Tools that count who listens, and tell what they are told to. */
+function fakeTools() {
+  const sinks = new Set<unknown>()
+  const listeners = new Set<(event: EventRecord) => void>()
+  const listen = <T>(set: Set<T>, sink: T) => {
+    set.add(sink)
+    return () => void set.delete(sink)
+  }
+  let fired = 7
+  const tools = {
+    event_bus: {
+      addListener: (listener: (event: EventRecord) => void) => listen(listeners, listener),
+      addFailureListener: (sink: unknown) => listen(sinks, sink),
+      getTraceHistory: () => [record(1)],
+      getTopology: () => ({ 'a.b': { emitters: ['test.A'], subscribers: [], fire_count: fired } }),
+    },
+    logger: { addSink: (sink: unknown) => listen(sinks, sink) },
+    registry: {
+      addMetricsSink: (sink: unknown) => listen(sinks, sink),
+      getMetrics: () => [],
+      getLanes: () => [],
+      getReadiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      getSystemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
+    },
+  } as unknown as Tools
+  const publish = (event: EventRecord): void => {
+    fired++
+    for (const listener of listeners) listener(event)
+  }
+  return { tools, publish, listening: () => sinks.size + listeners.size }
+}
+
+function client() {
+  const leave = new AbortController()
+  const frames: DashboardFrame[] = []
+  const stream: SseStream = {
+    send: (frame) => void frames.push(frame as DashboardFrame),
+    close: () => leave.abort(),
+    signal: leave.signal,
+  }
+  const ofType = <T>(type: string) => frames.filter((frame) => frame.type === type) as T[]
+  return { stream, frames, leave: () => leave.abort(), ofType }
+}
+
+/** Lets what is settled be carried on; timers stand still. */
+const settle = () => new Promise((resolve) => setImmediate(resolve))
+
+test('the feed holds sinks and timers only while somebody looks', async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { tools, publish, listening } = fakeTools()
+  const feed = new LiveFeed(tools)
+  assert.equal(listening(), 0)
+  const [first, second] = [client(), client()]
+  await Promise.all([feed.open(first.stream), feed.open(second.stream)])
+  assert.equal(listening(), 4, 'once for all clients')
+  first.leave()
+  publish(record(2))
+  t.mock.timers.tick(100)
+  assert.deepEqual(
+    second.ofType<LiveFrame>('live').map(({ events_total, records }) => [events_total, records.length]),
+    [[8, 1]],
+  )
+  assert.equal(first.frames.length, 1, 'nothing after it has left')
+  second.leave()
+  assert.equal(listening(), 0)
+  t.mock.timers.tick(5000)
+  await settle()
+  assert.equal(second.frames.length, 2)
+})
+
+test('a flood is counted whole, and told in frames of a bounded size', async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { tools, publish } = fakeTools()
+  const { stream, ofType, leave } = client()
+  await new LiveFeed(tools).open(stream)
+  for (let n = 0; n < 10_000; n++) publish(record(n))
+  t.mock.timers.tick(100)
+  const [live] = ofType<LiveFrame>('live')
+  assert.equal(live!.events_total, 10_007)
+  assert.ok(live!.records.length <= SAMPLE_MAX_RECORDS)
+  t.mock.timers.tick(1000)
+  await settle()
+  const [second] = ofType<SecondFrame>('second')
+  assert.equal(second!.topology['a.b']!.fire_count, 10_007)
+  t.mock.timers.tick(1000)
+  await settle()
+  assert.deepEqual(ofType<SecondFrame>('second')[1]!.topology, {}, 'only what has changed')
+  leave()
+})
+
+test('of a flood whole trees are taken, and those that are there can grow', () => {
+  const sample = new TreeSample()
+  const taken = new Set<string>()
+  const offer = (event: EventRecord): void => {
+    if (sample.takes(event)) taken.add(event.id)
+  }
+  for (let n = 0; n < 1000; n++) offer(record(n))
+  for (let n = 0; n < 1000; n++) offer(record(1000 + n, n))
+  assert.ok(taken.size <= SAMPLE_MAX_RECORDS)
+  for (let n = 0; n < 1000; n++) assert.equal(taken.has(`evt_${n}`), taken.has(`evt_${1000 + n}`), `tree ${n}`)
+  sample.next()
+  offer(record(5000, 999))
+  assert.ok(!taken.has('evt_5000'), 'nothing hangs below what was left out')
+  offer(record(5001, 3))
+  assert.ok(taken.has('evt_5001'))
+})
+
+test('percentiles are those of the last minute, off by a tenth at most', () => {
+  const windows = new CallWindows()
+  const call = (duration_ms: number, success = true): MetricRecord => ({
+    tool: 'db',
+    method: 'query',
+    duration_ms,
+    success,
+    timestamp: '2026-01-01T00:00:00.000Z',
+  })
+  for (let n = 1; n <= 1000; n++) windows.add(call(n / 10, n % 100 !== 0))
+  const [figures] = windows.turn()
+  assert.equal(figures!.call, 'db.query')
+  assert.deepEqual([figures!.calls, figures!.errors, figures!.minute_calls], [1000, 10, 1000])
+  for (const [got, wanted] of [
+    [figures!.p50_ms, 50],
+    [figures!.p95_ms, 95],
+    [figures!.p99_ms, 99],
+  ] as const) {
+    assert.ok(Math.abs(got - wanted) / wanted < 0.1, `${got} for ${wanted}`)
+  }
+  windows.add(call(1e9))
+  windows.add(call(0))
+  const [next] = windows.turn()
+  assert.deepEqual([next!.calls, next!.errors, next!.minute_calls], [2, 0, 1002])
+  for (let n = 0; n < 58; n++) assert.equal(windows.turn().length, 1)
+  assert.equal(windows.turn()[0]!.minute_calls, 2)
+  assert.deepEqual(windows.turn(), [], 'a minute later nothing is left')
+})
+
+test('calls from before anybody looked stand at their seconds', () => {
+  const windows = new CallWindows()
+  const nowMs = Date.parse('2026-01-01T00:01:00.000Z')
+  const past = (secondsAgo: number): MetricRecord => ({
+    tool: 'db',
+    method: 'query',
+    duration_ms: 1,
+    success: true,
+    timestamp: new Date(nowMs - secondsAgo * 1000).toISOString(),
+  })
+  windows.addPast([past(90), past(30), past(2)], nowMs)
+  assert.deepEqual(
+    windows.turn().map(({ calls, minute_calls }) => [calls, minute_calls]),
+    [[0, 2]],
+  )
+  for (let n = 0; n < 40; n++) windows.turn()
+  assert.equal(windows.turn()[0]!.minute_calls, 1)
+})

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict'
+import { createServer, connect as dial, type Socket } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { browser, type Page } from '../support/browser.ts'
+import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { post } from '../system/fixture.ts'
+
+const DOMAINS = ['../../domains', './fixtures'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const SECTIONS = ['events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
+const SECRET = 'correct horse battery'
+
+// What runs in the page stands here as text: the types of a browser are not those of Node.
+const FOCUSED = `document.activeElement.ariaLabel ?? (document.activeElement.textContent.trim() || document.activeElement.id)`
+const WATCH_FRAMES = `
+  globalThis.watched = { fromMs: performance.now(), longMs: 0, worstMs: 0, frames: 0 }
+  new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) {
+      watched.longMs += duration
+      watched.worstMs = Math.max(watched.worstMs, duration)
+    }
+  }).observe({ type: 'longtask' })
+  requestAnimationFrame(function next() {
+    watched.frames++
+    requestAnimationFrame(next)
+  })
+  null`
+const FRAME_REPORT = `({
+  ...watched,
+  seconds: (performance.now() - watched.fromMs) / 1000,
+  rows: document.querySelectorAll('#trees .row').length,
+})`
+interface FrameReport {
+  /** Tasks of more than 50 ms, all together. */
+  longMs: number
+  worstMs: number
+  frames: number
+  seconds: number
+  rows: number
+}
+
+/** The port that the page knows, and a way from it to the process: it can be cut, and led to the next process. */
+async function startWay(t: TestContext, processPort: number) {
+  let port = processPort
+  const sockets = new Set<Socket>()
+  let isCut = false
+  const server = createServer((inward) => {
+    if (isCut) return void inward.destroy()
+    const outward = dial(port, '127.0.0.1')
+    for (const [from, to] of [
+      [inward, outward],
+      [outward, inward],
+    ] as const) {
+      sockets.add(from)
+      from
+        .on('error', () => to.destroy())
+        .on('close', () => {
+          sockets.delete(from)
+          to.destroy()
+        })
+      from.pipe(to)
+    }
+  })
+  const cut = (on: boolean): void => {
+    isCut = on
+    if (on) for (const socket of sockets) socket.destroy()
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  t.after(() => {
+    cut(true)
+    server.close()
+  })
+  const address = server.address()
+  assert.ok(address !== null && typeof address === 'object')
+  const leadTo = (other: number): void => {
+    port = other
+  }
+  return { leadTo, origin: `http://127.0.0.1:${address.port}`, cut }
+}
+
+test('the dashboard, in a real browser', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const options = { domains: DOMAINS, lanes: 2, env: { LANE_STALL_MS: '1000' } }
+  let heddle: Heddle = await startHeddle(t, options)
+  const { origin, cut, leadTo } = await startWay(t, heddle.port)
+  const context = await chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' })
+  const page: Page = await context.newPage()
+  page.setDefaultTimeout(15_000)
+  const complaints: string[] = []
+  const foreign: string[] = []
+  let mayFail = false
+  page.on('console', (message) => {
+    if (message.type() === 'error' && !mayFail) complaints.push(message.text())
+  })
+  page.on('pageerror', (error) => complaints.push(error.stack ?? error.message))
+  page.on('request', (request) => {
+    if (!request.url().startsWith(`${origin}/`)) foreign.push(request.url())
+  })
+
+  const go = (section: string) => page.locator(`#sections a[href="#${section}"]`).click()
+  const row = (text: string) => page.locator('#trees .row:not([hidden])', { hasText: text })
+  const state = (wanted: string) => page.locator(`#link[data-state="${wanted}"]`).waitFor()
+
+  await t.test('says what to do while nothing has happened', async () => {
+    await page.goto(`${origin}/system/dashboard`)
+    await state('live')
+    await page.getByText('No events yet').waitFor()
+    assert.match((await page.locator('.command').textContent())!, /curl -X POST http:\/\/127\.0\.0\.1:\d+\/users/)
+    await page.getByRole('link', { name: 'Docs' }).waitFor()
+  })
+
+  await t.test('shows the tree that a request causes, and what is known of an event', async () => {
+    const user = { name: 'Ada', email: 'grace@example.org', password: SECRET }
+    const { headers } = await post(heddle, '/users', user)
+    await row('welcome.sent').waitFor()
+    assert.equal(await row('HTTP request').count(), 1)
+    assert.deepEqual(
+      await page.evaluate("[...document.querySelectorAll('#trees .row:not([hidden])')].map((row) => row.ariaLevel)"),
+      ['1', '2', '3'],
+    )
+    await row('user.created').click()
+    const detail = page.locator('aside.detail')
+    await detail.getByText(headers.get('x-request-id')!).waitFor()
+    const text = (await detail.textContent())!
+    for (const part of ['users.CreateUser', 'users.SendWelcome', 'email', 'evt_']) assert.ok(text.includes(part), part)
+    for (const value of [user.email, SECRET]) assert.ok(!(await page.content()).includes(value), 'no payload value')
+  })
+
+  await t.test('shows a failure, its dead letter, and replays it', async () => {
+    await post(heddle, '/carrier', { works: false })
+    await post(heddle, '/orders', { item: 'heddle' })
+    await page.locator('#trees .is-failed', { hasText: 'order.placed' }).click()
+    const failure = page.locator('aside .failure')
+    await failure.getByText('The carrier does not answer').waitFor()
+    await failure.getByText('2, of them 1 retry').waitFor()
+    await page.locator('#sections a[href="#letters"] .badge', { hasText: '1' }).waitFor()
+
+    await go('letters')
+    const letter = page.locator('.letter', { hasText: 'order.placed' })
+    await letter.getByText('shop.ShipOrder').waitFor()
+    await post(heddle, '/carrier', { works: true })
+    await letter.getByRole('button', { name: 'Replay' }).click()
+    await page.getByText('No dead letters').waitFor()
+    assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])
+    await go('events')
+    await row('parcel.weighed').waitFor()
+
+    await post(heddle, '/carrier', { works: false })
+    await post(heddle, '/orders', { item: 'reed' })
+    await go('letters')
+    await letter.getByRole('button', { name: 'Delete' }).click()
+    await letter.getByRole('button', { name: 'Delete' }).click()
+    await page.getByText('No dead letters').waitFor()
+    await post(heddle, '/carrier', { works: true })
+  })
+
+  await t.test('filters and pauses the logs', async () => {
+    await go('logs')
+    const lines = page.locator('.row.log:not([hidden])')
+    await lines.filter({ hasText: 'An order for heddle' }).waitFor()
+    await page.getByLabel('Least level').selectOption('ERROR')
+    await until(async () => (await lines.allTextContents()).every((line) => line.includes('ERROR')), 'errors alone')
+    await page.getByLabel('Least level').selectOption('INFO')
+    await page.getByLabel('Filter logs').fill('reed')
+    await until(async () => (await lines.allTextContents()).every((line) => line.includes('reed')), 'reeds alone')
+    await page.getByLabel('Filter logs').fill('')
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await post(heddle, '/orders', { item: 'shuttle' })
+    await page.getByText('Paused · 1 more since').waitFor()
+    assert.equal(await lines.filter({ hasText: 'shuttle' }).count(), 0)
+    await page.getByRole('button', { name: 'Resume' }).click()
+    await lines.filter({ hasText: 'shuttle' }).waitFor()
+  })
+
+  await t.test('draws who publishes and who subscribes, and what the tools take', async () => {
+    await go('topology')
+    const event = page.locator('[data-id="event order.placed"]')
+    await event.focus()
+    await page.locator('.picture[data-chosen]').waitFor()
+    assert.equal(await page.locator('[data-id="plugin shop.ShipOrder"]').getAttribute('data-near'), 'true')
+    assert.equal(await page.locator('[data-id="plugin users.CreateUser"]').getAttribute('data-near'), 'false')
+    await page.keyboard.press('ArrowLeft')
+    assert.equal(await page.evaluate('document.activeElement.dataset.id'), 'plugin shop.PlaceOrder')
+    await page.locator('tr', { hasText: 'users.daily_summary' }).getByText('never fired').waitFor()
+    await go('tools')
+    const calls = page.locator('tr', { hasText: 'event_bus.publish' }).locator('td')
+    await until(async () => Number((await calls.allTextContents())[1]) > 0, 'calls of the last minute')
+    assert.match((await calls.allTextContents())[4]!, /\d (µs|ms|s)$/)
+  })
+
+  await t.test('tells of a lane that died who was guilty, and at which line', async () => {
+    await go('lanes')
+    await heddle.fetch('/die', { method: 'POST' }).catch(() => undefined)
+    await page.locator('.deaths summary', { hasText: 'shop.PlaceOrder' }).click()
+    await page
+      .getByText(/place-order\.ts:\d+:\d+$/)
+      .first()
+      .waitFor()
+    await page.locator('.steps').waitFor()
+    await page.locator('article', { hasText: '1 restart' }).waitFor()
+  })
+
+  await t.test('stays smooth at 1,000 events a second, and counts them all', async () => {
+    await go('events')
+    await page.mouse.move(5, 5)
+    const before = await totalOf(heddle)
+    await page.evaluate(WATCH_FRAMES)
+    await post(heddle, '/orders/flood', { ordersPerSec: 334, seconds: 3 })
+    await until(async () => (await totalOf(heddle)) >= before + 3000, 'the flood', 20_000)
+    const { longMs, worstMs, frames, seconds, rows } = await page.evaluate<FrameReport>(FRAME_REPORT)
+    t.diagnostic(`long tasks ${longMs} ms of ${seconds} s, worst ${worstMs} ms, ${frames} frames`)
+    assert.ok(longMs < seconds * 1000 * 0.3, `long tasks: ${longMs} ms in ${seconds} s`)
+    assert.ok(worstMs < 500, `the worst task took ${worstMs} ms`)
+    assert.ok(rows < 80, `${rows} rows have elements`)
+    const note = page.locator('.events .note').first()
+    const isCounted = async () =>
+      (await note.textContent()) === `${count(await totalOf(heddle))} events since the start`
+    await until(isCounted, 'the page has counted what the process has')
+  })
+
+  await t.test('is to be used with the keyboard alone', async () => {
+    await page.reload()
+    await row('order.placed').first().waitFor()
+    const reached: string[] = []
+    for (let n = 0; n < 16; n++) {
+      await page.keyboard.press('Tab')
+      reached.push(await page.evaluate<string>(FOCUSED))
+    }
+    const wanted = [
+      'Skip to the content',
+      'Dashboard',
+      'Docs',
+      'Events',
+      'Lint',
+      'Filter events',
+      'Pause',
+      'Causal trees',
+    ]
+    assert.deepEqual(
+      wanted.filter((name) => !reached.some((each) => each.startsWith(name))),
+      [],
+      reached.join(' | '),
+    )
+    assert.equal(
+      await page.evaluate("getComputedStyle(document.querySelector(':focus-visible')).outlineStyle"),
+      'solid',
+    )
+    await page.locator('#trees').focus()
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('Enter')
+    await page.locator('aside.detail h2').waitFor()
+    await page.keyboard.press('Escape')
+    assert.equal(await page.evaluate('document.activeElement.id'), 'trees')
+  })
+
+  await t.test('fits into 400 pixels, light and dark', async () => {
+    const background = () => page.evaluate('getComputedStyle(document.documentElement).backgroundColor')
+    const light = await background()
+    await page.setViewportSize({ width: 400, height: 800 })
+    await page.emulateMedia({ colorScheme: 'dark', reducedMotion: 'reduce' })
+    assert.notEqual(await background(), light)
+    for (const section of SECTIONS) {
+      await go(section)
+      await page.locator(`#main > .view`).waitFor()
+      if (section === 'lanes') await page.locator('.deaths summary').click()
+      const width = await page.evaluate<number>('document.documentElement.scrollWidth')
+      assert.ok(width <= 400, `${section} is ${width} pixels wide`)
+    }
+    await page.setViewportSize({ width: 1280, height: 800 })
+    await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'no-preference' })
+  })
+
+  await t.test('comes back by itself, and says what it has missed', async () => {
+    await go('events')
+    mayFail = true
+    cut(true)
+    await state('lost')
+    const before = await totalOf(heddle)
+    await post(heddle, '/orders/flood', { ordersPerSec: 2000, seconds: 0.2 })
+    const total = await until(async () => {
+      const now = await totalOf(heddle)
+      return now >= before + 1200 ? now : 0
+    }, 'the flood')
+    cut(false)
+    await state('live')
+    const missed = total - before - 500
+    await page.getByText(`Missed ${missed} events; the last 500 are shown`).waitFor()
+
+    await heddle.stop('SIGKILL')
+    await state('lost')
+    heddle = await startHeddle(t, options)
+    leadTo(heddle.port)
+    await state('live')
+    await page.getByText(/The process was started anew.* Missed 0 events of the new process/).waitFor()
+    mayFail = false
+    await post(heddle, '/orders', { item: 'after' })
+    await row('parcel.weighed').waitFor()
+    assert.equal(await row('HTTP request').count(), 1, 'trees of the old process are gone')
+  })
+
+  assert.deepEqual(complaints, [])
+  assert.deepEqual(foreign, [])
+})
+
+const count = new Intl.NumberFormat('en').format
+
+async function totalOf(heddle: Heddle): Promise<number> {
+  const { topology } = (await heddle.json('/system/events')).body
+  return Object.values<{ fire_count: number }>(topology).reduce((sum, { fire_count }) => sum + fire_count, 0)
+}
