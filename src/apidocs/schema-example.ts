@@ -140,17 +140,22 @@ function matches(pattern: string, text: string): boolean {
   }
 }
 
+/** The first of some likely numbers that is within all bounds. */
 function numberOf(schema: JsonSchema, type: 'integer' | 'number'): Example {
-  const step = Number(schema.multipleOf ?? 1)
-  const least = bound(schema.minimum, schema.exclusiveMinimum, type === 'integer' ? 1 : step, -Infinity)
-  const most = bound(schema.maximum, schema.exclusiveMaximum, type === 'integer' ? -1 : -step, Infinity)
-  let value = Math.min(Math.max(step, least), most)
-  value = Math.ceil(value / step) * step
-  if (type === 'integer') value = Math.ceil(value)
-  return value >= least && value <= most && value % step === 0 ? { value } : undefined
-}
-
-function bound(inclusive: unknown, exclusive: unknown, step: number, none: number): number {
-  if (typeof exclusive === 'number') return exclusive + step
-  return typeof inclusive === 'number' ? inclusive : none
+  const step = Number(schema.multipleOf ?? (type === 'integer' ? 1 : 0))
+  const least = Math.max(Number(schema.minimum ?? -Infinity), Number(schema.exclusiveMinimum ?? -Infinity))
+  const most = Math.min(Number(schema.maximum ?? Infinity), Number(schema.exclusiveMaximum ?? Infinity))
+  const stepUp = Math.ceil(least / step) * step
+  const likely = [1, step, stepUp, stepUp + step, least, (least + most) / 2, most, Math.floor(most / step) * step, 0]
+  const value = likely.find(
+    (number) =>
+      Number.isFinite(number) &&
+      number >= least &&
+      number <= most &&
+      number !== schema.exclusiveMinimum &&
+      number !== schema.exclusiveMaximum &&
+      (step === 0 || number % step === 0) &&
+      (type === 'number' || Number.isInteger(number)),
+  )
+  return value === undefined ? undefined : { value }
 }

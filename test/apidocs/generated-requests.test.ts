@@ -88,7 +88,9 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
   // What is checked by code alone takes what it wants.
   if (Object.keys(schema).length === 0 || 'description' in schema) input.isCertain = false
   if (type === FORM && typeof value === 'object') {
-    input.body = new URLSearchParams(Object.entries(value ?? {}).map(([key, item]): [string, string] => [key, String(item)]))
+    input.body = new URLSearchParams(
+      Object.entries(value ?? {}).map(([key, item]): [string, string] => [key, String(item)]),
+    )
   } else input.body = JSON.stringify(value)
   return input
 }

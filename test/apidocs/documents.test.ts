@@ -1,0 +1,200 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { Validator } from '@seriousme/openapi-schema-validator'
+import type { AsyncApiDocument, JsonSchema, OpenApiDocument, RouteInfo } from '#heddle'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { DOMAINS } from './fixtures/domains.ts'
+import { at, faultsOf, referencesOf } from './schema-check.ts'
+
+const PACKAGE = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+
+test('the documents of the shipped domains and of odd ones', async (t) => {
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 2, env: { API_TITLE: 'Odd things' } })
+  const openApi: OpenApiDocument = (await heddle.json('/system/openapi.json')).body
+  const operations = Object.entries(openApi.paths).flatMap(([path, item]) =>
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
+  )
+  const operationOf = (path: string, method = 'post') => openApi.paths[path]![method]!
+  const bodyOf = (path: string) => {
+    const schema = operationOf(path).requestBody!.content['application/json']!.schema!
+    return (typeof schema.$ref === 'string' ? at(openApi, schema.$ref) : schema) as JsonSchema
+  }
+
+  await t.test('OpenAPI is valid, by a validator that nobody here wrote', async () => {
+    const copy = structuredClone(openApi) as unknown as Parameters<Validator['validate']>[0]
+    const { valid, errors } = await new Validator().validate(copy)
+    assert.equal(valid, true, JSON.stringify(errors))
+    for (const pointer of referencesOf(openApi)) at(openApi, pointer)
+  })
+
+  await t.test('it has the configured title, the version of package.json, and relative addresses', () => {
+    assert.deepEqual([openApi.info.title, openApi.info.version], ['Odd things', PACKAGE.version])
+    assert.deepEqual(openApi.servers, [{ url: '/' }])
+  })
+
+  await t.test('it lists every route but HEAD, each with an id of its own, tags and the plugin', async () => {
+    const { checked } = (await heddle.json('/system/lint')).body
+    // The one HEAD route of the fixture.
+    assert.equal(operations.length, checked.routes - 1)
+    assert.ok(!operations.some(({ method }) => method === 'head'))
+    const ids = operations.map(({ operation }) => operation.operationId)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.ok(ids.every((id) => /^[A-Za-z0-9]+$/.test(id)))
+    for (const { operation } of operations) {
+      assert.ok(
+        operation.tags.length > 0 && operation.tags.every((tag) => openApi.tags.some(({ name }) => name === tag)),
+      )
+      assert.match(operation['x-plugin'], /^\w+\.\w+$/)
+    }
+    assert.deepEqual(operationOf('/hello/{name}', 'get').tags, ['examples'])
+  })
+
+  await t.test('paths that differ in names alone are one path; every parameter of a path is told', () => {
+    const pair = openApi.paths['/odd/pairs/{left}/{right}']!
+    assert.deepEqual(Object.keys(pair).sort(), ['delete', 'get'])
+    for (const { path, operation } of operations) {
+      const inTemplate = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name)
+      const told = (operation.parameters ?? []).filter(({ in: place }) => place === 'path').map(({ name }) => name)
+      assert.deepEqual(told, inTemplate, path)
+    }
+    assert.ok(openApi.paths['/odd/%7Bbrace%7D/{id}'])
+    assert.ok(openApi.paths['/odd/grüße/{wer}'])
+  })
+
+  await t.test('schemas that cannot be shown take anything and say why', () => {
+    assert.deepEqual(bodyOf('/odd/foreign'), {
+      description: 'Checked by a schema of nobody, which does not describe itself.',
+    })
+    assert.match(String(bodyOf('/odd/hostile').description), /not to be shown/)
+    assert.match(String(bodyOf('/odd/endless').description), /cannot be shown/)
+  })
+
+  await t.test('recursion, dates, big numbers, transforms and shared schemas are shown as they travel', () => {
+    const tree = bodyOf('/odd/trees').properties as Record<string, JsonSchema>
+    assert.deepEqual(tree.kids!.items, { $ref: '#/components/schemas/PostOddTreesBody' })
+    const dates = bodyOf('/odd/dates').properties as Record<string, JsonSchema>
+    assert.deepEqual(dates.at, { type: 'string', format: 'date-time' })
+    assert.equal(dates.big!.type, 'string')
+    const transforms = bodyOf('/odd/transforms')
+    assert.equal((transforms.properties as Record<string, JsonSchema>).length!.type, 'string')
+    assert.deepEqual(transforms.required, ['length', 'sum'])
+    assert.equal(referencesOf(bodyOf('/odd/addresses')).length, 2)
+  })
+
+  await t.test('each runtime answer stands where it can happen, and nowhere else', () => {
+    const statuses = (path: string, method?: string) => Object.keys(operationOf(path, method).responses).join(' ')
+    assert.equal(statuses('/odd/same-id', 'get'), '200 400 500 503 504 default')
+    assert.equal(statuses('/odd/search', 'get'), '200 400 422 500 503 504 default')
+    assert.equal(statuses('/odd/pairs/{left}/{right}', 'delete'), '200 400 401 404 500 503 504 default')
+    assert.equal(statuses('/odd/anything'), '200 400 408 413 415 500 503 504 default')
+    assert.equal(statuses('/users'), '200 400 408 413 415 422 500 503 504 default')
+    assert.equal(statuses('/system/logs/stream', 'get'), '200 400 500 503')
+  })
+
+  await t.test('bodies come as JSON, and as forms where a form can hold what is asked for', () => {
+    const types = (path: string) => Object.keys(operationOf(path).requestBody!.content)
+    const all = ['application/json', 'application/x-www-form-urlencoded', 'multipart/form-data']
+    assert.deepEqual(types('/odd/forms'), all)
+    assert.deepEqual(types('/odd/trees'), ['application/json'])
+    assert.equal(operationOf('/system/lanes', 'get').requestBody, undefined)
+    assert.equal(operationOf('/odd/anything').requestBody!.required, false)
+    assert.equal(operationOf('/odd/forms').requestBody!.required, true)
+  })
+
+  await t.test('what asks for a token says so; streams are streams', () => {
+    assert.deepEqual(operationOf('/users/me', 'get').security, [{ bearer: [] }])
+    assert.equal(operationOf('/users').security, undefined)
+    const { '200': answer } = operationOf('/odd/ticks', 'get').responses
+    assert.deepEqual(Object.keys((answer as { content: object }).content), ['text/event-stream'])
+  })
+
+  await t.test('every example fits its schema, and the service takes it', async () => {
+    let examples = 0
+    const fits = (schema: unknown, example: unknown, where: string) => {
+      if (example === undefined) return
+      examples++
+      assert.deepEqual(faultsOf(openApi, schema, example), [], where)
+    }
+    for (const { operation } of operations) {
+      for (const { schema, example, name } of operation.parameters ?? []) fits(schema, example, name)
+      for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {
+        fits(schema, example, operation.operationId)
+      }
+    }
+    assert.ok(examples > 30, `${examples} examples`)
+    for (const path of [
+      '/users',
+      '/odd/trees',
+      '/odd/async',
+      '/odd/transforms',
+      '/odd/either',
+      '/odd/list',
+      '/odd/forms',
+    ]) {
+      const { example } = operationOf(path).requestBody!.content['application/json']!
+      const { status, body } = await post(heddle, path, example)
+      assert.ok(status < 300, `${path} ${JSON.stringify(body)}`)
+    }
+  })
+
+  await t.test('AsyncAPI tells of every event who publishes it, who subscribes, and what is in it', async () => {
+    const asyncApi: AsyncApiDocument = (await heddle.json('/system/asyncapi.json')).body
+    holdsStructure(asyncApi)
+    const addresses = Object.values(asyncApi.channels).map(({ address }) => address)
+    const { topology } = (await heddle.json('/system/events')).body
+    for (const event of Object.keys(topology)) assert.ok(addresses.includes(event), event)
+    assert.ok(addresses.includes('odd:colon') && addresses.includes('odd_colon'))
+    assert.ok(asyncApi.operations['send.user.created.users.CreateUser'])
+    assert.equal(asyncApi.operations['receive.user.created.users.SendWelcome']!.action, 'receive')
+    const payloadOf = (event: string) =>
+      asyncApi.components.messages[event]!.payload as { properties: Record<string, object> }
+    assert.deepEqual(Object.keys(payloadOf('user.created').properties), ['id', 'name', 'email'])
+    assert.deepEqual(payloadOf('odd.at').properties.at, { type: 'string', format: 'date-time' })
+    assert.deepEqual(payloadOf('odd.grown').properties.branches, {
+      type: 'array',
+      items: { $ref: '#/components/messages/odd.grown/payload' },
+    })
+  })
+
+  await t.test('any lane can ask for the routes', async () => {
+    const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+    const { schemas, ...route } = routes.find(({ path }) => path === '/odd/primary')!
+    assert.deepEqual(Object.keys(schemas), ['body', 'response'])
+    assert.deepEqual(route, {
+      plugin: 'odd.HostOddBodies',
+      method: 'PUT',
+      path: '/odd/primary',
+      is_stream: false,
+      host: 'primary',
+      timeout_ms: 30_000,
+      tags: [],
+      summary: null,
+      has_auth: false,
+    })
+  })
+})
+
+/** The rules of AsyncAPI 3.0 that a document can break unseen: keys, references and what they lead to. */
+function holdsStructure(document: AsyncApiDocument): void {
+  assert.equal(document.asyncapi, '3.0.0')
+  assert.ok(document.info.title && document.info.version)
+  for (const pointer of referencesOf(document)) at(document, pointer)
+  for (const map of [document.channels, document.operations, document.components.messages]) {
+    for (const key of Object.keys(map)) assert.match(key, /^[\w.-]+$/)
+  }
+  for (const [key, { channel, messages }] of Object.entries(document.operations)) {
+    const target = at(document, channel.$ref) as AsyncApiDocument['channels'][string]
+    // Messages of an operation are named by way of its channel, not of the components.
+    for (const { $ref } of messages) assert.ok($ref.startsWith(`${channel.$ref}/messages/`), key)
+    assert.equal(Object.keys(target.messages).length, 1)
+  }
+  for (const { payload, examples = [] } of Object.values(document.components.messages)) {
+    for (const { payload: example } of examples) assert.deepEqual(faultsOf(document, payload, example), [])
+  }
+}
+
+function post({ json }: Heddle, path: string, body: unknown) {
+  const init = { method: 'POST', headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) }
+  return json(path, init)
+}
