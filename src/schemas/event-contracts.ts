@@ -40,7 +40,7 @@ export async function loadEventContracts(domainsDirs: readonly string[]): Promis
       for (const [event, schema] of await readContracts(file)) {
         const first = contracts.get(event)
         if (first === undefined) contracts.set(event, { domain, file, schema })
-        else {
+        else if (first.file !== file) {
           const message = `The event '${event}' has two contracts, in ${shown(first.file)} and in ${shown(file)}: the first one counts. Declare it in the domain that publishes it`
           faults.push({ file, message })
         }

@@ -93,8 +93,8 @@ test('contracts hold in every thread of a process, and a reload brings new ones'
     one.flatMap((event) => [event, event]),
   )
 
-  const torn = errors()
-  assert.equal(torn.length, 1, 'of three threads, one says it')
+  const torn = errors().filter((line) => line.startsWith('event_bus: '))
+  assert.equal(torn.length, 1, 'of all threads, one says it')
   assert.match(torn[0]!, /^event_bus: .*torn\/events\.ts: .*:2:\d+: ERROR: .*Its events are not checked$/)
   assert.deepEqual((await heddle.json('/stands')).body, { up: true })
 
