@@ -11,7 +11,7 @@ export function likelyTypos(env: Readonly<Record<string, string | undefined>>, k
 }
 
 /** Levenshtein distance, one row of the table at a time. */
-function edits(from: string, to: string): number {
+export function edits(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i++) {
     const next = [i]

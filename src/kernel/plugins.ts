@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import type { Owner } from '../contracts/owner.ts'
 import type { PluginHealth } from '../contracts/registry.ts'
 import { HeddleError } from '../errors/catalogue.ts'
-import { messageOf } from '../errors/wire.ts'
+import { type BootStage, bootFault } from './boot-fault.ts'
 import { findPlugins, type PluginFile, shown } from './discover.ts'
 import { loadModule } from './load-module.ts'
 import type { Toolbox } from './toolbox.ts'
@@ -59,6 +59,7 @@ export class Plugins {
   async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
     let name = `${file.domain}.${pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
     const touched = new Set<string>()
+    const at: { stage: BootStage } = { stage: 'load' }
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
       const Class = await loadClass(file)
@@ -69,11 +70,17 @@ export class Plugins {
         throw taken
       }
       this.files[name] = file.path
-      await this.#construct(name, Class, touched)
+      await this.#construct(name, Class, touched, at)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
     } catch (error) {
-      this.health[name] = { status: 'DEAD', error: messageOf(error), tools: [...touched] }
-      this.#onFault(name, 'boot', error)
+      const fault = bootFault(error, {
+        file: file.path,
+        stage: at.stage,
+        tools: this.#toolbox.names,
+        fileOf: (plugin) => this.files[plugin],
+      })
+      this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
+      this.#onFault(name, 'boot', fault.text)
     }
   }
 
@@ -81,15 +88,23 @@ export class Plugins {
   async add(domain: string, Class: PluginClass): Promise<object> {
     const name = `${domain}.${Class.name}`
     const touched = new Set<string>()
-    const instance = await this.#construct(name, Class, touched)
+    const instance = await this.#construct(name, Class, touched, { stage: 'load' })
     this.health[name] = { status: 'OK', domain, tools: [...touched] }
     return instance
   }
 
-  async #construct(name: string, Class: PluginClass, touched: Set<string>): Promise<PluginInstance> {
+  /** @param at what the plugin is at */
+  async #construct(
+    name: string,
+    Class: PluginClass,
+    touched: Set<string>,
+    at: { stage: BootStage },
+  ): Promise<PluginInstance> {
     const owner: Owner = { name, instance: undefined }
+    at.stage = 'constructor'
     const instance = new Class(this.#toolbox.injection(owner, touched))
     owner.instance = instance
+    at.stage = 'onBoot'
     await instance.onBoot?.()
     this.#loaded.push({ owner, instance })
     return instance
@@ -126,8 +141,11 @@ export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: u
 async function loadClass(file: PluginFile): Promise<PluginClass> {
   const module = await loadModule(file.path)
   const Class = module.default as PluginClass | undefined
-  if (typeof Class !== 'function' || !/^class\b/.test(Function.prototype.toString.call(Class))) {
-    throw new HeddleError('PLUGIN_INVALID', `${shown(file.path)} must have a class as its default export`)
+  if (!isClass(Class)) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)} must have a class as its default export: ${instead(module)}`,
+    )
   }
   const thread = Class.thread ?? 'worker'
   if (thread !== file.thread) {
@@ -137,6 +155,20 @@ async function loadClass(file: PluginFile): Promise<PluginClass> {
     )
   }
   return Class
+}
+
+function isClass(value: unknown): value is PluginClass {
+  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
+}
+
+/** What a file exports that should export a class, and what to write. */
+function instead(module: Record<string, unknown>): string {
+  if (module.default !== undefined) {
+    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, write \`export default class … extends Plugin\``
+  }
+  const named = Object.keys(module).find((name) => isClass(module[name]))
+  if (named !== undefined) return `it exports ${named} by name, write \`export default class ${named}\``
+  return 'it has none, write `export default class … extends Plugin`'
 }
 
 function pascalCase(fileName: string): string {
