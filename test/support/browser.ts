@@ -1,7 +1,7 @@
 import { type Browser, chromium } from 'playwright-core'
 import { programFor, type ServerOwner } from './servers/provide.ts'
 
-export type { Browser, Page } from 'playwright-core'
+export type { Browser, Locator, Page } from 'playwright-core'
 
 /** Without a sandbox: there is none for root, and the tests open no page but their own. */
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage']

@@ -1,0 +1,181 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type Browser, browser, type Locator, type Page } from '../support/browser.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { DOMAINS } from './fixtures/domains.ts'
+
+const WAIT_MS = 20_000
+// Run in the page, which has types of its own.
+const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.open = true"
+const NAMELESS = `[...document.querySelectorAll('input, select, textarea, button')]
+  .filter((control) => !control.labels?.length && !control.textContent.trim() && !control.ariaLabel)
+  .map((control) => control.outerHTML)`
+const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]'
+
+type Rgb = [red: number, green: number, blue: number]
+
+const NARROW = { width: 400, height: 800 }
+
+test('the page of the API in a browser', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { API_TITLE: '<b>Odd</b> things' } })
+
+  await t.test(
+    'it loads under its policy: no error, no request to another host, nothing that is markup becomes it',
+    async () => {
+      const { page, faults, hosts } = await open(chromium, heddle)
+      assert.equal(await page.title(), '<b>Odd</b> things · API')
+      assert.equal(await page.textContent('h1'), '<b>Odd</b> things')
+      const listed = await page.locator('.card').count()
+      const { paths } = (await heddle.json('/system/openapi.json')).body
+      const { channels } = (await heddle.json('/system/asyncapi.json')).body
+      const operations = Object.values<object>(paths).flatMap((item) => Object.keys(item)).length
+      assert.equal(listed, operations + Object.keys(channels).length)
+      // Every card can be opened, whatever is in it.
+      await page.evaluate(OPEN_ALL)
+      await page.locator('#postOddEndless .try-it').waitFor()
+      assert.deepEqual([...hosts], [new URL(heddle.url).host])
+      assert.deepEqual(faults, [])
+      const { headers } = await heddle.fetch('/system/docs')
+      assert.match(headers.get('content-security-policy') ?? '', /default-src 'self'/)
+      await page.close()
+    },
+  )
+
+  await t.test(
+    'search leaves what has all the words, in the list and in the index; / goes there and Escape clears',
+    async () => {
+      const { page } = await open(chromium, heddle)
+      await page.keyboard.press('/')
+      await page.keyboard.type('users POST')
+      const shown = page.locator('.card:visible .card-line')
+      assert.deepEqual(await shown.allTextContents(), ['POST/loginLog in', 'POST/usersSign up'])
+      assert.equal(await page.locator('.index a:visible').count(), 2)
+      assert.match((await page.textContent('#count')) ?? '', /^2 of \d+$/)
+      await page.keyboard.type(' nothing-like-it')
+      await page.getByText('Nothing matches.').waitFor({ timeout: WAIT_MS })
+      await page.keyboard.press('Escape')
+      assert.ok((await shown.count()) > 20)
+      await page.close()
+    },
+  )
+
+  await t.test('a link opens its operation, and its request shows status, headers, time and body', async () => {
+    const { page, faults } = await open(chromium, heddle, '#getHelloByName')
+    const card = page.locator('#getHelloByName')
+    await card.getByLabel('name').fill('Ada / Grace')
+    await card.getByRole('button', { name: 'Send' }).click()
+    const answer = card.locator('.answer')
+    await answer.waitFor({ timeout: WAIT_MS })
+    assert.match(await textOf(answer.locator('.answer-line')), /^200OK\d+ ms · \d+ bytes$/)
+    assert.deepEqual(JSON.parse(await textOf(answer.locator('.code'))), {
+      success: true,
+      data: { hello: 'Ada / Grace' },
+    })
+    await answer.getByText('Headers').click()
+    assert.match(await textOf(answer.locator('dl')), /x-request-id/)
+    assert.deepEqual(faults, [])
+    await page.close()
+  })
+
+  await t.test('sign up, log in, use the token, and ask who one is: by keyboard alone', async () => {
+    const { page } = await open(chromium, heddle, '#postUsers')
+    const send = async (id: string): Promise<string> => {
+      await page.evaluate(`location.hash = '${id}'`)
+      const card = page.locator(`#${id}`)
+      await card.getByRole('button', { name: 'Send' }).focus()
+      await page.keyboard.press('Enter')
+      await card.locator('.answer').waitFor({ timeout: WAIT_MS })
+      return textOf(card.locator('.answer-line .status'))
+    }
+    assert.equal(await send('postUsers'), '201')
+    assert.equal(await send('postLogin'), '200')
+    await page.locator('#postLogin').getByRole('button', { name: 'Use this token' }).focus()
+    await page.keyboard.press('Enter')
+    assert.equal(await send('getUsersMe'), '200')
+    assert.match(await textOf(page.locator('#getUsersMe .answer .code')), /ada@example\.com/)
+    await page.close()
+  })
+
+  await t.test('a form is sent as a form, a stream is shown frame by frame, an event with its payload', async () => {
+    const { page } = await open(chromium, heddle, '#postOddForms')
+    const form = page.locator('#postOddForms')
+    await form.getByLabel('Body as').selectOption('multipart/form-data')
+    await form.getByRole('button', { name: 'Send' }).click()
+    await form.locator('.answer').waitFor({ timeout: WAIT_MS })
+    assert.match(await textOf(form.locator('.answer .code')), /"name": "name"/)
+
+    await page.goto(`${heddle.url}/system/docs#getOddTicks`)
+    const stream = page.locator('#getOddTicks')
+    await stream.getByRole('button', { name: 'Listen' }).click()
+    await stream.getByText('1 frame, ended by the server').waitFor({ timeout: WAIT_MS })
+    assert.match(await textOf(stream.locator('.frames')), /"tick":1/)
+
+    await page.goto(`${heddle.url}/system/docs#event-user.created`)
+    const event = page.locator('[id="event-user.created"]')
+    await event.getByText('users.SendWelcome').waitFor({ timeout: WAIT_MS })
+    await page.close()
+  })
+
+  await t.test('every control has a name, in both colour schemes texts stand out, and 400 px are enough', async () => {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      const { page } = await open(chromium, heddle, '#postOddTrees', { colorScheme, viewport: NARROW })
+      await page.locator('#postOddTrees .try-it').waitFor({ timeout: WAIT_MS })
+      await page.evaluate(OPEN_ALL)
+      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+      assert.ok(overflow <= 0, `${overflow} px too wide`)
+      const nameless = await page.evaluate<string[]>(NAMELESS)
+      assert.deepEqual(nameless, [])
+      assert.equal(await page.locator('main, header, nav').count(), 3)
+      const colours = (await page.evaluate<string[]>(COLOURS)).map((text) => text.match(/\d+/g)!.map(Number) as Rgb)
+      assert.ok(contrast(colours[0]!, colours[1]!) > 7, `${colorScheme} ${JSON.stringify(colours)}`)
+      await page.close()
+    }
+  })
+})
+
+interface Opened {
+  page: Page
+  /** What the console and the page complained of. */
+  faults: string[]
+  hosts: Set<string>
+}
+
+/** The page of the API, when it shows its operations. */
+async function open(
+  chromium: Browser,
+  { url }: Heddle,
+  hash = '',
+  options: Parameters<Browser['newPage']>[0] = {},
+): Promise<Opened> {
+  const page = await chromium.newPage({ viewport: { width: 1280, height: 900 }, ...options })
+  page.setDefaultTimeout(WAIT_MS)
+  const faults: string[] = []
+  const hosts = new Set<string>()
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))
+  page.on('pageerror', (error) => faults.push(error.message))
+  page.on('requestfailed', (request) => faults.push(`${request.url()} failed`))
+  page.on('request', (request) => hosts.add(new URL(request.url()).host))
+  await page.goto(`${url}/system/docs${hash}`)
+  await page.locator('.card').first().waitFor({ state: 'attached' })
+  return { page, faults, hosts }
+}
+
+async function textOf(locator: Locator): Promise<string> {
+  return (await locator.textContent()) ?? ''
+}
+
+/** Source: WCAG 2.2, contrast ratio. */
+function contrast(a: Rgb, b: Rgb): number {
+  const [dark, light] = [luminance(a), luminance(b)].sort((one, other) => one - other) as [number, number]
+  return (light + 0.05) / (dark + 0.05)
+}
+
+function luminance(rgb: Rgb): number {
+  const [r, g, b] = rgb.map((part) => {
+    const share = part / 255
+    return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4
+  }) as Rgb
+  return 0.2126 * r + 0.7152 * g + 0.0722 * b
+}
