@@ -116,7 +116,8 @@ async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[
   try {
     return await read()
   } catch (error) {
-    faults.push(errorAt('parse', file, 1, `the file cannot be read: ${messageOf(error)}`))
+    const reason = error instanceof RangeError ? 'it is nested too deeply' : messageOf(error)
+    faults.push(errorAt('parse', file, 1, `the file cannot be read: ${reason}`))
     return undefined
   }
 }

@@ -33,6 +33,8 @@ export type ForeignExports = (specifier: string) => ModuleExports | undefined
 /** How far arguments that functions hand on are followed. */
 const MAX_HANDING_ON = 4
 const MAX_SHAPE_DEPTH = 3
+/** A type that holds itself is followed no further. */
+const MAX_TYPE_DEPTH = 8
 
 /** Generic types that leave the members of their first argument as they are. */
 const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Required', 'NonNullable'])
@@ -187,10 +189,8 @@ export class ToolFlow {
       }
       case 'instance':
       case 'object': {
-        const keys = new Set(value.info.members.keys())
-        for (let at = value.kind === 'instance' ? value.info : undefined; at; at = this.#superOf(at)) {
-          for (const key of at.members.keys()) keys.add(key)
-        }
+        const chain = value.kind === 'instance' ? this.#classChain(value.info) : [value.info]
+        const keys = new Set(chain.flatMap(({ members }) => [...members.keys()]))
         const members: Record<string, Shape[]> = {}
         for (const key of keys) {
           const shapes = this.#toShapes(this.#member(value, key), depth + 1)
@@ -255,12 +255,14 @@ export class ToolFlow {
 
   /** Its own constructor, or the one it inherits from a class of the same file. */
   #constructorOf(info: ClassInfo): FunctionInfo | undefined {
-    let at: ClassInfo | undefined = info
-    for (let depth = 0; at && depth < 16; depth++) {
-      if (at.construct) return at.construct
-      at = this.#superOf(at)
-    }
-    return undefined
+    return this.#classChain(info).find(({ construct }) => construct)?.construct
+  }
+
+  /** The class and those of this file that it extends, nearest first. One that extends itself is cut off. */
+  #classChain(info: ClassInfo): ClassInfo[] {
+    const chain: ClassInfo[] = []
+    for (let at: ClassInfo | undefined = info; at && !chain.includes(at); at = this.#superOf(at)) chain.push(at)
+    return chain
   }
 
   #superOf(info: ClassInfo): ClassInfo | undefined {
@@ -269,7 +271,7 @@ export class ToolFlow {
   }
 
   #valuesOfType(type: TSType, frame: Frame, depth = 0): Value[] {
-    if (depth > 8) return []
+    if (depth > MAX_TYPE_DEPTH) return []
     switch (type.type) {
       case 'TSUnionType':
       case 'TSIntersectionType':
@@ -303,6 +305,7 @@ export class ToolFlow {
   }
 
   #valuesOfTypeName(name: string, frame: Frame, argument: TSType | undefined, depth: number): Value[] {
+    if (depth > MAX_TYPE_DEPTH) return []
     if (TRANSPARENT_TYPES.has(name) && argument) return this.#valuesOfType(argument, frame, depth + 1)
     const imported = lookup(frame, name)?.imported
     if (imported) return this.#ofModule(imported.module, imported.name)
@@ -450,11 +453,9 @@ export class ToolFlow {
   #memberCells(value: Value, key: string): Cell[] {
     if (value.kind === 'object') return value.info.members.has(key) ? [value.info.members.get(key)!] : []
     if (value.kind !== 'instance' && value.kind !== 'class') return []
-    let at: ClassInfo | undefined = value.info
-    for (let depth = 0; at && depth < 16; depth++) {
-      const cell = at.members.get(key)
+    for (const { members } of this.#classChain(value.info)) {
+      const cell = members.get(key)
       if (cell) return [cell]
-      at = this.#superOf(at)
     }
     return []
   }
