@@ -1,4 +1,4 @@
-import type { EventBus, Payload, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { EventBus, Payload, PublishOptions, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
@@ -55,23 +55,23 @@ export default class EventBusTool implements Tool {
 
   api(owner: Owner): EventBus {
     const { bus } = this.#runtime.host
+    const send = (event: string, payload: Payload, options: PublishOptions) =>
+      bus.publish(owner.name, event, payload, options)
+    const ask = (event: string, payload: Payload, timeoutMs: number) =>
+      bus.request(owner.name, event, payload, timeoutMs)
     return {
       // A fault rejects, it is never thrown at a caller who does not await. No async function: it would cost two more promises.
-      publish: (event, payload, given) => {
+      publish: (event, payload, options) => {
         try {
           checkEventName(event)
-          const options = checkPublishOptions(given)
-          return this.#checked(event, payload, (fitting) => bus.publish(owner.name, event, fitting, options))
+          return this.#handOn(send, event, payload, checkPublishOptions(options))
         } catch (fault) {
           return Promise.reject(fault)
         }
       },
       request: async <T extends Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }) => {
         checkEventName(event)
-        const timeoutMs = checkRequestOptions(options)
-        return (await this.#checked(event, payload, (fitting) =>
-          bus.request(owner.name, event, fitting, timeoutMs),
-        )) as T
+        return (await this.#handOn(ask, event, payload, checkRequestOptions(options))) as T
       },
       subscribe: (event, handler, options) => {
         checkEventName(event)
@@ -98,14 +98,17 @@ export default class EventBusTool implements Tool {
     }
   }
 
-  /** Hands a payload on that fits its contract, at once where nothing has to be waited for. @throws EVENT_CONTRACT */
-  #checked<T>(event: string, payload: Payload, handOn: (payload: Payload) => Promise<T>): Promise<T> {
-    if (this.#contracts === null) return this.#loadContracts().then(() => this.#checked(event, payload, handOn))
+  /** Hands on what fits its contract, at once where nothing has to be waited for. @throws EVENT_CONTRACT */
+  #handOn<O, R>(to: HandOver<O, R>, event: string, payload: Payload, options: O): Promise<R> {
+    if (this.#contracts === null) return this.#handOnLater(to, event, payload, options)
     const contract = this.#contracts.get(event)
     const check = contract === undefined ? undefined : checkPayload(event, contract, payload)
-    if (check === undefined) return handOn(payload)
-    const asGiven = snapshotOf(payload)
-    return check.then(() => handOn(asGiven))
+    return check === undefined ? to(event, payload, options) : after(check, to, event, snapshotOf(payload), options)
+  }
+
+  async #handOnLater<O, R>(to: HandOver<O, R>, event: string, payload: Payload, options: O): Promise<R> {
+    await this.#loadContracts()
+    return this.#handOn(to, event, payload, options)
   }
 
   #loadContracts(): Promise<void> {
@@ -121,6 +124,14 @@ export default class EventBusTool implements Tool {
 }
 
 const idsOf = (id: unknown): SpanAttributes => ({ 'messaging.message.id': String(id), 'heddle.event.id': String(id) })
+
+type HandOver<Options, Reply> = (event: string, payload: Payload, options: Options) => Promise<Reply>
+
+/** A function of its own: closures in the caller would cost every event that has nothing to wait for. */
+async function after<O, R>(check: Promise<unknown>, to: HandOver<O, R>, event: string, payload: Payload, options: O) {
+  await check
+  return to(event, payload, options)
+}
 
 function subscribersOf(topology: Record<string, TopologyEntry>): Record<string, string[]> {
   const subscribed = Object.entries(topology).filter(([, entry]) => entry.subscribers.length > 0)
