@@ -23,8 +23,9 @@ export default class ShowAsyncApi extends Plugin {
       .get('DOMAINS_DIR', { default: 'domains' })
       .split(delimiter)
       .filter((folder) => folder.trim() !== '')
-    this.#document = new JsonDocument(async () =>
-      asyncApiDocument(await this.#parties(), this.#domainsDirs, await apiInfo(title, version)),
+    this.#document = new JsonDocument(
+      async () => ({ parties: await this.#parties(), info: await apiInfo(title, version) }),
+      ({ parties, info }) => asyncApiDocument(parties, this.#domainsDirs, info),
     )
   }
 

@@ -13,8 +13,9 @@ export default class ShowOpenApi extends Plugin {
     const title = config.get('API_TITLE', { default: '' })
     const version = config.get('API_VERSION', { default: '' })
     this.#http = http
-    this.#document = new JsonDocument(async () =>
-      openApiDocument(await registry.getRoutes(), await apiInfo(title, version)),
+    this.#document = new JsonDocument(
+      async () => ({ routes: await registry.getRoutes(), info: await apiInfo(title, version) }),
+      ({ routes, info }) => openApiDocument(routes, info),
     )
   }
 
