@@ -22,6 +22,8 @@ export class ExportSupervisor {
   #thread: Worker | null = null
   #restartTimer: NodeJS.Timeout | undefined
   #toldMs = Number.NEGATIVE_INFINITY
+  /** Of the present trouble, or of one whose end has not been told. */
+  #isTold = false
   /** Since it was last told. */
   #lost = 0
   #isStopped = false
@@ -69,7 +71,9 @@ export class ExportSupervisor {
       case 'trouble':
         return this.#trouble(message.why, message.lost)
       case 'recovered':
-        this.#toldMs = Number.NEGATIVE_INFINITY
+        // The next trouble waits for its turn all the same: a receiver may take every other export.
+        if (!this.#isTold) return
+        this.#isTold = false
         this.#lost = 0
         return this.#log('INFO', `Spans are exported again; ${message.lost} were lost meanwhile`)
       case 'dropped':
@@ -84,6 +88,7 @@ export class ExportSupervisor {
     const nowMs = Date.now()
     if (nowMs - this.#toldMs < REMINDER_MS) return
     this.#toldMs = nowMs
+    this.#isTold = true
     const to = this.#settings.otelExporterOtlpEndpoint ?? 'the console'
     const howMany = this.#lost === 0 ? '' : ` (${this.#lost} lost)`
     this.#log('WARNING', `Spans are not all exported to ${to}: ${why}${howMany}`)

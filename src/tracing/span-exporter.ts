@@ -1,12 +1,22 @@
 import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
 import { ConsoleSpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { Settings } from '../config/schema.ts'
+import { messageOf } from '../errors/wire.ts'
 
 /** To the receiver that is set, else to the console. The library itself reads the headers, OTEL_EXPORTER_OTLP_HEADERS. @throws for settings that it cannot use */
 export async function exporterOf({ otelExporterOtlpEndpoint: url }: Settings): Promise<SpanExporter> {
   if (url === undefined) return new ConsoleSpanExporter()
   const { OTLPTraceExporter } = await import('@opentelemetry/exporter-trace-otlp-grpc')
-  return new OTLPTraceExporter({ url })
+  try {
+    return new OTLPTraceExporter({ url })
+  } catch (error) {
+    throw new Error(withoutValue(messageOf(error)))
+  }
+}
+
+/** What is wrong with a header is said with its value, which is a secret. */
+function withoutValue(why: string): string {
+  return why.replace(/ value ".*" contains/s, ' value in OTEL_EXPORTER_OTLP_HEADERS contains')
 }
 
 /** Resolves with why it failed; null when the receiver has taken the spans. */
