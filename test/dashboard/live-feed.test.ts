@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { CallWindows } from '../../domains/system/dashboard/call-windows.ts'
-import type { DashboardFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
+import type { DashboardFrame, HelloFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
 import { LiveFeed } from '../../domains/system/dashboard/live-feed.ts'
 import { SAMPLE_MAX_RECORDS, TreeSample } from '../../domains/system/dashboard/tree-sample.ts'
 import type { EventRecord, MetricRecord, SseStream, Tools } from '../../src/index.ts'
@@ -15,6 +15,7 @@ const record = (n: number, parent: number | null = null): EventRecord => ({
   payload_keys: [],
   timestamp: '2026-01-01T00:00:00.000Z',
   request_id: null,
+  trace_id: null,
 })
 
 /** Tools that count who listens, and tell what they are told to. */
@@ -39,6 +40,11 @@ function fakeTools() {
       getMetrics: () => [],
       getLanes: () => [],
       getReadiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      getRoutes: () => [
+        { plugin: 'test.A', method: 'POST', path: '/a' },
+        { plugin: 'test.B', method: 'GET', path: '/b' },
+        { plugin: 'test.B', method: 'PUT', path: '/b' },
+      ],
       getSystemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
     },
   } as unknown as Tools
@@ -72,6 +78,7 @@ test('the feed holds sinks and timers only while somebody looks', async (t: Test
   const [first, second] = [client(), client()]
   await Promise.all([feed.open(first.stream), feed.open(second.stream)])
   assert.equal(listening(), 4, 'once for all clients')
+  assert.deepEqual(first.ofType<HelloFrame>('hello')[0]!.routes, { 'test.A': 'POST /a' })
   first.leave()
   publish(record(2))
   t.mock.timers.tick(100)

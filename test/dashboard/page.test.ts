@@ -114,7 +114,7 @@ test('the dashboard, in a real browser', async (t) => {
     const user = { name: 'Ada', email: 'grace@example.org', password: SECRET }
     const { headers } = await post(heddle, '/users', user)
     await row('welcome.sent').waitFor()
-    assert.equal(await row('HTTP request').count(), 1)
+    assert.equal(await row('POST /users').count(), 1, 'the one route of the plugin that has published')
     assert.deepEqual(
       await page.evaluate("[...document.querySelectorAll('#trees .row:not([hidden])')].map((row) => row.ariaLevel)"),
       ['1', '2', '3'],
@@ -289,14 +289,18 @@ test('the dashboard, in a real browser', async (t) => {
 
     await heddle.stop('SIGKILL')
     await state('lost')
-    heddle = await startHeddle(t, options)
+    const traced = { OTEL_ENABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
+    heddle = await startHeddle(t, { ...options, env: { ...options.env, ...traced } })
     leadTo(heddle.port)
     await state('live')
     await page.getByText(/The process was started anew.* Missed 0 events of the new process/).waitFor()
     mayFail = false
-    await post(heddle, '/orders', { item: 'after' })
-    await row('parcel.weighed').waitFor()
+    const traceId = '0af7651916cd43dd8448eb211c80319c'
+    await post(heddle, '/orders', { item: 'after' }, { traceparent: `00-${traceId}-b7ad6b7169203331-01` })
+    await row('parcel.weighed').click()
     assert.equal(await row('HTTP request').count(), 1, 'trees of the old process are gone')
+    await page.locator('aside.detail').getByText(traceId).waitFor()
+    await page.getByRole('button', { name: 'Copy the trace id' }).waitFor()
   })
 
   assert.deepEqual(complaints, [])

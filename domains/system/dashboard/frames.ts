@@ -18,7 +18,11 @@ export interface HelloFrame {
   status: SystemDump
   readiness: Readiness
   lanes: LaneSummary[]
+  routes: SingleRoutes
 }
+
+/** Plugins that answer one route only, and which: a request that such a plugin has published for was to that route. `POST /users`. */
+export type SingleRoutes = Record<string, string>
 
 /** What has happened since the last frame: at most ten a second. */
 export interface LiveFrame {
@@ -42,6 +46,8 @@ export interface SecondFrame {
   lanes: LaneSummary[]
   process: ProcessFigures
   status?: SystemDump
+  /** With `status`: the lanes may have loaded other code. */
+  routes?: SingleRoutes
   readiness?: Readiness
 }
 

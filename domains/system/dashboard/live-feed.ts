@@ -1,7 +1,15 @@
 import { randomUUID } from 'node:crypto'
-import type { EventRecord, LaneInfo, Readiness, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
+import type { EventRecord, LaneInfo, Readiness, RouteInfo, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
 import { CallWindows } from './call-windows.ts'
-import type { DashboardFrame, FailureEntry, LaneSummary, LogEntry, ProcessFigures } from './frames.ts'
+import type {
+  DashboardFrame,
+  FailureEntry,
+  LaneSummary,
+  LogEntry,
+  ProcessFigures,
+  SecondFrame,
+  SingleRoutes,
+} from './frames.ts'
 import { TreeSample } from './tree-sample.ts'
 
 /** How long what happens may wait for the frame that tells it, milliseconds. */
@@ -42,11 +50,12 @@ export class LiveFeed {
     const watch = this.#watch
     // Before the first wait: what comes after this point is in the frames that follow, and may be in the history too.
     const heardBefore = watch.heard
-    const [records, topology, lanes, readiness] = await Promise.all([
+    const [records, topology, lanes, readiness, routes] = await Promise.all([
       this.#bus.getTraceHistory(),
       this.#bus.getTopology(),
       this.#registry.getLanes(),
       this.#registry.getReadiness(),
+      this.#registry.getRoutes(),
     ])
     const eventsTotal = sumOf(topology)
     watch.total ??= eventsTotal + (watch.heard - heardBefore)
@@ -60,6 +69,7 @@ export class LiveFeed {
       status: this.#registry.getSystemDump(),
       readiness,
       lanes: lanes.map(summaryOf),
+      routes: singleRoutes(routes),
     } satisfies DashboardFrame)
     watch.clients.add(stream)
   }
@@ -172,6 +182,8 @@ class Watch {
       registry.getLanes(),
       registry.getReadiness(),
     ])
+    const health = this.#health(registry.getSystemDump(), readiness)
+    if (health.status !== undefined) health.routes = singleRoutes(await registry.getRoutes())
     if (this.total === null) return
     this.#send({
       type: 'second',
@@ -180,7 +192,7 @@ class Watch {
       calls,
       lanes: lanes.map(summaryOf),
       process: this.#process(),
-      ...this.#health(registry.getSystemDump(), readiness),
+      ...health,
     })
   }
 
@@ -195,8 +207,8 @@ class Watch {
     return changed
   }
 
-  #health(status: SystemDump, readiness: Readiness): { status?: SystemDump; readiness?: Readiness } {
-    const news: { status?: SystemDump; readiness?: Readiness } = {}
+  #health(status: SystemDump, readiness: Readiness): Pick<SecondFrame, 'status' | 'readiness' | 'routes'> {
+    const news: Pick<SecondFrame, 'status' | 'readiness' | 'routes'> = {}
     const statusText = JSON.stringify(status)
     if (statusText !== this.#status) news.status = status
     this.#status = statusText
@@ -230,6 +242,17 @@ function sumOf(topology: Record<string, TopologyEntry>): number {
 function shown(record: EventRecord): EventRecord {
   if (record.payload_keys.length <= KEYS_MAX) return record
   return { ...record, payload_keys: record.payload_keys.slice(0, KEYS_MAX) }
+}
+
+function singleRoutes(routes: readonly RouteInfo[]): SingleRoutes {
+  const single: SingleRoutes = {}
+  const several = new Set<string>()
+  for (const { plugin, method, path } of routes) {
+    if (single[plugin] !== undefined || several.has(plugin)) several.add(plugin)
+    else single[plugin] = `${method} ${path}`
+  }
+  for (const plugin of several) delete single[plugin]
+  return single
 }
 
 function summaryOf({ deaths, ...lane }: LaneInfo): LaneSummary {

@@ -1,7 +1,7 @@
 /** Without a frame for this long the connection counts as lost, milliseconds: the stream sends one every second. */
 const SILENCE_MS = 8000
 const RETRY_MIN_MS = 300
-const RETRY_MAX_MS = 5000
+const RETRY_MAX_MS = 2500
 
 /**
  * The one stream of the page. Comes back by itself, and reckons by the process's own counters what was missed meanwhile:

@@ -40,6 +40,8 @@ export class EventsView {
   #totalBefore
   /** Which share of the events came as records. */
   #sampled = 1
+  /** Plugin → the one route that it answers. */
+  #routes = {}
   #paint
 
   constructor(page) {
@@ -110,7 +112,8 @@ export class EventsView {
 
   // ── what the stream tells ────────────────────────────────────────────────
 
-  onHello({ records, events_total }, isOtherProcess) {
+  onHello({ records, events_total, routes }, isOtherProcess) {
+    this.#routes = routes
     if (isOtherProcess) this.#forest.clear()
     for (const record of records) this.#forest.add(record)
     this.#total = events_total
@@ -128,7 +131,8 @@ export class EventsView {
     if (chosen && (records.some(concerns) || failures.some(concerns))) this.#showDetail()
   }
 
-  onSecond() {
+  onSecond({ routes }) {
+    if (routes !== undefined) this.#routes = routes
     const { treesSeen } = this.#forest
     this.#treesPerSec = treesSeen - (this.#treesBefore ?? treesSeen)
     this.#treesBefore = treesSeen
@@ -143,7 +147,7 @@ export class EventsView {
   onLetters(letters) {
     for (const letter of letters) this.#forest.fail({ ...letter, isLetter: true })
     this.#paint()
-    if (this.#chosenNode()) this.#showDetail()
+    if (this.#chosenNode()?.failures.length > 0) this.#showDetail()
   }
 
   has(eventId) {
@@ -221,7 +225,7 @@ export class EventsView {
     setAttribute(row, 'aria-selected', String(key === this.#chosenKey))
     setAttribute(row, 'data-active', key === this.#activeKey ? 'true' : null)
     if (node === null) {
-      setText(parts.name, 'HTTP request')
+      setText(parts.name, this.#titleOf(tree))
       setText(parts.from, shortId(tree.requestId))
       setText(parts.to, plural(tree.size + tree.more, 'event'))
       setText(parts.time, clock(tree.firstMs))
@@ -232,7 +236,7 @@ export class EventsView {
       setText(parts.to, record.subscribers.length === 0 ? '' : `→ ${record.subscribers.join(', ')}`)
       setText(parts.time, depth === 0 ? clock(record.timestamp) : `+${offset(node.atMs - tree.firstMs)}`)
     }
-    setAttribute(row, 'aria-label', state === 'failed' ? `${parts.name.textContent}, failed` : null)
+    setText(parts.mark, state === 'failed' ? 'failed: ' : '')
   }
 
   // ── choosing ─────────────────────────────────────────────────────────────
@@ -278,20 +282,35 @@ export class EventsView {
     return this.#chosenKey === null ? undefined : this.#forest.node(this.#chosenKey)
   }
 
+  /** Drawn anew while somebody is in it, the focus stays on the same button. */
   #showDetail() {
+    const within = this.#detail.contains(document.activeElement) ? nameOf(document.activeElement) : null
+    this.#detail.replaceChildren(...this.#detailParts())
+    if (within === null) return
+    const same = [...this.#detail.querySelectorAll('button')].find((button) => nameOf(button) === within)
+    ;(same ?? this.#detail).focus()
+  }
+
+  #detailParts() {
     const node = this.#chosenNode()
-    if (node !== undefined) return this.#detail.replaceChildren(...this.#eventDetail(node))
+    if (node !== undefined) return this.#eventDetail(node)
     const row = this.#rows[this.#index.get(this.#chosenKey)]
-    if (row !== undefined && row.node === null) return this.#detail.replaceChildren(...this.#requestDetail(row.tree))
-    this.#detail.replaceChildren(
-      el('p', { class: 'note', text: 'Choose a row: its record, its request and what became of it are shown here.' }),
-    )
+    if (row !== undefined && row.node === null) return this.#requestDetail(row.tree)
+    const hint =
+      this.#chosenKey === null
+        ? 'Choose a row: its record, its request and what became of it are shown here.'
+        : 'It is not kept any more: newer events have taken its place.'
+    return [el('p', { class: 'note', text: hint })]
+  }
+
+  #titleOf({ roots }) {
+    return this.#routes[roots[0].record.emitter] ?? 'HTTP request'
   }
 
   #requestDetail(tree) {
     const traceId = tree.roots.find(({ record }) => record.trace_id)?.record.trace_id
     return [
-      el('h2', { text: 'HTTP request' }),
+      el('h2', { text: this.#titleOf(tree) }),
       facts([
         ['Request id', el('code', { text: tree.requestId }), copyButton(tree.requestId, 'the request id')],
         traceRow(traceId),
@@ -311,7 +330,7 @@ export class EventsView {
       record.parent_id === null
         ? record.request_id === null
           ? 'nothing: published outside of any subscriber'
-          : link(tree.key, 'the HTTP request')
+          : link(tree.key, this.#titleOf(tree))
         : this.has(record.parent_id)
           ? link(record.parent_id, this.#forest.node(record.parent_id).record.event)
           : `${shortId(record.parent_id)}, not in view any more`
@@ -355,6 +374,7 @@ const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }
 function makeRow() {
   const parts = {
     guides: el('span', { class: 'guides', 'aria-hidden': 'true' }),
+    mark: el('span', { class: 'unseen' }),
     name: el('span', { class: 'row-name' }),
     from: el('span', { class: 'row-from' }),
     to: el('span', { class: 'row-to' }),
@@ -366,6 +386,7 @@ function makeRow() {
     { class: 'row', role: 'treeitem' },
     parts.guides,
     dot,
+    parts.mark,
     parts.name,
     parts.from,
     parts.to,
@@ -397,6 +418,10 @@ function matcher(text) {
     [record.event, record.emitter, record.id, record.request_id, record.trace_id, ...record.subscribers].some((each) =>
       each?.toLowerCase().includes(wanted),
     )
+}
+
+function nameOf(element) {
+  return element.getAttribute('aria-label') ?? element.textContent
 }
 
 function idWithCopy(id, what) {

@@ -1,5 +1,5 @@
 import { el, empty } from './dom.js'
-import { plural } from './format.js'
+import { clock, count, plural } from './format.js'
 
 /** What the architecture lint objects to in the sources as they stand on disk. */
 export class LintView {
@@ -77,17 +77,47 @@ function findingOf({ severity, file, line, message }) {
   )
 }
 
-/** What was seen while the process ran, beside what the sources say: lists by name, whatever they hold. */
+/** What the process has seen since its start, beside what its sources say. */
 function observedParts(observed) {
-  if (observed === null || typeof observed !== 'object') return []
-  const parts = []
-  for (const [name, list] of Object.entries(observed)) {
-    if (!Array.isArray(list) || list.length === 0) continue
-    const texts = list.map((each) => (typeof each === 'string' ? each : Object.values(each).flat().join(' · ')))
-    parts.push(
-      el('h2', { text: `Seen at run time: ${name.replaceAll('_', ' ')}` }),
-      el('ul', { class: 'plain' }, ...texts.map((text) => el('li', { text }))),
-    )
-  }
-  return parts
+  if (!observed) return []
+  const { since, undeclared_events: undeclared, unseen_events: unseen, unused_tools: unused } = observed
+  const parts = [
+    seen(
+      'Published, and declared nowhere',
+      ['Event', 'Published by', 'Fired'],
+      undeclared?.map(({ event, emitters, fire_count }) => [event, emitters.join(', '), count(fire_count)]),
+    ),
+    seen(
+      'Declared, and not seen yet',
+      ['Event', 'Would be published by', 'Contract'],
+      unseen?.map(({ event, emitters, contract }) => [event, emitters.join(', ') || 'nobody', contract ?? 'none']),
+    ),
+    seen(
+      'Tools that a plugin takes, and has not called yet',
+      ['Plugin', 'Tools'],
+      unused?.map(({ plugin, tools }) => [plugin, tools.join(', ')]),
+    ),
+  ].filter((part) => part !== null)
+  if (parts.length === 0) return []
+  const note = `Since ${clock(since).slice(0, 8)}, the start of the process. What has not happened yet is no fault.`
+  return [el('h2', { class: 'observed', text: 'Seen at run time' }), el('p', { class: 'note', text: note }), ...parts]
+}
+
+function seen(title, headings, rows = []) {
+  if (rows.length === 0) return null
+  const cells = ([first, ...others]) => [
+    el('th', { scope: 'row', text: first }),
+    ...others.map((text) => el('td', { text })),
+  ]
+  return el(
+    'div',
+    { class: 'scrolls' },
+    el(
+      'table',
+      {},
+      el('caption', { text: title }),
+      el('thead', {}, el('tr', {}, ...headings.map((text) => el('th', { scope: 'col', text })))),
+      el('tbody', {}, ...rows.map((row) => el('tr', {}, ...cells(row)))),
+    ),
+  )
 }

@@ -11,7 +11,7 @@ import { Sparkline } from './sparkline.js'
 import { ToolsView } from './tools-view.js'
 import { TopologyView } from './topology-view.js'
 
-/** How often dead letters are asked for while nothing tells of new ones, milliseconds: others replay and delete them too. */
+/** How often dead letters are asked for while they are shown, milliseconds: others replay and delete them too. */
 const LETTERS_MS = 15_000
 const STATES = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }
 
@@ -193,21 +193,24 @@ function tellGap({ missed, shown, isRestart, forMs }) {
 // ── dead letters ───────────────────────────────────────────────────────────
 
 function letterButtons({ id, event, subscriber }, ...more) {
-  const said = el('span', { class: 'note', role: 'status' })
+  const about = `${event} to ${subscriber}`
   const act = async (button, path, method, done) => {
+    const hadFocus = button.matches(':focus')
     button.disabled = true
-    const failed = await refusalOf(path, method)
+    const refusal = await refusalOf(path, method)
     button.disabled = false
-    said.textContent = failed ?? done
+    notice('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done}`, true)
+    if (refusal === null) setTimeout(() => notice('letter', 'info', null), 6000)
     await page.loadLetters()
+    // Its button has gone with it.
+    if (hadFocus && !button.isConnected) main.focus()
   }
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
-  const about = `${event} to ${subscriber}`
   const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
-  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'Handed over'))
+  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'handed over once more'))
   const remove = el('button', { class: 'quiet', type: 'button', 'aria-label': `Delete ${about}`, text: 'Delete' })
   remove.addEventListener('click', () => {
-    if (remove.dataset.sure === 'true') return act(remove, path, 'DELETE', 'Deleted')
+    if (remove.dataset.sure === 'true') return act(remove, path, 'DELETE', 'deleted')
     remove.dataset.sure = 'true'
     remove.textContent = 'Delete for good?'
     setTimeout(() => {
@@ -215,7 +218,7 @@ function letterButtons({ id, event, subscriber }, ...more) {
       remove.textContent = 'Delete'
     }, 4000)
   })
-  return el('div', { class: 'actions' }, replay, remove, ...more, said)
+  return el('div', { class: 'actions' }, replay, remove, ...more)
 }
 
 /** @returns why it was refused, or null */
@@ -269,6 +272,6 @@ function lettersSoon() {
     void page.loadLetters()
   }, 300)
 }
-setInterval(() => document.hidden || void page.loadLetters(), LETTERS_MS)
+setInterval(() => document.hidden || !views.letters.element.isConnected || void page.loadLetters(), LETTERS_MS)
 
 show(location.hash.slice(1))
