@@ -34,7 +34,7 @@ test('the page of the API in a browser', async (t) => {
       assert.equal(listed, operations + Object.keys(channels).length)
       // Every card can be opened, whatever is in it.
       await page.evaluate(OPEN_ALL)
-      await page.locator('#postOddEndless .try-it').waitFor()
+      await page.locator('#postOddHostile .try-it').waitFor()
       assert.deepEqual([...hosts], [new URL(heddle.url).host])
       assert.deepEqual(faults, [])
       const { headers } = await heddle.fetch('/system/docs')

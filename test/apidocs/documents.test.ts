@@ -34,9 +34,8 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
   })
 
   await t.test('it lists every route but HEAD, each with an id of its own, tags and the plugin', async () => {
-    const { checked } = (await heddle.json('/system/lint')).body
-    // The one HEAD route of the fixture.
-    assert.equal(operations.length, checked.routes - 1)
+    const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
+    assert.equal(operations.length, routes.filter(({ method }) => method !== 'HEAD').length)
     assert.ok(!operations.some(({ method }) => method === 'head'))
     const ids = operations.map(({ operation }) => operation.operationId)
     assert.equal(new Set(ids).size, ids.length)
@@ -67,7 +66,6 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       description: 'Checked by a schema of nobody, which does not describe itself.',
     })
     assert.match(String(bodyOf('/odd/hostile').description), /not to be shown/)
-    assert.match(String(bodyOf('/odd/endless').description), /cannot be shown/)
   })
 
   await t.test('recursion, dates, big numbers, transforms and shared schemas are shown as they travel', () => {

@@ -41,6 +41,9 @@ test('whatever a schema says of itself, it is something that can be shown', () =
     throw undefined
   })
   assert.deepEqual(Object.keys(jsonSchemaOf(thrower, 'http')), ['description'])
+  // Each level is a schema of its own: it ends where the stack does.
+  const endless = (): z.ZodType => z.object({ next: z.lazy(endless).optional() })
+  assert.deepEqual(Object.keys(jsonSchemaOf(endless(), 'http')), ['description'])
 })
 
 test('references are moved to where the schema stands, and data that looks like them is left alone', () => {
