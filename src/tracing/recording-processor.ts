@@ -5,8 +5,8 @@ import type { SpanWriter } from './span-writer.ts'
 
 /** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
 const BEGUN_MS = Symbol('begunMs')
-/** A time so near to now is now: nobody gave it. */
-const NOW_MS = 2
+/** A time so little before now is now, and nobody gave it: a thread may lose the processor between two looks at a clock. */
+const NOW_MS = 50
 
 type Stamped = { [BEGUN_MS]?: number }
 
@@ -29,7 +29,8 @@ export class RecordingProcessor implements SpanProcessor {
     const begunMs = (span as Stamped)[BEGUN_MS] ?? nowMs
     const startMs = precise(msOf(span.startTime), begunMs)
     const shiftMs = startMs - msOf(span.startTime)
-    this.#writer.write(recordOf(span, startMs, Math.max(startMs, precise(msOf(span.endTime), nowMs)), shiftMs))
+    const endMs = precise(msOf(span.endTime) + shiftMs, nowMs)
+    this.#writer.write(recordOf(span, startMs, Math.max(startMs, endMs), shiftMs))
   }
 
   forceFlush(): Promise<void> {

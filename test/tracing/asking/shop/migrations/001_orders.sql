@@ -1,0 +1,1 @@
+CREATE TABLE orders (id TEXT PRIMARY KEY, card TEXT NOT NULL);
