@@ -23,7 +23,7 @@ export interface TestResponse {
 export interface EventOptions<Seen extends EventRecord> {
   /** Only an event for which this is true. */
   where?: (event: Seen) => boolean
-  /** Milliseconds until it is given up. Default 5000. */
+  /** Milliseconds until it is given up. Default 10,000. */
   timeoutMs?: number
 }
 
@@ -58,7 +58,7 @@ export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDi
   /**
    * Waits until every event has been handled, with all that it caused: no delivery is left, no retry and no delayed event.
    * What a handler does without being awaited it does not see.
-   * @param timeoutMs default 5000
+   * @param timeoutMs default 10,000
    * @throws after `timeoutMs`, saying how much is left
    */
   idle(timeoutMs?: number): Promise<void>

@@ -2,7 +2,7 @@ import { causalForest, type TreeNode } from '../causality/tree.ts'
 import type { DeliveryFailure, EventRecord } from '../contracts/event-bus.ts'
 import type { EventOptions } from './app.ts'
 
-const DEFAULT_TIMEOUT_MS = 5000
+const DEFAULT_TIMEOUT_MS = 10_000
 /** Events that a message shows at most. */
 const SHOWN_MAX = 40
 

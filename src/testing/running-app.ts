@@ -5,7 +5,7 @@ import type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } fr
 import type { EventLog } from './event-log.ts'
 import { prepare, responseOf } from './request.ts'
 
-const IDLE_TIMEOUT_MS = 5000
+const IDLE_TIMEOUT_MS = 10_000
 
 /** What listens on a port and publishes events, wherever it runs. */
 export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Seen> {

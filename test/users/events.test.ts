@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { JobInfo } from '../../src/contracts/scheduler.ts'
 import { databases } from '../db/databases.ts'
 import { until } from '../support/heddle.ts'
 import { PASSWORD, UsersService } from './service.ts'
@@ -60,17 +59,6 @@ for (const database of await databases('events of the users')) {
 
       const everything = JSON.stringify([payloads, service.heddle.logs])
       for (const secret of [PASSWORD, 'scrypt$', token]) assert.ok(!everything.includes(secret), secret)
-    })
-
-    test('the daily summary is registered for the night', async (t) => {
-      const service = await UsersService.start(t, database)
-      const jobs = (await service.heddle.json('/probe/jobs')).body as JobInfo[]
-      const job = jobs.find(({ plugin }) => plugin === 'users.SummarizeDay')!
-      assert.deepEqual(
-        [job.name, job.schedule, job.runs],
-        ['daily-summary', { kind: 'cron', expression: '0 3 * * *' }, 0],
-      )
-      assert.match(job.next_run!, /T03:00:00\.000Z$/)
     })
 
     test('the daily summary counts the users of the last 24 hours', async (t) => {

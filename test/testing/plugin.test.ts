@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type HttpContext, Plugin, type Tools } from '#heddle'
+import { plugin } from '#heddle/testing'
+import OpenTicket from '../fixtures/testing/desk/plugins/open-ticket.ts'
+
+const DESK = new URL('../fixtures/testing/desk', import.meta.url)
+
+test('one plugin has its tables, those that they depend on, its routes and its events', async (t) => {
+  const app = await plugin(t, OpenTicket, { domain: DESK })
+  assert.ok(app.plugin instanceof OpenTicket)
+  const { body } = await app.post('/tickets')
+  const { data, emitter } = await app.event('ticket.assigned', { where: ({ data }) => data.id === body.data.id })
+  assert.deepEqual([data, emitter], [{ id: body.data.id }, 'desk.OpenTicket'])
+  assert.deepEqual(await app.tools.db.queryOne('SELECT assigned FROM tickets'), { assigned: 1 })
+  assert.equal((await app.tools.db.query('SELECT id FROM users')).length, 0)
+  assert.deepEqual(
+    app.tree().map(({ event, children }) => [event, children.map((child) => child.event)]),
+    [['ticket.opened', ['ticket.assigned']]],
+  )
+
+  await app.publish('ticket.cursed', { id: 'x' })
+  await app.idle()
+  const [letter] = await app.deadLetters()
+  assert.deepEqual([letter!.subscriber, letter!.error, letter!.attempts], ['desk.OpenTicket', 'the desk is on fire', 2])
+  await assert.rejects(
+    app.event('ticket.closed', { timeoutMs: 1 }),
+    /ticket\.opened \{ id \} by desk\.OpenTicket\n {4}ticket\.assigned \{ id \} by desk[\s\S]*failed at ticket\.cursed/,
+  )
+})
+
+class Odd extends Plugin {
+  #http
+  #scheduler
+  readonly limit: number
+  readonly log: Tools['logger']
+  stopped = false
+
+  constructor({ config, http, logger, scheduler }: Tools) {
+    super()
+    this.#http = http
+    this.#scheduler = scheduler
+    this.limit = config.get('ODD_LIMIT', { default: 1 })
+    this.log = logger
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/fail', 'GET', () => {
+      throw new Error('not today')
+    })
+    this.#http.addEndpoint('/echo', 'PUT', (_data, context: HttpContext) => {
+      context.setCookie('seen', 'yes')
+      return { body: String(context.body), type: context.headers['content-type'], who: context.headers.authorization }
+    })
+    this.#http.addEndpoint('/stream', 'GET', () => ({}))
+    this.#http.addStream('/ticks', (_data, stream) => {
+      stream.send({ tick: 1 })
+      stream.close()
+    })
+    this.#scheduler.cron('nightly', '0 3 * * *', this.work)
+  }
+
+  work() {
+    this.log.info('worked')
+  }
+
+  override onStop() {
+    this.stopped = true
+  }
+}
+
+test('a plugin without a domain has variables, jobs, streams and a log, and is stopped with its test', async (t) => {
+  const app = await plugin(t, Odd, { env: { ODD_LIMIT: '7' } })
+  assert.equal(app.plugin.limit, 7)
+
+  const failed = await app.get('/fail')
+  assert.deepEqual([failed.status, failed.body.error], [500, 'Internal server error'])
+  const line = app.logs.find(({ level }) => level === 'ERROR')!
+  assert.deepEqual([line.identity, line.message], ['test.Odd', '/fail failed: not today'])
+
+  const echo = await app.request('put', '/echo', { body: 'a text', token: 'abc' })
+  assert.deepEqual(echo.body, { body: 'a text', type: 'text/plain;charset=UTF-8', who: 'Bearer abc' })
+  assert.match(echo.headers.get('set-cookie')!, /^seen=yes; /)
+  assert.match((await app.get('/ticks')).body, /^data: \{"tick":1\}$/m)
+  assert.equal((await app.get('/nowhere')).status, 404)
+
+  assert.deepEqual(
+    (await app.jobs()).map(({ plugin, name, fires_here }) => [plugin, name, fires_here]),
+    [['test.Odd', 'nightly', false]],
+  )
+  await app.runJob('nightly')
+  assert.ok(app.logs.some(({ message }) => message === 'worked'))
+  await assert.rejects(app.runJob('daily'), /There is no job daily; there are: nightly/)
+
+  await app.stop()
+  assert.equal(app.plugin.stopped, true)
+})
+
+test('a plugin that does not come up rejects with what it threw', async (t) => {
+  class Missing extends Plugin {
+    constructor({ telegraph }: Tools & { telegraph?: unknown }) {
+      super()
+      assert.fail(String(telegraph))
+    }
+  }
+  class Failing extends Plugin {
+    override async onBoot() {
+      throw new Error('not today')
+    }
+  }
+  await assert.rejects(plugin(t, Missing), /Missing tool: telegraph/)
+  await assert.rejects(plugin(t, Failing), /not today/)
+  await assert.rejects(plugin(t, Failing, { domain: 'nowhere' }), /There is no domain nowhere/)
+})
