@@ -39,7 +39,7 @@ export interface OpenApiDocument {
 }
 
 const DESCRIPTION =
-  'Failures that the runtime tells have the shape of `Failure`. A path answers a method that it does not have with 405 and `allow`. ' +
+  'Every failure of the runtime is `{ success: false, error }`. A path answers a method that it does not have with 405 and `allow`. ' +
   'Every answer carries `x-request-id`; a client may choose it.'
 
 const BEARER = {

@@ -131,10 +131,14 @@ function responseList(responses, schemas) {
         'details',
         { open: status === '200' },
         el('summary.response-line.fold-line', {}, ...line),
-        el('p.meta', {}, type),
-        media.schema && schemas.render(media.schema),
-        examples.length > 0 && el('p.meta', {}, examples.length > 1 ? 'Examples' : 'Example'),
-        ...examples.map(jsonBlock),
+        el(
+          'div.response-body',
+          {},
+          el('p.meta', {}, type),
+          media.schema && schemas.render(media.schema),
+          examples.length > 0 && el('p.meta', {}, examples.length > 1 ? 'Examples' : 'Example'),
+          ...examples.map(jsonBlock),
+        ),
       ),
     )
   })

@@ -57,7 +57,7 @@ export class SchemaView {
 
   typeName(schema, above = []) {
     const target = this.resolve(schema)
-    if (above.includes(target)) return 'the same as above'
+    if (above.includes(target)) return 'the same'
     const inner = [...above, target]
     const choices = target.anyOf ?? target.oneOf
     if (choices) return [...new Set(choices.map((choice) => this.typeName(choice, inner)))].join(' or ')
@@ -95,7 +95,9 @@ export class SchemaView {
     const parts = target.allOf ?? target.anyOf ?? target.oneOf
     if (parts) {
       const lists = parts.map((part) => this.#fields(part, depth, inner)).filter((list) => list !== null)
-      return lists.length === 0 ? null : el('div', {}, ...lists)
+      if (lists.length === 0) return null
+      if (target.allOf || lists.length === 1) return el('div', {}, ...lists)
+      return el('div', {}, ...lists.flatMap((list, n) => [el('p.choice', {}, n === 0 ? 'either' : 'or'), list]))
     }
     const properties = Object.entries(target.properties ?? {})
     const free = typeof target.additionalProperties === 'object' ? target.additionalProperties : null

@@ -123,7 +123,7 @@ function bodyInput(operation) {
   const element = el(
     'div.body-input',
     {},
-    el('div.field', {}, el('label', { for: typeId }, 'Body as'), select),
+    types.length > 1 && el('div.field', {}, el('label', { for: typeId }, 'Body as'), select),
     el('div.field.tall', {}, el('label', { for: bodyId }, 'Body'), text),
     fileField,
   )
