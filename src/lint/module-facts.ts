@@ -1,4 +1,5 @@
 import type { Program } from 'oxc-parser'
+import { computedImports } from './computed-imports.ts'
 import type { Contracts } from './contract-reader.ts'
 import { type Literal, LiteralReader, lineInParts, stringsOf } from './literal.ts'
 import { ExportReader, type ModuleExports } from './module-exports.ts'
@@ -60,12 +61,22 @@ export async function readModule(
   return {
     errors: syntax.errors,
     className: flow.className,
-    imports: moduleImports(syntax, flow, literals),
+    imports: allImports(syntax, flow, literals),
     exports,
     toolCalls: toolCalls.filter(({ tool }) => tool === 'event_bus' || tool === 'http'),
     tables: toolCalls.flatMap(readTables),
     contracts: isContracts ? contractsOf(syntax, exports) : undefined,
   }
+}
+
+/** In source order, each mention once. */
+function allImports(syntax: Syntax, flow: ToolFlow, literals: LiteralReader): ModuleImport[] {
+  const found = new Map<string, ModuleImport>()
+  for (const each of [...moduleImports(syntax), ...computedImports(syntax, flow, literals)]) {
+    const mention = `${each.line} ${each.specifier}`
+    if (!found.has(mention)) found.set(mention, each)
+  }
+  return [...found.values()].sort((a, b) => a.line - b.line)
 }
 
 /** Relative specifiers of all static imports and re-exports. */

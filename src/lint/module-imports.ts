@@ -1,38 +1,20 @@
 import type { Node } from 'oxc-parser'
-import { type Frame, lookup } from './flow-graph.ts'
-import { HOLE, type LiteralReader, stringsOf } from './literal.ts'
-import { type Syntax, staticKey, unwrap, walk } from './syntax.ts'
-import type { ToolFlow } from './tool-flow.ts'
+import { type Syntax, unwrap, walk } from './syntax.ts'
 
 /** One mention of another module. */
 export interface ModuleImport {
-  /** Where only the run knows the end of it: the folders that the source shows, with a slash at the end. */
   specifier: string
   line: number
   /** True when nothing of it is left at run time: `import type`, `export type`, `import('…').Name` in a type. */
   typeOnly: boolean
 }
 
-/**
- * Static and dynamic imports, re-exports, `require`, imports in types, and what is resolved against `import.meta`, by line.
- * Specifiers of which the source shows not even a folder are left out.
- */
-export function moduleImports(syntax: Syntax, flow: ToolFlow, literals: LiteralReader): ModuleImport[] {
+/** Static and dynamic imports, re-exports, `require` and imports in types, in source order. Computed specifiers are left out. */
+export function moduleImports(syntax: Syntax): ModuleImport[] {
   const found: ModuleImport[] = []
   const add = (source: Node, typeOnly: boolean) => {
-    if (source.type !== 'Literal' || typeof source.value !== 'string') return
-    found.push({ specifier: source.value, line: syntax.lineOf(source.start), typeOnly })
-  }
-  const addComputed = (source: Node | undefined, frame: Frame) => {
-    if (!source) return
-    for (const { parts } of stringsOf(literals.read(source, frame))) {
-      const [known = '', ...rest] = parts
-        .map(({ text }) => text)
-        .join('')
-        .split(HOLE)
-      const specifier = rest.length === 0 ? known : known.slice(0, known.lastIndexOf('/') + 1)
-      if (specifier !== '') found.push({ specifier, line: syntax.lineOf(source.start), typeOnly: false })
-    }
+    const specifier = literalText(source)
+    if (specifier !== undefined) found.push({ specifier, line: syntax.lineOf(source.start), typeOnly })
   }
   walk(syntax.program, (node) => {
     switch (node.type) {
@@ -46,6 +28,9 @@ export function moduleImports(syntax: Syntax, flow: ToolFlow, literals: LiteralR
       case 'ExportAllDeclaration':
         add(node.source, node.exportKind === 'type')
         break
+      case 'ImportExpression':
+        add(node.source, false)
+        break
       case 'TSImportType':
         add(node.source, true)
         break
@@ -53,43 +38,23 @@ export function moduleImports(syntax: Syntax, flow: ToolFlow, literals: LiteralR
         if (node.moduleReference.type === 'TSExternalModuleReference') {
           add(node.moduleReference.expression, node.importKind === 'type')
         }
+        break
+      case 'CallExpression':
+        if (isRequire(node.callee) && node.arguments[0]) add(node.arguments[0], false)
     }
   })
-  for (const { node, frame } of flow.graph.dynamicImports) addComputed(node, frame)
-  for (const { node, frame } of flow.graph.calls) {
-    const loads =
-      node.type === 'CallExpression' ? isLoader(node.callee, frame, flow) : isOwnUrl(node.callee, node.arguments)
-    if (loads) addComputed(node.arguments[0], frame)
-  }
-  return found.sort((a, b) => a.line - b.line)
+  return found
 }
 
-/** `require`, `require.resolve`, `import.meta.resolve`, and what `createRequire` makes. */
-function isLoader(callee: Node, frame: Frame, flow: ToolFlow): boolean {
-  const { node, frame: at } = flow.resolve({ node: callee, frame })
-  if (node.type === 'Identifier') return node.name === 'require'
-  if (node.type === 'CallExpression') {
-    const maker = unwrap(node.callee)
-    if (maker.type === 'MemberExpression') return staticKey(maker.property, maker.computed) === 'createRequire'
-    const imported = maker.type === 'Identifier' ? lookup(at, maker.name)?.imported : undefined
-    return imported?.name === 'createRequire' && /^(?:node:)?module$/.test(imported.module)
-  }
-  if (node.type !== 'MemberExpression' || staticKey(node.property, node.computed) !== 'resolve') return false
-  return isImportMeta(node.object) || isLoader(node.object, at, flow)
+/** `require(…)` or `require.resolve(…)`. */
+function isRequire(callee: Node): boolean {
+  const node = unwrap(callee)
+  if (node.type === 'MemberExpression') return isRequire(node.object)
+  return node.type === 'Identifier' && node.name === 'require'
 }
 
-/** `new URL('…', import.meta.url)`. */
-function isOwnUrl(callee: Node, args: readonly Node[]): boolean {
-  const base = args[1] && unwrap(args[1])
-  return (
-    callee.type === 'Identifier' &&
-    callee.name === 'URL' &&
-    base?.type === 'MemberExpression' &&
-    isImportMeta(base.object)
-  )
-}
-
-function isImportMeta(node: Node): boolean {
-  const meta = unwrap(node)
-  return meta.type === 'MetaProperty' && meta.meta.name === 'import'
+function literalText(node: Node): string | undefined {
+  if (node.type === 'Literal' && typeof node.value === 'string') return node.value
+  if (node.type !== 'TemplateLiteral' || node.expressions.length > 0) return undefined
+  return node.quasis[0]?.value.cooked ?? undefined
 }

@@ -81,7 +81,8 @@ class TableScanner {
       } else if (
         level.expectsTable &&
         this.#isName(at) &&
-        !this.#isWord(at, 'LATERAL', 'ONLY', 'SELECT', 'VALUES', 'ROWS')
+        !this.#isWord(at, 'LATERAL', 'ONLY', 'SELECT', 'VALUES') &&
+        !(this.#isWord(at, 'ROWS') && this.#isWord(at + 1, 'FROM'))
       ) {
         level.expectsTable = false
         at = this.#table(at, 'read', level.ctes, true)
@@ -244,9 +245,10 @@ class TableScanner {
     if (isQuery) return this.#table(first, 'read', level.ctes, false)
     if (hasAny(level.verbs, 'CREATE')) return this.#table(first, this.#createRole(at), level.ctes, false)
     if (hasAny(level.verbs, 'DROP')) return this.#tableList(first, level, 'drop')
+    if (!hasAny(level.verbs, 'ALTER')) return this.#table(first, 'read', level.ctes, false)
     const end = this.#endOfName(first)
-    if (!this.#isWord(end, 'RENAME') || !this.#isWord(end + 1, 'TO'))
-      return this.#table(first, 'read', level.ctes, false)
+    const isRenamed = this.#isWord(end, 'RENAME') && this.#isWord(end + 1, 'TO')
+    if (!isRenamed) return this.#table(first, 'write', level.ctes, false)
     this.#table(first, 'drop', level.ctes, false)
     return this.#table(end + 2, 'create', level.ctes, false, this.#schemaOf(first))
   }

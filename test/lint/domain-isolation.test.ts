@@ -70,3 +70,30 @@ const text = "import x from '../../billing/a.ts'"
   assert.deepEqual(findings, [])
   assert.equal(ok, true)
 })
+
+test('specifiers that the source computes are found as far as it shows them', async (t) => {
+  const { findings } = await fixture(t, {
+    'users/names.ts': "export const FILE = '../../billing/a.ts'\n",
+    'users/plugins/a.ts': `import { createRequire as make } from 'node:module'
+import { FILE } from '../names.ts'
+const load = make(import.meta.url)
+load('../../billing/a.ts')
+import('../../billing/' + 'a.ts')
+import(FILE)
+new Worker(new URL('../../billing/a.ts', import.meta.url))
+import.meta.resolve('../../billing/a.ts')
+import(\`../../billing/\${name}.ts\`)
+import(own ? '../names.ts' : '../../billing/a.ts')
+import(\`../\${name}.ts\`)
+import(\`../../\${domain}/a.ts\`)
+new URL('../../billing/a.ts', base)
+other('../../billing/a.ts')
+`,
+    'billing/a.ts': 'export const a = 1\n',
+  })
+  const lines = (await findings(RULE)).map((finding) => finding.slice(0, finding.indexOf(' ')))
+  assert.deepEqual(
+    lines,
+    [4, 5, 6, 7, 8, 9, 10].map((line) => `users/plugins/a.ts:${line}`),
+  )
+})

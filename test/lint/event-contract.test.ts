@@ -126,3 +126,53 @@ test('two contracts of one event, and contracts that cannot be read, are told', 
     "users/events.ts:8 error the event 'user.any' has a contract already, in audit/events.ts:2",
   ])
 })
+
+test('names that functions hand on, that a branch chooses or a loop goes through are all checked', async (t) => {
+  const body = `const emit = (name, payload) => this.#bus.publish(name, payload)
+emit('user.loose', { id: 1 })
+emit('user.handed', {})
+await this.#send('user.sent', {})
+await this.#bus.publish(busy ? 'user.busy' : 'user.loose', { id: 'x' })
+for (const name of ['user.loop', 'user.any']) await this.#bus.publish(name, {})
+this.#bus.publish.call(this.#bus, 'user.call', {})
+Reflect.apply(this.#bus.publish, null, ['user.apply', {}])
+await this.#bus.publish('user.created', { id: busy ? 'x' : 5, nick: null })`
+  const { findings } = await fixture(t, {
+    'users/events.ts': CONTRACTS,
+    'users/plugins/a.ts': plugin('A', body).replace(/}\n$/, '  #send(a, b) { return this.#bus.publish(a, b) }\n}\n'),
+  })
+  const missing = (line: number, event: string) =>
+    `users/plugins/a.ts:${line} error the event '${event}' has no contract: declare it in domains/users/events.ts`
+  assert.deepEqual(await findings(RULE), [
+    "users/plugins/a.ts:10 error the payload of 'user.loose' has a number for 'id', not a string",
+    missing(11, 'user.handed'),
+    missing(12, 'user.sent'),
+    missing(13, 'user.busy'),
+    missing(14, 'user.loop'),
+    missing(15, 'user.call'),
+    missing(16, 'user.apply'),
+    "users/plugins/a.ts:17 error the payload of 'user.created' has a number for 'id', not a string",
+  ])
+})
+
+test('what may replace a key of a payload is waited for, and a name and a payload that are both chosen are not paired', async (t) => {
+  const body = `await this.#bus.publish('user.created', { id: 5, nick: 1, ...rest })
+await this.#bus.publish(a ? 'user.created' : 'user.loose', a ? { id: 'x', nick: null } : { id: 'x', free: 1 })
+await this.#bus.publish('user.loose', { ...rest, id: 5 })`
+  const { findings } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
+  assert.deepEqual(await findings(RULE), [
+    "users/plugins/a.ts:11 error the payload of 'user.loose' has a number for 'id', not a string",
+  ])
+})
+
+test('a subscriber is not reported while a name that only the run knows whole may be its event', async (t) => {
+  const body = `this.#bus.subscribe('order.paid', this.x)
+this.#bus.subscribe('user.paid', this.x)
+await this.#bus.publish(\`order.\${kind}\`, {})`
+  const { findings, write } = await fixture(t, { 'a/plugins/a.ts': plugin('A', body) })
+  const orphan = "a/plugins/a.ts:10 warning nobody publishes the event 'user.paid' subscribed to here"
+  assert.deepEqual(await findings(RULE), [orphan])
+  await write('b/plugins/b.ts', plugin('B', 'await this.#bus.publish(anything(), {})'))
+  const blank = 'unless b/plugins/b.ts:9 does, where only the run knows the name'
+  assert.deepEqual(await findings(RULE), [`${orphan}, ${blank}`])
+})

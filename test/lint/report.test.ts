@@ -51,3 +51,44 @@ test('a folder of domains that does not exist is an error, an empty one is none'
   assert.equal(findings[0]?.rule, 'parse')
   assert.match(findings[0]?.message ?? '', /^the folder cannot be read: ENOENT/)
 })
+
+test('a tree of 300 plugins is read in slices, and files that no parser can take are findings', async (t) => {
+  const files: Record<string, string> = {
+    'd0/plugins/binary.ts': '\u0000\u0001\ud800',
+    'd0/plugins/deep.ts': `export default ${'['.repeat(5000)}${']'.repeat(5000)}`,
+    'd0/plugins/empty.ts': '',
+    'd0/migrations/999_deep.sql': `SELECT ${'('.repeat(50_000)}1`,
+  }
+  for (let n = 0; n < 300; n++) {
+    const body = Array.from({ length: 8 }, (_, at) => [
+      `this.#http.addEndpoint('/p${n}/${at}/:id', 'GET', this.x)`,
+      `await this.#db.query('SELECT a.id, b.n FROM t${n} a JOIN t${n} b ON a.id = b.id WHERE a.id IN (SELECT id FROM t${n})')`,
+      `await this.#bus.publish('d${n % 30}.e', { id: 'x', inner: { n: ${at} } })`,
+    ])
+    files[`d${n % 30}/plugins/p${n}.ts`] = plugin(`P${n}`, body.flat().join('\n'))
+    files[`d${n % 30}/migrations/${String(Math.floor(n / 30) + 1).padStart(3, '0')}_t${n}.sql`] =
+      `CREATE TABLE t${n} (id TEXT PRIMARY KEY, n INTEGER);\nCREATE INDEX i${n} ON t${n} (n);\n`
+  }
+  for (let n = 0; n < 30; n++) {
+    const schema = 'z.object({ id: z.string(), inner: z.object({ n: z.number() }) })'
+    files[`d${n}/events.ts`] = `import { z } from 'zod'\nexport default { 'd${n}.e': ${schema} }\n`
+  }
+  const { lint } = await fixture(t, files)
+  let turns = 0
+  let isOver = false
+  const count = () => {
+    turns++
+    if (!isOver) setImmediate(count)
+  }
+  setImmediate(count)
+  const startedMs = performance.now()
+  const { findings, checked } = await lint()
+  isOver = true
+  t.diagnostic(`${Math.round(performance.now() - startedMs)} ms`)
+  assert.deepEqual([checked.plugins, checked.migrations, checked.routes], [303, 301, 2400])
+  assert.deepEqual(
+    findings.map(({ rule, file }) => `${rule} ${path.basename(file)}`),
+    ['parse 999_deep.sql', 'parse binary.ts', 'parse deep.ts'],
+  )
+  assert.ok(turns > 600, `the loop turned ${turns} times: at least once for each file`)
+})

@@ -32,3 +32,44 @@ this.#http.addEndpoint(path, 'GET', this.x)`
   assert.deepEqual(findings, [])
   assert.equal(checked.routes, 5)
 })
+
+test('wildcards, chosen and looped methods, web sockets and routes of a file that plugins import collide too', async (t) => {
+  const { findings } = await fixture(t, {
+    'a/live.ts': `import type { Http } from '#heddle'
+export const addLive = (http: Http) => http.addEndpoint('/live', 'GET', () => ({}))
+`,
+    'a/plugins/a.ts': `import { addLive } from '../live.ts'
+${plugin(
+  'A',
+  `this.#http.addEndpoint('/files/:a/*', 'GET', this.x)
+this.#http.addEndpoint('/files/:b/*', 'GET', this.x)
+for (const method of ['GET', 'PUT']) this.#http.addEndpoint('/each', method, this.x)
+this.#http.addWebSocket('/chat', this.x)
+this.#http.addEndpoint('/chat', 'GET', this.x)`,
+)}`,
+    'b/plugins/b.ts': plugin(
+      'B',
+      `this.#http.addEndpoint('/each', fast ? 'PUT' : 'PATCH', this.x)
+this.#http.addWebSocket('/chat', this.x)
+this.#http.addEndpoint('/live', 'GET', this.x)`,
+    ),
+  })
+  assert.deepEqual(await findings(RULE), [
+    'a/plugins/a.ts:11 error GET /files/:b/* of a.A collides with GET /files/:a/* of a.A (a/plugins/a.ts:10)',
+    'b/plugins/b.ts:9 error PUT /each of b.B collides with PUT /each of a.A (a/plugins/a.ts:12)',
+    'b/plugins/b.ts:10 error WEBSOCKET /chat of b.B collides with WEBSOCKET /chat of a.A (a/plugins/a.ts:13)',
+    'b/plugins/b.ts:11 error GET /live of b.B collides with GET /live of a.A (a/live.ts:2)',
+  ])
+})
+
+test('registrations in different arms of one branch do not collide', async (t) => {
+  const body = `if (legacy) this.#http.addEndpoint('/a', 'GET', this.x)
+else if (old) { this.#http.addEndpoint('/a', 'GET', this.x) }
+else this.#http.addEndpoint('/a', 'GET', this.x)
+if (legacy) this.#http.addEndpoint('/b', 'GET', this.x)
+if (!legacy) this.#http.addEndpoint('/b', 'GET', this.x)`
+  const { findings } = await fixture(t, { 'a/plugins/a.ts': plugin('A', body) })
+  assert.deepEqual(await findings(RULE), [
+    'a/plugins/a.ts:13 error GET /b of a.A collides with GET /b of a.A (a/plugins/a.ts:12)',
+  ])
+})

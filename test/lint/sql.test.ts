@@ -67,6 +67,17 @@ const STATEMENTS: ReadonlyArray<[sql: string, tables: string[]]> = [
   ['WITH t AS (SELECT * FROM t) SELECT * FROM t', ['t']],
   ['WITH RECURSIVE r AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) INSERT INTO t SELECT * FROM r', ['t']],
   ['WITH a AS (DELETE FROM t RETURNING id) SELECT * FROM a; SELECT * FROM a', ['t', 'a']],
+  ['CREATE TABLE t (LIKE u INCLUDING ALL); CREATE TABLE p PARTITION OF t DEFAULT', ['+t', 'u', '+p', 't']],
+  ['CREATE TABLE t () INHERITS (u, v); CREATE TABLE w AS TABLE t', ['+t', 'u', 'v', '+w', 't']],
+  ['CREATE TABLE temp.t (a TEXT); SELECT * FROM temp.t', []],
+  ['SELECT 1 UNION ALL TABLE t', ['t']],
+  ['GRANT SELECT, INSERT ON TABLE t, u TO someone; GRANT USAGE ON SCHEMA s TO someone', ['t', 'u']],
+  ['COPY t (a) FROM STDIN; LOCK TABLE u IN SHARE MODE; LOCK v', ['t', 'u', 'v']],
+  ['DROP TRIGGER g ON t; CREATE POLICY p ON u USING (id IN (SELECT id FROM v))', ['t', 'u', 'v']],
+  ['DO $$ BEGIN DELETE FROM t; END $$', ['t']],
+  ["CREATE FUNCTION f() RETURNS trigger AS 'INSERT INTO t VALUES (''FROM x'')' LANGUAGE plpgsql", ['t']],
+  ['SELECT * FROM ROWS FROM (f(1), g(2)) AS r, t', ['t']],
+  ['ALTER TABLE s.t RENAME TO u', ['s.t', '+s.u']],
   ['SELECT * FROM (WITH a AS (SELECT 1) SELECT * FROM a) x JOIN a ON true', ['a']],
 ]
 

@@ -79,3 +79,42 @@ test('two domains that create one table are found at the second', async (t) => {
     "b/migrations/001_x.sql:3 error the domain 'b' creates the table 'things' of the domain 'a' (a/migrations/001_x.sql:1)",
   ])
 })
+
+test("a migration may refer to another domain's table and read it, and not change it", async (t) => {
+  const { findings } = await fixture(t, {
+    ...MIGRATIONS,
+    'audit/migrations/001_fine.sql': `-- depends: users/001_users
+CREATE TABLE audit (user_id TEXT REFERENCES users (id));
+INSERT INTO audit SELECT id FROM users;
+`,
+    'audit/migrations/002_wrong.sql': `ALTER TABLE users ADD COLUMN audited TEXT;
+CREATE INDEX users_audited ON users (audited);
+CREATE TRIGGER audit_users AFTER INSERT ON audit BEGIN UPDATE users SET audited = 1; END;
+CREATE FUNCTION purge() RETURNS void AS $$
+  DELETE FROM users
+$$ LANGUAGE sql;
+DROP TABLE public."users";
+`,
+  })
+  const found = await findings(RULE)
+  assert.deepEqual(
+    found.map((finding) => finding.slice(0, finding.indexOf(' '))),
+    [1, 2, 3, 5, 7].map((line) => `audit/migrations/002_wrong.sql:${line}`),
+  )
+})
+
+test('a table that its domain drops or renames is its own no longer, a renamed one is', async (t) => {
+  const { findings } = await fixture(t, {
+    'a/migrations/001_a.sql': 'CREATE TABLE rows (id TEXT);\n',
+    'a/migrations/002_a.sql':
+      'CREATE TABLE next (id TEXT);\nINSERT INTO next SELECT id FROM rows;\nDROP TABLE rows;\nALTER TABLE next RENAME TO rows;\n',
+    'b/migrations/001_b.sql': 'CREATE TABLE next (id TEXT);\nALTER TABLE next RENAME TO kept;\n',
+    'b/plugins/b.ts': plugin(
+      'B',
+      "await this.#db.query('SELECT * FROM next, kept')\nawait this.#db.query('SELECT * FROM rows')",
+    ),
+  })
+  assert.deepEqual(await findings(RULE), [
+    "b/plugins/b.ts:10 error SQL of the domain 'b' touches the table 'rows' of the domain 'a' (a/migrations/002_a.sql:4)",
+  ])
+})
