@@ -18,7 +18,7 @@ export interface BootOptions {
   domains?: readonly DomainChoice[]
   /** Worker threads. Default 1; take 2 or more where a test is about what lanes share. */
   lanes?: number
-  /** Environment variables. Nothing else of the surrounding environment, and no `.env`, reaches the runtime. */
+  /** Environment variables. Of the surrounding environment only TOOLS_DIR and DOMAINS_DIR reach the runtime, and no `.env`. */
   env?: Record<string, string>
   /** True: plugins may be `DEAD` after the start. Default false: the start is refused, with their errors. */
   allowDead?: boolean
@@ -35,6 +35,8 @@ export function boot(options?: BootOptions): Promise<BootedApp>
 export async function boot(first?: TestOwner | BootOptions, second: BootOptions = {}): Promise<BootedApp> {
   const owner = isOwner(first) ? first : undefined
   const options = owner === undefined ? ((first as BootOptions | undefined) ?? {}) : second
+  const outer = loadSettings(copyEnvironment()).settings
+  const folders = await Promise.all((options.domains ?? []).map((choice) => domainFolder(choice, outer.domainsDir)))
   const directory = await mkdtemp(join(tmpdir(), 'heddle-app-'))
   const events = new EventLog()
   const child = new RuntimeProcess(
@@ -44,7 +46,8 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
       LOG_FORMAT: 'json',
       SQLITE_PATH: join(directory, 'test.db'),
       AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
-      DOMAINS_DIR: await domainsDir(options.domains, directory),
+      TOOLS_DIR: outer.toolsDir,
+      DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
       ...options.env,
     },
     {
@@ -76,13 +79,16 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   }
 }
 
-async function domainsDir(chosen: readonly DomainChoice[] | undefined, directory: string): Promise<string> {
-  const roots = loadSettings(copyEnvironment()).settings.domainsDir
+/** @param chosen folders of domains; left out: all */
+async function domainsDir(
+  chosen: readonly string[] | undefined,
+  roots: readonly string[],
+  directory: string,
+): Promise<string> {
   if (chosen === undefined) return roots.join(delimiter)
-  const folders = await Promise.all(chosen.map((choice) => domainFolder(choice, roots)))
   const place = join(directory, 'domains')
   await mkdir(place)
-  await linkDomains(place, folders, roots)
+  await linkDomains(place, chosen, roots)
   return place
 }
 

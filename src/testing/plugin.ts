@@ -3,6 +3,7 @@ import { mkdir, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { copyEnvironment, loadSettings, prepareEnvironment } from '../config/load.ts'
+import type { Settings } from '../config/schema.ts'
 import type { Payload } from '../contracts/event-bus.ts'
 import type { Tools } from '../contracts/tools.ts'
 import type { PluginClass } from '../kernel/plugins.ts'
@@ -43,26 +44,19 @@ export async function plugin<P extends object>(
   const owner = isOwner(args[0]) ? args[0] : undefined
   const [Class, options = {}] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions?]
   const { domain, env = {} } = options
-  const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
   const outer = loadSettings(copyEnvironment()).settings
   const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
-  const domains = join(directory, 'domains')
-  await mkdir(domains)
-  if (folder !== undefined) await linkDomains(domains, [folder], outer.domainsDir)
-  const { settings } = loadSettings({
-    HTTP_PORT: '0',
-    SQLITE_PATH: join(directory, 'test.db'),
-    AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
-    DOMAINS_DIR: domains,
-    ...env,
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
+  const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
+  const parts = await prepare(directory, folder, env, outer).catch(async (thrown) => {
+    await discard()
+    throw thrown
   })
-  prepareEnvironment()
 
   const events = new EventLog<PublishedEvent>()
   const payloads = new Map<string, Payload>()
   const thread = new PluginThread({
-    settings,
-    toolsDir: await inMemoryTools(outer.toolsDir, directory),
+    ...parts,
     env,
     // A record holds no values: they are noted where they pass.
     driver: (driver) => ({
@@ -86,7 +80,7 @@ export async function plugin<P extends object>(
   const stop = (): Promise<void> => {
     ending ??= thread.stop().finally(() => {
       events.end('the plugin was stopped')
-      return rm(directory, { recursive: true, force: true })
+      return discard()
     })
     return ending
   }
@@ -101,4 +95,20 @@ export async function plugin<P extends object>(
     await stop()
     throw thrown
   }
+}
+
+/** The settings of one test, its domain and its tools. */
+async function prepare(directory: string, domain: string | undefined, env: Record<string, string>, outer: Settings) {
+  const domains = join(directory, 'domains')
+  await mkdir(domains)
+  if (domain !== undefined) await linkDomains(domains, [domain], outer.domainsDir)
+  const { settings } = loadSettings({
+    HTTP_PORT: '0',
+    SQLITE_PATH: join(directory, 'test.db'),
+    AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
+    DOMAINS_DIR: domains,
+    ...env,
+  })
+  prepareEnvironment()
+  return { settings, toolsDir: await inMemoryTools(outer.toolsDir, directory) }
 }
