@@ -113,7 +113,9 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   // Of an error that no code has thrown the stack begins with the place.
   const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)$/m.exec(error.stack ?? '') ?? []
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
-  return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
+  // Node calls it so too when a name is imported that the other file does not export.
+  const isImport = error.message.includes('does not provide an export')
+  return { mistake: isImport ? error.message : `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
 }
 
 /** An import that leads nowhere: a file of the domain, or a package. */
