@@ -111,7 +111,7 @@ export const IMPORT_RULES: readonly ImportRule[] = [
     reason: 'lanes load what hands their schemas over, and what is written of them runs nowhere else',
     from: /^(src\/apidocs\/)/,
     may: ['node:', '{own}', 'src/errors/', 'src/schemas/'],
-    mayForTypes: ['src/contracts/', 'src/http/routes.ts', 'src/lint/event-scan.ts'],
+    mayForTypes: ['src/contracts/', 'src/http/routes.ts'],
     example: { from: 'src/apidocs/openapi.ts', to: 'src/lanes/lane.ts', typeOnly: false },
   },
   {
