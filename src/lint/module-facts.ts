@@ -7,6 +7,7 @@ import { type ModuleImport, moduleImports } from './module-imports.ts'
 import { SchemaReader } from './payload-schema.ts'
 import { tablesOf } from './sql-tables.ts'
 import { parseSource, type Syntax } from './syntax.ts'
+import { ToolCalls } from './tool-calls.ts'
 import { ToolFlow } from './tool-flow.ts'
 
 /** All that the rules want to know of one source file. Plain data, kept while the file is unchanged. */
@@ -50,7 +51,7 @@ export async function readModule(
   const foreign = (specifier: string) => known.get(specifier)
   const flow = new ToolFlow(syntax.program, foreign)
   const literals = new LiteralReader(syntax, flow)
-  const toolCalls = flow.toolCalls().map(({ tool, method, args, offset, arms }) => ({
+  const toolCalls = new ToolCalls(flow).read().map(({ tool, method, args, offset, arms }) => ({
     tool,
     method,
     line: syntax.lineOf(offset),

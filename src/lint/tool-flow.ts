@@ -1,7 +1,6 @@
-import type { Node, TSSignature, TSType } from 'oxc-parser'
+import type { Node } from 'oxc-parser'
 import {
   buildFlowGraph,
-  type Call,
   type Cell,
   type ClassInfo,
   type FlowGraph,
@@ -13,31 +12,13 @@ import {
 } from './flow-graph.ts'
 import type { ModuleExport, ModuleExports } from './module-exports.ts'
 import { staticKey, unwrap } from './syntax.ts'
+import { ToolTypes } from './tool-types.ts'
 import { type Shape, TOOL_OF_TYPE, type Value } from './tool-value.ts'
-
-/** A call of a tool's method, or of a function that hands its own arguments on to one. */
-export interface ToolCallSite {
-  tool: string
-  method: string
-  /** Up to the first spread: what comes after it has no known place. */
-  args: readonly Source[]
-  /** Where the callee ends: the method's name. */
-  offset: number
-  /** Arms of branches that it stands in, each `<branch>:<arm>`. */
-  arms: readonly string[]
-}
 
 /** Of a file that this one imports from its own domain; undefined when there is none. */
 export type ForeignExports = (specifier: string) => ModuleExports | undefined
 
-/** How far arguments that functions hand on are followed. */
-const MAX_HANDING_ON = 4
 const MAX_SHAPE_DEPTH = 3
-/** A type that holds itself is followed no further. */
-const MAX_TYPE_DEPTH = 8
-
-/** Generic types that leave the members of their first argument as they are. */
-const TRANSPARENT_TYPES = new Set(['Pick', 'Omit', 'Readonly', 'Partial', 'Required', 'NonNullable'])
 
 /** Follows the injected tools through one file, under whatever names they travel. */
 export class ToolFlow {
@@ -45,6 +26,7 @@ export class ToolFlow {
   readonly #foreign: ForeignExports
   readonly #interned = new Map<unknown, Value>()
   readonly #shapes = new Map<Shape, Value>()
+  readonly #types = new ToolTypes(this)
   #changed = false
 
   constructor(program: Parameters<typeof buildFlowGraph>[0], foreign: ForeignExports = () => undefined) {
@@ -56,7 +38,7 @@ export class ToolFlow {
     for (let round = 0; round < 32; round++) {
       this.#changed = false
       for (const { target, source, frame } of this.graph.assignments) {
-        if (source) this.#assign(target, this.#evaluate(source.node, source.frame), frame)
+        if (source) this.#assign(target, this.evaluate(source.node, source.frame), frame)
       }
       for (const { node, frame } of this.graph.calls) this.#bindArguments(node, frame)
       if (!this.#changed) break
@@ -71,66 +53,6 @@ export class ToolFlow {
     if (info.node.id) return info.node.id.name
     const exported = this.graph.defaultExport?.node
     return exported?.type === 'Identifier' ? exported.name : 'default'
-  }
-
-  toolCalls(): ToolCallSite[] {
-    const callers = this.#callersByFunction()
-    const sites: ToolCallSite[] = []
-    for (const { node, frame } of this.graph.calls) {
-      if (node.type !== 'CallExpression') continue
-      const { callee, args } = plainCall(node, frame)
-      const methods = new Set<Value>()
-      for (const value of this.#evaluate(callee, frame)) if (value.kind === 'method') methods.add(value)
-      for (const value of methods) {
-        if (value.kind !== 'method') continue
-        const { tool, method } = value
-        const site = { tool, method, args, offset: callee.end - 1, arms: armsOf(frame) }
-        sites.push(...this.#handedOn(site, callers, 0))
-      }
-    }
-    return sites
-  }
-
-  /** The site itself, or, where its arguments are parameters of the function around it, the calls of that function. */
-  #handedOn(site: ToolCallSite, callers: ReadonlyMap<FunctionInfo, Call[]>, depth: number): ToolCallSite[] {
-    const around = site.args.slice(0, 2).flatMap((arg) => this.#parameter(arg)?.fn ?? [])[0]
-    const calls = around ? (callers.get(around) ?? []) : []
-    if (calls.length === 0 || depth === MAX_HANDING_ON) return [site]
-    return calls.flatMap(({ node, frame }) => {
-      const { callee, args: given } = plainCall(node, frame)
-      const args = site.args.map((arg) => {
-        const parameter = this.#parameter(arg)
-        return parameter?.fn === around ? (given[parameter!.index] ?? arg) : arg
-      })
-      const outer = { ...site, args, offset: callee.end - 1, arms: [...site.arms, ...armsOf(frame)] }
-      return this.#handedOn(outer, callers, depth + 1)
-    })
-  }
-
-  /** Which parameter of which function the expression is, when it is nothing else. */
-  #parameter({ node, frame }: Source): { fn: FunctionInfo; index: number } | undefined {
-    const name = unwrap(node)
-    if (name.type !== 'Identifier') return undefined
-    let at: Frame | undefined = frame
-    while (at && !at.names.has(name.name)) at = at.parent
-    const fn = at?.fn
-    if (!fn || fn.frame !== at || at.names.get(name.name)!.sources.length > 0) return undefined
-    const index = fn.params.findIndex((param) => param.type === 'Identifier' && param.name === name.name)
-    return index === -1 ? undefined : { fn, index }
-  }
-
-  #callersByFunction(): Map<FunctionInfo, Call[]> {
-    const callers = new Map<FunctionInfo, Call[]>()
-    for (const call of this.graph.calls) {
-      if (call.node.type !== 'CallExpression') continue
-      for (const value of this.#evaluate(plainCall(call.node, call.frame).callee, call.frame)) {
-        if (value.kind !== 'function') continue
-        const known = callers.get(value.info)
-        if (!known) callers.set(value.info, [call])
-        else if (!known.includes(call)) known.push(call)
-      }
-    }
-    return callers
   }
 
   /** What a name, or a member of a name, is in the file that it is imported from, and the keys that lead there. */
@@ -158,14 +80,14 @@ export class ToolFlow {
 
   /** What other files need to know of a value to find tools in it. */
   shapesOf(node: Node, frame: Frame): Shape[] {
-    return this.#toShapes(this.#evaluate(node, frame), 0)
+    return this.toShapes(this.evaluate(node, frame), 0)
   }
 
   shapesOfType(name: string): Shape[] {
-    return this.#toShapes(this.#valuesOfTypeName(name, this.graph.root, undefined, 0), 0)
+    return this.toShapes(this.#types.named(name, this.graph.root), 0)
   }
 
-  #toShapes(values: readonly Value[], depth: number): Shape[] {
+  toShapes(values: readonly Value[], depth = 0): Shape[] {
     return depth > MAX_SHAPE_DEPTH ? [] : values.flatMap((value) => this.#toShape(value, depth) ?? [])
   }
 
@@ -180,12 +102,12 @@ export class ToolFlow {
       case 'shape':
         return value.shape
       case 'function': {
-        const returns = this.#toShapes([...value.info.returns.values] as Value[], depth + 1)
+        const returns = this.toShapes([...value.info.returns.values] as Value[], depth + 1)
         return returns.length > 0 ? { members: {}, returns } : undefined
       }
       case 'class': {
         const instance = this.#intern(value.info, { kind: 'instance', info: value.info })
-        return { members: {}, instance: this.#toShapes([instance], depth) }
+        return { members: {}, instance: this.toShapes([instance], depth) }
       }
       case 'instance':
       case 'object': {
@@ -193,7 +115,7 @@ export class ToolFlow {
         const keys = new Set(chain.flatMap(({ members }) => [...members.keys()]))
         const members: Record<string, Shape[]> = {}
         for (const key of keys) {
-          const shapes = this.#toShapes(this.#member(value, key), depth + 1)
+          const shapes = this.toShapes(this.member(value, key), depth + 1)
           if (shapes.length > 0) members[key] = shapes
         }
         return Object.keys(members).length > 0 ? { members } : undefined
@@ -201,7 +123,7 @@ export class ToolFlow {
     }
   }
 
-  #fromShape(shape: Shape): Value {
+  fromShape(shape: Shape): Value {
     if ('members' in shape) {
       const known = this.#shapes.get(shape)
       if (known) return known
@@ -236,12 +158,12 @@ export class ToolFlow {
     if (node.type !== 'MemberExpression') return undefined
     const key = staticKey(node.property, node.computed)
     if (!key) return undefined
-    const cells = this.#evaluate(node.object, frame).flatMap((value) => this.#memberCells(value, key))
+    const cells = this.evaluate(node.object, frame).flatMap((value) => this.#memberCells(value, key))
     return cells.length === 1 ? cells[0] : undefined
   }
 
   #seed(): void {
-    for (const { cell, type, frame } of this.graph.annotated) this.#assign(cell, this.#valuesOfType(type, frame), frame)
+    for (const { cell, type, frame } of this.graph.annotated) this.#assign(cell, this.#types.read(type, frame), frame)
     const plugin = this.#defaultClass()
     const construct = plugin && this.#constructorOf(plugin)
     if (construct?.params[0])
@@ -270,87 +192,26 @@ export class ToolFlow {
     return superClass ? this.graph.classes.get(this.resolve({ node: superClass, frame: info.frame }).node) : undefined
   }
 
-  #valuesOfType(type: TSType, frame: Frame, depth = 0): Value[] {
-    if (depth > MAX_TYPE_DEPTH) return []
-    switch (type.type) {
-      case 'TSUnionType':
-      case 'TSIntersectionType':
-        return type.types.flatMap((member) => this.#valuesOfType(member, frame, depth + 1))
-      case 'TSIndexedAccessType': {
-        const index = type.indexType.type === 'TSLiteralType' ? type.indexType.literal : undefined
-        if (index?.type !== 'Literal' || typeof index.value !== 'string') return []
-        const key = index.value
-        return this.#valuesOfType(type.objectType, frame, depth + 1).flatMap((value) => this.#member(value, key))
-      }
-      case 'TSTypeLiteral':
-        return this.#valuesOfMembers(type.members, frame, depth)
-      case 'TSParenthesizedType':
-        return this.#valuesOfType(type.typeAnnotation, frame, depth + 1)
-      case 'TSImportType':
-        return type.qualifier?.type === 'Identifier' ? this.#ofModule(type.source.value, type.qualifier.name) : []
-      case 'TSTypeReference': {
-        const name = type.typeName
-        if (name.type === 'Identifier') {
-          return this.#valuesOfTypeName(name.name, frame, type.typeArguments?.params[0], depth)
-        }
-        const space = name.type === 'TSQualifiedName' && name.left.type === 'Identifier' ? name.left.name : undefined
-        const imported = space === undefined ? undefined : lookup(frame, space)?.imported
-        return imported?.name === '*' && name.type === 'TSQualifiedName'
-          ? this.#ofModule(imported.module, name.right.name)
-          : []
-      }
-      default:
-        return []
-    }
-  }
-
-  #valuesOfTypeName(name: string, frame: Frame, argument: TSType | undefined, depth: number): Value[] {
-    if (depth > MAX_TYPE_DEPTH) return []
-    if (TRANSPARENT_TYPES.has(name) && argument) return this.#valuesOfType(argument, frame, depth + 1)
-    const imported = lookup(frame, name)?.imported
-    if (imported) return this.#ofModule(imported.module, imported.name)
-    const declared = this.graph.types.get(name)
-    if (!declared) return this.#instancesOf(lookup(frame, name))
-    if (declared.type === 'TSTypeAliasDeclaration') return this.#valuesOfType(declared.typeAnnotation, frame, depth + 1)
-    const parents = declared.extends.flatMap(({ expression, typeArguments }) =>
-      expression.type === 'Identifier'
-        ? this.#valuesOfTypeName(expression.name, frame, typeArguments?.params[0], depth + 1)
-        : [],
-    )
-    return [...parents, ...this.#valuesOfMembers(declared.body.body, frame, depth)]
-  }
-
   /** A class of this file, as a type. */
-  #instancesOf(cell: Cell | undefined): Value[] {
+  instancesOf(cell: Cell | undefined): Value[] {
     return ([...(cell?.values ?? [])] as Value[]).flatMap((value) =>
       value.kind === 'class' ? [this.#intern(value.info, { kind: 'instance', info: value.info })] : [],
     )
   }
 
-  #ofModule(module: string, name: string): Value[] {
+  /** What a type of another module is. */
+  ofModule(module: string, name: string): Value[] {
     if (module !== '#heddle') {
       const found = this.#foreign(module)?.[name]
-      return [...(found?.type ?? []), ...(found?.shapes ?? []).flatMap(instanceShapes)].map((s) => this.#fromShape(s))
+      return [...(found?.type ?? []), ...(found?.shapes ?? []).flatMap(instanceShapes)].map((s) => this.fromShape(s))
     }
     if (name === 'Tools') return [this.#intern('tools', { kind: 'tools' })]
     const tool = TOOL_OF_TYPE[name]
     return tool ? [this.#tool(tool)] : []
   }
 
-  #valuesOfMembers(signatures: readonly TSSignature[], frame: Frame, depth: number): Value[] {
-    const members: Record<string, Shape[]> = {}
-    for (const signature of signatures) {
-      if (signature.type !== 'TSPropertySignature' || !signature.typeAnnotation) continue
-      const key = staticKey(signature.key as Node, signature.computed)
-      if (key === undefined) continue
-      const values = this.#valuesOfType(signature.typeAnnotation.typeAnnotation, frame, depth + 1)
-      const shapes = this.#toShapes(values, 0)
-      if (shapes.length > 0) members[key] = shapes
-    }
-    return Object.keys(members).length > 0 ? [this.#fromShape({ members })] : []
-  }
-
-  #evaluate(expression: Node, frame: Frame): Value[] {
+  /** All that an expression may be. */
+  evaluate(expression: Node, frame: Frame): Value[] {
     const node = unwrap(expression)
     switch (node.type) {
       case 'Identifier':
@@ -361,20 +222,20 @@ export class ToolFlow {
       }
       case 'MemberExpression': {
         const key = staticKey(node.property, node.computed)
-        return key ? this.#evaluate(node.object, frame).flatMap((value) => this.#member(value, key)) : []
+        return key ? this.evaluate(node.object, frame).flatMap((value) => this.member(value, key)) : []
       }
       case 'LogicalExpression':
-        return [...this.#evaluate(node.left, frame), ...this.#evaluate(node.right, frame)]
+        return [...this.evaluate(node.left, frame), ...this.evaluate(node.right, frame)]
       case 'ConditionalExpression':
-        return [...this.#evaluate(node.consequent, frame), ...this.#evaluate(node.alternate, frame)]
+        return [...this.evaluate(node.consequent, frame), ...this.evaluate(node.alternate, frame)]
       case 'SequenceExpression':
-        return node.expressions.length > 0 ? this.#evaluate(node.expressions.at(-1)!, frame) : []
+        return node.expressions.length > 0 ? this.evaluate(node.expressions.at(-1)!, frame) : []
       case 'AssignmentExpression':
-        return this.#evaluate(node.right, frame)
+        return this.evaluate(node.right, frame)
       case 'CallExpression':
         return this.#evaluateCall(node.callee, node.arguments, frame)
       case 'NewExpression':
-        return this.#evaluate(node.callee, frame).flatMap((value) =>
+        return this.evaluate(node.callee, frame).flatMap((value) =>
           value.kind === 'class'
             ? [this.#intern(value.info, { kind: 'instance', info: value.info })]
             : this.#instancesOfShape(value),
@@ -395,7 +256,7 @@ export class ToolFlow {
   }
 
   #valuesOfExport(exported: ModuleExport | undefined): Value[] {
-    if (!exported?.module) return (exported?.shapes ?? []).map((shape) => this.#fromShape(shape))
+    if (!exported?.module) return (exported?.shapes ?? []).map((shape) => this.fromShape(shape))
     const { module } = exported
     return [this.#intern(module, { kind: 'shape', shape: { members: membersOfModule(module) } })]
   }
@@ -413,31 +274,32 @@ export class ToolFlow {
     const target = unwrap(callee)
     if (target.type === 'MemberExpression') {
       const key = staticKey(target.property, target.computed)
-      if (key === 'bind') return this.#evaluate(target.object, frame)
-      if (key === 'freeze' && args[0]) return this.#evaluate(args[0], frame)
+      if (key === 'bind') return this.evaluate(target.object, frame)
+      if (key === 'freeze' && args[0]) return this.evaluate(args[0], frame)
     }
-    return this.#evaluate(target, frame).flatMap((value) => {
+    return this.evaluate(target, frame).flatMap((value) => {
       if (value.kind === 'function') return [...value.info.returns.values] as Value[]
-      return value.kind === 'shape' ? (value.shape.returns ?? []).map((shape) => this.#fromShape(shape)) : []
+      return value.kind === 'shape' ? (value.shape.returns ?? []).map((shape) => this.fromShape(shape)) : []
     })
   }
 
   #instancesOfShape(value: Value): Value[] {
-    return value.kind === 'shape' ? (value.shape.instance ?? []).map((shape) => this.#fromShape(shape)) : []
+    return value.kind === 'shape' ? (value.shape.instance ?? []).map((shape) => this.fromShape(shape)) : []
   }
 
-  #member(value: Value, key: string): Value[] {
+  /** What a member of a value may be. */
+  member(value: Value, key: string): Value[] {
     if (value.kind === 'tools') return [this.#tool(key)]
     if (value.kind === 'tool') {
       return [this.#method(value.tool, key)]
     }
-    if (value.kind === 'shape') return (value.shape.members[key] ?? []).map((shape) => this.#fromShape(shape))
+    if (value.kind === 'shape') return (value.shape.members[key] ?? []).map((shape) => this.fromShape(shape))
     if (value.kind === 'instance' && this.#memberCells(value, key).length === 0) return this.#inherited(value.info, key)
     const values = this.#memberCells(value, key).flatMap((cell) => [...cell.values] as Value[])
     if (value.kind !== 'object' || value.info.members.has(key)) return values
     // An object may be spread into itself, so what was spread into a spread object is left out.
     const spread = ([...value.info.spread.values] as Value[]).filter(({ kind }) => kind !== 'object')
-    return [...values, ...spread.flatMap((each) => this.#member(each, key))]
+    return [...values, ...spread.flatMap((each) => this.member(each, key))]
   }
 
   /** A member of a base class that stands in another file. */
@@ -446,8 +308,8 @@ export class ToolFlow {
     for (let depth = 0, above = this.#superOf(top); above && depth < 16; depth++, above = this.#superOf(top))
       top = above
     if (!top.node.superClass) return []
-    const bases = this.#evaluate(top.node.superClass, top.frame).flatMap((base) => this.#instancesOfShape(base))
-    return bases.flatMap((base) => this.#member(base, key))
+    const bases = this.evaluate(top.node.superClass, top.frame).flatMap((base) => this.#instancesOfShape(base))
+    return bases.flatMap((base) => this.member(base, key))
   }
 
   #memberCells(value: Value, key: string): Cell[] {
@@ -491,7 +353,7 @@ export class ToolFlow {
             if (key)
               this.#assign(
                 property.value,
-                values.flatMap((value) => this.#member(value, key)),
+                values.flatMap((value) => this.member(value, key)),
                 frame,
               )
           }
@@ -507,7 +369,7 @@ export class ToolFlow {
 
   /** The cells that an assignment to `object.key` writes, made when there are none. */
   #writableCells(object: Node, key: string, frame: Frame): Cell[] {
-    return this.#evaluate(object, frame).flatMap((value) => {
+    return this.evaluate(object, frame).flatMap((value) => {
       if (value.kind !== 'instance' && value.kind !== 'class' && value.kind !== 'object') return []
       const found = this.#memberCells(value, key)
       return found.length > 0 ? found : [memberCell(value.info.members, key)]
@@ -520,12 +382,12 @@ export class ToolFlow {
       if (parent) this.#bind(this.#constructorOf(parent), node.arguments, frame)
       return
     }
-    for (const value of this.#evaluate(node.callee, frame)) {
+    for (const value of this.evaluate(node.callee, frame)) {
       if (value.kind === 'function') this.#bind(value.info, node.arguments, frame)
       else if (value.kind === 'class') this.#bind(this.#constructorOf(value.info), node.arguments, frame)
       else if (value.kind === 'method' && value.tool === 'db' && value.method === 'transaction') {
         // The callback's parameter is the transaction: it takes statements as the tool does.
-        for (const work of node.arguments[0] ? this.#evaluate(node.arguments[0], frame) : []) {
+        for (const work of node.arguments[0] ? this.evaluate(node.arguments[0], frame) : []) {
           if (work.kind !== 'function' || !work.info.params[0]) continue
           this.#assign(work.info.params[0], [this.#tool('db')], work.info.frame)
         }
@@ -536,7 +398,7 @@ export class ToolFlow {
   #bind(info: FunctionInfo | undefined, args: readonly Node[], frame: Frame): void {
     info?.params.forEach((param, index) => {
       const argument = args[index]
-      if (argument) this.#assign(param, this.#evaluate(argument, frame), info.frame)
+      if (argument) this.#assign(param, this.evaluate(argument, frame), info.frame)
     })
   }
 
@@ -574,35 +436,6 @@ export class ToolFlow {
     this.#interned.set(key, value)
     return value
   }
-}
-
-/** The callee and arguments of a call, also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
-function plainCall(node: Call['node'], frame: Frame): { callee: Node; args: Source[] } {
-  const callee = unwrap(node.callee)
-  const plain = { callee, args: upToSpread(node.arguments, frame) }
-  if (callee.type !== 'MemberExpression') return plain
-  const key = staticKey(callee.property, callee.computed)
-  const object = unwrap(callee.object)
-  if (key === 'call') return { callee: object, args: plain.args.slice(1) }
-  if (key !== 'apply') return plain
-  const isReflect = object.type === 'Identifier' && object.name === 'Reflect'
-  const target = isReflect ? node.arguments[0] : object
-  const list = node.arguments[isReflect ? 2 : 1]
-  if (!target) return plain
-  return { callee: unwrap(target), args: list?.type === 'ArrayExpression' ? upToSpread(list.elements, frame) : [] }
-}
-
-function upToSpread(nodes: ReadonlyArray<Node | null>, frame: Frame): Source[] {
-  const end = nodes.findIndex((node) => node === null || node.type === 'SpreadElement')
-  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, frame }))
-}
-
-function armsOf(frame: Frame): string[] {
-  const arms: string[] = []
-  for (let at: Frame | undefined = frame; at; at = at.parent) {
-    if (at.arm) arms.push(`${at.arm.of.start}:${at.arm.index}`)
-  }
-  return arms
 }
 
 function membersOfModule(module: ModuleExports): Record<string, Shape[]> {
