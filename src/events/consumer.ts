@@ -53,6 +53,23 @@ export interface DeliverySource {
   ended(isDone: boolean): void
 }
 
+/** An event that a broker has given to this process, on its way to one consumer. */
+export interface Adoption {
+  group: string
+  /** Where it was last; of a broadcast, the only one that may have it. */
+  seat: Seat | null
+  attempt: number
+  deaths: number
+  /** Of the last of these deaths. */
+  blackBox: BlackBox | null
+  /** Why this attempt has failed; null when it is to be made. */
+  fault: string | null
+  /** When it has begun elsewhere and is traced. */
+  span: DeliverySpan | null
+  asker: Asker | null
+  source: DeliverySource
+}
+
 /** One subscriber in one thread. */
 export interface Seat {
   readonly host: EventHost

@@ -1,15 +1,14 @@
 import type { SubscribeOptions, TopologyEntry } from '../contracts/event-bus.ts'
 import type { BlackBox, WorkInFlight } from '../contracts/registry.ts'
-import type { DeliverySpan } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { WireError } from '../errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../frames/event-frame.ts'
 import { ask, closeOne } from './asking.ts'
 import {
+  type Adoption,
   type Asker,
   type Consumer,
   type Delivery,
-  type DeliverySource,
   deliveryOf,
   type EventHost,
   type HubEvent,
@@ -17,13 +16,15 @@ import {
   type Seat,
 } from './consumer.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
-import { Fifo } from './fifo.ts'
 import { InFlight } from './in-flight.ts'
+import { KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import { type RecordLog, Records } from './records.ts'
+import { Rests } from './rests.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
+import { WaitingLines } from './waiting-lines.ts'
 
 export { POISON_DEATHS }
 
@@ -42,23 +43,6 @@ export interface HubOptions {
   log: RecordLog
 }
 
-/** An event that a broker has given to this process, on its way to one consumer. */
-export interface Adoption {
-  group: string
-  /** Where it was last; of a broadcast, the only one that may have it. */
-  seat: Seat | null
-  attempt: number
-  deaths: number
-  /** Of the last of these deaths. */
-  blackBox: BlackBox | null
-  /** Why this attempt has failed; null when it is to be made. */
-  fault: string | null
-  /** When it has begun elsewhere and is traced. */
-  span: DeliverySpan | null
-  asker: Asker | null
-  source: DeliverySource
-}
-
 /**
  * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
  * It knows who subscribes, keeps what no thread has room for, repeats what failed, and remembers what happened.
@@ -69,16 +53,9 @@ export class Hub {
   readonly #options: HubOptions
   readonly #topology = new Topology()
   readonly #inFlight = new InFlight()
-  /** Those in which something waits for room. */
-  readonly #lines = new Set<Line>()
-  /** Those whose turn has come behind their key. Empty but while `#advance` runs. */
-  readonly #advancing: Delivery[] = []
-  readonly #timers = new Set<NodeJS.Timeout>()
-  /** A broker's deliveries between two attempts. */
-  readonly #resting = new Set<Delivery>()
-  /** A broker's deliveries that are not finished: their number and size are the broker's affair. */
-  #adopted = 0
-  #isReturning = false
+  readonly #waiting = new WaitingLines()
+  readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
+  readonly #rests = new Rests()
   readonly #sweepTimer: NodeJS.Timeout
   readonly #budget: QueueBudget
   readonly #quarantine: Quarantine
@@ -100,7 +77,7 @@ export class Hub {
 
   /** Deliveries that are accepted and not finished. */
   get pending(): number {
-    return this.#budget.deliveries + this.#adopted
+    return this.#budget.pending
   }
 
   /** True when the queue is so full that nothing new should be begun. */
@@ -123,12 +100,7 @@ export class Hub {
   /** Its last seat left by its own will: nobody wants what still waits, or comes back to wait. */
   #leave(consumer: Consumer): void {
     consumer.isGone = true
-    for (const line of this.#lines) {
-      if (line.consumer !== consumer) continue
-      this.#lines.delete(line)
-      for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift())
-        this.#finish(next, GONE, false)
-    }
+    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, GONE, false)
     this.#quarantine.changed()
     this.#quarantine.pump()
   }
@@ -173,10 +145,7 @@ export class Hub {
     }
     for (const delivery of again.reverse()) {
       if (delivery.consumer.isGone) this.#finish(delivery, GONE, false)
-      else {
-        delivery.line.waiting.unshift(delivery)
-        this.#lines.add(delivery.line)
-      }
+      else this.#waiting.unshift(delivery)
     }
     this.#pump()
   }
@@ -257,7 +226,7 @@ export class Hub {
       source,
     )
     Object.assign(delivery, { attempt, deaths, blackBox, seat, span, isBegun: true })
-    this.#count(delivery)
+    this.#budget.take(delivery)
     if (fault !== null) this.#fail(delivery, fault, false)
     else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
     else this.#enqueue(delivery)
@@ -269,7 +238,7 @@ export class Hub {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
-    return ask(event.event, timeoutMs, this.#timers, (asker) => this.publish(event, origin, asker))
+    return ask(event.event, timeoutMs, this.#rests.timers, (asker) => this.publish(event, origin, asker))
   }
 
   #checkPaused(consumers: readonly Consumer[], payloadBytes: number): void {
@@ -279,45 +248,21 @@ export class Hub {
 
   #accept(line: Line, event: HubEvent, delayMs: number, asker: Asker | null): void {
     const delivery = deliveryOf(line, event, asker)
-    this.#count(delivery)
-    if (delayMs > 0) this.#later(delayMs, () => this.#admit(delivery))
-    else this.#admit(delivery)
+    this.#budget.take(delivery)
+    if (delayMs > 0) this.#rests.later(delayMs, () => this.#keys.admit(delivery))
+    else this.#keys.admit(delivery)
   }
 
-  #count({ consumer, event, asker, source }: Delivery): void {
-    if (source === null) this.#budget.take(event)
-    else this.#adopted++
-    consumer.pending++
-    consumer.pendingBytes += event.payload.length
-    if (asker !== null) asker.open++
-  }
-
-  /** Behind those of the same key, if there are any. */
-  #admit(delivery: Delivery): void {
-    const { key } = delivery.event
-    if (key !== null) {
-      const { keyed } = delivery.line
-      const behind = keyed.get(key)
-      if (behind !== undefined) {
-        behind.push(delivery)
-        return
-      }
-      keyed.set(key, new Fifo())
-    }
-    this.#enqueue(delivery)
-  }
-
-  #enqueue(delivery: Delivery): void {
+  readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, line } = delivery
     if (consumer.isGone) return this.#finish(delivery, GONE, false)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (line.waiting.size === 0 && this.#dispatch(delivery)) return
-    line.waiting.push(delivery)
-    this.#lines.add(line)
+    this.#waiting.push(delivery)
   }
 
   /** Gives a delivery to a thread. False when none has room. */
-  #dispatch(delivery: Delivery): boolean {
+  readonly #dispatch = (delivery: Delivery): boolean => {
     const { consumer, event } = delivery
     const only = delivery.line.seat
     if (only !== null && !consumer.seats.includes(only)) {
@@ -349,16 +294,8 @@ export class Hub {
 
   /** A thread has room again (or has just come up). */
   #pump(): void {
-    if (this.#lines.size > 0) this.#pumpLines()
+    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
     this.#quarantine.pump()
-  }
-
-  #pumpLines(): void {
-    for (const line of this.#lines) {
-      const { waiting } = line
-      while (waiting.size > 0 && this.#dispatch(waiting.peek()!)) waiting.shift()
-      if (waiting.size === 0) this.#lines.delete(line)
-    }
   }
 
   // ── answers of the threads ────────────────────────────────────────────────
@@ -395,31 +332,13 @@ export class Hub {
    * @param isDone false when its subscriber has gone from this process
    */
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
-    const { consumer, line, asker, source } = delivery
-    const { key, payload } = delivery.event
+    const { asker, source } = delivery
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
-    if (source === null) this.#budget.give(delivery.event)
-    else this.#adopted--
-    consumer.pending--
-    consumer.pendingBytes -= payload.length
+    this.#budget.give(delivery)
     // Another process may still reply to what goes back to the broker.
     if (asker !== null && (isDone || source === null)) closeOne(asker, fault)
     source?.ended(isDone)
-    if (key === null) return
-    const next = line.keyed.get(key)?.shift()
-    if (next === undefined) line.keyed.delete(key)
-    else this.#advance(next)
-  }
-
-  /** One after another, never one inside the other: a queue of expired events of one key would overflow the stack. */
-  #advance(next: Delivery): void {
-    this.#advancing.push(next)
-    if (this.#advancing.length > 1) return
-    try {
-      for (let n = 0; n < this.#advancing.length; n++) this.#enqueue(this.#advancing[n]!)
-    } finally {
-      this.#advancing.length = 0
-    }
+    this.#keys.finished(delivery)
   }
 
   #fail(delivery: Delivery, error: string, isFinal: boolean): void {
@@ -429,7 +348,8 @@ export class Hub {
       delivery.seat = null
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
-      return this.#rest(delivery, delayMs)
+      if (!this.#rests.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
+      return
     }
     delivery.isGivenUp = true
     this.trace.note(delivery, { name: 'dead_letter', attempts: attempt })
@@ -451,21 +371,9 @@ export class Hub {
     else void stored.then(() => this.#finish(delivery, error))
   }
 
-  /** Until the next attempt. A broker gets back what would rest longer than this process lives. */
-  #rest(delivery: Delivery, delayMs: number): void {
-    if (delivery.source === null) return this.#later(delayMs, () => this.#enqueue(delivery))
-    if (this.#isReturning) return this.#finish(delivery, GONE, false)
-    this.#resting.add(delivery)
-    this.#later(delayMs, () => {
-      if (this.#resting.delete(delivery)) this.#enqueue(delivery)
-    })
-  }
-
   /** This process ends: a broker gets back what rests between two attempts, and what fails from now on. */
   returnResting(): void {
-    this.#isReturning = true
-    for (const delivery of this.#resting) this.#finish(delivery, GONE, false)
-    this.#resting.clear()
+    for (const delivery of this.#rests.takeBrokers()) this.#finish(delivery, GONE, false)
   }
 
   #sweep(): void {
@@ -479,14 +387,6 @@ export class Hub {
     // Lanes become ready, or turn again, without a word.
     this.#quarantine.changed()
     this.#pump()
-  }
-
-  #later(delayMs: number, run: () => void): void {
-    const timer = setTimeout(() => {
-      this.#timers.delete(timer)
-      run()
-    }, delayMs)
-    this.#timers.add(timer)
   }
 
   /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
@@ -504,6 +404,6 @@ export class Hub {
   close(): void {
     this.#closed = true
     clearInterval(this.#sweepTimer)
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#rests.close()
   }
 }

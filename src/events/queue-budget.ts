@@ -1,5 +1,5 @@
 import { HeddleError } from '../errors/catalogue.ts'
-import type { HubEvent } from './consumer.ts'
+import type { Delivery } from './consumer.ts'
 
 /** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
@@ -16,13 +16,16 @@ export class QueueBudget {
   readonly #maxDeliveries: number
   #deliveries = 0
   #bytes = 0
+  /** A broker's deliveries: their number and size are the broker's affair. */
+  #adopted = 0
 
   constructor(maxDeliveries: number) {
     this.#maxDeliveries = maxDeliveries
   }
 
-  get deliveries(): number {
-    return this.#deliveries
+  /** All that is not finished. */
+  get pending(): number {
+    return this.#deliveries + this.#adopted
   }
 
   get isCrowded(): boolean {
@@ -53,13 +56,24 @@ export class QueueBudget {
     throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such already`)
   }
 
-  take(event: HubEvent): void {
-    this.#deliveries++
-    this.#bytes += event.payload.length
+  take({ consumer, event, asker, source }: Delivery): void {
+    const bytes = event.payload.length
+    if (source === null) {
+      this.#deliveries++
+      this.#bytes += bytes
+    } else this.#adopted++
+    consumer.pending++
+    consumer.pendingBytes += bytes
+    if (asker !== null) asker.open++
   }
 
-  give(event: HubEvent): void {
-    this.#deliveries--
-    this.#bytes -= event.payload.length
+  give({ consumer, event, source }: Delivery): void {
+    const bytes = event.payload.length
+    if (source === null) {
+      this.#deliveries--
+      this.#bytes -= bytes
+    } else this.#adopted--
+    consumer.pending--
+    consumer.pendingBytes -= bytes
   }
 }

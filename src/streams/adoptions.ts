@@ -1,6 +1,6 @@
 import type { LogLevel } from '../contracts/logger.ts'
-import type { Asker, DeliverySource, Failed, Seat } from '../events/consumer.ts'
-import type { Adoption, Hub } from '../events/hub.ts'
+import type { Adoption, Asker, DeliverySource, Failed, Seat } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import type { StreamHandOver } from '../lanes/messages.ts'
 import type { RedisClient } from '../redis/client.ts'

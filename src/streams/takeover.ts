@@ -1,5 +1,5 @@
 import type { BlackBox } from '../contracts/registry.ts'
-import type { Adoption } from '../events/hub.ts'
+import type { Adoption } from '../events/consumer.ts'
 import type { RedisClient } from '../redis/client.ts'
 import type { Custody } from './custody.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { HubEvent } from '../../src/events/consumer.ts'
+import type { Delivery } from '../../src/events/consumer.ts'
 import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../src/events/queue-budget.ts'
 
-const sized = (bytes: number) => ({ payload: { length: bytes } }) as unknown as HubEvent
+const consumer = { pending: 0, pendingBytes: 0 }
+const sized = (bytes: number) =>
+  ({ event: { payload: { length: bytes } }, consumer, asker: null, source: null }) as unknown as Delivery
 
 function filled(deliveries: number, max = 100): QueueBudget {
   const budget = new QueueBudget(max)
@@ -18,7 +20,7 @@ test('the queue is crowded beyond three quarters of its deliveries, and no more 
   assert.equal(budget.isCrowded, true)
   budget.give(sized(0))
   assert.equal(budget.isCrowded, false)
-  assert.equal(budget.deliveries, 75)
+  assert.equal(budget.pending, 75)
 })
 
 test('it is crowded beyond three quarters of its bytes too', () => {

@@ -1,0 +1,42 @@
+import type { Delivery } from './consumer.ts'
+
+/** Deliveries that wait for a time: delayed ones, and those between two attempts. */
+export class Rests {
+  readonly timers = new Set<NodeJS.Timeout>()
+  /** A broker's deliveries between two attempts. */
+  readonly #brokers = new Set<Delivery>()
+  #isReturning = false
+
+  later(delayMs: number, run: () => void): void {
+    const timer = setTimeout(() => {
+      this.timers.delete(timer)
+      run()
+    }, delayMs)
+    this.timers.add(timer)
+  }
+
+  /** Until the next attempt. @returns false for what goes back to its broker: it would rest longer than this process lives */
+  rest(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
+    if (delivery.source === null) this.later(delayMs, () => again(delivery))
+    else {
+      if (this.#isReturning) return false
+      this.#brokers.add(delivery)
+      this.later(delayMs, () => {
+        if (this.#brokers.delete(delivery)) again(delivery)
+      })
+    }
+    return true
+  }
+
+  /** Takes out what belongs to a broker; from now on nothing of the kind rests here. */
+  takeBrokers(): Delivery[] {
+    this.#isReturning = true
+    const taken = [...this.#brokers]
+    this.#brokers.clear()
+    return taken
+  }
+
+  close(): void {
+    for (const timer of this.timers) clearTimeout(timer)
+  }
+}
