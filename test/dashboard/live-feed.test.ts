@@ -129,6 +129,17 @@ test('of a flood whole trees are taken, and those that are there can grow', () =
   assert.ok(!taken.has('evt_5000'), 'nothing hangs below what was left out')
   offer(record(5001, 3))
   assert.ok(taken.has('evt_5001'))
+  // Five children each: there is no room for a hundred of these trees.
+  let whole = 0
+  for (let frame = 1; frame <= 20; frame++) {
+    sample.next()
+    taken.clear()
+    for (let n = 0; n < 6000; n++) offer(record(frame * 10_000 + n, n < 1000 ? null : frame * 10_000 + (n % 1000)))
+    const roots = [...taken].filter((id) => Number(id.slice(4)) % 10_000 < 1000).length
+    assert.ok(roots >= 5, `${roots} trees`)
+    if (taken.size === roots * 6) whole++
+  }
+  assert.ok(whole >= 12, `in ${whole} of 20 frames all trees are whole`)
 })
 
 test('percentiles are those of the last minute, off by a tenth at most', () => {

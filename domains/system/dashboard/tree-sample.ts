@@ -1,20 +1,25 @@
 import type { EventRecord } from '#heddle'
 
-/** Records that one frame takes. New trees get half of it, so that those which are there can grow. */
+/** Records that one frame takes. */
 export const SAMPLE_MAX_RECORDS = 200
-const ROOTS_MAX_RECORDS = SAMPLE_MAX_RECORDS / 2
+/** New trees that one frame takes at most; fewer while those that are there have no room to grow. */
+const ROOTS_MAX = 100
+const ROOTS_MIN = 5
+const ROOTS_STEP = 5
 /** Left-out events that are remembered, twice: their children are left out too. */
 const LEFT_OUT_MAX = 16_384
 
-/** Chooses what is shown of a flood: whole trees, never leaves without their roots. Nobody counts by it. */
+/** Chooses what is shown of a flood: fewer trees, and those as whole as there is room; never leaves without their roots. Nobody counts by it. */
 export class TreeSample {
   #taken = 0
+  #roots = 0
+  #rootsMax = ROOTS_MAX
+  #isCramped = false
   #leftOut = new Set<string>()
   #leftOutBefore = new Set<string>()
 
   takes({ id, parent_id }: EventRecord): boolean {
-    const isOrphan = parent_id !== null && (this.#leftOut.has(parent_id) || this.#leftOutBefore.has(parent_id))
-    if (!isOrphan && this.#taken < (parent_id === null ? ROOTS_MAX_RECORDS : SAMPLE_MAX_RECORDS)) {
+    if (parent_id === null ? this.#takesRoot() : this.#takesChild(parent_id)) {
       this.#taken++
       return true
     }
@@ -26,8 +31,26 @@ export class TreeSample {
     return false
   }
 
+  #takesRoot(): boolean {
+    if (this.#roots >= this.#rootsMax || this.#taken >= SAMPLE_MAX_RECORDS) return false
+    this.#roots++
+    return true
+  }
+
+  #takesChild(parentId: string): boolean {
+    if (this.#leftOut.has(parentId) || this.#leftOutBefore.has(parentId)) return false
+    if (this.#taken < SAMPLE_MAX_RECORDS) return true
+    this.#isCramped = true
+    return false
+  }
+
   /** A frame is sent, the next one is empty. */
   next(): void {
+    this.#rootsMax = this.#isCramped
+      ? Math.max(ROOTS_MIN, this.#rootsMax >> 1)
+      : Math.min(ROOTS_MAX, this.#rootsMax + ROOTS_STEP)
     this.#taken = 0
+    this.#roots = 0
+    this.#isCramped = false
   }
 }

@@ -24,9 +24,14 @@ export class EventsView {
     placeholder: 'Event, plugin, request or trace id',
     'aria-label': 'Filter events',
   })
+  #failed = el('input', { type: 'checkbox' })
   #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
   #note = el('p', { class: 'note' })
   #none
+  #unfit = empty(
+    'Nothing here fits the filter',
+    el('p', { text: 'It looks at the last 2000 records that the page has.' }),
+  )
   #detail = el('aside', { class: 'card detail', 'aria-label': 'The chosen event', tabindex: '-1' })
   #isPaused = false
   #isPointedAt = false
@@ -69,8 +74,16 @@ export class EventsView {
       el(
         'div',
         { class: 'card list' },
-        el('div', { class: 'toolbar' }, this.#filter, this.#pause, this.#note),
+        el(
+          'div',
+          { class: 'toolbar' },
+          this.#filter,
+          el('label', { class: 'check' }, this.#failed, 'Failed only'),
+          this.#pause,
+          this.#note,
+        ),
         this.#none,
+        this.#unfit,
         this.#list.element,
       ),
       this.#detail,
@@ -81,11 +94,13 @@ export class EventsView {
 
   #listen() {
     const { element } = this.#list
-    this.#filter.addEventListener('input', () => {
+    const choose = () => {
       this.#drawnVersion = -1
       this.#list.element.scrollTop = 0
       this.#paint(true)
-    })
+    }
+    this.#filter.addEventListener('input', choose)
+    this.#failed.addEventListener('change', choose)
     this.#pause.addEventListener('click', () => {
       this.#isPaused = !this.#isPaused
       setAttribute(this.#pause, 'aria-pressed', String(this.#isPaused))
@@ -98,7 +113,8 @@ export class EventsView {
     }
     element.addEventListener('pointerenter', point(true))
     element.addEventListener('pointerleave', point(false))
-    element.addEventListener('focus', point(true))
+    // Not after a click: the list would stand still long after the pointer has gone.
+    element.addEventListener('focus', () => element.matches(':focus-visible') && point(true)())
     element.addEventListener('blur', point(false))
     element.addEventListener('click', ({ target }) => {
       const key = target.closest('.row')?.dataset.key
@@ -157,6 +173,7 @@ export class EventsView {
   /** Shows one event, wherever it is in the list. */
   reveal(eventId) {
     this.#filter.value = ''
+    this.#failed.checked = false
     this.#drawnVersion = -1
     this.#isPaused = false
     this.#draw()
@@ -176,19 +193,21 @@ export class EventsView {
   #draw() {
     if (!this.element.isConnected) return
     const { version } = this.#forest
-    if (!this.#isHeld && this.#drawnVersion !== version) {
+    const isAsked = this.#drawnVersion < 0
+    if ((!this.#isHeld && this.#drawnVersion !== version) || isAsked) {
       this.#drawnVersion = version
       this.#drawnTotal = this.#total
       const atTop = this.#list.isAtTop
       const anchor = atTop ? undefined : this.#rows[this.#list.firstInView()]?.key
       const anchorWas = anchor === undefined ? 0 : this.#index.get(anchor)
-      this.#rows = this.#forest.rows(matcher(this.#filter.value))
+      this.#rows = this.#forest.rows(matcher(this.#filter.value, this.#failed.checked))
       this.#index = new Map(this.#rows.map(({ key }, n) => [key, n]))
       const moved = anchor === undefined ? 0 : (this.#index.get(anchor) ?? anchorWas) - anchorWas
       this.#list.setCount(this.#rows.length, moved)
     }
     this.#none.hidden = this.#total > 0
-    this.#list.element.hidden = this.#total === 0
+    this.#unfit.hidden = this.#total === 0 || this.#rows.length > 0
+    this.#list.element.hidden = this.#rows.length === 0
     this.#list.paint()
     this.#tellNote()
     const active = this.#index.has(this.#activeKey) ? rowId(this.#activeKey) : null
@@ -200,8 +219,7 @@ export class EventsView {
     if (this.#isHeld) {
       const fresh = this.#total - this.#drawnTotal
       note = `${this.#isPaused ? 'Paused' : 'Held while you look'} · ${count(fresh)} more since`
-    } else if (this.#filter.value !== '' && this.#rows.length === 0) note = 'Nothing here fits the filter'
-    else if (this.#sampled < 0.98) {
+    } else if (this.#sampled < 0.98) {
       note = `${rate(this.#eventsPerSec)} a second · about ${Math.max(1, Math.round(this.#sampled * 100))} % drawn, all counted`
     }
     setText(this.#note, note)
@@ -411,10 +429,12 @@ function rowId(key) {
   return `row-${key}`
 }
 
-function matcher(text) {
+/** @returns null when all fit */
+function matcher(text, isFailed) {
   const wanted = text.trim().toLowerCase()
-  if (wanted === '') return null
-  return ({ record }) =>
+  if (wanted === '' && !isFailed) return null
+  return ({ record }, tree) =>
+    (tree.failed || !isFailed) &&
     [record.event, record.emitter, record.id, record.request_id, record.trace_id, ...record.subscribers].some((each) =>
       each?.toLowerCase().includes(wanted),
     )

@@ -32,6 +32,10 @@ export class Sparkline {
     if (this.#values.length > this.#length) this.#values.shift()
   }
 
+  get peak() {
+    return Math.max(0, ...this.#values)
+  }
+
   /** @param least the height stands for this much at least */
   paint(least = 0) {
     const values = this.#values

@@ -138,17 +138,18 @@ export class ToolsView {
 function newSeries(call) {
   const cells = COLUMNS.slice(1).map(([, label, kind]) => el('td', { class: kind, 'data-label': label }))
   const chart = new Sparkline(CHART_SECONDS)
+  const peak = el('span', { class: 'peak' })
   const row = el(
     'tr',
     {},
     el('th', { scope: 'row' }, el('code', { text: call })),
     ...cells,
-    el('td', { class: 'chart' }, chart.element),
+    el('td', { class: 'chart' }, chart.element, peak),
   )
-  return { row, cells, chart, figures: null }
+  return { row, cells, chart, peak, figures: null }
 }
 
-function fill({ row, cells, chart, figures }) {
+function fill({ row, cells, chart, peak, figures }) {
   const { calls, minute_calls, minute_errors, p50_ms, p95_ms, p99_ms } = figures
   const texts = [
     count(calls),
@@ -160,5 +161,6 @@ function fill({ row, cells, chart, figures }) {
   ]
   for (const [n, text] of texts.entries()) setText(cells[n], text)
   setAttribute(row, 'data-errors', minute_errors > 0 ? 'true' : null)
+  setText(peak, chart.peak === 0 ? '' : `peak ${duration(chart.peak)}`)
   chart.paint()
 }
