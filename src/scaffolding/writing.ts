@@ -39,7 +39,8 @@ export function write(files: readonly NewFile[]): void {
 /** A long name breaks a line, a short one joins two: the formatter knows. Where it is not installed nobody checks the format either. */
 function format(files: readonly NewFile[]): void {
   const sources = files.map(({ path }) => path).filter((path) => path.endsWith('.ts'))
-  if (!existsSync(BIOME) || !existsSync(join(process.cwd(), 'biome.json'))) return
+  // Without a path it would format the whole project.
+  if (sources.length === 0 || !existsSync(BIOME) || !existsSync(join(process.cwd(), 'biome.json'))) return
   try {
     execFileSync(process.execPath, [BIOME, 'check', '--write', ...sources], { stdio: 'pipe' })
   } catch {

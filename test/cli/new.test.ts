@@ -53,6 +53,7 @@ async function project(t: TestContext) {
 test('what is written passes the checks and its own tests', async (t) => {
   const { root, tools, run, make } = await project(t)
   const written: string[] = []
+  await writeFile(join(root, 'others.ts'), 'export  const  untouched = 1')
   for (const [what, name] of [
     ['domain', 'orders'],
     ['plugin', 'orders/create-order'],
@@ -83,6 +84,8 @@ test('what is written passes the checks and its own tests', async (t) => {
     await readFile(join(root, 'domains/orders/migrations/002_add_total.sql'), 'utf8'),
     /^-- depends: orders\/001_orders\n[\s\S]*^ALTER TABLE orders ADD COLUMN total INTEGER;\n$/m,
   )
+
+  assert.equal(await readFile(join(root, 'others.ts'), 'utf8'), 'export  const  untouched = 1')
 
   await writeFile(
     join(root, 'tsconfig.json'),
