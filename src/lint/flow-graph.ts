@@ -161,6 +161,12 @@ class Collector {
       case 'ExportDefaultDeclaration':
         this.#graph.defaultExport = { node: node.declaration, frame }
         break
+      case 'ExportNamedDeclaration':
+        for (const { local, exported } of node.source ? [] : node.specifiers) {
+          const isDefault = exported.type === 'Identifier' && exported.name === 'default'
+          if (isDefault) this.#graph.defaultExport = { node: local, frame }
+        }
+        break
       case 'FunctionDeclaration':
       case 'FunctionExpression':
         if (node.type === 'FunctionDeclaration' && node.id) this.#hold(this.#declare(node.id.name, frame), node, frame)

@@ -106,8 +106,7 @@ export class LiteralReader {
     for (const key of imported?.keys ?? []) {
       literal = literal?.type === 'object' ? literal.entries.find((entry) => entry.key === key)?.value : undefined
     }
-    if (literal?.type !== 'string') return undefined
-    return { ...literal, line, parts: literal.parts.map(({ text }) => ({ text, line, multiline: false })) }
+    return literal?.type === 'string' ? atLine(literal, line) : undefined
   }
 
   #choice(nodes: readonly Node[], frame: Frame, line: number, depth: number): Literal {
@@ -155,6 +154,12 @@ export class LiteralReader {
   #key(key: Node, computed: boolean, frame: Frame, depth: number): string | undefined {
     return staticKey(key, computed) ?? (computed ? textOf(this.#read(key, frame, depth + 1)) : undefined)
   }
+}
+
+/** What another file says, as if it stood in this line. */
+export function atLine(literal: Literal, line: number): Literal {
+  if (literal.type !== 'string') return { ...literal, line }
+  return { ...literal, line, parts: literal.parts.map(({ text }) => ({ text, line, multiline: false })) }
 }
 
 /** The text of a string literal that is known whole. */

@@ -1,7 +1,7 @@
 import type { Program } from 'oxc-parser'
 import { computedImports } from './computed-imports.ts'
 import type { Contracts } from './contract-reader.ts'
-import { type Literal, LiteralReader, lineInParts, stringsOf } from './literal.ts'
+import { atLine, type Literal, LiteralReader, lineInParts, stringsOf } from './literal.ts'
 import { ExportReader, type ModuleExports } from './module-exports.ts'
 import { type ModuleImport, moduleImports } from './module-imports.ts'
 import { SchemaReader } from './payload-schema.ts'
@@ -51,11 +51,11 @@ export async function readModule(
   const foreign = (specifier: string) => known.get(specifier)
   const flow = new ToolFlow(syntax.program, foreign)
   const literals = new LiteralReader(syntax, flow)
-  const toolCalls = new ToolCalls(flow).read().map(({ tool, method, args, offset, arms }) => ({
+  const toolCalls = new ToolCalls(flow, literals).read().map(({ tool, method, args, offset, arms }) => ({
     tool,
     method,
     line: syntax.lineOf(offset),
-    args: args.map(({ node, frame }) => literals.read(node, frame)),
+    args: args.map((arg) => ('node' in arg ? literals.read(arg.node, arg.frame) : atLine(arg, syntax.lineOf(offset)))),
     arms,
   }))
   const exports = new ExportReader(syntax, flow, literals, new SchemaReader(flow), foreign).read(syntax.program)

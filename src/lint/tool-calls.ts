@@ -1,15 +1,16 @@
 import type { Node } from 'oxc-parser'
 import type { Call, Frame, FunctionInfo, Source } from './flow-graph.ts'
+import type { Literal, LiteralReader } from './literal.ts'
 import { staticKey, unwrap } from './syntax.ts'
 import type { ToolFlow } from './tool-flow.ts'
-import type { Value } from './tool-value.ts'
+import type { HandedCall } from './tool-value.ts'
 
 /** A call of a tool's method, or of a function that hands its own arguments on to one. */
 export interface ToolCallSite {
   tool: string
   method: string
   /** Up to the first spread: what comes after it has no known place. */
-  args: readonly Source[]
+  args: ReadonlyArray<Source | Literal>
   /** Where the callee ends: the method's name. */
   offset: number
   /** Arms of branches that it stands in, each `<branch>:<arm>`. */
@@ -18,54 +19,87 @@ export interface ToolCallSite {
 
 /** How far arguments that functions hand on are followed. */
 const MAX_HANDING_ON = 4
+/** An argument that was left out, or that comes after a spread. */
+const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 
 /** Finds the calls of tools in one file. */
 export class ToolCalls {
   readonly #flow: ToolFlow
+  readonly #literals: LiteralReader
 
-  constructor(flow: ToolFlow) {
+  constructor(flow: ToolFlow, literals: LiteralReader) {
     this.#flow = flow
+    this.#literals = literals
   }
 
+  /** Calls of functions of other files that hand arguments on among them. Notes which functions of this file do. */
   read(): ToolCallSite[] {
     const callers = this.#callersByFunction()
     const sites: ToolCallSite[] = []
     for (const { node, frame } of this.#flow.graph.calls) {
       if (node.type !== 'CallExpression') continue
       const { callee, args } = plainCall(node, frame)
-      const methods = new Set<Value>()
-      for (const value of this.#flow.evaluate(callee, frame)) if (value.kind === 'method') methods.add(value)
-      for (const value of methods) {
-        if (value.kind !== 'method') continue
-        const { tool, method } = value
-        const site = { tool, method, args, offset: callee.end - 1, arms: armsOf(frame) }
-        sites.push(...this.#handedOn(site, callers, 0))
+      for (const { tool, method, args: taken } of this.#called(callee, frame)) {
+        const given = taken?.map((arg) => (typeof arg === 'number' ? (args[arg] ?? UNKNOWN) : arg)) ?? args
+        const site = { tool, method, args: given, offset: callee.end - 1, arms: armsOf(frame) }
+        sites.push(...this.#handedOn(site, callers, []))
       }
     }
     return sites
   }
 
+  /** The methods of tools that a call reaches, each once; `args` when it reaches them through a function of another file. */
+  #called(callee: Node, frame: Frame): Array<{ tool: string; method: string; args?: HandedCall['args'] }> {
+    return [...new Set(this.#flow.evaluate(callee, frame))].flatMap((value) => {
+      if (value.kind === 'method') return [{ tool: value.tool, method: value.method }]
+      return value.kind === 'shape' ? (value.shape.hands ?? []) : []
+    })
+  }
+
   /** The site itself, or, where its arguments are parameters of the function around it, the calls of that function. */
-  #handedOn(site: ToolCallSite, callers: ReadonlyMap<FunctionInfo, Call[]>, depth: number): ToolCallSite[] {
+  #handedOn(
+    site: ToolCallSite,
+    callers: ReadonlyMap<FunctionInfo, Call[]>,
+    inner: readonly FunctionInfo[],
+  ): ToolCallSite[] {
     const around = site.args.slice(0, 2).flatMap((arg) => this.#parameter(arg)?.fn ?? [])[0]
-    const calls = around ? (callers.get(around) ?? []) : []
-    if (calls.length === 0 || depth === MAX_HANDING_ON) return [site]
+    if (!around || inner.length === MAX_HANDING_ON) return [site]
+    // A function that calls itself says nothing new.
+    if (inner.includes(around)) return []
+    this.#note(site, around)
+    const calls = callers.get(around) ?? []
+    if (calls.length === 0) return [site]
     return calls.flatMap(({ node, frame }) => {
       const { callee, args: given } = plainCall(node, frame)
       const args = site.args.map((arg) => {
         const parameter = this.#parameter(arg)
-        return parameter?.fn === around ? (given[parameter!.index] ?? arg) : arg
+        return parameter?.fn === around ? (given[parameter.index] ?? UNKNOWN) : arg
       })
       const outer = { ...site, args, offset: callee.end - 1, arms: [...site.arms, ...armsOf(frame)] }
-      return this.#handedOn(outer, callers, depth + 1)
+      return this.#handedOn(outer, callers, [...inner, around])
     })
   }
 
+  /** For other files that call the function. */
+  #note({ tool, method, args }: ToolCallSite, around: FunctionInfo): void {
+    const handed: HandedCall = {
+      tool,
+      method,
+      args: args.map((arg) => {
+        const parameter = this.#parameter(arg)
+        if (parameter?.fn === around) return parameter.index
+        return 'node' in arg ? this.#literals.read(arg.node, arg.frame) : arg
+      }),
+    }
+    this.#flow.handed.set(around, [...(this.#flow.handed.get(around) ?? []), handed])
+  }
+
   /** Which parameter of which function the expression is, when it is nothing else. */
-  #parameter({ node, frame }: Source): { fn: FunctionInfo; index: number } | undefined {
-    const name = unwrap(node)
+  #parameter(arg: Source | Literal): { fn: FunctionInfo; index: number } | undefined {
+    if (!('node' in arg)) return undefined
+    const name = unwrap(arg.node)
     if (name.type !== 'Identifier') return undefined
-    let at: Frame | undefined = frame
+    let at: Frame | undefined = arg.frame
     while (at && !at.names.has(name.name)) at = at.parent
     const fn = at?.fn
     if (!fn || fn.frame !== at || at.names.get(name.name)!.sources.length > 0) return undefined

@@ -13,7 +13,7 @@ import {
 import type { ModuleExport, ModuleExports } from './module-exports.ts'
 import { staticKey, unwrap } from './syntax.ts'
 import { ToolTypes } from './tool-types.ts'
-import { type Shape, TOOL_OF_TYPE, type Value } from './tool-value.ts'
+import { type HandedCall, type Shape, TOOL_OF_TYPE, type Value } from './tool-value.ts'
 
 /** Of a file that this one imports from its own domain; undefined when there is none. */
 export type ForeignExports = (specifier: string) => ModuleExports | undefined
@@ -23,6 +23,8 @@ const MAX_SHAPE_DEPTH = 3
 /** Follows the injected tools through one file, under whatever names they travel. */
 export class ToolFlow {
   readonly graph: FlowGraph
+  /** What functions do with their arguments, as far as it is known by now. */
+  readonly handed = new Map<FunctionInfo, HandedCall[]>()
   readonly #foreign: ForeignExports
   readonly #interned = new Map<unknown, Value>()
   readonly #shapes = new Map<Shape, Value>()
@@ -103,7 +105,8 @@ export class ToolFlow {
         return value.shape
       case 'function': {
         const returns = this.toShapes([...value.info.returns.values] as Value[], depth + 1)
-        return returns.length > 0 ? { members: {}, returns } : undefined
+        const hands = this.handed.get(value.info)
+        return returns.length > 0 || hands ? { members: {}, returns, hands } : undefined
       }
       case 'class': {
         const instance = this.#intern(value.info, { kind: 'instance', info: value.info })

@@ -1,4 +1,5 @@
 import type { ClassInfo, FunctionInfo, ObjectInfo } from './flow-graph.ts'
+import type { Literal } from './literal.ts'
 
 /** What an expression may be, as far as the lint cares. */
 export type Value =
@@ -22,7 +23,17 @@ export type Shape =
       instance?: Shape[]
       /** Of a function: what a call gives. */
       returns?: Shape[]
+      /** Of a function: the calls of tools that it hands its own arguments on to. */
+      hands?: HandedCall[]
     }
+
+/** A call of a tool within a function. */
+export interface HandedCall {
+  tool: string
+  method: string
+  /** A number is the place of the function's own argument. */
+  args: Array<number | Literal>
+}
 
 /** The types of `#heddle` that say which tool a parameter is. */
 export const TOOL_OF_TYPE: Readonly<Record<string, string>> = {

@@ -125,3 +125,34 @@ test('while the contracts do not parse, nothing is said to have none', async (t)
   const rules = (await lint()).findings.map(({ rule, severity }) => `${severity} ${rule}`)
   assert.deepEqual(rules, ['warning event-contract', 'error parse'])
 })
+
+test('functions and methods of other files that hand their arguments on to a tool are seen where they are called', async (t) => {
+  const { lint } = await fixture(t, {
+    'a/events.ts': `${Z}export default { 'a.known': z.object({ id: z.string() }) }\n`,
+    'a/base.ts': `import { type Http, Plugin, type Tools } from '#heddle'
+export class Base extends Plugin {
+  tools; bus; db
+  constructor(tools: Tools) { super(); this.tools = tools; this.bus = tools.event_bus; this.db = tools.db }
+  protected emit(name: string, payload: object) { return this.bus.publish(name, payload) }
+  protected rows(sql: string) { return this.db.query(sql) }
+}
+export const show = (http: Http, path: string) => http.addEndpoint(path, 'GET', () => ({}))
+`,
+    'a/plugins/a.ts': `import { Base, show } from '../base.ts'
+export default class A extends Base {
+  onBoot() {
+    this.emit('a.known', { id: 5 })
+    this.emit('a.gone', {})
+    this.rows('SELECT * FROM strangers')
+    show(this.tools.http, '/a/:id')
+    show(this.tools.http, '/a/:other')
+  }
+}
+`,
+    'b/migrations/001_b.sql': 'CREATE TABLE strangers (id TEXT);\n',
+  })
+  assert.deepEqual(
+    (await lint()).findings.map(({ rule, line }) => `${line} ${rule}`),
+    ['4 event-contract', '5 event-contract', '6 table-ownership', '8 route-collision'],
+  )
+})
