@@ -8,6 +8,7 @@ export type EventContracts = Readonly<Record<string, StandardSchemaV1>>
  * Payloads by event name, as `publish` and `subscribe` know them. Each domain adds its own beside its contracts:
  * `declare module '#heddle' { interface Events extends PayloadsOf<typeof contracts> {} }`.
  */
+// biome-ignore lint/suspicious/noEmptyInterface: an alias could not be added to
 export interface Events {}
 
 /** Event name → the payload that its contract takes: what is published is what was given, not what a schema makes of it. */
