@@ -1,0 +1,24 @@
+import { createRequire } from 'node:module'
+import { Plugin, type Tools } from '#heddle'
+
+/** The packages of OpenTelemetry that its thread has loaded. They are CommonJS, however they were asked for. */
+export default class ListInPrimary extends Plugin {
+  static override thread = 'primary' as const
+  #http
+
+  constructor({ http }: Tools) {
+    super()
+    this.#http = http
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/loaded/primary', 'GET', () => ({ success: true, data: { loaded: loaded() } }))
+  }
+}
+
+function loaded(): string[] {
+  const names = Object.keys(createRequire(import.meta.url).cache)
+    .map((file) => /node_modules\/(@opentelemetry\/[^/]+|@grpc\/[^/]+)/.exec(file)?.[1])
+    .filter((name) => name !== undefined)
+  return [...new Set(names)].sort()
+}
