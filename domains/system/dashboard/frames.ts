@@ -8,8 +8,6 @@ export interface HelloFrame {
   type: 'hello'
   /** Another one after every start of the process. */
   boot: string
-  /** ISO 8601 UTC with milliseconds. */
-  started_at: string
   /** Events published since the start, those of `records` included. */
   events_total: number
   /** The last 500, oldest first. */

@@ -1,6 +1,8 @@
-import { copyButton, el, empty, facts, setAttribute, setText } from './dom.js'
+import { el, empty, setAttribute, setText } from './dom.js'
+import { EventDetail } from './event-detail.js'
+import { fillRow, makeRow, rowId } from './event-row.js'
 import { Forest } from './forest.js'
-import { ago, clock, count, duration, plural, rate, shortId } from './format.js'
+import { count, plural, rate } from './format.js'
 import { VirtualList } from './virtual-list.js'
 
 const ROW_HEIGHT = 30
@@ -12,7 +14,6 @@ export class EventsView {
   title = 'Events'
   element
   badge = ''
-  #page
   #forest = new Forest()
   #list
   #rows = []
@@ -32,7 +33,7 @@ export class EventsView {
     'Nothing here fits the filter',
     el('p', { text: 'It looks at the last 2000 records that the page has.' }),
   )
-  #detail = el('aside', { class: 'card detail', 'aria-label': 'The chosen event', tabindex: '-1' })
+  #detail
   #isPaused = false
   #isPointedAt = false
   #drawnVersion = -1
@@ -50,12 +51,16 @@ export class EventsView {
   #paint
 
   constructor(page) {
-    this.#page = page
+    this.#detail = new EventDetail(page, {
+      forest: this.#forest,
+      titleOf: (tree) => this.#titleOf(tree),
+      choose: (key) => this.#choose(key, true),
+    })
     this.#paint = page.painter.job(() => this.#draw(), 120)
     this.#list = new VirtualList({
       rowHeight: ROW_HEIGHT,
       make: makeRow,
-      fill: (row, index) => this.#fill(row, index),
+      fill: (row, index) => this.#fill(row, this.#rows[index]),
       onScroll: () => this.#paint(true),
       role: 'tree',
       'aria-label': 'Causal trees, newest first. Arrow keys move, Enter shows the event',
@@ -86,10 +91,10 @@ export class EventsView {
         this.#unfit,
         this.#list.element,
       ),
-      this.#detail,
+      this.#detail.element,
     )
     this.#listen()
-    this.#showDetail()
+    this.#detail.show(this.#chosenKey)
   }
 
   #listen() {
@@ -121,7 +126,7 @@ export class EventsView {
       if (key !== undefined) this.#choose(key)
     })
     element.addEventListener('keydown', (event) => this.#onKey(event))
-    this.#detail.addEventListener('keydown', ({ key }) => {
+    this.#detail.element.addEventListener('keydown', ({ key }) => {
       if (key === 'Escape') element.focus()
     })
   }
@@ -144,7 +149,7 @@ export class EventsView {
     this.#paint()
     const chosen = this.#chosenNode()
     const concerns = ({ event_id, parent_id }) => (event_id ?? parent_id) === chosen?.record.id
-    if (chosen && (records.some(concerns) || failures.some(concerns))) this.#showDetail()
+    if (chosen && (records.some(concerns) || failures.some(concerns))) this.#detail.show(this.#chosenKey)
   }
 
   onSecond({ routes }) {
@@ -161,9 +166,9 @@ export class EventsView {
 
   /** The dead letters that the process keeps: failures from before the page was there. */
   onLetters(letters) {
-    for (const letter of letters) this.#forest.fail({ ...letter, isLetter: true })
+    for (const letter of letters) this.#forest.fail(letter)
     this.#paint()
-    if (this.#chosenNode()?.failures.length > 0) this.#showDetail()
+    if (this.#chosenNode()?.failures.length > 0) this.#detail.show(this.#chosenKey)
   }
 
   has(eventId) {
@@ -225,36 +230,12 @@ export class EventsView {
     setText(this.#note, note)
   }
 
-  #fill(row, index) {
-    const entry = this.#rows[index]
-    const { key, node, tree, depth, guides } = entry
-    if (row.dataset.key !== key) {
-      row.dataset.key = key
-      row.id = rowId(key)
-    }
-    const { parts } = row
-    if (row.dataset.guides !== guides) {
-      row.dataset.guides = guides
-      parts.guides.replaceChildren(...[...guides].map((guide) => el('i', { class: `guide guide-${GUIDES[guide]}` })))
-    }
-    const state = stateOf(node, tree)
-    setAttribute(row, 'class', `row${node === null ? ' row-request' : ''} is-${state}`)
-    setAttribute(row, 'aria-level', String(depth + 1))
-    setAttribute(row, 'aria-selected', String(key === this.#chosenKey))
-    setAttribute(row, 'data-active', key === this.#activeKey ? 'true' : null)
-    if (node === null) {
-      setText(parts.name, this.#titleOf(tree))
-      setText(parts.from, shortId(tree.requestId))
-      setText(parts.to, plural(tree.size + tree.more, 'event'))
-      setText(parts.time, clock(tree.firstMs))
-    } else {
-      const { record } = node
-      setText(parts.name, record.event)
-      setText(parts.from, record.emitter)
-      setText(parts.to, record.subscribers.length === 0 ? '' : `→ ${record.subscribers.join(', ')}`)
-      setText(parts.time, depth === 0 ? clock(record.timestamp) : `+${offset(node.atMs - tree.firstMs)}`)
-    }
-    setText(parts.mark, state === 'failed' ? 'failed: ' : '')
+  #fill(row, entry) {
+    fillRow(row, entry, {
+      title: this.#titleOf(entry.tree),
+      isChosen: entry.key === this.#chosenKey,
+      isActive: entry.key === this.#activeKey,
+    })
   }
 
   // ── choosing ─────────────────────────────────────────────────────────────
@@ -291,142 +272,18 @@ export class EventsView {
   #choose(key, withFocus = false) {
     this.#chosenKey = key
     this.#activate(key)
-    this.#showDetail()
-    if (withFocus) this.#detail.focus()
-    if (matchMedia('(max-width: 900px)').matches) this.#detail.scrollIntoView({ block: 'start' })
+    this.#detail.show(this.#chosenKey)
+    if (withFocus) this.#detail.element.focus()
+    if (matchMedia('(max-width: 900px)').matches) this.#detail.element.scrollIntoView({ block: 'start' })
   }
 
   #chosenNode() {
     return this.#chosenKey === null ? undefined : this.#forest.node(this.#chosenKey)
   }
 
-  /** Drawn anew while somebody is in it, the focus stays on the same button. */
-  #showDetail() {
-    const within = this.#detail.contains(document.activeElement) ? nameOf(document.activeElement) : null
-    this.#detail.replaceChildren(...this.#detailParts())
-    if (within === null) return
-    const same = [...this.#detail.querySelectorAll('button')].find((button) => nameOf(button) === within)
-    ;(same ?? this.#detail).focus()
-  }
-
-  #detailParts() {
-    const node = this.#chosenNode()
-    if (node !== undefined) return this.#eventDetail(node)
-    const row = this.#rows[this.#index.get(this.#chosenKey)]
-    if (row !== undefined && row.node === null) return this.#requestDetail(row.tree)
-    const hint =
-      this.#chosenKey === null
-        ? 'Choose a row: its record, its request and what became of it are shown here.'
-        : 'It is not kept any more: newer events have taken its place.'
-    return [el('p', { class: 'note', text: hint })]
-  }
-
   #titleOf({ roots }) {
     return this.#routes[roots[0].record.emitter] ?? 'HTTP request'
   }
-
-  #requestDetail(tree) {
-    const traceId = tree.roots.find(({ record }) => record.trace_id)?.record.trace_id
-    return [
-      el('h2', { text: this.#titleOf(tree) }),
-      facts([
-        ['Request id', el('code', { text: tree.requestId }), copyButton(tree.requestId, 'the request id')],
-        traceRow(traceId),
-        ['Answered by', [...new Set(tree.roots.map(({ record }) => record.emitter))].join(', ')],
-        ['First event', `${clock(tree.firstMs)} (${ago(tree.roots[0].record.timestamp)})`],
-        ['Events', `${count(tree.size + tree.more)}, over ${offset(tree.lastMs - tree.firstMs)}`],
-        ['Not kept', tree.more === 0 ? null : `${plural(tree.more, 'event')} of this tree are counted, not drawn`],
-      ]),
-    ]
-  }
-
-  #eventDetail(node) {
-    const { record, tree, children, failures } = node
-    const link = (id, text) =>
-      el('button', { class: 'linkish', type: 'button', text, on: { click: () => this.#choose(id, true) } })
-    const cause =
-      record.parent_id === null
-        ? record.request_id === null
-          ? 'nothing: published outside of any subscriber'
-          : link(tree.key, this.#titleOf(tree))
-        : this.has(record.parent_id)
-          ? link(record.parent_id, this.#forest.node(record.parent_id).record.event)
-          : `${shortId(record.parent_id)}, not in view any more`
-    return [
-      el('h2', { text: record.event }),
-      facts([
-        ['Id', el('code', { text: record.id }), copyButton(record.id, 'the event id')],
-        ['Published', `${clock(record.timestamp)}, by ${record.emitter}`],
-        ['Caused by', cause],
-        ['Request id', ...idWithCopy(record.request_id, 'the request id')],
-        traceRow(record.trace_id),
-        ['Subscribers', record.subscribers.length === 0 ? 'nobody' : record.subscribers.join(', ')],
-        ['Payload keys', record.payload_keys.length === 0 ? 'none' : chips(record.payload_keys)],
-        ['Has caused', children.length === 0 ? 'nothing so far' : plural(children.length, 'event')],
-      ]),
-      ...failures.map((failure) => this.#failureCard(failure)),
-    ]
-  }
-
-  #failureCard({ event_id, subscriber, error, attempts }) {
-    const letter = this.#page.deadLetters.find((each) => each.event_id === event_id && each.subscriber === subscriber)
-    return el(
-      'div',
-      { class: 'failure' },
-      el('h3', { text: `${subscriber} failed` }),
-      facts([
-        [
-          'Attempts',
-          attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
-        ],
-        ['Error', el('code', { class: 'wrap', text: error })],
-        ['Dead letter', letter === undefined ? 'none any more' : el('code', { text: letter.id })],
-      ]),
-      letter === undefined ? null : this.#page.letterButtons(letter),
-    )
-  }
-}
-
-const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }
-
-function makeRow() {
-  const parts = {
-    guides: el('span', { class: 'guides', 'aria-hidden': 'true' }),
-    mark: el('span', { class: 'unseen' }),
-    name: el('span', { class: 'row-name' }),
-    from: el('span', { class: 'row-from' }),
-    to: el('span', { class: 'row-to' }),
-    time: el('span', { class: 'row-time' }),
-  }
-  const dot = el('span', { class: 'dot', 'aria-hidden': 'true' })
-  const row = el(
-    'div',
-    { class: 'row', role: 'treeitem' },
-    parts.guides,
-    dot,
-    parts.mark,
-    parts.name,
-    parts.from,
-    parts.to,
-    parts.time,
-  )
-  row.parts = parts
-  return row
-}
-
-function stateOf(node, tree) {
-  if (node === null) return tree.failed ? 'touched' : 'request'
-  if (node.failures.length > 0) return 'failed'
-  return node.record.event === 'event.delivery.failed' ? 'report' : 'event'
-}
-
-/** Timestamps have whole milliseconds. */
-function offset(ms) {
-  return ms < 1000 ? `${ms} ms` : duration(ms)
-}
-
-function rowId(key) {
-  return `row-${key}`
 }
 
 /** @returns null when all fit */
@@ -438,24 +295,6 @@ function matcher(text, isFailed) {
     [record.event, record.emitter, record.id, record.request_id, record.trace_id, ...record.subscribers].some((each) =>
       each?.toLowerCase().includes(wanted),
     )
-}
-
-function nameOf(element) {
-  return element.getAttribute('aria-label') ?? element.textContent
-}
-
-function idWithCopy(id, what) {
-  return id === null || id === undefined
-    ? ['none: not caused by a request']
-    : [el('code', { text: id }), copyButton(id, what)]
-}
-
-function traceRow(traceId) {
-  return ['Trace id', ...(traceId ? [el('code', { text: traceId }), copyButton(traceId, 'the trace id')] : [])]
-}
-
-function chips(texts) {
-  return el('span', { class: 'chips' }, ...texts.map((text) => el('code', { class: 'chip', text })))
 }
 
 function tryCommand() {

@@ -24,6 +24,10 @@ export class Forest {
     return this.#nodes.get(id)
   }
 
+  tree(key) {
+    return this.#trees.get(key)
+  }
+
   clear() {
     this.#trees.clear()
     this.#nodes.clear()

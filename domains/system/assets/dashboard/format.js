@@ -29,6 +29,11 @@ export function duration(ms) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`
 }
 
+/** How much later something was: timestamps have whole milliseconds. */
+export function offset(ms) {
+  return ms < 1000 ? `${ms} ms` : duration(ms)
+}
+
 export function bytes(value) {
   let unit = 0
   let shown = value

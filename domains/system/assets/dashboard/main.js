@@ -1,13 +1,14 @@
 import { Connection } from './connection.js'
 import { el, setAttribute, setText } from './dom.js'
 import { EventsView } from './events-view.js'
-import { bytes, count, duration, plural, rate } from './format.js'
+import { Figures } from './figures.js'
 import { LanesView } from './lanes-view.js'
+import { letterButtons } from './letter-buttons.js'
 import { LettersView } from './letters-view.js'
 import { LintView } from './lint-view.js'
 import { LogsView } from './logs-view.js'
+import { Notices } from './notices.js'
 import { Painter } from './painter.js'
-import { Sparkline } from './sparkline.js'
 import { ToolsView } from './tools-view.js'
 import { TopologyView } from './topology-view.js'
 
@@ -17,11 +18,14 @@ const STATES = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost,
 
 const byId = (id) => document.getElementById(id)
 const main = byId('main')
-const notices = byId('notices')
+const figures = new Figures()
+byId('figures').append(figures.element)
+let connected = false
 
 /** What the views share. */
 const page = {
   painter: new Painter(),
+  notices: new Notices(byId('notices')),
   /** Oldest first. */
   deadLetters: [],
   /** @returns the parsed answer, or null when there is no such endpoint, or no process */
@@ -39,10 +43,11 @@ const page = {
     if (letters === null && !connected) return
     page.deadLetters = letters ?? []
     views.letters.onLetters(letters)
+    figures.onLetters(page.deadLetters)
     if (letters !== null) views.events.onLetters(letters)
     page.refreshBadges()
   },
-  letterButtons,
+  letterButtons: (letter, ...more) => letterButtons(page, letter, ...more),
   hasEvent: (id) => views.events.has(id),
   revealEvent(id) {
     location.hash = '#events'
@@ -55,8 +60,6 @@ const page = {
       setText(element, badge)
       element.hidden = badge === ''
     }
-    setText(figures.letters.value, count(page.deadLetters.length))
-    setAttribute(figures.letters.element, 'data-state', page.deadLetters.length > 0 ? 'warn' : null)
   },
 }
 
@@ -94,147 +97,7 @@ addEventListener('hashchange', () => {
   if (location.hash !== '#main') show(location.hash.slice(1))
 })
 
-// ── figures ────────────────────────────────────────────────────────────────
-
-function figure(label, hasChart = false) {
-  const value = el('dd', { text: '–' })
-  const chart = hasChart ? new Sparkline(60) : null
-  const element = el('div', { class: 'figure' }, el('dt', { text: label }), value, chart?.element)
-  return { element, value, chart }
-}
-const figures = {
-  events: figure('Events a second', true),
-  calls: figure('Tool calls a second', true),
-  errors: figure('Errors, last minute'),
-  lanes: figure('Lanes ready'),
-  letters: figure('Dead letters'),
-  memory: figure('Memory'),
-}
-byId('figures').append(el('dl', {}, ...Object.values(figures).map(({ element }) => element)))
-let totalBefore = null
-
-function tellFigures({ events_total, calls, lanes, process }) {
-  const perSecond = totalBefore === null ? 0 : Math.max(0, events_total - totalBefore)
-  totalBefore = events_total
-  const sum = (key) => calls.reduce((total, each) => total + each[key], 0)
-  const regular = lanes.filter(({ role }) => role === 'regular')
-  const ready = regular.filter(({ state, responsive }) => state === 'ready' && responsive).length
-  setText(figures.events.value, rate(perSecond))
-  setText(figures.calls.value, rate(sum('calls')))
-  setText(figures.errors.value, count(sum('minute_errors')))
-  setAttribute(figures.errors.element, 'data-state', sum('minute_errors') > 0 ? 'bad' : null)
-  setText(figures.lanes.value, `${ready} of ${regular.length}`)
-  setAttribute(figures.lanes.element, 'data-state', ready < regular.length ? 'bad' : null)
-  setText(figures.memory.value, bytes(process.rss_bytes))
-  figures.events.chart.push(perSecond)
-  figures.calls.chart.push(sum('calls'))
-  figures.events.chart.paint(10)
-  figures.calls.chart.paint(10)
-}
-
-// ── notices ────────────────────────────────────────────────────────────────
-
-/** One notice per subject, so that they never pile up. @param text null takes it away */
-function notice(subject, kind, text, canClose = false) {
-  const known = [...notices.children].find(({ dataset }) => dataset.subject === subject)
-  if (text === null) return known?.remove()
-  if (known?.firstElementChild.textContent === text) return
-  const element = el('div', { class: `notice notice-${kind}`, 'data-subject': subject }, el('p', { text }))
-  if (canClose) {
-    element.append(
-      el('button', {
-        class: 'quiet',
-        type: 'button',
-        'aria-label': 'Close this notice',
-        text: 'Close',
-        on: { click: () => element.remove() },
-      }),
-    )
-  }
-  if (known === undefined) notices.append(element)
-  else known.replaceWith(element)
-}
-
-function tellHealth({ status, readiness }) {
-  if (readiness !== undefined) {
-    notice('ready', 'warn', readiness.ready ? null : `Not ready: ${readiness.reasons.join(', ')}`)
-  }
-  if (status === undefined) return
-  const { tools, plugins, reload } = status
-  const ill = Object.entries(tools).filter(([, each]) => each.status !== 'OK')
-  notice(
-    'tools',
-    'bad',
-    ill.length === 0
-      ? null
-      : ill.map(([name, each]) => `Tool ${name} is ${each.status}: ${each.message ?? 'no message'}`).join(' · '),
-  )
-  const dead = Object.entries(plugins).filter(([, each]) => each.status !== 'OK')
-  notice(
-    'plugins',
-    'bad',
-    dead.length === 0 ? null : dead.map(([name, { error }]) => `${name} is dead: ${error}`).join(' · '),
-  )
-  notice('reload', 'bad', reload === undefined || reload.ok ? null : `The old code still runs: ${reload.error}`)
-}
-
-/** What was lost between two connections, as far as the process's own counters tell. */
-function tellGap({ missed, shown, isRestart, forMs }) {
-  for (const view of Object.values(views)) view.onGap?.()
-  const away = forMs < 1000 ? '' : ` for ${duration(Math.round(forMs / 1000) * 1000).replace('.0 s', ' s')}`
-  const text = isRestart
-    ? `The process was started anew; the page was without it${away}. Missed ${plural(missed, 'event')} of the new process, and whatever the old one did last.`
-    : missed === 0
-      ? `The connection was lost${away}. Missed no events: ${shown === 0 ? 'there were none' : `all ${count(shown)} are shown`}.`
-      : `The connection was lost${away}. Missed ${plural(missed, 'event')}; the last ${count(shown)} are shown.`
-  notice('gap', missed > 0 || isRestart ? 'warn' : 'info', text, true)
-}
-
-// ── dead letters ───────────────────────────────────────────────────────────
-
-function letterButtons({ id, event, subscriber }, ...more) {
-  const about = `${event} to ${subscriber}`
-  const act = async (button, path, method, done) => {
-    const hadFocus = button.matches(':focus')
-    button.disabled = true
-    const refusal = await refusalOf(path, method)
-    button.disabled = false
-    notice('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done}`, true)
-    if (refusal === null) setTimeout(() => notice('letter', 'info', null), 6000)
-    await page.loadLetters()
-    // Its button has gone with it.
-    if (hadFocus && !button.isConnected) main.focus()
-  }
-  const path = `/system/dead-letters/${encodeURIComponent(id)}`
-  const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
-  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'handed over once more'))
-  const remove = el('button', { class: 'quiet', type: 'button', 'aria-label': `Delete ${about}`, text: 'Delete' })
-  remove.addEventListener('click', () => {
-    if (remove.dataset.sure === 'true') return act(remove, path, 'DELETE', 'deleted')
-    remove.dataset.sure = 'true'
-    remove.textContent = 'Delete for good?'
-    setTimeout(() => {
-      remove.dataset.sure = 'false'
-      remove.textContent = 'Delete'
-    }, 4000)
-  })
-  return el('div', { class: 'actions' }, replay, remove, ...more)
-}
-
-/** @returns why it was refused, or null */
-async function refusalOf(path, method) {
-  try {
-    const response = await fetch(path, { method })
-    return response.ok ? null : ((await response.json()).error ?? `Refused: ${response.status}`)
-  } catch {
-    // No process, or no JSON: either way it was not done.
-    return 'The process did not answer'
-  }
-}
-
 // ── the stream ─────────────────────────────────────────────────────────────
-
-let connected = false
 
 new Connection({
   onState(state) {
@@ -244,8 +107,8 @@ new Connection({
   },
   onFrame(frame, isOtherProcess) {
     if (frame.type === 'hello') {
-      totalBefore = frame.events_total
-      tellHealth(frame)
+      figures.onHello(frame)
+      page.notices.tellHealth(frame)
       for (const view of Object.values(views)) view.onHello(frame, isOtherProcess)
       void page.loadLetters()
     } else if (frame.type === 'live') {
@@ -253,13 +116,16 @@ new Connection({
       views.logs.onLive(frame)
       if (frame.failures.length > 0) lettersSoon()
     } else {
-      tellFigures(frame)
-      tellHealth(frame)
+      figures.onSecond(frame)
+      page.notices.tellHealth(frame)
       for (const view of Object.values(views)) view.onSecond(frame)
       page.refreshBadges()
     }
   },
-  onGap: tellGap,
+  onGap(gap) {
+    page.notices.tellGap(gap)
+    for (const view of Object.values(views)) view.onGap?.()
+  },
 })
 
 let lettersAreDue = false

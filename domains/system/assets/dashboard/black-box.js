@@ -1,0 +1,106 @@
+import { el, facts } from './dom.js'
+import { ago, bytes, clock, count, duration } from './format.js'
+
+/** Steps before a death that are shown at once. */
+const STEPS_SHOWN = 40
+const REASONS = {
+  stalled: 'stood still',
+  memory: 'ran out of memory',
+  exited: 'called process.exit',
+  crashed: 'crashed',
+  boot: 'did not start',
+  process: 'its process ended',
+}
+
+/** One black box. Its parts are made when it is opened. */
+export function deathOf(box, isOpen) {
+  const { guilty } = box
+  const culprit =
+    guilty === null ? 'nobody to be told' : [guilty.plugin, guilty.handler].filter(Boolean).join(' · ') || guilty.line
+  const details = el(
+    'details',
+    { 'data-at': box.at },
+    el(
+      'summary',
+      {},
+      el('span', { class: 'state state-bad', text: `Lane ${box.lane} ${REASONS[box.reason] ?? box.reason}` }),
+      el('span', { class: 'culprit', text: culprit }),
+      el('span', { class: 'muted', text: ago(box.at) }),
+    ),
+  )
+  const fill = () => details.children.length > 1 || details.append(...boxParts(box))
+  details.addEventListener('toggle', fill)
+  if (isOpen) {
+    details.open = true
+    fill()
+  }
+  return details
+}
+
+const EVIDENCE = {
+  stack: 'its stack says so',
+  alone: 'nothing else was in flight',
+  last: 'it was begun last: a guess',
+}
+
+function boxParts(box) {
+  const { guilty, stack, steps, in_flight: works, in_flight_count: worksCount } = box
+  const parts = [
+    facts([
+      ['When', `${clock(box.at)} (${ago(box.at)}), after ${duration(box.lived_ms)}`],
+      ['Message', el('code', { class: 'wrap', text: box.message })],
+      [
+        'Guilty',
+        guilty === null
+          ? 'cannot be told'
+          : `${guilty.plugin ?? 'no plugin'}${guilty.handler ? `, ${guilty.handler}` : ''}: ${EVIDENCE[guilty.evidence]}`,
+      ],
+      ['Line', guilty?.line ? el('code', { class: 'wrap', text: guilty.line }) : null],
+      ['Stood still', box.stood_still_ms === 0 ? null : duration(box.stood_still_ms)],
+      ['Memory', `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, as it last said`],
+      ['CPU', box.cpu_ms === null ? null : duration(box.cpu_ms)],
+    ]),
+  ]
+  if (stack.length > 0) parts.push(el('h3', { text: 'Stack' }), el('pre', { tabindex: '0', text: stack.join('\n') }))
+  if (works.length > 0) {
+    parts.push(
+      el('h3', { text: `In flight: ${count(worksCount)}` }),
+      el(
+        'ul',
+        { class: 'plain' },
+        ...works.map(({ kind, name, plugin, for_ms }) =>
+          el('li', { text: `${kind} ${name}, ${plugin}, for ${duration(for_ms)}` }),
+        ),
+      ),
+    )
+  }
+  if (steps.length > 0) parts.push(el('h3', { text: 'Last steps, newest first' }), stepsOf(steps))
+  return parts
+}
+
+function stepsOf(steps) {
+  const rows = steps
+    .toReversed()
+    .map(({ at, kind, name, duration_ms, success }) =>
+      el(
+        'tr',
+        { 'data-errors': success ? null : 'true' },
+        el('td', { text: clock(at) }),
+        el('td', { text: kind }),
+        el('td', {}, el('code', { text: name })),
+        el('td', { class: 'number', text: duration_ms === null ? 'not ended' : duration(duration_ms) }),
+      ),
+    )
+  const body = el('tbody', {}, ...rows.slice(0, STEPS_SHOWN))
+  const box = el('div', { class: 'scrolls' }, el('table', { class: 'steps' }, body))
+  const rest = rows.slice(STEPS_SHOWN)
+  if (rest.length > 0) {
+    const more = el('button', { class: 'quiet', type: 'button', text: `Show ${rest.length} more` })
+    more.addEventListener('click', () => {
+      body.append(...rest)
+      more.remove()
+    })
+    box.append(more)
+  }
+  return box
+}

@@ -1,0 +1,125 @@
+import { copyButton, el, facts } from './dom.js'
+import { ago, clock, count, offset, plural, shortId } from './format.js'
+
+/** What is known of a request or an event: its record, what has caused it, who has failed at it. */
+export class EventDetail {
+  element = el('aside', { class: 'card detail', 'aria-label': 'The chosen event', tabindex: '-1' })
+  #page
+  #forest
+  #titleOf
+  #choose
+
+  /**
+   * @param page what the views share
+   * @param {{ forest: import('./forest.js').Forest, titleOf: (tree: object) => string, choose: (key: string) => void }} list
+   */
+  constructor(page, { forest, titleOf, choose }) {
+    this.#page = page
+    this.#forest = forest
+    this.#titleOf = titleOf
+    this.#choose = choose
+  }
+
+  /**
+   * Drawn anew while somebody is in it, the focus stays on the same button.
+   * @param key of an event or a tree; null: nothing is chosen
+   */
+  show(key) {
+    const within = this.element.contains(document.activeElement) ? nameOf(document.activeElement) : null
+    this.element.replaceChildren(...this.#parts(key))
+    if (within === null) return
+    const same = [...this.element.querySelectorAll('button')].find((button) => nameOf(button) === within)
+    ;(same ?? this.element).focus()
+  }
+
+  #parts(key) {
+    const node = this.#forest.node(key)
+    if (node !== undefined) return this.#eventDetail(node)
+    const tree = this.#forest.tree(key)
+    if (tree !== undefined) return this.#requestDetail(tree)
+    const hint =
+      key === null
+        ? 'Choose a row: its record, its request and what became of it are shown here.'
+        : 'It is not kept any more: newer events have taken its place.'
+    return [el('p', { class: 'note', text: hint })]
+  }
+
+  #requestDetail(tree) {
+    const traceId = tree.roots.find(({ record }) => record.trace_id)?.record.trace_id
+    return [
+      el('h2', { text: this.#titleOf(tree) }),
+      facts([
+        ['Request id', el('code', { text: tree.requestId }), copyButton(tree.requestId, 'the request id')],
+        traceRow(traceId),
+        ['Answered by', [...new Set(tree.roots.map(({ record }) => record.emitter))].join(', ')],
+        ['First event', `${clock(tree.firstMs)} (${ago(tree.roots[0].record.timestamp)})`],
+        ['Events', `${count(tree.size + tree.more)}, over ${offset(tree.lastMs - tree.firstMs)}`],
+        ['Not kept', tree.more === 0 ? null : `${plural(tree.more, 'event')} of this tree are counted, not drawn`],
+      ]),
+    ]
+  }
+
+  #eventDetail(node) {
+    const { record, tree, children, failures } = node
+    const link = (id, text) =>
+      el('button', { class: 'linkish', type: 'button', text, on: { click: () => this.#choose(id) } })
+    const cause =
+      record.parent_id === null
+        ? record.request_id === null
+          ? 'nothing: published outside of any subscriber'
+          : link(tree.key, this.#titleOf(tree))
+        : this.#forest.node(record.parent_id) !== undefined
+          ? link(record.parent_id, this.#forest.node(record.parent_id).record.event)
+          : `${shortId(record.parent_id)}, not in view any more`
+    return [
+      el('h2', { text: record.event }),
+      facts([
+        ['Id', el('code', { text: record.id }), copyButton(record.id, 'the event id')],
+        ['Published', `${clock(record.timestamp)}, by ${record.emitter}`],
+        ['Caused by', cause],
+        ['Request id', ...idWithCopy(record.request_id, 'the request id')],
+        traceRow(record.trace_id),
+        ['Subscribers', record.subscribers.length === 0 ? 'nobody' : record.subscribers.join(', ')],
+        ['Payload keys', record.payload_keys.length === 0 ? 'none' : chips(record.payload_keys)],
+        ['Has caused', children.length === 0 ? 'nothing so far' : plural(children.length, 'event')],
+      ]),
+      ...failures.map((failure) => this.#failureCard(failure)),
+    ]
+  }
+
+  #failureCard({ event_id, subscriber, error, attempts }) {
+    const letter = this.#page.deadLetters.find((each) => each.event_id === event_id && each.subscriber === subscriber)
+    return el(
+      'div',
+      { class: 'failure' },
+      el('h3', { text: `${subscriber} failed` }),
+      facts([
+        [
+          'Attempts',
+          attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
+        ],
+        ['Error', el('code', { class: 'wrap', text: error })],
+        ['Dead letter', letter === undefined ? 'none any more' : el('code', { text: letter.id })],
+      ]),
+      letter === undefined ? null : this.#page.letterButtons(letter),
+    )
+  }
+}
+
+function nameOf(element) {
+  return element.getAttribute('aria-label') ?? element.textContent
+}
+
+function idWithCopy(id, what) {
+  return id === null || id === undefined
+    ? ['none: not caused by a request']
+    : [el('code', { text: id }), copyButton(id, what)]
+}
+
+function traceRow(traceId) {
+  return ['Trace id', ...(traceId ? [el('code', { text: traceId }), copyButton(traceId, 'the trace id')] : [])]
+}
+
+function chips(texts) {
+  return el('span', { class: 'chips' }, ...texts.map((text) => el('code', { class: 'chip', text })))
+}

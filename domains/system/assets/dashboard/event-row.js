@@ -1,0 +1,75 @@
+import { el, setAttribute, setText } from './dom.js'
+import { clock, offset, plural, shortId } from './format.js'
+
+const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }
+
+/** A row of a tree without content. */
+export function makeRow() {
+  const parts = {
+    guides: el('span', { class: 'guides', 'aria-hidden': 'true' }),
+    mark: el('span', { class: 'unseen' }),
+    name: el('span', { class: 'row-name' }),
+    from: el('span', { class: 'row-from' }),
+    to: el('span', { class: 'row-to' }),
+    time: el('span', { class: 'row-time' }),
+  }
+  const dot = el('span', { class: 'dot', 'aria-hidden': 'true' })
+  const row = el(
+    'div',
+    { class: 'row', role: 'treeitem' },
+    parts.guides,
+    dot,
+    parts.mark,
+    parts.name,
+    parts.from,
+    parts.to,
+    parts.time,
+  )
+  row.parts = parts
+  return row
+}
+
+function stateOf(node, tree) {
+  if (node === null) return tree.failed ? 'touched' : 'request'
+  if (node.failures.length > 0) return 'failed'
+  return node.record.event === 'event.delivery.failed' ? 'report' : 'event'
+}
+
+/**
+ * Lets a row show an entry of `Forest.rows`.
+ * @param {{ title: string, isChosen: boolean, isActive: boolean }} how `title` is that of its tree
+ */
+export function fillRow(row, { key, node, tree, depth, guides }, { title, isChosen, isActive }) {
+  if (row.dataset.key !== key) {
+    row.dataset.key = key
+    row.id = rowId(key)
+  }
+  const { parts } = row
+  if (row.dataset.guides !== guides) {
+    row.dataset.guides = guides
+    parts.guides.replaceChildren(...[...guides].map((guide) => el('i', { class: `guide guide-${GUIDES[guide]}` })))
+  }
+  const state = stateOf(node, tree)
+  setAttribute(row, 'class', `row${node === null ? ' row-request' : ''} is-${state}`)
+  setAttribute(row, 'aria-level', String(depth + 1))
+  setAttribute(row, 'aria-selected', String(isChosen))
+  setAttribute(row, 'data-active', isActive ? 'true' : null)
+  if (node === null) {
+    setText(parts.name, title)
+    setText(parts.from, shortId(tree.requestId))
+    setText(parts.to, plural(tree.size + tree.more, 'event'))
+    setText(parts.time, clock(tree.firstMs))
+  } else {
+    const { record } = node
+    setText(parts.name, record.event)
+    setText(parts.from, record.emitter)
+    setText(parts.to, record.subscribers.length === 0 ? '' : `→ ${record.subscribers.join(', ')}`)
+    setText(parts.time, depth === 0 ? clock(record.timestamp) : `+${offset(node.atMs - tree.firstMs)}`)
+  }
+  setText(parts.mark, state === 'failed' ? 'failed: ' : '')
+}
+
+/** The id of the element that shows an entry. */
+export function rowId(key) {
+  return `row-${key}`
+}

@@ -1,0 +1,46 @@
+import { el } from './dom.js'
+
+/** How long a question and an answer stand there, milliseconds. */
+const SURE_MS = 4000
+const SAID_MS = 6000
+
+/** Buttons that replay and delete a dead letter, and say what has come of it. @param more further buttons */
+export function letterButtons(page, { id, event, subscriber }, ...more) {
+  const about = `${event} to ${subscriber}`
+  const act = async (button, path, method, done) => {
+    const hadFocus = button.matches(':focus')
+    button.disabled = true
+    const refusal = await refusalOf(path, method)
+    button.disabled = false
+    page.notices.tell('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done}`, true)
+    if (refusal === null) setTimeout(() => page.notices.tell('letter', 'info', null), SAID_MS)
+    await page.loadLetters()
+    // Its button has gone with it.
+    if (hadFocus && !button.isConnected) document.getElementById('main').focus()
+  }
+  const path = `/system/dead-letters/${encodeURIComponent(id)}`
+  const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
+  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'handed over once more'))
+  const remove = el('button', { class: 'quiet', type: 'button', 'aria-label': `Delete ${about}`, text: 'Delete' })
+  remove.addEventListener('click', () => {
+    if (remove.dataset.sure === 'true') return act(remove, path, 'DELETE', 'deleted')
+    remove.dataset.sure = 'true'
+    remove.textContent = 'Delete for good?'
+    setTimeout(() => {
+      remove.dataset.sure = 'false'
+      remove.textContent = 'Delete'
+    }, SURE_MS)
+  })
+  return el('div', { class: 'actions' }, replay, remove, ...more)
+}
+
+/** @returns why it was refused, or null */
+async function refusalOf(path, method) {
+  try {
+    const response = await fetch(path, { method })
+    return response.ok ? null : ((await response.json()).error ?? `Refused: ${response.status}`)
+  } catch {
+    // No process, or no JSON: either way it was not done.
+    return 'The process did not answer'
+  }
+}

@@ -1,0 +1,67 @@
+import { el } from './dom.js'
+import { count, duration, plural } from './format.js'
+
+/** What is wrong, and what was missed: above everything, for as long as it holds or until it is closed. */
+export class Notices {
+  element
+
+  /** @param element where they stand: a live region */
+  constructor(element) {
+    this.element = element
+  }
+
+  /** One notice per subject, so that they never pile up. @param text null takes it away */
+  tell(subject, kind, text, canClose = false) {
+    const known = [...this.element.children].find(({ dataset }) => dataset.subject === subject)
+    if (text === null) return known?.remove()
+    if (known?.firstElementChild.textContent === text) return
+    const element = el('div', { class: `notice notice-${kind}`, 'data-subject': subject }, el('p', { text }))
+    if (canClose) {
+      element.append(
+        el('button', {
+          class: 'quiet',
+          type: 'button',
+          'aria-label': 'Close this notice',
+          text: 'Close',
+          on: { click: () => element.remove() },
+        }),
+      )
+    }
+    if (known === undefined) this.element.append(element)
+    else known.replaceWith(element)
+  }
+
+  tellHealth({ status, readiness }) {
+    if (readiness !== undefined) {
+      this.tell('ready', 'warn', readiness.ready ? null : `Not ready: ${readiness.reasons.join(', ')}`)
+    }
+    if (status === undefined) return
+    const { tools, plugins, reload } = status
+    const ill = Object.entries(tools).filter(([, each]) => each.status !== 'OK')
+    this.tell(
+      'tools',
+      'bad',
+      ill.length === 0
+        ? null
+        : ill.map(([name, each]) => `Tool ${name} is ${each.status}: ${each.message ?? 'no message'}`).join('\n'),
+    )
+    const dead = Object.entries(plugins).filter(([, each]) => each.status !== 'OK')
+    this.tell(
+      'plugins',
+      'bad',
+      dead.length === 0 ? null : dead.map(([name, { error }]) => `${name} is dead: ${error}`).join('\n'),
+    )
+    this.tell('reload', 'bad', reload === undefined || reload.ok ? null : `The old code still runs: ${reload.error}`)
+  }
+
+  /** What was lost between two connections, as far as the process's own counters tell. */
+  tellGap({ missed, shown, isRestart, forMs }) {
+    const away = forMs < 1000 ? '' : ` for ${duration(Math.round(forMs / 1000) * 1000).replace('.0 s', ' s')}`
+    const text = isRestart
+      ? `The process was started anew; the page was without it${away}. Missed ${plural(missed, 'event')} of the new process, and whatever the old one did last.`
+      : missed === 0
+        ? `The connection was lost${away}. Missed no events: ${shown === 0 ? 'there were none' : `all ${count(shown)} are shown`}.`
+        : `The connection was lost${away}. Missed ${plural(missed, 'event')}; the last ${count(shown)} are shown.`
+    this.tell('gap', missed > 0 || isRestart ? 'warn' : 'info', text, true)
+  }
+}

@@ -1,0 +1,90 @@
+import { layersOf } from './layered-layout.js'
+
+export const NODE_HEIGHT = 34
+const ROW_STEP = 46
+const LAYER_GAP = 72
+const TOOL_GAP = 14
+const CHAR_WIDTH = 7.3
+const PADDING = 24
+
+/** Where everything stands: layers of what is tied by events, below them plugins without events, below them the tools. */
+export function place(tied, edges, loose, tools) {
+  const nodes = new Map()
+  const widthOf = (id) => Math.round(split(id)[1].length * CHAR_WIDTH) + (id.startsWith('event ') ? 84 : 26)
+  let x = PADDING
+  let bottom = PADDING
+  const layers = layersOf(tied, edges)
+  const tallest = Math.max(0, ...layers.map((layer) => layer.length))
+  for (const layer of layers) {
+    const width = Math.max(...layer.map(widthOf))
+    const top = PADDING + ((tallest - layer.length) * ROW_STEP) / 2
+    layer.forEach((id, n) => {
+      nodes.set(id, { x, y: top + n * ROW_STEP, width })
+      bottom = Math.max(bottom, top + (n + 1) * ROW_STEP)
+    })
+    x += width + LAYER_GAP
+  }
+  const room = Math.max(640, x - LAYER_GAP + PADDING)
+  bottom = flow(nodes, loose, widthOf, room, bottom + (tied.length > 0 && loose.length > 0 ? 20 : 0))
+  bottom = flow(
+    nodes,
+    tools.map((name) => `tool ${name}`),
+    widthOf,
+    room,
+    bottom + 36,
+  )
+  return { nodes, width: room, height: bottom + PADDING }
+}
+
+/** Lines of nodes, as words in a text. @returns where they end */
+function flow(nodes, ids, widthOf, room, top) {
+  let x = PADDING
+  let y = top
+  for (const id of ids) {
+    const width = widthOf(id)
+    if (x > PADDING && x + width > room - PADDING) {
+      x = PADDING
+      y += ROW_STEP
+    }
+    nodes.set(id, { x, y, width })
+    x += width + TOOL_GAP
+  }
+  return ids.length === 0 ? top : y + NODE_HEIGHT
+}
+
+/** To the right; where the way leads back, to the left below it, or round below what is between. */
+function curve(from, to) {
+  const [y1, y2] = [from.y + NODE_HEIGHT / 2, to.y + NODE_HEIGHT / 2]
+  if (to.x > from.x + from.width) return bow(from.x + from.width, y1 - 4, to.x - 3, y2 - 4)
+  if (from.x - to.x - to.width < 2 * LAYER_GAP && from.x > to.x) return bow(from.x, y1 + 6, to.x + to.width + 3, y2 + 6)
+  const [x1, x2] = [from.x + from.width / 2, to.x + to.width / 2]
+  const [below, end] = [from.y + NODE_HEIGHT, to.y + NODE_HEIGHT]
+  const deep = Math.max(below, end) + 34
+  return `M${x1} ${below}C${x1} ${deep} ${x2} ${deep} ${x2} ${end + 3}`
+}
+
+function bow(x1, y1, x2, y2) {
+  const middle = (x1 + x2) / 2
+  return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`
+}
+
+/** From a plugin down to a tool that it takes. */
+function drop(from, to) {
+  const [x1, y1, x2] = [from.x + from.width / 2, from.y + NODE_HEIGHT, to.x + to.width / 2]
+  const middle = (y1 + to.y) / 2
+  return `M${x1} ${y1}C${x1} ${middle} ${x2} ${middle} ${x2} ${to.y}`
+}
+
+/** The attributes of an edge's path. */
+export function edgeOf(from, to, nodes) {
+  const ends = [nodes.get(from), nodes.get(to)]
+  if (to.startsWith('tool ')) return { class: 'edge edge-tool', d: drop(...ends) }
+  const isBack = ends[1].x <= ends[0].x
+  return { class: isBack ? 'edge edge-back' : 'edge', d: curve(...ends), 'marker-end': 'url(#arrow)' }
+}
+
+/** `event user.created` → kind and name. */
+export function split(id) {
+  const at = id.indexOf(' ')
+  return [id.slice(0, at), id.slice(at + 1)]
+}

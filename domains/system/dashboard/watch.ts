@@ -1,0 +1,157 @@
+import type { EventRecord, Readiness, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
+import { CallWindows } from './call-windows.ts'
+import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
+import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
+import { TreeSample } from './tree-sample.ts'
+
+/** How long what happens may wait for the frame that tells it, milliseconds. */
+const LIVE_MS = 100
+const SECOND_MS = 1000
+const LOGS_MAX_RECORDS = 100
+const FAILURES_MAX_RECORDS = 100
+
+export type Sources = Pick<Tools, 'event_bus' | 'logger' | 'registry'>
+
+/** One time during which somebody looks. */
+export class Watch {
+  /** Those who have had their `hello`. */
+  readonly clients = new Set<SseStream>()
+  /** Events since it began. */
+  heard = 0
+  /** Events since the start of the process; null until it is known. */
+  total: number | null = null
+  readonly #sources: Sources
+  readonly #stops: (() => void)[]
+  readonly #sample = new TreeSample()
+  readonly #calls = new CallWindows()
+  #records: EventRecord[] = []
+  #logs: LogEntry[] = []
+  #logsLeftOut = 0
+  #failures: FailureEntry[] = []
+  /** The total that was told last. */
+  #told: number | null = null
+  #topology = new Map<string, string>()
+  #status = ''
+  #readiness = ''
+  #cpu = process.cpuUsage()
+  #loop = performance.eventLoopUtilization()
+  #secondMs = performance.now()
+
+  constructor(sources: Sources) {
+    this.#sources = sources
+    const { event_bus, logger, registry } = sources
+    this.#calls.addPast(registry.getMetrics(), Date.now())
+    const live = setInterval(() => this.#tellLive(), LIVE_MS).unref()
+    // A tool that fails has said so by its status, and this second has no figures.
+    const second = setInterval(() => this.#tellSecond().catch(() => {}), SECOND_MS).unref()
+    this.#stops = [
+      event_bus.addListener((record) => this.#hear(record)),
+      event_bus.addFailureListener(({ event, event_id, subscriber, error, attempts }) => {
+        if (this.#failures.length < FAILURES_MAX_RECORDS)
+          this.#failures.push({ event, event_id, subscriber, error: cut(error), attempts })
+      }),
+      // Logs nothing itself: such a record would come back to the sink.
+      logger.addSink((level, message, timestamp, identity) => {
+        if (this.#logs.length < LOGS_MAX_RECORDS) this.#logs.push({ level, message: cut(message), timestamp, identity })
+        else this.#logsLeftOut++
+      }),
+      registry.addMetricsSink((record) => this.#calls.add(record)),
+      () => clearInterval(live),
+      () => clearInterval(second),
+    ]
+  }
+
+  end(): void {
+    for (const stop of this.#stops.splice(0)) stop()
+  }
+
+  #hear(record: EventRecord): void {
+    this.heard++
+    if (this.total !== null) this.total++
+    if (this.#sample.takes(record)) this.#records.push(excerptOf(record))
+  }
+
+  #send(frame: DashboardFrame): void {
+    for (const client of this.clients) client.send(frame)
+  }
+
+  #tellLive(): void {
+    if (this.total === null) return
+    this.#sample.next()
+    const isNews = this.#told !== this.total || this.#logs.length > 0 || this.#failures.length > 0
+    if (!isNews) return
+    this.#told = this.total
+    this.#send({
+      type: 'live',
+      events_total: this.total,
+      records: this.#records,
+      logs: this.#logs,
+      logs_left_out: this.#logsLeftOut,
+      failures: this.#failures,
+    })
+    this.#records = []
+    this.#logs = []
+    this.#logsLeftOut = 0
+    this.#failures = []
+  }
+
+  async #tellSecond(): Promise<void> {
+    const { event_bus, registry } = this.#sources
+    const calls = this.#calls.turn()
+    const [topology, lanes, readiness] = await Promise.all([
+      event_bus.getTopology(),
+      registry.getLanes(),
+      registry.getReadiness(),
+    ])
+    const health = this.#health(registry.getSystemDump(), readiness)
+    if (health.status !== undefined) health.routes = singleRoutes(await registry.getRoutes())
+    if (this.total === null) return
+    this.#send({
+      type: 'second',
+      events_total: this.total,
+      topology: this.#changed(topology),
+      calls,
+      lanes: lanes.map(summaryOf),
+      process: this.#process(),
+      ...health,
+    })
+  }
+
+  #changed(topology: Record<string, TopologyEntry>): Record<string, TopologyEntry> {
+    const changed: Record<string, TopologyEntry> = {}
+    for (const [event, entry] of Object.entries(topology)) {
+      const text = JSON.stringify(entry)
+      if (this.#topology.get(event) === text) continue
+      this.#topology.set(event, text)
+      changed[event] = entry
+    }
+    return changed
+  }
+
+  #health(status: SystemDump, readiness: Readiness): Pick<SecondFrame, 'status' | 'readiness' | 'routes'> {
+    const news: Pick<SecondFrame, 'status' | 'readiness' | 'routes'> = {}
+    const statusText = JSON.stringify(status)
+    if (statusText !== this.#status) news.status = status
+    this.#status = statusText
+    const readinessText = JSON.stringify(readiness)
+    if (readinessText !== this.#readiness) news.readiness = readiness
+    this.#readiness = readinessText
+    return news
+  }
+
+  #process(): ProcessFigures {
+    const cpu = process.cpuUsage()
+    const loop = performance.eventLoopUtilization()
+    const nowMs = performance.now()
+    const cpuMs = (cpu.user + cpu.system - this.#cpu.user - this.#cpu.system) / 1000
+    const figures = {
+      rss_bytes: process.memoryUsage.rss(),
+      cpu_percent: Math.round((cpuMs / (nowMs - this.#secondMs)) * 100),
+      loop_utilization: Number(performance.eventLoopUtilization(loop, this.#loop).utilization.toFixed(3)),
+    }
+    this.#cpu = cpu
+    this.#loop = loop
+    this.#secondMs = nowMs
+    return figures
+  }
+}
