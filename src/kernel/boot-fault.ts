@@ -70,10 +70,8 @@ function ofRuntime({ code, message }: HeddleError, { file, tools, fileOf }: Boot
     }
     case 'HTTP_ROUTE_TAKEN': {
       const first = fileOf(message.slice(message.lastIndexOf(' ') + 1))
-      return {
-        mistake: first === undefined ? message : `${message} (${shown(first)})`,
-        mend: 'give one of the two another path or another method.',
-      }
+      const where = first === undefined ? '' : `, the other stands in ${shown(first)}`
+      return { mend: `give one of the two another path or another method${where}.` }
     }
     case 'HTTP_PATH_INVALID':
       return { mend: PATH_MENDS.find(([fault]) => fault.test(message))?.[1] }

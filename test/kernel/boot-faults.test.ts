@@ -77,9 +77,9 @@ const FAULTS: Record<string, Fault> = {
   'second-here': {
     source: withHttp("this.http.addEndpoint('/good/:name', 'GET', () => ({}))"),
     log: [
-      'GET /good/:name is registered already by a.Good (DIR/good.ts)',
+      'GET /good/:name is registered already by a.Good',
       'DIR/second-here.ts:4:15',
-      'Mend: give one of the two another path or another method.',
+      'Mend: give one of the two another path or another method, the other stands in DIR/good.ts.',
     ],
   },
   'broken-syntax': {
