@@ -81,10 +81,10 @@ const TIMEOUT_MS = 5000
 /** One instance per thread. What it should open and close beside this belongs into \`boot\` and \`stop\`. */
 export default class ${Contract}Tool implements Tool, ${Contract} {
   readonly name = '${name}'
-  readonly #url: string
+  readonly #url: string | undefined
 
   constructor(runtime: ToolRuntime) {
-    this.#url = runtime.env('${variable}') ?? 'http://127.0.0.1:9000'
+    this.#url = runtime.env('${variable}')
   }
 
   async read(key: string): Promise<string> {
@@ -93,12 +93,13 @@ export default class ${Contract}Tool implements Tool, ${Contract} {
     return response.text()
   }
 
-  /** Asked every HEALTH_CHECK_INTERVAL seconds. */
+  /** Asked every HEALTH_CHECK_INTERVAL seconds. Nobody uses a server that nobody has named. */
   async healthCheck(): Promise<boolean> {
-    return (await this.#fetch('/')).status < 500
+    return this.#url === undefined || (await this.#fetch('/')).status < 500
   }
 
-  #fetch(path: string): Promise<Response> {
+  async #fetch(path: string): Promise<Response> {
+    if (this.#url === undefined) throw new Error('${variable} is not set')
     return fetch(this.#url + path, { signal: AbortSignal.timeout(TIMEOUT_MS) })
   }
 }
@@ -107,10 +108,10 @@ export default class ${Contract}Tool implements Tool, ${Contract} {
 const pageText = ({ name, title, variable }: Names): string => `\
 # ${name}
 
-What plugins get when they ask for \`${name}\` in their constructor: a client of the ${title} server at \`${variable}\`
-(default \`http://127.0.0.1:9000\`).
+What plugins get when they ask for \`${name}\` in their constructor: a client of the ${title} server at \`${variable}\`,
+for example \`http://127.0.0.1:9000\`.
 
-- \`read(key)\` → text. Rejects when there is nothing under the key, or when the server does not answer within 5 s.
+- \`read(key)\` → text. Rejects when \`${variable}\` is not set, when there is nothing under the key, and when the server does not answer within 5 s.
 
 Each call is a metric \`${name}.read\` in \`/system/metrics\`; the server's health stands in \`/system/status\`.
 `
