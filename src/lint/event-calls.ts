@@ -15,9 +15,9 @@ export function eventCalls(project: Project): EventCall[] {
     const [name, payload] = args
     // Of several names and several payloads nobody knows which go together.
     const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
-    return textsOf(name).map(
-      (event): EventCall => ({ event, kind, module, line, payload: isTold ? payload : undefined }),
-    )
+    // An empty name is what a variable holds before it gets one.
+    const names = textsOf(name).filter((event) => event !== '')
+    return names.map((event): EventCall => ({ event, kind, module, line, payload: isTold ? payload : undefined }))
   })
 }
 

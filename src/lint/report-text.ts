@@ -24,9 +24,10 @@ export function reportText(
   const lines: string[] = []
   for (const [file, findings] of byFile(fresh)) {
     lines.push(paint('underline', file))
-    for (const { line, severity, rule, message } of findings) {
+    for (const finding of findings) {
+      const { line, severity, rule, message } = finding
       const kind = paint(severity === 'error' ? 'red' : 'yellow', severity)
-      lines.push(`  ${line}  ${kind}  ${rule}  ${message}`, paint('dim', `    mend: ${MEND[rule]}`))
+      lines.push(`  ${line}  ${kind}  ${rule}  ${message}`, paint('dim', `    mend: ${mendOf(finding)}`))
     }
     lines.push('')
   }
@@ -46,6 +47,13 @@ export function reportText(
   const summary = `errors ${errors}, warnings ${fresh.length - errors}${more.join('')}; checked: ${counts.join(', ')}`
   lines.push(paint(errors + stale.length > 0 ? 'red' : 'green', summary))
   return lines.join('\n')
+}
+
+function mendOf({ rule, severity, message }: Finding): string {
+  if (rule !== 'event-contract' || severity === 'error') return MEND[rule]
+  return message.startsWith('nobody')
+    ? 'correct the name, publish the event, or take the subscription out'
+    : 'export one object literal by default, with names that the source shows'
 }
 
 /** An accepted finding in one line. */

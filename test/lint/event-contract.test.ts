@@ -158,7 +158,10 @@ await this.#bus.publish('user.created', { id: busy ? 'x' : 5, nick: null })`
 test('what may replace a key of a payload is waited for, and a name and a payload that are both chosen are not paired', async (t) => {
   const body = `await this.#bus.publish('user.created', { id: 5, nick: 1, ...rest })
 await this.#bus.publish(a ? 'user.created' : 'user.loose', a ? { id: 'x', nick: null } : { id: 'x', free: 1 })
-await this.#bus.publish('user.loose', { ...rest, id: 5 })`
+await this.#bus.publish('user.loose', { ...rest, id: 5 })
+let name = ''
+name = compute()
+await this.#bus.publish(name, {})`
   const { findings } = await fixture(t, { 'users/events.ts': CONTRACTS, 'users/plugins/a.ts': plugin('A', body) })
   assert.deepEqual(await findings(RULE), [
     "users/plugins/a.ts:11 error the payload of 'user.loose' has a number for 'id', not a string",
