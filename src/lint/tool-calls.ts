@@ -19,6 +19,8 @@ export interface ToolCallSite {
 
 /** How far arguments that functions hand on are followed. */
 const MAX_HANDING_ON = 4
+/** Sites of one file that are looked for behind functions: more of them were not written by hand. */
+const MAX_HANDED_SITES = 10_000
 /** An argument that was left out, or that comes after a spread. */
 const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 
@@ -26,6 +28,7 @@ const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 export class ToolCalls {
   readonly #flow: ToolFlow
   readonly #literals: LiteralReader
+  #handedSites = 0
 
   constructor(flow: ToolFlow, literals: LiteralReader) {
     this.#flow = flow
@@ -68,7 +71,8 @@ export class ToolCalls {
     if (inner.includes(around)) return []
     this.#note(site, around)
     const calls = callers.get(around) ?? []
-    if (calls.length === 0) return [site]
+    this.#handedSites += calls.length
+    if (calls.length === 0 || this.#handedSites > MAX_HANDED_SITES) return [site]
     return calls.flatMap(({ node, frame }) => {
       const { callee, args: given } = plainCall(node, frame)
       const args = site.args.map((arg) => {
