@@ -43,6 +43,11 @@ test('a booted runtime is asked by requests and events, and ends with its test',
     assert.equal(app.events('ticket.opened').length, 2)
   })
 
+  await t.test('what the test publishes is held against contracts like anybody’s', async () => {
+    await assert.rejects(app.publish('ticket.opened', { id: 7 }), /ticket\.opened.*id/s)
+    assert.equal(app.events('ticket.opened').length, 2)
+  })
+
   await t.test('idle waits for delayed events too, and says what is left when it is not', async () => {
     await assert.rejects(
       app.publish('ticket.opened', { id: 'late' }).then(() => app.idle(0)),

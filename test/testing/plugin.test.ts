@@ -19,6 +19,7 @@ test('one plugin has its tables, those that they depend on, its routes and its e
     [['ticket.opened', ['ticket.assigned']]],
   )
 
+  await assert.rejects(app.publish('ticket.opened', { id: 7 }), { code: 'EVENT_CONTRACT' })
   await app.publish('ticket.cursed', { id: 'x' })
   await app.idle()
   const [letter] = await app.deadLetters()
