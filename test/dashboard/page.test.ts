@@ -106,7 +106,10 @@ test('the dashboard, in a real browser', async (t) => {
     await page.goto(`${origin}/system/dashboard`)
     await state('live')
     await page.getByText('No events yet').waitFor()
-    assert.match((await page.locator('.command').textContent())!, /curl -X POST http:\/\/127\.0\.0\.1:\d+\/users/)
+    assert.match(
+      (await page.locator('.empty pre').first().textContent())!,
+      /curl -X POST http:\/\/127\.0\.0\.1:\d+\/users/,
+    )
     await page.getByRole('link', { name: 'Docs' }).waitFor()
   })
 

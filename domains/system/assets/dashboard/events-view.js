@@ -29,6 +29,8 @@ export class EventsView {
   #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
   #note = el('p', { class: 'note' })
   #none
+  /** Something to try, where the process knows it. */
+  #example = el('div', { hidden: true }, el('p', { text: 'Try:' }), el('pre', { tabindex: '0', text: tryCommand() }))
   #unfit = empty(
     'Nothing here fits the filter',
     el('p', { text: 'It looks at the last 2000 records that the page has.' }),
@@ -69,9 +71,9 @@ export class EventsView {
     this.#none = empty(
       'No events yet',
       el('p', {
-        text: 'An event appears here as soon as a plugin publishes one, and below it whatever it causes. Try:',
+        text: 'An event appears here as soon as a plugin publishes one, and below it whatever it causes.',
       }),
-      el('pre', { class: 'command', tabindex: '0', text: tryCommand() }),
+      this.#example,
     )
     this.element = el(
       'section',
@@ -135,6 +137,7 @@ export class EventsView {
 
   onHello({ records, events_total, routes }, isOtherProcess) {
     this.#routes = routes
+    this.#example.hidden = !Object.values(routes).includes('POST /users')
     if (isOtherProcess) this.#forest.clear()
     for (const record of records) this.#forest.add(record)
     this.#total = events_total

@@ -103,6 +103,7 @@ new Connection({
   onState(state) {
     connected = state === 'live'
     setAttribute(byId('link'), 'data-state', state)
+    setAttribute(byId('figures'), 'data-stale', state === 'lost' ? 'true' : null)
     setText(byId('link-text'), STATES[state])
   },
   onFrame(frame, isOtherProcess) {
