@@ -16,10 +16,12 @@ async function main(): Promise<void> {
   const loaded = load()
   prepareEnvironment()
   const { settings, warnings } = loaded
-  const runtime = new Runtime(settings, await createLog(settings), (message) => {
+  const isDeveloped = process.argv.includes('--watch')
+  const onFatal = (message: string): void => {
     runtime.log('ERROR', message, 'main')
     if (!isStopping) stop('SIGTERM', EXIT_CONFIG)
-  })
+  }
+  const runtime = new Runtime(settings, await createLog(settings), onFatal, isDeveloped)
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   const bootTool = process.argv.indexOf('--boot-tool')
@@ -66,7 +68,7 @@ async function main(): Promise<void> {
     boot_ms: Math.round(performance.now()),
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
-  if (process.argv.includes('--watch')) {
+  if (isDeveloped) {
     const onChange = (file: string): void => void reload(`${file} has changed`)
     watchCode(settings.domainsDir, onChange, (fault) => runtime.log('WARNING', fault, 'main'))
   }

@@ -99,7 +99,7 @@ export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: 
     return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
   }
   if (berth.verdict === 'boot') {
-    return { ...death, message: `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
+    return { ...death, message: berth.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
   }
   return words?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
 }

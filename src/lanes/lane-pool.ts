@@ -7,6 +7,8 @@ import type { LaneInit } from './messages.ts'
 const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
 /** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
 const SPARE_THREADS = 3
+/** Threads that wait for a lane at most, where they do: with the tools loaded, and not one file of a domain. */
+const WARM_THREADS = 2
 /**
  * Room for what lives as long as a request or a publication does: with less, those under way are copied again and again. Measured with
  * events over streams, against the default: a seventh less CPU per event. It is used only as far as it is needed.
@@ -17,14 +19,16 @@ const YOUNG_GENERATION_MB = 64
 export class LanePool {
   readonly #pool: Piscina
   #threads = 0
-  #lives = 0
 
-  constructor(settings: Settings, onError: (error: unknown) => void) {
+  /** @param isWarm threads are started ahead of the lanes that will need them: a lane is up sooner, with the runtime's code of then */
+  constructor(settings: Settings, isWarm: boolean, onError: (error: unknown) => void) {
+    const warmThreads = isWarm ? Math.min(settings.lanes, WARM_THREADS) : 0
     this.#pool = new Piscina({
       filename: WORKER_FILE,
-      // No thread without a lane: one that was started earlier would have loaded older code.
-      minThreads: 0,
-      maxThreads: 2 * settings.lanes + SPARE_THREADS,
+      // Else no thread without a lane: one that was started earlier would have loaded older code.
+      minThreads: isWarm ? settings.lanes + warmThreads : 0,
+      maxThreads: 2 * settings.lanes + SPARE_THREADS + warmThreads,
+      workerData: isWarm ? { toolsDir: settings.toolsDir } : undefined,
       idleTimeout: Number.POSITIVE_INFINITY,
       concurrentTasksPerWorker: 1,
       // The default freezes a thread's timers and sockets while it has no task.
@@ -38,7 +42,7 @@ export class LanePool {
 
   /** False while a thread whose life is over has not ended yet: the pool forgets it at once, its end takes longer. */
   get isQuiet(): boolean {
-    return this.#threads <= this.#lives
+    return this.#threads <= this.#pool.threads.length
   }
 
   readonly #onThread = (thread: Worker): void => {
@@ -51,17 +55,7 @@ export class LanePool {
 
   /** Runs one lane's life. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
   async run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
-    this.#lives++
-    const over = (): void => {
-      this.#lives--
-    }
-    signal.addEventListener('abort', over, { once: true })
-    try {
-      await this.#pool.run(init, { signal, transferList })
-    } finally {
-      signal.removeEventListener('abort', over)
-      if (!signal.aborted) over()
-    }
+    await this.#pool.run(init, { signal, transferList })
   }
 
   /** Ends all threads. */

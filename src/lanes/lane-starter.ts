@@ -10,6 +10,8 @@ import { LANE_PROTOCOL, type LaneInit, type LaneTracing, type SharedMemories, ty
 export interface StarterOptions {
   settings: Settings
   shared: SharedMemories
+  /** Threads are started ahead of their lanes. */
+  isWarm: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
   /** Everything that a lane says, but for its boot and its end. */
@@ -34,7 +36,9 @@ export class LaneStarter {
 
   constructor(options: StarterOptions) {
     this.#options = options
-    this.#pool = new LanePool(options.settings, (error) => options.log(`Lane pool: ${messageOf(error)}`))
+    this.#pool = new LanePool(options.settings, options.isWarm, (error) =>
+      options.log(`Lane pool: ${messageOf(error)}`),
+    )
   }
 
   start(index: number, role: LaneRole): Berth {
@@ -119,7 +123,10 @@ export class LaneStarter {
         return
       case 'boot-failed':
         berth.bootFault = message.message
-        return log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+        log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+        // Ended, as below.
+        berth.verdict = 'boot'
+        return berth.abort.abort()
       case 'drained':
         // Ended, not returned to the pool: the next lane must load its code anew.
         return berth.abort.abort()

@@ -9,6 +9,7 @@ import { Lookout } from './lookout.ts'
 import type { LaneTracing, Manifest, SharedMemories } from './messages.ts'
 import { QuarantineLane } from './quarantine-lane.ts'
 import { Relief } from './relief.ts'
+import { Renewal } from './renewal.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { Succession } from './succession.ts'
 
@@ -18,6 +19,8 @@ const DEATHS_KEPT = 5
 export interface SupervisorOptions {
   settings: Settings
   shared: SharedMemories
+  /** Somebody waits for each change of the code: new lanes are up sooner, and take over together. */
+  isHasty: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
   /** Everything that a lane says, but for its end. */
@@ -48,6 +51,7 @@ export class Supervisor {
   readonly #starter: LaneStarter
   readonly #places: Place[] = []
   readonly #succession: Succession
+  readonly #renewal: Renewal
   readonly #relief: Relief
   readonly #quarantine: QuarantineLane
   readonly #lookout: Lookout
@@ -59,6 +63,7 @@ export class Supervisor {
     this.#starter = new LaneStarter({
       settings: options.settings,
       shared: options.shared,
+      isWarm: options.isHasty,
       tracing: options.tracing,
       listener: options.listener,
       all: () => this.all,
@@ -77,6 +82,13 @@ export class Supervisor {
       open: (lane) => this.#open(lane),
       onLeaving,
       isBusy: options.isBusy,
+      isStopping: () => this.#isStopping,
+    })
+    this.#renewal = new Renewal({
+      places: this.#places,
+      succession: this.#succession,
+      beginGeneration: () => this.#starter.beginGeneration(),
+      refusalOf: options.refusalOf,
       isStopping: () => this.#isStopping,
     })
     this.#relief = new Relief({
@@ -266,23 +278,11 @@ export class Supervisor {
   // ── reload ────────────────────────────────────────────────────────────────
 
   /**
-   * Replaces all lanes by new threads that load the code anew, one by one; each old one finishes what it has.
+   * Replaces all lanes by new threads that load the code anew; each old one finishes what it has.
    * @throws when a new lane does not boot, or boots with less than the old ones: those that have not been replaced stay
    */
   async reload(): Promise<void> {
-    const takeBack = this.#starter.beginGeneration()
-    for (const place of this.#places) {
-      if (this.#isStopping) throw new Error('the service is stopping')
-      const { fresh, ...arrival } = await this.#succession.call(place)
-      const fault = arrival.fault ?? this.#options.refusalOf(fresh.lane.manifest!)
-      if (fault !== null || this.#isStopping) {
-        takeBack()
-        this.#succession.dismiss(fresh)
-        const taken = place.index === 0 ? '' : ` (lanes before ${place.index} have the new code)`
-        throw new Error(`${fault ?? 'the service is stopping'}${taken}`)
-      }
-      await this.#succession.takeOver(place, fresh)
-    }
+    await (this.#options.isHasty ? this.#renewal.together() : this.#renewal.inTurn())
     this.#quarantine.retire()
   }
 

@@ -77,8 +77,11 @@ export class Runtime {
   #isTidyDue = false
   #reloading: Promise<unknown> = Promise.resolve()
 
-  /** @param onFatal what to do when this process must end, and why */
-  constructor(settings: Settings, log: LogWriter, onFatal: (message: string) => void) {
+  /**
+   * @param onFatal what to do when this process must end, and why
+   * @param isDeveloped somebody changes the code meanwhile, and waits for each change
+   */
+  constructor(settings: Settings, log: LogWriter, onFatal: (message: string) => void, isDeveloped = false) {
     this.#onFatal = onFatal
     this.#settings = settings
     this.#log = log
@@ -175,6 +178,7 @@ export class Runtime {
     this.#supervisor = new Supervisor({
       settings,
       shared: this.#shared,
+      isHasty: isDeveloped,
       tracing: () => this.#tracing,
       listener: {
         onMessage: (lane, message) => {
