@@ -15,10 +15,14 @@ test('the query is merged into data beside a body schema, and a query schema kee
   assert.deepEqual((await json('/body-and-query?isAdmin=yes', JSON_BODY)).body.data, { name: 'Ada' })
 })
 
-test('a response schema is not checked', async (t) => {
-  const { json } = await start(t)
-  const { status, body } = await json('/response')
-  assert.deepEqual([status, body], [200, { name: 1 }])
+test('an answer is held against its response schema, but not in production', async (t) => {
+  const answerOf = async (env: Record<string, string>) => {
+    const { json } = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
+    const { status, body } = await json('/response')
+    return [status, body]
+  }
+  assert.deepEqual(await answerOf({}), [500, { success: false, error: 'Internal server error' }])
+  assert.deepEqual(await answerOf({ NODE_ENV: 'production' }), [200, { name: 1 }])
 })
 
 test('a tool call that fails without being awaited shows as the status of its tool', async (t) => {

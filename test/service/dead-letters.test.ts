@@ -16,9 +16,11 @@ test('dead letters', async (t) => {
     const [letter] = await letters()
     assert.deepEqual([letter!.event_id, letter!.subscriber], [id, 'fleet.Doom'])
     assert.match(letter!.error, /died 3 times/)
-    const { body } = await heddle.json('/system/traces/flat')
-    const report = (body as EventRecord[]).find(({ event }) => event === 'event.delivery.failed')
-    assert.equal(report?.parent_id, id)
+    const reports = async (): Promise<EventRecord | undefined> =>
+      ((await heddle.json('/system/traces/flat')).body as EventRecord[]).find(
+        ({ event }) => event === 'event.delivery.failed',
+      )
+    assert.equal((await until(reports, 'the report')).parent_id, id)
     await until(async () => (await heddle.json('/dump')).status === 200, 'the next lane')
   })
 

@@ -32,6 +32,7 @@ test('the introspection endpoints', async (t) => {
       payload_keys: ['token', 'user'],
       timestamp: record.timestamp,
       request_id: 'request-of-the-test',
+      trace_id: null,
     })
     assert.ok(!JSON.stringify(body).includes('secret-value'))
   })
