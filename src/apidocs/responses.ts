@@ -27,6 +27,8 @@ const OF_RUNTIME = {
     'Overloaded, starting or shutting down. Try again after as many seconds as `retry-after` says.',
     ['HTTP_OVERLOADED', 'HTTP_STARTING', 'HTTP_DRAINING', 'PLUGIN_SET_ASIDE'],
   ],
+  OriginRefused: [403, 'A page of another origin wants to open a WebSocket.', ['HTTP_ORIGIN_REFUSED']],
+  UpgradeRequired: [426, 'The request does not ask for a WebSocket.', ['HTTP_UPGRADE_REQUIRED']],
   HandlerTimeout: [504, 'The handler did not answer in time.', ['HTTP_HANDLER_TIMEOUT', 'HTTP_LANE_STALLED']],
 } as const satisfies Record<string, readonly [status: number, description: string, codes: readonly ErrorCode[]]>
 
@@ -82,6 +84,8 @@ export function sharedResponses(): Record<string, Response> {
   return shared
 }
 
+const SOCKET: Response = { description: 'A WebSocket (RFC 6455) from here on.' }
+
 /** What an operation may answer. 405 is left out: it is the answer to methods that a path does not have. */
 export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, components: Components): Responses {
   const { schemas, path } = route
@@ -95,13 +99,16 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     ValidationFailed: (schemas.body ?? schemas.query ?? schemas.params) !== undefined,
     InternalError: true,
     Unavailable: true,
+    OriginRefused: route.is_socket,
+    UpgradeRequired: route.is_socket,
     HandlerTimeout: route.timeout_ms > 0 || route.host === 'lanes',
   }
-  const responses: Responses = { '200': success(route, id, components) }
+  const responses: Responses = route.is_socket ? { '101': SOCKET } : { '200': success(route, id, components) }
   for (const [name, [status]] of Object.entries(OF_RUNTIME)) {
     if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
   }
-  if (!route.is_stream) responses.default = { description: 'Another status, when the handler chooses one.' }
+  if (!route.is_stream && !route.is_socket)
+    responses.default = { description: 'Another status, when the handler chooses one.' }
   return responses
 }
 

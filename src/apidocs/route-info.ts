@@ -4,13 +4,14 @@ import { readContract } from './route-contract.ts'
 
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
-  const { plugin, method, path, isStream, host, timeoutMs, tags, summary, contract } = entry
+  const { plugin, method, path, isStream, isSocket, host, timeoutMs, tags, summary, contract } = entry
   const { hasAuth, schemas } = readContract(contract)
   return {
     plugin,
     method,
     path,
     is_stream: isStream,
+    is_socket: isSocket,
     host,
     timeout_ms: timeoutMs,
     tags: [...tags],

@@ -1,6 +1,7 @@
 import type { Owner } from './owner.ts'
 import type { RouteData } from './route-data.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
+import type { SocketHandlers, SocketOptions } from './web-socket.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
@@ -94,6 +95,12 @@ export interface Http {
     handler: StreamHandler,
     options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary'>,
   ): void
+  /**
+   * Registers a WebSocket (RFC 6455). The token is checked before the handshake; a browser of another origin that is not among
+   * `HTTP_CORS_ORIGINS` is refused with 403, a request without upgrade with 426.
+   * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN
+   */
+  addWebSocket(path: string, handlers: SocketHandlers, options?: SocketOptions): void
 }
 
 /** An endpoint as a thread registers it. */

@@ -115,6 +115,8 @@ export interface LaneInfo {
   responsive: boolean
   requests_in_flight: number
   deliveries_in_flight: number
+  /** WebSockets that it has. */
+  sockets_open: number
   /** Longest delay of its event loop in the last second. */
   loop_delay_ms: number
   heap_bytes: number

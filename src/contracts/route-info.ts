@@ -18,6 +18,8 @@ export interface RouteInfo {
   /** As it was registered: `/users/:id`, `/files/*`. */
   path: string
   is_stream: boolean
+  /** It speaks WebSocket. */
+  is_socket: boolean
   /** The thread that answers. */
   host: 'primary' | 'lanes'
   /** Milliseconds until a request is answered with 504; 0: never. */

@@ -9,6 +9,7 @@ import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolSt
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { CallDetails } from './tracing.ts'
+import type { SocketRoute } from './web-socket.ts'
 
 /** The thread that a tool instance lives in. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }
@@ -45,6 +46,7 @@ export interface ToolRuntime {
 export interface Host {
   addEndpoint(endpoint: Endpoint): void
   addStream(stream: Stream): void
+  addWebSocket(route: SocketRoute): void
   readonly bus: BusTransport
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   addLogSink(sink: LogSink): () => void

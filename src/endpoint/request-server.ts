@@ -2,6 +2,7 @@ import { causality } from '../causality/context.ts'
 import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
 import type { CodeTracing } from '../contracts/tracing.ts'
+import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { RequestContext } from './context.ts'
 import { Incoming } from './incoming.ts'
@@ -9,6 +10,7 @@ import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
+import type { SocketEntry, SocketServer } from './socket-server.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
 export interface ReplySink {
@@ -27,19 +29,26 @@ interface StreamRoute extends Omit<Route, 'handler'> {
 
 /** The routes that one thread hosts, and the requests that it is at. */
 export class RequestServer {
-  /** Null while tracing is off. */
-  tracing: CodeTracing | null = null
+  readonly sockets: SocketServer
+  #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
   /** By the number that the primary gave. */
-  readonly #routes: (Route | StreamRoute | undefined)[] = []
+  readonly #routes: (Route | StreamRoute | SocketEntry | undefined)[] = []
   /** Only those that were not answered at once: whom a cancellation may still reach. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams = new Map<number, AbortController>()
 
-  constructor(sink: ReplySink, onFault: FaultLog) {
+  constructor(sink: ReplySink, onFault: FaultLog, sockets: SocketServer) {
     this.#sink = sink
     this.#onFault = onFault
+    this.sockets = sockets
+  }
+
+  /** Null while tracing is off. */
+  set tracing(tracing: CodeTracing | null) {
+    this.#tracing = tracing
+    this.sockets.tracing = tracing
   }
 
   addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
@@ -49,6 +58,10 @@ export class RequestServer {
   addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
     const name = nameOf(owner, streamHandler)
     this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, name }
+  }
+
+  addWebSocket(number: number, route: SocketRoute): void {
+    this.#routes[number] = { ...route, number, template: new PathTemplate(route.path) }
   }
 
   /** Requests and streams that have no answer yet. */
@@ -62,11 +75,12 @@ export class RequestServer {
     if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
     const context = new RequestContext(incoming, route.template.text)
-    if ('streamHandler' in route) {
-      void this.#stream(requestId, route, incoming, context)
+    if (!('handler' in route)) {
+      if ('handlers' in route) void this.sockets.handshake(requestId, route, incoming, context)
+      else void this.#stream(requestId, route, incoming, context)
       return
     }
-    const reply = runRequest(route, incoming, context, this.#onFault, this.tracing)
+    const reply = runRequest(route, incoming, context, this.#onFault, this.#tracing)
     if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
     this.#running.set(requestId, context)
     void this.#answerLater(requestId, reply)
@@ -89,7 +103,7 @@ export class RequestServer {
     this.#streams.set(requestId, gone)
     gone.signal.addEventListener('abort', () => this.#streams.delete(requestId))
     let opened = false
-    const span = this.tracing === null ? null : openSpan(this.tracing, route as unknown as Route, incoming)
+    const span = this.#tracing === null ? null : openSpan(this.#tracing, route as unknown as Route, incoming)
     try {
       const claims = route.options.authValidator && (await authenticate(route.options.authValidator, incoming))
       const data = await readInput(incoming, route.template, route.options, context)

@@ -73,13 +73,21 @@ async function handleAuthenticated(
   return route.handler.call(route.owner.instance, data, context)
 }
 
-/** Source: RFC 6750, section 2.1. @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
-export async function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
-  const header = incoming.headers.authorization
-  if (header === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
-  const match = /^Bearer +([^\s]+)$/i.exec(header)
-  if (match === null) throw new HeddleError('HTTP_AUTH_MISSING')
-  const claims: unknown = await authValidator(match[1]!)
+/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
+export function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
+  return checkToken(authValidator, bearerToken(incoming))
+}
+
+/** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
+export function bearerToken({ headers }: Incoming): string | undefined {
+  const { authorization } = headers
+  return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
+}
+
+/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
+export async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
+  if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
+  const claims: unknown = await authValidator(token)
   // A validator that says `false` must not let anybody in: only an object is a yes.
   if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
   return claims

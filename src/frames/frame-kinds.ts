@@ -12,6 +12,12 @@ export const KIND = {
   CALL_ERROR: 5,
   PUBLISH_TAKEN: 6,
   PUBLISH_REFUSED: 7,
+  // Sockets go by their number in the lane.
+  SOCKET_TEXT: 8,
+  SOCKET_BYTES: 9,
+  SOCKET_CLOSED: 10,
+  /** So many bytes have left for the client. */
+  SOCKET_TAKEN: 11,
   // lane → primary
   RESPONSE: 16,
   STREAM_OPEN: 17,
@@ -26,6 +32,13 @@ export const KIND = {
   ADDRESS_WANTED: 26,
   /** An event that another broker delivers, without its payload: for the trace. Its id is 1 when it was received, 0 when published. */
   RECORD: 27,
+  /** The handshake of a request is done: it is a socket now. */
+  SOCKET_ACCEPT: 28,
+  SOCKET_SEND_TEXT: 29,
+  SOCKET_SEND_BYTES: 30,
+  SOCKET_CLOSE: 31,
+  /** So much of what came is handled. */
+  SOCKET_HANDLED: 32,
 } as const
 
 /** Bodies above this go by `postMessage` with a transfer list; the ring carries only their header. */

@@ -21,13 +21,13 @@ export class Cors {
         ? ''
         : 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after\r\n'
     }
-    if (!this.#allows(origin)) return 'vary: origin\r\n'
+    if (!this.allows(origin)) return 'vary: origin\r\n'
     return `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after\r\nvary: origin\r\n`
   }
 
   /** Header lines that a preflight's answer has beside `headFor`. @param requestedHeaders the value of `access-control-request-headers` */
   preflightHead(origin: string, methods: readonly string[], requestedHeaders: string): string {
-    if (!this.#allows(origin)) return ''
+    if (!this.allows(origin)) return ''
     const headers = /^[\w\-, ]+$/.test(requestedHeaders) ? `access-control-allow-headers: ${requestedHeaders}\r\n` : ''
     return `access-control-allow-methods: ${methods.join(', ')}\r\naccess-control-max-age: 600\r\n${headers}`
   }
@@ -36,7 +36,7 @@ export class Cors {
     return this.#origins.size > 0
   }
 
-  #allows(origin: string): boolean {
+  allows(origin: string): boolean {
     return this.#any || this.#origins.has(origin)
   }
 }

@@ -2,6 +2,9 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { RequestSpan } from '../contracts/tracing.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../endpoint/reply.ts'
 import type { ErrorCode } from '../errors/catalogue.ts'
+import type { SocketEnd, SocketWorker } from '../lanes/messages.ts'
+import type { Handshake } from './handshake.ts'
+import { OpenSocket, type SocketSeat } from './open-socket.ts'
 import type { RouteEntry } from './routes.ts'
 import { SseClient } from './sse.ts'
 import { statusLine } from './status-line.ts'
@@ -37,6 +40,8 @@ export class Exchange {
   isLast = false
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
+  /** Of a request that wants to become a WebSocket. */
+  handshake: Handshake | null = null
   readonly #res: HttpResponse
   readonly #isHead: boolean
   readonly #corsHead: string
@@ -226,6 +231,26 @@ export class Exchange {
     // One that ends as soon as it was opened does so in the next turn, as `#write` says.
     if (this.#isOpening) setImmediate(() => this.#client?.end())
     else this.#client?.end()
+  }
+
+  /** Null when nobody waits for it any more. */
+  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null {
+    const { handshake } = this
+    if (this.#done || handshake === null) return null
+    this.#done = true
+    this.#worker = null
+    this.#endSpan(101)
+    const { key, context, limitBytes } = handshake
+    const { label, plugin, requestId } = this
+    const socket = new OpenSocket({ label, plugin, requestId, limitBytes }, worker, number)
+    const lines = `nosniff\r\nx-request-id: ${requestId}`
+    const res = this.#res
+    res.cork(() => {
+      res.writeStatus('101 Switching Protocols').writeHeader('x-content-type-options', lines)
+      // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
+      res.upgrade<SocketSeat>({ socket }, key, protocol, '', context)
+    })
+    return socket
   }
 
   get isStream(): boolean {

@@ -1,4 +1,11 @@
-import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+  WebSocketBehavior,
+} from 'uWebSockets.js'
 import { NO_CARRIER } from '../causality/carrier.ts'
 import type { Settings } from '../config/schema.ts'
 import type { RequestTracing } from '../contracts/tracing.ts'
@@ -10,8 +17,10 @@ import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
+import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import type { LocalWorker } from './local-worker.ts'
+import { openSockets, type SocketSeat } from './open-socket.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
 import type { RouteEntry, RouteTable } from './routes.ts'
 
@@ -21,6 +30,11 @@ export const HEADERS_MAX_BYTES = 16_384
 const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/** WebSockets that are open at a time; a handshake beyond is answered with 503. */
+export const SOCKETS_MAX_OPEN = 16_384
+/** A WebSocket that says nothing for so long is gone; it is pinged before. */
+export const SOCKET_IDLE_SEC = 120
 
 /** What the listener needs of the lanes. */
 export interface LaneGate {
@@ -84,6 +98,10 @@ export class Listener {
     app.any('/*', (res, req) => this.#onRequest(res, req))
     app.filter(this.#drain.countConnection)
     this.#app = app
+    const { routes } = this.#options
+    // Every GET pays for it: only where there is a WebSocket.
+    if (routes.hasSockets) this.#serveSockets(app)
+    else routes.onFirstSocket = () => this.#serveSockets(app)
     this.#closeListenSocket = uWS.us_listen_socket_close
     // Without the flag a second process would share the port without a word.
     const flags = exclusive ? uWS.LIBUS_LISTEN_EXCLUSIVE_PORT : 0
@@ -131,10 +149,35 @@ export class Listener {
     const nowMs = Date.now()
     this.#bodies.expire(nowMs)
     this.#options.local.expire(nowMs)
+    for (const socket of openSockets) socket.expire(nowMs)
+  }
+
+  #serveSockets(app: TemplatedApp): void {
+    const guard = (work: () => void): void => {
+      try {
+        work()
+      } catch (error) {
+        // Thrown into the library, it would end the process.
+        this.#options.onFault(error)
+      }
+    }
+    app.ws<SocketSeat>('/*', {
+      // Beyond the limit it is closed with a word; far beyond the library cuts it off without one.
+      maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
+      // Counted by whoever sends.
+      maxBackpressure: 0,
+      idleTimeout: SOCKET_IDLE_SEC,
+      sendPingsAutomatically: true,
+      upgrade: (res, req, context) => this.#onRequest(res, req, context),
+      open: (ws) => guard(() => ws.getUserData().socket.opened(ws)),
+      message: (ws, message, isBinary) => guard(() => ws.getUserData().socket.received(message, isBinary)),
+      drain: (ws) => guard(() => ws.getUserData().socket.drained()),
+      close: (ws, code, reason) => guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString())),
+    } satisfies WebSocketBehavior<SocketSeat>)
   }
 
   /** Everything about a request must be read before this returns: `req` is gone then. */
-  #onRequest(res: HttpResponse, req: HttpRequest): void {
+  #onRequest(res: HttpResponse, req: HttpRequest, socketContext: us_socket_context_t | null = null): void {
     const scan = this.#scan
     scan.read(req)
     const method = req.getCaseSensitiveMethod()
@@ -161,10 +204,26 @@ export class Listener {
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     if (this.tracing !== null) this.#trace(this.tracing, exchange, req, method, path)
     try {
+      if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path)
     } catch (error) {
       this.#onFault(exchange, error)
     }
+  }
+
+  /** False when it was answered: a WebSocket has nothing to say to a request that does not want to become one. */
+  #isHandshake(req: HttpRequest, exchange: Exchange, context: us_socket_context_t | null): boolean {
+    const { host, origin, isUnframed } = this.#scan
+    const fault = isUnframed ? handshakeFault(req, context, host, origin, this.#cors) : 'HTTP_BAD_REQUEST'
+    if (fault === 'HTTP_UPGRADE_REQUIRED') exchange.reply(upgradeRequired())
+    else if (fault !== null) exchange.fail(fault, undefined, !isUnframed)
+    else if (openSockets.size >= SOCKETS_MAX_OPEN) exchange.fail('HTTP_OVERLOADED')
+    else {
+      const key = req.getHeader('sec-websocket-key')
+      exchange.handshake = { key, context: context!, limitBytes: this.#options.settings.httpBodyLimit }
+      return true
+    }
+    return false
   }
 
   #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): void {

@@ -1,21 +1,28 @@
 import type { Reply } from '../endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../endpoint/request-server.ts'
 import type { FaultLog } from '../endpoint/run.ts'
+import { SocketServer, type SocketSink } from '../endpoint/socket-server.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
+import type { SocketEnd, SocketWorker } from '../lanes/messages.ts'
 import type { Exchange, Worker } from './exchange.ts'
 
 /** Requests in flight at plugins of the primary at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
-export class LocalWorker implements ReplySink, Worker {
+export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker {
   readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
+  readonly #sockets = new Map<number, SocketEnd>()
   #nextId = 0
 
-  constructor(onFault: FaultLog) {
-    this.server = new RequestServer(this, onFault)
+  /** @param onFault told of what a handler threw */
+  constructor(onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void) {
+    const sockets = new SocketServer({ sink: this, onFault })
+    const log: FaultLog = ({ template, owner }, requestId, thrown) =>
+      onFault(template.text, owner.name, requestId, thrown)
+    this.server = new RequestServer(this, log, sockets)
   }
 
   /** Requests without an answer, and streams. */
@@ -63,6 +70,51 @@ export class LocalWorker implements ReplySink, Worker {
 
   clientAddress(id: number): string {
     return this.#exchanges.get(id)?.clientAddress() ?? ''
+  }
+
+  // ── sockets ───────────────────────────────────────────────────────────────
+
+  /** Closes each as soon as nothing of it is being handled. */
+  leaveSockets(code: number, reason: string): void {
+    for (const end of [...this.#sockets.values()]) end.leave(code, reason)
+  }
+
+  closeSockets(code: number, reason: string): void {
+    for (const end of [...this.#sockets.values()]) end.close(code, reason)
+  }
+
+  acceptSocket(requestId: number, number: number, protocol: string): void {
+    const end = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
+    if (end !== null) this.#sockets.set(number, end)
+    // Not at once: its `open` has not begun.
+    else setImmediate(() => this.server.sockets.closed(number, 1006, ''))
+  }
+
+  sendMessage(number: number, message: string | Uint8Array): boolean {
+    this.#sockets.get(number)?.send(Buffer.from(message as string), typeof message !== 'string')
+    return true
+  }
+
+  messageHandled(number: number, weight: number): void {
+    this.#sockets.get(number)?.handled(weight)
+  }
+
+  closeSocket(number: number, code: number, reason: string): void {
+    this.#sockets.get(number)?.close(code, reason)
+  }
+
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
+    const copy = Buffer.from(message)
+    this.server.sockets.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
+    return true
+  }
+
+  socketTaken(number: number, bytes: number): void {
+    this.server.sockets.taken(number, bytes)
+  }
+
+  socketClosed(number: number, code: number, reason: string): void {
+    if (this.#sockets.delete(number)) this.server.sockets.closed(number, code, reason)
   }
 
   #take(id: number): Exchange | undefined {

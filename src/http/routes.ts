@@ -11,6 +11,8 @@ export interface RouteEntry {
   readonly method: Method
   readonly path: string
   readonly isStream: boolean
+  /** It speaks WebSocket. */
+  readonly isSocket: boolean
   timeoutMs: number
   /** Primary plugins answer in the listener's own thread. */
   readonly host: 'primary' | 'lanes'
@@ -29,6 +31,9 @@ export class RouteTable {
   readonly #router = FindMyWay({ maxParamLength: 16_384 })
   readonly #entries = new Map<number, RouteEntry>()
   readonly #byShape = new Map<string, RouteEntry>()
+  #hasSockets = false
+  /** Runs when the first WebSocket comes. */
+  onFirstSocket: () => void = NOTHING
 
   /** The route that has the same method and the same path but for parameter names, if there is one. */
   rival(method: Method, path: string): RouteEntry | undefined {
@@ -39,6 +44,9 @@ export class RouteTable {
     this.#byShape.set(routeShape(entry.method, entry.path), entry)
     this.#entries.set(entry.number, entry)
     this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
+    if (!entry.isSocket || this.#hasSockets) return
+    this.#hasSockets = true
+    this.onFirstSocket()
   }
 
   remove(entry: RouteEntry): void {
@@ -54,6 +62,11 @@ export class RouteTable {
       return hasEmptyParameter(entry.path, path) ? null : entry
     }
     return method === 'HEAD' ? this.find('GET', path) : null
+  }
+
+  /** True when there is a WebSocket, or was one. */
+  get hasSockets(): boolean {
+    return this.#hasSockets
   }
 
   /** The methods that a path has, for `Allow`. Empty when there is no such path. */

@@ -37,12 +37,17 @@ export class LaneFlight {
     this.#recorder.endFrame(this.#eventSteps[deliveryId & EVENT_MASK]!, deliveryId, Date.now(), failed)
   }
 
-  /** @returns the step's number, for `endJob` */
+  /** A message of a socket, or its beginning or end. @returns the step's number, for `endStep` */
+  beginMessage(routeNumber: number, requestId: string): number {
+    return this.#recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now())
+  }
+
+  /** @returns the step's number, for `endStep` */
   beginJob(job: number): number {
     return this.#recorder.begin(STEP_JOB, job, -1, '', Date.now())
   }
 
-  endJob(step: number, failed: boolean): void {
+  endStep(step: number, failed: boolean): void {
     this.#recorder.end(step, Date.now(), failed)
   }
 }

@@ -6,6 +6,7 @@ import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolSt
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
+import type { SocketRoute } from '../contracts/web-socket.ts'
 import { routeShape } from '../endpoint/route-shape.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { KIND } from '../frames/frame-kinds.ts'
@@ -19,6 +20,7 @@ export interface LaneRoute {
   manifest: RouteManifest
   endpoint: Endpoint | null
   stream: Stream | null
+  socket: SocketRoute | null
 }
 
 /** What the tools of a lane stand on. Registrations are collected here and reported to the primary when the lane has booted. */
@@ -52,12 +54,20 @@ export class LaneHost implements Host {
 
   addEndpoint(endpoint: Endpoint): void {
     const { owner, method, path, options } = endpoint
-    this.#addRoute({ manifest: routeManifest(owner.name, method, path, false, options), endpoint, stream: null })
+    const manifest = routeManifest(owner.name, method, path, false, options)
+    this.#addRoute({ manifest, endpoint, stream: null, socket: null })
   }
 
   addStream(stream: Stream): void {
     const { owner, path, options } = stream
-    this.#addRoute({ manifest: routeManifest(owner.name, 'GET', path, true, options), endpoint: null, stream })
+    const manifest = routeManifest(owner.name, 'GET', path, true, options)
+    this.#addRoute({ manifest, endpoint: null, stream, socket: null })
+  }
+
+  addWebSocket(socket: SocketRoute): void {
+    const { owner, path, options } = socket
+    const manifest = { ...routeManifest(owner.name, 'GET', path, false, options), isSocket: true }
+    this.#addRoute({ manifest, endpoint: null, stream: null, socket })
   }
 
   #addRoute(route: LaneRoute): void {

@@ -11,6 +11,7 @@ export function infoOf(lane: Lane, { index, role, restarts, deaths }: Place, mor
     responsive: lane.responsive,
     requests_in_flight: lane.requestsInFlight,
     deliveries_in_flight: lane.deliveriesInFlight,
+    sockets_open: lane.sockets.size,
     loop_delay_ms: lane.pulse.loopDelayMs,
     heap_bytes: lane.pulse.heapBytes,
     external_bytes: lane.pulse.externalBytes,

@@ -1,13 +1,11 @@
 import { fileURLToPath } from 'node:url'
-import type { Reply } from '../endpoint/reply.ts'
 import { RequestServer } from '../endpoint/request-server.ts'
+import { SocketServer } from '../endpoint/socket-server.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
 import { EventServer } from '../events/event-server.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../frames/event-frame.ts'
-import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
-import { utf8MaxBytes } from '../frames/frame-target.ts'
+import { KIND } from '../frames/frame-kinds.ts'
 import { readRequest } from '../frames/request-frame.ts'
-import { RESPONSE_FIXED_BYTES, writeResponse } from '../frames/response-frame.ts'
 import { runJob } from '../jobs/run-job.ts'
 import { loadModule } from '../kernel/load-module.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
@@ -25,15 +23,16 @@ import { keepLastWords } from './last-words.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
 import { RingPublisher } from './ring-publisher.ts'
+import { RingReplies } from './ring-replies.ts'
+import { readSocketFrame } from './socket-frames.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../streams/thread-streams.ts', import.meta.url))
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
-/** Frames of streams wait for the primary up to this: far below `LANE_MEMORY_MB`, or a lane would be ended for its readers' sake. */
-const STREAMS_MAX_WAITING_BYTES = 64 << 20
-/** A primary that does not answer within this has worse troubles. */
-const ADDRESS_TIMEOUT_MS = 1000
+/** A drain waits so long for what the plugins still do for sockets that are closed, milliseconds. */
+const SOCKETS_END_MS = 2000
+const DRAIN_LOOK_MS = 5
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
@@ -51,7 +50,6 @@ export class LaneServer {
   readonly #requests: RequestServer
   readonly #events: EventServer
   readonly #pulse: PulseWriter
-  readonly #address: AnswerCell
   readonly #flight: LaneFlight
   readonly #subscriptions: SubscriptionManifest[] = []
   readonly #acks: number[] = []
@@ -63,26 +61,27 @@ export class LaneServer {
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
     this.#pulse = new PulseWriter(init.pulse, settings.laneMemoryMb * 2 ** 20)
-    this.#address = new AnswerCell(init.address)
     const recorder = new FlightRecorder(init.flight)
     keepLastWords(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new LaneCalls(this.#outbox)
     this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
+    const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
+      this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
+        request_id: requestId,
+        stack: thrown instanceof Error ? thrown.stack : undefined,
+      })
+    const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
+    const sockets = new SocketServer({
+      sink: replies,
+      onFault: logFault,
+      begin: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
+      end: (step, failed) => this.#flight.endStep(step, failed),
+    })
     this.#requests = new RequestServer(
-      {
-        answer: (id, reply) => this.#answer(id, reply),
-        openStream: (id, head) => this.#openStream(id, head),
-        streamData: (id, chunk) =>
-          this.#outbox.waitingBytes < STREAMS_MAX_WAITING_BYTES && this.#outbox.sendText(KIND.STREAM_DATA, id, chunk),
-        endStream: (id) => this.#outbox.answerText(KIND.STREAM_END, id, ''),
-        clientAddress: (id) => this.#clientAddress(id),
-      },
-      (route, requestId, thrown) =>
-        this.#host.writeLog('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
-          request_id: requestId,
-          stack: thrown instanceof Error ? thrown.stack : undefined,
-        }),
+      replies,
+      ({ template, owner }, requestId, thrown) => logFault(template.text, owner.name, requestId, thrown),
+      sockets,
     )
     // Deliveries of the hub have positive numbers, those that this lane has read itself negative ones.
     this.#events = new EventServer({
@@ -275,29 +274,7 @@ export class LaneServer {
       case KIND.PUBLISH_REFUSED:
         return this.#ring.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
     }
-  }
-
-  #answer(id: number, reply: Reply): void {
-    const { body, head } = reply
-    this.#flight.endRequest(id, reply.status >= 500)
-    let maxBytes = RESPONSE_FIXED_BYTES + utf8MaxBytes(head)
-    if (typeof body === 'string') {
-      maxBytes += maxBytes + utf8MaxBytes(body) > INLINE_MAX_BYTES ? Buffer.byteLength(body) : utf8MaxBytes(body)
-    } else if (body !== null) maxBytes += body.byteLength
-    const at = this.#outbox.begin(maxBytes, true, true)
-    this.#outbox.end(writeResponse(this.#outbox, at, reply.status, head, body), KIND.RESPONSE, id)
-  }
-
-  /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
-  #clientAddress(id: number): string {
-    if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
-    this.#outbox.flush()
-    return this.#address.wait(id, ADDRESS_TIMEOUT_MS) ?? ''
-  }
-
-  #openStream(id: number, head: string): void {
-    const at = this.#outbox.begin(RESPONSE_FIXED_BYTES + utf8MaxBytes(head), true)
-    if (at >= 0) this.#outbox.end(writeResponse(this.#outbox, at, 200, head, null), KIND.STREAM_OPEN, id)
+    readSocketFrame(this.#requests.sockets, kind, id, this.#inbox, at, length)
   }
 
   /** Acknowledgements of one turn of the loop go out together. */
@@ -361,14 +338,14 @@ export class LaneServer {
   }
 
   #assign(numbers: readonly number[]): void {
-    this.#host.routes.forEach(({ endpoint, stream }, n) => {
+    this.#host.routes.forEach(({ endpoint, stream, socket }, n) => {
       const number = numbers[n]!
       if (number < 0) return
       if (endpoint !== null) {
         this.#requests.addEndpoint(number, endpoint.owner, endpoint.path, endpoint.handler, endpoint.options)
       } else if (stream !== null) {
         this.#requests.addStream(number, stream.owner, stream.path, stream.handler, stream.options)
-      }
+      } else if (socket !== null) this.#requests.addWebSocket(number, socket)
     })
   }
 
@@ -380,13 +357,17 @@ export class LaneServer {
     } catch (thrown) {
       error = messageOf(thrown)
     }
-    this.#flight.endJob(step, error !== null)
+    this.#flight.endStep(step, error !== null)
     this.#post({ type: 'job-done', run, error })
   }
 
-  /** The primary drains a lane when nothing is in flight there but streams. */
+  /** The primary drains a lane when nothing is in flight there but streams, and has closed its sockets: that is on its way. */
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
+    const deadlineMs = Date.now() + SOCKETS_END_MS
+    while (this.#requests.sockets.size > 0 && Date.now() < deadlineMs) {
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
+    }
     await this.#kernel.stop()
     await this.#streams?.close()
     this.#pulse.stop()

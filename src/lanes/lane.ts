@@ -8,7 +8,9 @@ import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
 import { createFlightRecorder, FlightReader } from '../shm/flight-recorder.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
 import { createRing } from '../shm/spsc-ring.ts'
+import { CallAnswers } from './call-answers.ts'
 import { Inbox } from './inbox.ts'
+import { LaneSockets } from './lane-sockets.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
 import { Pace } from './pace.ts'
@@ -75,6 +77,7 @@ export class Lane {
   readonly port: MessagePort
   readonly pulse: PulseReader
   readonly flight: FlightReader
+  readonly sockets: LaneSockets
   /** What the thread gets; the ports in it are transferred. */
   readonly threadSide: {
     port: MessagePort
@@ -92,6 +95,7 @@ export class Lane {
   readonly #bulk: MessagePort
   readonly #address: AnswerCell
   readonly #requests: RequestSlots
+  readonly #calls: CallAnswers
   readonly #pace: Pace
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
@@ -129,6 +133,8 @@ export class Lane {
       flight,
     }
     this.#outbox = new Outbox(toLane, this.port, bulk.port1)
+    this.sockets = new LaneSockets(this.#outbox)
+    this.#calls = new CallAnswers(this.#outbox, (tool, method, args) => listener.onCall(tool, method, args))
     this.#inbox = new Inbox(toPrimary, bulk.port1, this.#onFrame, this.#afterDrain)
     this.port.on('message', (message: ToPrimary | number) => {
       try {
@@ -303,8 +309,7 @@ export class Lane {
         this.#listener.onLog(this, JSON.parse(bytes.utf8Slice(at, at + length)) as LogRecord)
         return
       case KIND.CALL:
-        this.#call(id, bytes.utf8Slice(at, at + length))
-        return
+        return this.#calls.call(id, bytes.utf8Slice(at, at + length))
       case KIND.ADDRESS_WANTED:
         this.#address.answer(id, this.#requests.get(id)?.clientAddress() ?? '')
         return
@@ -323,7 +328,10 @@ export class Lane {
       case KIND.STREAM_END:
         this.#requests.remove(id)?.endStream()
         return
+      case KIND.SOCKET_ACCEPT:
+        return this.sockets.accept(this.#requests.remove(id), bytes.utf8Slice(at, at + length))
     }
+    this.sockets.read(kind, id, this.#inbox, at, length)
   }
 
   readonly #afterDrain = (): void => {
@@ -341,37 +349,6 @@ export class Lane {
     this.#takenUntil = -1
   }
 
-  #call(id: number, json: string): void {
-    const [tool, method, args] = JSON.parse(json) as [string, string, unknown[]]
-    let result: unknown
-    try {
-      result = this.#listener.onCall(tool, method, args)
-    } catch (error) {
-      return this.#answerCallError(id, error)
-    }
-    if (result instanceof Promise) {
-      result.then(
-        (value) => this.#answerCall(id, value),
-        (error) => this.#answerCallError(id, error),
-      )
-    } else this.#answerCall(id, result)
-  }
-
-  #answerCall(id: number, value: unknown): void {
-    if (this.state === 'dead') return
-    let json: string
-    try {
-      json = JSON.stringify(value ?? null) ?? 'null'
-    } catch (error) {
-      return this.#answerCallError(id, error)
-    }
-    this.#outbox.answerText(KIND.CALL_RESULT, id, json)
-  }
-
-  #answerCallError(id: number, error: unknown): void {
-    if (this.state !== 'dead') this.#outbox.answerText(KIND.CALL_ERROR, id, JSON.stringify(toWire(error)))
-  }
-
   // ── end ───────────────────────────────────────────────────────────────────
 
   /** Reads what the thread wrote before it died, then gives up all that was in flight there. */
@@ -386,6 +363,8 @@ export class Lane {
     } catch (error) {
       this.#listener.onFault(this, error)
     }
+    this.#calls.close()
+    this.sockets.abandon()
     const estate = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.deliveriesInFlight = 0
     this.#outbox.close()

@@ -18,7 +18,7 @@ import type { TracingInit } from '../tracing/thread-tracing.ts'
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 5
+export const LANE_PROTOCOL = 6
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -65,6 +65,8 @@ export interface RouteManifest {
   method: Method
   path: string
   isStream: boolean
+  /** It speaks WebSocket. */
+  isSocket?: boolean
   timeoutMs: number | undefined
   tags: string[]
   summary: string | undefined
@@ -200,6 +202,34 @@ export interface Exchange {
   openStream(status: number, head: string): void
   streamData(chunk: Uint8Array): void
   endStream(): void
+  /** Does the WebSocket handshake; null when nobody waits for it any more. */
+  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null
   /** Answers with an error of the runtime, when nothing was answered yet. */
   fail(code: 'HTTP_INTERNAL' | 'HTTP_LANE_STALLED' | 'HTTP_OVERLOADED'): void
+}
+
+/** A WebSocket as its worker knows it: the listener's side. Nothing happens when it is closed. */
+export interface SocketEnd {
+  readonly label: string
+  readonly plugin: string
+  readonly requestId: string
+  /** Since when something of it is being handled, milliseconds since the epoch; 0: nothing is. */
+  readonly busySinceMs: number
+  /** The memory is only lent for the call. */
+  send(message: Uint8Array, isBinary: boolean): void
+  /** So much of what came is handled: its bytes, and HANDLED_OVERHEAD_BYTES for each message. */
+  handled(weight: number): void
+  /** Closes it in order, behind what was sent. */
+  close(code: number, reason: string): void
+  /** Closes it as soon as nothing of it is being handled. */
+  leave(code: number, reason: string): void
+}
+
+/** Who handles the messages of a socket, in the primary: a lane's end, or what runs the primary's own plugins. */
+export interface SocketWorker {
+  /** The memory is only lent for the call. False when there is no room for it. */
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
+  /** So many bytes of what was sent have left for the client. */
+  socketTaken(number: number, bytes: number): void
+  socketClosed(number: number, code: number, reason: string): void
 }

@@ -5,6 +5,11 @@ import type { Lane } from './lane.ts'
 /** Beyond its subscribers' time limits, for what a lane that reads streams acknowledges last, milliseconds. */
 const READ_GRACE_MS = 5000
 const RETIRE_LOOK_MS = 10
+/** Sockets of a lane that ends are closed as soon as nothing of them is being handled, and in any case after this, milliseconds. */
+const SOCKET_GRACE_MS = 5000
+
+/** Close code and reason of what a lane leaves: its clients connect again, and find another. */
+const RESTART = [1012, 'service restart'] as const
 
 export interface SuccessionOptions {
   settings: Settings
@@ -66,18 +71,22 @@ export class Succession {
     this.others.add(berth)
     lane.state = 'draining'
     this.#options.onLeaving(lane)
+    lane.sockets.leave(...RESTART)
     if (!hadBooted) berth.abort.abort()
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs
+    const graceEndMs = Date.now() + SOCKET_GRACE_MS
     const readDeadlineMs = Date.now() + longestSubscriberMs(lane) + READ_GRACE_MS
     const isBusy = (): boolean =>
       lane.requestsInFlight > lane.streamsOpen ||
       lane.deliveriesInFlight > 0 ||
+      (lane.sockets.size > 0 && Date.now() < graceEndMs) ||
       (lane.isReading && Date.now() < readDeadlineMs) ||
       (Date.now() < deadlineMs && this.#options.isBusy(lane))
     while (isBusy() && lane.state === 'draining' && !this.#options.isStopping()) {
       await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
     }
+    lane.sockets.closeAll(...RESTART)
     lane.post({ type: 'drain' })
     const timeout = setTimeout(() => berth.abort.abort(), shutdownTimeoutMs)
     await berth.ended

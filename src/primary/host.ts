@@ -6,6 +6,7 @@ import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolSt
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
+import type { SocketRoute } from '../contracts/web-socket.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
@@ -50,18 +51,26 @@ export class PrimaryHost implements Host {
     this.#services.local.server.addStream(number, owner, path, handler, options)
   }
 
+  addWebSocket(socket: SocketRoute): void {
+    const { owner, path, options } = socket
+    const number = this.#addRoute(owner.name, 'GET', path, false, options, true)
+    this.#services.local.server.addWebSocket(number, socket)
+  }
+
   #addRoute(
     plugin: string,
     method: Endpoint['method'],
     path: string,
     isStream: boolean,
     options: Endpoint['options'],
+    isSocket = false,
   ): number {
     if (this.isBooted)
       throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
     const { timeoutMs, tags = [], summary } = options
     const contract = contractText(options)
-    return this.#services.routing.addLocal({ plugin, method, path, isStream, timeoutMs, tags, summary, contract })
+    const route = { plugin, method, path, isStream, isSocket, timeoutMs, tags, summary, contract }
+    return this.#services.routing.addLocal(route)
   }
 
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {

@@ -109,7 +109,7 @@ export class LaneRegistrar {
   /** Events and jobs that a lane is at. */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
     const { seats, streams, jobs } = this.#parts
-    return [...seats.worksOf(lane, unread), ...streams.worksOf(lane), ...jobs.worksOf(lane)]
+    return [...seats.worksOf(lane, unread), ...streams.worksOf(lane), ...jobs.worksOf(lane), ...lane.sockets.works()]
   }
 
   isBusy(lane: Lane): boolean {

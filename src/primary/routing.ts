@@ -84,7 +84,12 @@ export class Routing {
   #numberOf(route: RouteManifest, generation: number): number {
     const known = this.table.rival(route.method, route.path)
     if (known === undefined) return this.#add(route, 'lanes', generation)
-    if (known.plugin === route.plugin && known.path === route.path && known.isStream === route.isStream) {
+    if (
+      known.plugin === route.plugin &&
+      known.path === route.path &&
+      known.isStream === route.isStream &&
+      known.isSocket === isSocket(route)
+    ) {
       if (this.#yields(known, generation)) this.#refresh(known, route, generation)
       return known.number
     }
@@ -117,17 +122,21 @@ export class Routing {
       method,
       path,
       isStream,
+      isSocket: isSocket(route),
       timeoutMs: this.#timeoutOf(route),
       host,
       tags,
       summary,
       contract: route.contract,
-      wantsAddress: false,
+      // There is no request any more that could be asked for it when a handler wants to know.
+      wantsAddress: isSocket(route),
       closedUntilMs: this.#closed.get(plugin) ?? 0,
     })
     return number
   }
 }
+
+const isSocket = (route: RouteManifest): boolean => route.isSocket === true
 
 function taken(route: RouteManifest, rival: RouteEntry): HeddleError {
   return new HeddleError('HTTP_ROUTE_TAKEN', `${route.method} ${route.path} is registered already by ${rival.plugin}`)

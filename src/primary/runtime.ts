@@ -30,15 +30,19 @@ import { LaneSeats } from './lane-seats.ts'
 import { LaneStreams } from './lane-streams.ts'
 import type { LogWriter } from './log.ts'
 import { OnReady } from './on-ready.ts'
+import { readinessOf } from './readiness.ts'
 import { Routing } from './routing.ts'
 import { SetAside } from './set-aside.ts'
+import { SocketFarewell } from './socket-farewell.ts'
 import { ToolBoots } from './tool-boots.ts'
+import { until } from './until.ts'
 
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
-const DRAIN_LOOK_MS = 10
 /** A drain serves what still comes on open connections for so long at most, milliseconds. */
 const LINGER_MAX_MS = 3000
+/** And what is being handled of WebSockets is waited for so long, milliseconds. */
+const SOCKET_GRACE_MS = 2000
 
 /** The primary thread, put together: tools, lanes, hub, plugins, listener; and taken apart again in order. */
 export class Runtime {
@@ -102,8 +106,8 @@ export class Runtime {
     this.#laneStreams = new LaneStreams(this.#seats)
     this.#feeds = new Feeds(this.#hub, (lane) => this.#seats.hostOf(lane))
     this.#routing = new Routing(settings.httpHandlerTimeoutMs)
-    this.#local = new LocalWorker((route, requestId, thrown) =>
-      this.log('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
+    this.#local = new LocalWorker((path, plugin, requestId, thrown) =>
+      this.log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
         stack: thrown instanceof Error ? thrown.stack : undefined,
       }),
@@ -421,22 +425,16 @@ export class Runtime {
   }
 
   readiness(): Readiness {
-    const lanes = this.#supervisor.countByState()
-    const reasons: string[] = []
-    if (this.#listener.state === 'draining') reasons.push('draining')
-    else if (!this.#isReady) reasons.push('starting')
-    if (lanes.ready === 0) reasons.push('no lane is up')
-    reasons.push(...this.#toolBoots.reasons)
-    const busFault = this.#streams?.fault ?? null
-    if (busFault !== null && !this.#streams!.wasOpen) reasons.push(`event bus: ${busFault}`)
-    const ready = reasons.length === 0
-    if (ready && lanes.ready! < this.#settings.lanes)
-      reasons.push(`${this.#settings.lanes - lanes.ready!} of ${this.#settings.lanes} lanes are missing`)
-    // All replicas share the store: were they all to refuse because of it, nobody would answer anything.
-    if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
-    // It serves what it has begun, and takes new requests as soon as there is room.
-    if (this.#hub.isCrowded) reasons.push('the event queue is crowded')
-    return { ready, reasons, lanes }
+    return readinessOf({
+      lanes: this.#supervisor.countByState(),
+      lanesWanted: this.#settings.lanes,
+      isDraining: this.#listener.state === 'draining',
+      isReady: this.#isReady,
+      toolReasons: this.#toolBoots.reasons,
+      busFault: this.#streams?.fault ?? null,
+      wasBusOpen: this.#streams?.wasOpen ?? false,
+      isCrowded: this.#hub.isCrowded,
+    })
   }
 
   #snapshot(): ToLane {
@@ -460,6 +458,8 @@ export class Runtime {
     const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
     this.#toolBoots.stop()
     await this.#listener.drain(Math.min(LINGER_MAX_MS, this.#settings.shutdownTimeoutMs * 0.3))
+    const sockets = new SocketFarewell(this.#supervisor.all, this.#local)
+    sockets.begin()
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>
       this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +
@@ -470,6 +470,7 @@ export class Runtime {
       () => requestsInFlight() === 0,
       Math.min(deadlineMs, Date.now() + this.#settings.shutdownTimeoutMs * 0.6),
     )
+    await sockets.end(Math.min(deadlineMs, Date.now() + SOCKET_GRACE_MS))
     await Promise.race([this.#jobs.stop(), until(() => false, deadlineMs)])
     await this.#streams?.stopReading(deadlineMs - 500)
     await until(() => this.#hub.pending === 0 && (this.#streams?.open ?? 0) === 0, deadlineMs)
@@ -490,8 +491,4 @@ export class Runtime {
     await this.#tracing?.stop(Math.max(500, deadlineMs - Date.now()))
     this.#log.flush()
   }
-}
-
-async function until(condition: () => boolean, deadlineMs: number): Promise<void> {
-  while (!condition() && Date.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
 }

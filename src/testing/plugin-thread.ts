@@ -70,8 +70,8 @@ export class PluginThread {
       (thrown) => this.#kernel.sinkFault('event listener', thrown),
     )
     const routing = new Routing(settings.httpHandlerTimeoutMs)
-    const local = new LocalWorker((route, requestId, thrown) =>
-      log('ERROR', `${route.template.text} failed: ${messageOf(thrown)}`, route.owner.name, {
+    const local = new LocalWorker((path, plugin, requestId, thrown) =>
+      log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
         stack: thrown instanceof Error ? thrown.stack : undefined,
       }),

@@ -164,6 +164,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       method: 'PUT',
       path: '/odd/primary',
       is_stream: false,
+      is_socket: false,
       host: 'primary',
       timeout_ms: 30_000,
       tags: [],

@@ -79,6 +79,7 @@ test('the built-in endpoints', async (t) => {
       responsive: true,
       requests_in_flight: 0,
       deliveries_in_flight: 0,
+      sockets_open: 0,
       restarts: 0,
       role: 'regular',
       deaths: [],

@@ -7,6 +7,7 @@ import type { Owner } from '../../src/contracts/owner.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
 import type { Host, Tool, ToolRuntime } from '../../src/contracts/tool.ts'
+import type { SocketRoute } from '../../src/contracts/web-socket.ts'
 import { fromWire, toWire } from '../../src/errors/wire.ts'
 
 export const SECRET = 'a secret of more than thirty-two characters'
@@ -22,6 +23,7 @@ export interface LogLine {
 export interface Recorded {
   endpoints: Endpoint[]
   streams: Stream[]
+  sockets: SocketRoute[]
   jobs: JobDefinition[]
   logs: LogLine[]
   logSinks: Set<LogSink>
@@ -46,6 +48,7 @@ export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRun
   const recorded: Recorded = {
     endpoints: [],
     streams: [],
+    sockets: [],
     jobs: [],
     logs: [],
     logSinks: new Set(),
@@ -134,6 +137,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     bus,
     addEndpoint: (endpoint) => recorded.endpoints.push(endpoint),
     addStream: (stream) => recorded.streams.push(stream),
+    addWebSocket: (socket) => recorded.sockets.push(socket),
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
     addLogSink: adder(recorded.logSinks),
     addMetricsSink: adder(recorded.metricsSinks),

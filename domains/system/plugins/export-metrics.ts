@@ -10,6 +10,7 @@ const LANE_METRICS: readonly (readonly [name: string, type: string, help: string
     ['heddle_lane_responsive', 'gauge', '0 while the event loop of a lane stands still.', (lane) => +lane.responsive],
     ['heddle_lane_requests_in_flight', 'gauge', 'Requests at a lane.', (lane) => lane.requests_in_flight],
     ['heddle_lane_deliveries_in_flight', 'gauge', 'Event deliveries at a lane.', (lane) => lane.deliveries_in_flight],
+    ['heddle_lane_sockets_open', 'gauge', 'WebSockets that a lane has.', (lane) => lane.sockets_open],
     [
       'heddle_lane_loop_delay_seconds',
       'gauge',

@@ -29,12 +29,26 @@ export default class HttpTool implements Tool {
         check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options))
         host.addStream({ owner, path, handler, options })
       },
+      addWebSocket: (path, handlers, options = {}) => {
+        check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options))
+        host.addWebSocket({ owner, path, handlers, options })
+      },
     }
   }
 }
 
 function handlerFault(handler: unknown): string | undefined {
   return typeof handler === 'function' ? undefined : 'the handler must be a function'
+}
+
+const SOCKET_HANDLERS = ['open', 'message', 'close'] as const
+
+function handlersFault(handlers: unknown): string | undefined {
+  if (typeof handlers !== 'object' || handlers === null) return 'the handlers must be an object'
+  const given = handlers as Record<string, unknown>
+  const bad = SOCKET_HANDLERS.find((key) => given[key] !== undefined && typeof given[key] !== 'function')
+  if (bad !== undefined) return `${bad} must be a function`
+  return SOCKET_HANDLERS.some((key) => given[key] !== undefined) ? undefined : 'there must be open, message or close'
 }
 
 function show(path: unknown): string {
