@@ -39,7 +39,7 @@ export const SOCKET_IDLE_SEC = 120
 /** What the listener needs of the lanes. */
 export interface LaneGate {
   /** Takes a request, and a copy of its body. False when it is to be refused. */
-  send(frame: RequestFrame, exchange: Exchange): boolean
+  send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
 }
 
 export interface ListenerOptions {
@@ -305,7 +305,7 @@ export class Listener {
       if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
       // What is begun needs the room that is left: new work is refused before half-done work is.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
-      if (!this.#options.lanes.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+      if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
       return
     }
     // A primary plugin may keep the body beyond this callback; the lanes have their copy by now.

@@ -43,8 +43,24 @@ export class Dispatcher {
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
-  send(frame: RequestFrame, exchange: Exchange): boolean {
+  send(frame: RequestFrame, exchange: Exchange, isHandshake = false): boolean {
+    if (isHandshake && this.#giveHandshake(frame, exchange)) return true
     return (this.#room.size === 0 && this.#give(frame, exchange)) || this.#wait(frame, exchange)
+  }
+
+  /** To the lane with the fewest sockets: what it opens stays there. */
+  #giveHandshake(frame: RequestFrame, exchange: Exchange): boolean {
+    const nowMs = Date.now()
+    let best: Lane | undefined
+    for (const lane of this.#lanes) {
+      if (!lane.responsive || lane.hasEnded || lane.hosts[frame.routeNumber] === 0) continue
+      if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
+      if (best === undefined || socketLoad(lane) < socketLoad(best)) best = lane
+    }
+    const id = best?.sendRequest(frame, exchange) ?? -1
+    if (id === -1) return false
+    exchange.place(best!, id)
+    return true
   }
 
   /** False when no lane has room. */
@@ -165,6 +181,8 @@ export class Dispatcher {
     return taken.length
   }
 }
+
+const socketLoad = (lane: Lane): number => lane.sockets.size + lane.requestsInFlight
 
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined

@@ -26,6 +26,8 @@ export class LaneSockets implements SocketWorker {
   #waiting: Waiting[] = []
   #waitingBytes = 0
   #retryTimer: NodeJS.Timeout | undefined
+  /** Of a lane that is gone: what its handlers were at. */
+  #lastWorks: WorkInFlight[] | null = null
   #isLeaving: [code: number, reason: string] | null = null
 
   constructor(outbox: Outbox) {
@@ -38,6 +40,7 @@ export class LaneSockets implements SocketWorker {
 
   /** Those whose handlers are at something, for whoever wants to know what the lane was doing. */
   works(): WorkInFlight[] {
+    if (this.#lastWorks !== null) return this.#lastWorks
     const works: WorkInFlight[] = []
     for (const { busySinceMs, label, plugin, requestId } of this.#ends.values()) {
       if (busySinceMs === 0) continue
@@ -85,6 +88,7 @@ export class LaneSockets implements SocketWorker {
   abandon(): void {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
+    this.#lastWorks = this.works()
     const ends = [...this.#ends.values()]
     this.#ends.clear()
     for (const end of ends) end.close(1012, 'service restart')

@@ -1,0 +1,82 @@
+import assert from 'node:assert/strict'
+import { before, test } from 'node:test'
+import { type Heddle, until } from '../support/heddle.ts'
+import { openWebSocket, type RawWebSocket } from '../support/web-socket.ts'
+import { startTalk, talk } from './support.ts'
+
+let heddle: Heddle
+const start = startTalk({ lanes: 2, env: { LANE_STALL_MS: '500' } })
+before(async () => {
+  heddle = await start()
+})
+
+/** Clients in both lanes, the first of them in the one that they are sent away from. */
+async function crowd(): Promise<RawWebSocket[]> {
+  await until(
+    async () => (await heddle.json('/system/health/ready')).body.data.reasons.length === 0,
+    'both lanes are up',
+  )
+  return Promise.all(Array.from({ length: 12 }, () => talk(heddle)))
+}
+
+interface Lane {
+  deaths: { reason: string; guilty: { plugin: string; handler: string } | null }[]
+}
+
+const lanes = async (): Promise<Lane[]> => (await heddle.json('/system/lanes')).body
+
+for (const [command, reason] of [
+  ['exit', 'exited'],
+  ['stall', 'stalled'],
+] as const) {
+  test(`the sockets of a lane that ${reason === 'exited' ? 'dies' : 'stands still'} are closed with 1012, those of the others go on`, async () => {
+    const clients = await crowd()
+    clients[0]!.send(command)
+    await until(() => clients[0]!.closed !== null, 'the close frame', 20_000)
+    assert.deepEqual(clients[0]!.closed, [1012, 'service restart'])
+    for (const client of clients) client.send('still here')
+    for (const client of clients) {
+      await until(() => client.texts.includes('still here') || client.closed !== null, 'an echo or the end')
+    }
+    const left = clients.filter(({ closed }) => closed === null)
+    assert.equal(left.length, 6, 'the other lane has half of them')
+    const [death] = (await lanes()).flatMap(({ deaths }) => deaths).filter((each) => each.reason === reason)
+    assert.deepEqual([death?.guilty?.plugin, death?.guilty?.handler], ['talk.TalkToClients', 'GET /talk/:room'])
+    for (const client of left) await client.close()
+    // And there are lanes again.
+    const fresh = await talk(heddle)
+    await fresh.close()
+  })
+}
+
+test('a reload finishes what is being handled, closes with 1012, and new sockets find the new lanes', async () => {
+  const clients = await crowd()
+  const busy = clients[0]!
+  busy.send('wait 300')
+  await heddle.json('/system/lanes')
+  heddle.process.kill('SIGHUP')
+  await until(() => clients.every(({ closed }) => closed !== null), 'all are closed', 30_000)
+  for (const { closed } of clients) assert.deepEqual(closed, [1012, 'service restart'])
+  assert.equal(busy.texts.at(-1), 'wait 300')
+  const fresh = await talk(heddle)
+  fresh.send('hello')
+  assert.equal(await fresh.text(2), 'hello')
+  await fresh.close()
+  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
+})
+
+test('SIGTERM finishes what is being handled, closes with 1001, and the process ends with 0', async () => {
+  const clients = await crowd()
+  const primary = await openWebSocket(heddle.port, '/primary')
+  await primary.text(1)
+  const busy = clients[0]!
+  busy.send('wait 300')
+  await heddle.json('/system/lanes')
+  const code = heddle.stop()
+  await Promise.all(clients.map((client) => until(() => client.closed, 'a close frame', 20_000)))
+  for (const { closed } of [...clients, primary]) assert.deepEqual(closed, [1001, 'the service is shutting down'])
+  assert.equal(busy.texts.at(-1), 'wait 300')
+  assert.equal(await code, 0)
+  const errors = heddle.logs.filter(({ level, msg }) => level >= 50 && !msg.startsWith('Lane '))
+  assert.deepEqual(errors, [])
+})
