@@ -4,12 +4,16 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { WireError } from '../errors/wire.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
 import { openRedis, type RedisClient } from '../redis/client.ts'
+import { Hands, type HandsOptions } from './hands.ts'
 import { StreamPublisher } from './publisher.ts'
 import { type ReaderOptions, StreamReader } from './reader.ts'
 import { STREAM_SCRIPTS } from './scripts.ts'
 import { StreamCommands } from './stream-commands.ts'
+import { ThreadGroups } from './thread-groups.ts'
 
-export interface ThreadStreamsOptions extends Omit<ReaderOptions, 'commands' | 'replica' | 'log'> {
+export interface ThreadStreamsOptions
+  extends Pick<HandsOptions, 'serve' | 'received' | 'handOver' | 'tracing'>,
+    Pick<ReaderOptions, 'idle' | 'more' | 'full'> {
   settings: Settings
   /** What the connection is called: `lane 0`. */
   role: string
@@ -22,6 +26,8 @@ export interface ThreadStreamsOptions extends Omit<ReaderOptions, 'commands' | '
 export class ThreadStreams {
   readonly redis: RedisClient
   readonly #publisher: StreamPublisher
+  readonly #groups = new ThreadGroups()
+  readonly #hands: Hands
   readonly #reader: StreamReader
 
   constructor(options: ThreadStreamsOptions) {
@@ -39,11 +45,16 @@ export class ThreadStreams {
       published,
       delayed,
     })
-    this.#reader = new StreamReader({
+    const commands = new StreamCommands(this.redis)
+    const groups = this.#groups
+    this.#hands = new Hands({
       ...options,
-      commands: new StreamCommands(this.redis),
+      commands,
+      groups,
       replica: settings.replicaId,
+      laid: () => this.#reader.laid(),
     })
+    this.#reader = new StreamReader({ ...options, commands, groups, hands: this.#hands })
   }
 
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
@@ -51,37 +62,34 @@ export class ThreadStreams {
   }
 
   add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
-    this.#reader.add(local, plugin, event, identity, options)
+    this.#groups.add(local, plugin, event, identity, options)
   }
   remove(local: number): void {
-    this.#reader.remove(local)
+    this.#groups.remove(local)
   }
   start(consumer: string): void {
-    this.#reader.start(consumer)
+    this.#groups.start(consumer)
   }
   open(event: string, group: string): void {
-    this.#reader.open(event, group)
+    this.#groups.open(event, group)
   }
   hold(event: string, group: string, isHeld: boolean): void {
-    this.#reader.hold(event, group, isHeld)
+    this.#groups.hold(event, group, isHeld)
   }
   wake(event: string): void {
     this.#reader.wake(event)
   }
   pause(plugin: string, isPaused: boolean): void {
-    this.#reader.pause(plugin, isPaused)
+    this.#groups.pause(plugin, isPaused)
   }
   delivered(deliveryId: number): void {
-    this.#reader.delivered(deliveryId)
+    this.#hands.delivered(deliveryId)
   }
   reply(deliveryId: number, json: string): void {
-    this.#reader.reply(deliveryId, json)
+    this.#hands.reply(deliveryId, json)
   }
   failed(deliveryId: number, error: WireError): void {
-    this.#reader.failed(deliveryId, error)
-  }
-  get inHand(): number {
-    return this.#reader.inHand
+    this.#hands.failed(deliveryId, error)
   }
   /** Reads nothing more; resolves when all in hand is done. Publishing goes on. */
   stop(): Promise<void> {
@@ -89,7 +97,7 @@ export class ThreadStreams {
   }
 
   async close(): Promise<void> {
-    this.#reader.close()
+    this.#hands.close()
     await this.redis.close()
   }
 }
