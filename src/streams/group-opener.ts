@@ -3,7 +3,8 @@ import { messageOf } from '../errors/wire.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { ensureGroup, listConsumers } from './consumers.ts'
 import { replicaOfConsumer } from './keys.ts'
-import { type OwnPair, type Pair, pairKey, type ReadingThread } from './reading-thread.ts'
+import { type OwnPair, type Pair, pairKey } from './pair.ts'
+import type { ReadingThread } from './reading-thread.ts'
 import type { Takeover } from './takeover.ts'
 import { seeGroups } from './trimming.ts'
 
@@ -49,7 +50,7 @@ export class GroupOpener {
 
   /** @param seat gives the subscriber its seat in the hub, when all that is published from then on is its */
   async open(thread: ReadingThread, pair: OwnPair, seat: () => void = () => {}): Promise<void> {
-    const key = pairKey(pair)
+    const key = pairKey(pair.stream, pair.group)
     const isWanted = (): boolean => this.#options.mayOpen() && thread.pairs.includes(pair)
     let isSeated = false
     this.#opening++
@@ -90,7 +91,7 @@ export class GroupOpener {
   /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
   destroy(pair: Pair): void {
     const { stream, group } = pair
-    this.#made.delete(pairKey(pair))
+    this.#made.delete(pairKey(stream, group))
     this.#options.redis.command('xgroup', ['DESTROY', stream, group]).catch(() => {})
   }
 }

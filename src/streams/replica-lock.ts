@@ -55,6 +55,11 @@ export class ReplicaLock {
     return this.#status === 'held'
   }
 
+  /** Another process has it. */
+  get isLost(): boolean {
+    return this.#status === 'lost'
+  }
+
   /**
    * Takes the name and keeps it. A holder on this host that has ended gives way at once, any other one when he has not been heard
    * of for REPLICA_TTL_MS: it may take that long.

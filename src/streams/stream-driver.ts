@@ -1,28 +1,40 @@
+import type { Settings } from '../config/schema.ts'
 import type { DeadLetter } from '../contracts/event-bus.ts'
+import type { LogLevel } from '../contracts/logger.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { EventHost } from '../events/consumer.ts'
 import type { EventFrame } from '../frames/event-frame.ts'
-import type { RedisClient } from '../redis/client.ts'
-import type { StreamDeadLetters } from './dead-letters.ts'
+import { openRedis, type RedisClient } from '../redis/client.ts'
+import { listGroups } from './consumers.ts'
+import { StreamDeadLetters } from './dead-letters.ts'
 import { streamOf } from './keys.ts'
-import type { Replies } from './replies.ts'
+import { Replies } from './replies.ts'
 import type { ThreadStreams } from './thread-streams.ts'
 
 export interface StreamDriverOptions {
-  redis: RedisClient
+  settings: Settings
   own: ThreadStreams
-  replies: Replies
-  letters: StreamDeadLetters
   /** Told of each event that the store has taken. */
   published: (event: EventFrame, origin: EventHost | null) => void
+  log: (level: LogLevel, message: string) => void
 }
 
 /** What the primary publishes, asks for and buries, by the streams. Payloads are JSON text. */
 export class StreamDriver {
   readonly #options: StreamDriverOptions
+  readonly letters: StreamDeadLetters
+  readonly #listening: RedisClient
+  readonly #replies: Replies
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
+    const { settings, own, log } = options
+    this.letters = new StreamDeadLetters(own.redis, {
+      onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
+    })
+    // The primary's own connection tells of the store's state: this one would say the same.
+    this.#listening = openRedis(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
+    this.#replies = new Replies(this.#listening, settings.replicaId)
   }
 
   async publish(event: EventFrame, origin: EventHost | null): Promise<void> {
@@ -33,34 +45,29 @@ export class StreamDriver {
 
   /** Publishes and resolves with the first object that a subscriber returns, on whatever replica, as JSON. */
   async request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
-    const { own, replies, published } = this.#options
-    const groups = await this.#groupsOf(event.event)
-    if (groups === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
-    return replies.ask(event.event, groups, timeoutMs, async (replyTo) => {
+    const { own, published } = this.#options
+    const groups = await listGroups(own.redis, streamOf(event.event))
+    if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
+    return this.#replies.ask(event.event, groups.length, timeoutMs, async (replyTo) => {
       await own.publish(event, replyTo)
       published(event, origin)
     })
   }
 
-  /** How many groups get an event, on all replicas. */
-  async #groupsOf(event: string): Promise<number> {
-    try {
-      return (await this.#options.redis.command<unknown[]>('xinfo', ['GROUPS', streamOf(event)])).length
-    } catch (error) {
-      const cause = error instanceof Error ? error.cause : undefined
-      if (cause instanceof Error && /no such key/i.test(cause.message)) return 0
-      throw error
-    }
-  }
-
   deadLetters(): Promise<DeadLetter[]> {
-    return this.#options.letters.list()
+    return this.letters.list()
   }
   /** False when there is no such letter, or no such group any more. */
   replayDeadLetter(id: string): Promise<boolean> {
-    return this.#options.letters.replay(id)
+    return this.letters.replay(id)
   }
   deleteDeadLetter(id: string): Promise<boolean> {
-    return this.#options.letters.delete(id)
+    return this.letters.delete(id)
+  }
+
+  /** Requests that are open get no answer any more. */
+  async close(): Promise<void> {
+    this.#replies.close()
+    await this.#listening.close()
   }
 }

@@ -1,10 +1,10 @@
 import type { LogLevel } from '../contracts/logger.ts'
 import type { RedisClient } from '../redis/client.ts'
 import { ensureGroup, isNoGroup } from './consumers.ts'
-import type { Custody } from './custody.ts'
+import type { HubStreams } from './hub-streams.ts'
 import { handOver, releaseEntries, renewLeases } from './leases.ts'
-import type { Pair } from './reading-thread.ts'
-import type { Takeover } from './takeover.ts'
+import { pairKey } from './pair.ts'
+import type { ReadingThreads } from './reading-threads.ts'
 import { seeGroups } from './trimming.ts'
 
 /** Between two looks for what others have left, milliseconds: at most. */
@@ -18,18 +18,11 @@ export interface UpkeepOptions {
   redis: RedisClient
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
-  pairs: () => Pair[]
-  /** These, and those of which something may be in hand although no thread reads them at the moment. */
-  heldPairs: () => Pair[]
-  /** Of this process's threads that read: what they have in hand is being worked at. */
-  consumers: () => string[]
-  hubConsumer: string
-  /** What the hub is at. */
-  custody: Custody
-  takeover: Takeover
-  /** @param pair left out: any */
-  mayTakeOver: (pair?: Pair) => boolean
-  /** False when this process has lost its name: what stands under it is somebody else's. */
+  threads: ReadingThreads
+  hub: HubStreams
+  /** False when this process begins nothing any more. */
+  mayTakeOver: () => boolean
+  /** False when this process does not have its name: what stands under it is somebody else's. */
   isOurs: () => boolean
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
@@ -73,34 +66,38 @@ export class Upkeep {
 
   /** Also called when the store is back: before others think that nobody lives here. */
   async renew(): Promise<void> {
-    const { redis, claimIdleMs, heldPairs, consumers, hubConsumer, custody, isOurs } = this.#options
+    const { redis, claimIdleMs, threads, hub, isOurs } = this.#options
     if (!isOurs()) return
-    const own = consumers()
+    const own = threads.consumers()
     await Promise.all(
-      heldPairs().map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
+      threads
+        .heldPairs()
+        .map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
     )
     // Of the hub these alone: what it has given back must not look alive.
     await Promise.all(
-      custody.all().map(({ stream, group, ids }) => handOver(redis, stream, group, ids, hubConsumer, hubConsumer)),
+      hub.custody
+        .all()
+        .map(({ stream, group, ids }) => handOver(redis, stream, group, ids, hub.consumer, hub.consumer)),
     )
   }
 
   async #claim(): Promise<void> {
-    const { redis, pairs, takeover, claimIdleMs, mayTakeOver } = this.#options
+    const { redis, threads, hub, claimIdleMs, mayTakeOver } = this.#options
     const remade: string[] = []
-    for (const pair of pairs()) {
+    for (const pair of threads.pairs()) {
       const { stream, group } = pair
       if (!mayTakeOver()) return
       // A group of one thread alone is its reader's affair.
-      if (pair.isBroadcast || !mayTakeOver(pair)) continue
+      if (pair.isBroadcast || hub.custody.isFull(stream, group)) continue
       try {
-        await takeover.ofIdle(stream, group, claimIdleMs)
+        await hub.takeover.ofIdle(stream, group, claimIdleMs)
       } catch (fault) {
         // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
         if (!isNoGroup(fault)) continue
         // Whatever is there has come since; and whoever asks for a reply must find a subscriber.
         await ensureGroup(redis, stream, group, '0')
-        remade.push(`${stream} ${group}`)
+        remade.push(pairKey(stream, group))
       }
     }
     if (remade.length === 0) return
@@ -115,19 +112,21 @@ export class Upkeep {
   async seen(): Promise<void> {
     await seeGroups(
       this.#options.redis,
-      this.#options.pairs().filter(({ isBroadcast }) => !isBroadcast),
+      this.#options.threads.pairs().filter(({ isBroadcast }) => !isBroadcast),
     )
   }
 
-  /** Puts down what these consumers, and the hub, still have in hand: whoever claims next gets it. */
-  async release(consumers: readonly string[]): Promise<void> {
-    const { redis, heldPairs, hubConsumer, custody, isOurs } = this.#options
+  /** Puts down what the threads, those that are gone and the hub still have in hand: whoever claims next gets it. */
+  async release(): Promise<void> {
+    const { redis, threads, hub, isOurs } = this.#options
     if (!isOurs()) return
-    const all = new Set([...consumers, ...this.#options.consumers(), hubConsumer])
-    const pairs = new Map([...heldPairs(), ...custody.all()].map((pair) => [`${pair.stream} ${pair.group}`, pair]))
+    const consumers = [...threads.consumers(), ...threads.orphans(), hub.consumer]
+    const pairs = new Map(
+      [...threads.heldPairs(), ...hub.custody.all()].map((pair) => [pairKey(pair.stream, pair.group), pair]),
+    )
     await Promise.all(
       [...pairs.values()].flatMap(({ stream, group }) =>
-        [...all].map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
+        consumers.map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
       ),
     )
   }

@@ -3,8 +3,11 @@ import { test } from 'node:test'
 import { Custody } from '../../src/streams/custody.ts'
 
 function custody() {
-  const changes: string[] = []
-  return { changes, held: new Custody((stream, group) => changes.push(`${stream} ${group}`)) }
+  const told: string[] = []
+  return {
+    told,
+    held: new Custody((stream, group, isFull) => told.push(`${stream} ${group} ${isFull ? 'is full' : 'has room'}`)),
+  }
 }
 
 test('what is held is known entry by entry, of its stream and its group alone', () => {
@@ -15,20 +18,10 @@ test('what is held is known entry by entry, of its stream and its group alone', 
   assert.equal(held.has('s', 'g', '1-0'), true)
   assert.equal(held.has('s', 'other', '2-0'), false)
   assert.equal(held.has('t', 'g', '1-0'), false)
-  assert.deepEqual(held.sizeOf('s', 'g'), { count: 2, chars: 15 })
-  assert.deepEqual(held.sizeOf('s', 'other'), { count: 1, chars: 7 })
-  assert.deepEqual(held.sizeOf('t', 'g'), { count: 0, chars: 0 })
   assert.deepEqual(held.all(), [
     { stream: 's', group: 'g', ids: ['1-0', '2-0'] },
     { stream: 's', group: 'other', ids: ['1-0'] },
   ])
-})
-
-test('an entry that is added again counts once, with its last length', () => {
-  const { held } = custody()
-  held.add('s', 'g', '1-0', 10)
-  held.add('s', 'g', '1-0', 4)
-  assert.deepEqual(held.sizeOf('s', 'g'), { count: 1, chars: 4 })
 })
 
 test('what is taken out is gone, and a pair with nothing left is gone too', () => {
@@ -37,27 +30,50 @@ test('what is taken out is gone, and a pair with nothing left is gone too', () =
   held.add('s', 'g', '2-0', 5)
   held.delete('s', 'g', '1-0')
   assert.equal(held.has('s', 'g', '1-0'), false)
-  assert.deepEqual(held.sizeOf('s', 'g'), { count: 1, chars: 5 })
   held.delete('s', 'g', '2-0')
   assert.deepEqual(held.all(), [])
-  assert.deepEqual(held.sizeOf('s', 'g'), { count: 0, chars: 0 })
 })
 
-test('each change is told of after it has been made; what was not held changes nothing', () => {
-  const sizes: number[] = []
-  const told: Custody = new Custody((stream, group) => sizes.push(told.sizeOf(stream, group).count))
-  told.add('s', 'g', '1-0', 1)
-  told.add('s', 'g', '2-0', 1)
-  told.delete('s', 'g', '1-0')
-  told.delete('s', 'g', '2-0')
-  assert.deepEqual(sizes, [1, 2, 1, 0])
+test('a thousand of one group are as much as is taken; when half of them have gone there is room, and each is told once', () => {
+  const { held, told } = custody()
+  for (let n = 1; n <= 999; n++) held.add('s', 'g', `${n}-0`, 1)
+  held.add('s', 'other', '1-0', 1)
+  assert.deepEqual(told, [])
+  for (let n = 1000; n <= 1100; n++) held.add('s', 'g', `${n}-0`, 1)
+  assert.deepEqual(told, ['s g is full'])
+  assert.equal(held.isFull('s', 'g'), true)
+  assert.equal(held.isFull('s', 'other'), false)
+  for (let n = 1; n <= 599; n++) held.delete('s', 'g', `${n}-0`)
+  assert.equal(held.isFull('s', 'g'), true)
+  held.delete('s', 'g', '600-0')
+  assert.equal(held.isFull('s', 'g'), false)
+  for (let n = 601; n <= 1100; n++) held.delete('s', 'g', `${n}-0`)
+  assert.deepEqual(told, ['s g is full', 's g has room'])
+})
 
-  const { changes, held } = custody()
-  held.delete('s', 'g', '1-0')
-  held.add('s', 'g', '1-0', 1)
+test('32 MiB of payloads are as much as is taken too; an entry that is added again counts with its last length', () => {
+  const { held, told } = custody()
+  held.add('s', 'g', '1-0', 20 << 20)
+  held.add('s', 'g', '1-0', 31 << 20)
+  assert.deepEqual(told, [])
+  held.add('s', 'g', '2-0', 1 << 20)
+  assert.deepEqual(told, ['s g is full'])
   held.delete('s', 'g', '2-0')
-  held.delete('s', 'other', '1-0')
-  assert.deepEqual(changes, ['s g'])
+  held.delete('s', 'g', '3-0')
+  assert.equal(held.isFull('s', 'g'), true)
+  held.add('s', 'g', '1-0', 16 << 20)
+  assert.deepEqual(told, ['s g is full', 's g has room'])
+})
+
+test('whoever is told sees what is held by then; what has all gone has room', () => {
+  const sizes: number[] = []
+  const held: Custody = new Custody((_, __, isFull) => {
+    sizes.push(held.all()[0]?.ids.length ?? 0)
+    assert.equal(held.isFull('s', 'g'), isFull)
+  })
+  held.add('s', 'g', '1-0', 40 << 20)
+  held.delete('s', 'g', '1-0')
+  assert.deepEqual(sizes, [1, 0])
 })
 
 test('the list of all is a copy', () => {
