@@ -1,7 +1,8 @@
 import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './config/load.ts'
 import { HeddleError } from './errors/catalogue.ts'
 import { messageOf } from './errors/wire.ts'
-import { watchCode } from './primary/code-watch.ts'
+import { banner } from './primary/banner.ts'
+import { Development } from './primary/development.ts'
 import { createLog } from './primary/log.ts'
 import { Runtime } from './primary/runtime.ts'
 import { ServiceManager } from './primary/service-manager.ts'
@@ -21,7 +22,8 @@ async function main(): Promise<void> {
     runtime.log('ERROR', message, 'main')
     if (!isStopping) stop('SIGTERM', EXIT_CONFIG)
   }
-  const runtime = new Runtime(settings, await createLog(settings), onFatal, isDeveloped)
+  const log = await createLog(settings)
+  const runtime = new Runtime(settings, log, onFatal, isDeveloped)
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   const bootTool = process.argv.indexOf('--boot-tool')
@@ -68,9 +70,10 @@ async function main(): Promise<void> {
     boot_ms: Math.round(performance.now()),
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
+  const paths = runtime.host.routeList().map(({ path }) => path)
+  log.tellPeople(banner({ settings, port, paths, isDeveloped }))
   if (isDeveloped) {
-    const onChange = (file: string): void => void reload(`${file} has changed`)
-    watchCode(settings.domainsDir, onChange, (fault) => runtime.log('WARNING', fault, 'main'))
+    new Development({ settings, reload, log: (level, message) => runtime.log(level, message, 'main') }).start()
   }
   const tellReady = (): void => {
     process.send?.('ready')
@@ -107,6 +110,8 @@ main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
   // A name that is in use is a mistake of the configuration: trying again does not mend it.
   if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') process.exit(EXIT_CONFIG)
-  if (error instanceof Error && error.stack !== undefined) console.error(error.stack)
+  // What the runtime itself refuses is told by its message; where anything else comes from, only the stack knows.
+  const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
+  if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)
   process.exit(1)
 })

@@ -14,6 +14,7 @@ export const CATALOGUE = {
   REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
+  HTTP_LISTEN: [500, 'The address cannot be listened on'],
   HTTP_BAD_REQUEST: [400, 'Malformed request'],
   HTTP_PATH_INVALID: [500, 'A route path is not valid'],
   HTTP_ROUTE_TAKEN: [500, 'A route is registered already'],

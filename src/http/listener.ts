@@ -19,6 +19,7 @@ import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
+import { listenFault } from './listen-fault.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { openSockets, type SocketSeat } from './open-socket.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
@@ -108,8 +109,10 @@ export class Listener {
     const socket = await new Promise<us_listen_socket | false>((resolve) =>
       app.listen(httpHost, httpPort, flags, resolve),
     )
-    if (!socket)
-      throw new HeddleError('INTERNAL', `Cannot listen on ${httpHost}:${httpPort}: the address is taken or not ours`)
+    if (!socket) {
+      const fault = await listenFault(httpHost, httpPort)
+      throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${httpHost}:${httpPort}: ${fault}`)
+    }
     this.#socket = socket
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'

@@ -74,13 +74,16 @@ export class Health {
     this.#onChange()
   }
 
-  /** Why new code is not taken: a plugin that is up now would not be. Null when nothing speaks against it. */
-  refusalOf(plugins: Record<string, PluginHealth>): string | null {
+  /**
+   * Why new code is not taken: a plugin that is up now would not be. Null when nothing speaks against it.
+   * @param faults what plugins failed with, in more words than their health has
+   */
+  refusalOf(plugins: Record<string, PluginHealth>, faults: Readonly<Record<string, string>> = {}): string | null {
     const now = this.#plugins()
     const lost = Object.entries(plugins).flatMap(([name, health]) =>
-      health.status === 'DEAD' && now.get(name)?.status !== 'DEAD' ? [`${name}: ${health.error}`] : [],
+      health.status === 'DEAD' && now.get(name)?.status !== 'DEAD' ? [`${name}: ${faults[name] ?? health.error}`] : [],
     )
-    return lost.length === 0 ? null : lost.join('; ')
+    return lost.length === 0 ? null : lost.join('\n')
   }
 
   /** The thread has died. */

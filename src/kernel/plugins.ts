@@ -32,6 +32,8 @@ export type PluginFault = (plugin: string, stage: string, error: unknown) => voi
 export class Plugins {
   /** The state of each plugin that belongs to this thread, by its name. */
   readonly health: Record<string, PluginHealth> = {}
+  /** What those that are dead failed with, for their author: the mistake, the line, the mend. */
+  readonly faults: Record<string, string> = {}
   /** Absolute path of each plugin's file, by its name. */
   readonly files: Record<string, string> = {}
   readonly #toolbox: Toolbox
@@ -80,6 +82,7 @@ export class Plugins {
         fileOf: (plugin) => this.files[plugin],
       })
       this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
+      this.faults[name] = fault.text
       this.#onFault(name, 'boot', fault.text)
     }
   }

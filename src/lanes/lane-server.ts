@@ -170,6 +170,7 @@ export class LaneServer {
       bootMs: performance.now() - startedMs,
       manifest: {
         plugins: this.#kernel.plugins.health,
+        faults: this.#kernel.plugins.faults,
         files: this.#kernel.plugins.files,
         routes: this.#host.routes.map(({ manifest }) => manifest),
         // Passes over those that are gone by now.

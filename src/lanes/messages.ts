@@ -18,7 +18,7 @@ import type { TracingInit } from '../tracing/thread-tracing.ts'
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 6
+export const LANE_PROTOCOL = 7
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -91,6 +91,8 @@ export interface JobManifest {
 /** What a lane hosts. Numbers of routes and jobs are their places in these lists. */
 export interface Manifest {
   plugins: Record<string, PluginHealth>
+  /** What plugins that are dead failed with: the mistake, the line, the mend. */
+  faults: Record<string, string>
   /** Absolute path of each plugin's file. */
   files: Record<string, string>
   routes: RouteManifest[]

@@ -21,14 +21,18 @@ export async function migrate(
   domainsFolders: readonly string[],
   log: MigrationLog,
 ): Promise<string[]> {
-  const done: string[] = []
-  for (const migration of await pending(driver, domainsFolders)) {
+  const applied: string[] = []
+  const waiting = await pending(driver, domainsFolders)
+  for (const [n, migration] of waiting.entries()) {
     const startMs = performance.now()
+    // A terminal shows these on one line: which one is taking its time, and how many there are.
+    log('DEBUG', `Applying migration ${migration.id}`, { done: n, of: waiting.length })
     if (!(await apply(driver, migration))) continue
-    done.push(migration.id)
-    log('INFO', `Applied migration ${migration.id}`, { duration_ms: Math.round(performance.now() - startMs) })
+    applied.push(migration.id)
+    const duration_ms = Math.round(performance.now() - startMs)
+    log('INFO', `Applied migration ${migration.id}`, { done: n + 1, of: waiting.length, duration_ms })
   }
-  return done
+  return applied
 }
 
 /**

@@ -31,6 +31,8 @@ import { LaneStreams } from './lane-streams.ts'
 import type { LogWriter } from './log.ts'
 import { OnReady } from './on-ready.ts'
 import { readinessOf } from './readiness.ts'
+import { Reloads } from './reloads.ts'
+import { RequestLog } from './request-log.ts'
 import { Routing } from './routing.ts'
 import { SetAside } from './set-aside.ts'
 import { SocketFarewell } from './socket-farewell.ts'
@@ -49,6 +51,7 @@ export class Runtime {
   readonly #settings: Settings
   readonly #log: LogWriter
   readonly #onFatal: (message: string) => void
+  readonly #isDeveloped: boolean
   readonly #shared: SharedMemories
   readonly #hub: Hub
   readonly #bus: PrimaryBus
@@ -79,7 +82,7 @@ export class Runtime {
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
   #isTidyDue = false
-  #reloading: Promise<unknown> = Promise.resolve()
+  readonly #reloads: Reloads
 
   /**
    * @param onFatal what to do when this process must end, and why
@@ -87,6 +90,7 @@ export class Runtime {
    */
   constructor(settings: Settings, log: LogWriter, onFatal: (message: string) => void, isDeveloped = false) {
     this.#onFatal = onFatal
+    this.#isDeveloped = isDeveloped
     this.#settings = settings
     this.#log = log
     this.#shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
@@ -206,7 +210,7 @@ export class Runtime {
         this.#registrar.adopt(lane)
         this.#seats.complete(lane)
       },
-      refusalOf: (manifest) => this.#health.refusalOf(manifest.plugins),
+      refusalOf: ({ plugins, faults }) => this.#health.refusalOf(plugins, faults),
       onUnresponsive: (lane) => {
         this.#laneStreams.still(lane)
         void this.#dispatcher.rescue(lane)
@@ -241,6 +245,23 @@ export class Runtime {
       jobs: () => this.#jobs.list(),
     })
     this.#services = new HostServices(this.#bus, this.#host)
+    this.#reloads = new Reloads({
+      isServing: () => this.#isReady && this.#listener.state === 'open',
+      replace: () => {
+        this.#log.forgetFaults()
+        return this.#supervisor.reload()
+      },
+      onNewCode: () => {
+        this.#isTidyDue = true
+        this.#tidy()
+        this.#setAside.forgive()
+      },
+      onEnd: (info) => {
+        this.#health.reload = info
+        this.#snapshotSoon()
+      },
+      log: (level, message) => this.log(level, message, 'supervisor'),
+    })
     this.#listener = new Listener({
       settings,
       routes: this.#routing.table,
@@ -275,6 +296,9 @@ export class Runtime {
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
     await this.#openTracing()
+    if (this.#isDeveloped) {
+      this.#listener.tracing = new RequestLog(this.#listener.tracing, (line) => this.#log.request(line))
+    }
     await this.#openStreams()
     await this.#installTools()
     this.#supervisor.start()
@@ -372,32 +396,11 @@ export class Runtime {
   // ── reload ────────────────────────────────────────────────────────────────
 
   /**
-   * Replaces the lanes by new ones with the code now on disk; the old ones stay when it does not boot. Reloads run one after another.
+   * Replaces the lanes by new ones with the code now on disk; the old ones stay when it does not boot.
    * @returns why the old code goes on, or null
    */
   reload(): Promise<string | null> {
-    const own = this.#reloading.then(() => this.#reload())
-    this.#reloading = own
-    return own
-  }
-
-  async #reload(): Promise<string | null> {
-    if (!this.#isReady || this.#listener.state !== 'open') return 'the process is starting or stopping'
-    const startedMs = Date.now()
-    let error: string | null = null
-    try {
-      await this.#supervisor.reload()
-      this.#isTidyDue = true
-      this.#tidy()
-      this.#setAside.forgive()
-    } catch (thrown) {
-      error = messageOf(thrown)
-    }
-    this.#health.reload = { at: new Date().toISOString(), ok: error === null, error }
-    this.#snapshotSoon()
-    if (error === null) this.log('INFO', `Reloaded in ${Date.now() - startedMs} ms`, 'supervisor')
-    else this.log('ERROR', `Not reloaded, the old code goes on: ${error}`, 'supervisor')
-    return error
+    return this.#reloads.next()
   }
 
   /** What no lane has any more, after a reload or a death, leaves when all are up: a lane that is down has not said what it has. */

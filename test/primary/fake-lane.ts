@@ -27,7 +27,7 @@ interface LaneOptions {
 export function laneOf(t: TestContext, options: LaneOptions = {}): Lane {
   const { index = 0, role = 'regular', generation = 0, manifest, listener } = options
   const lane = new Lane(index, role, generation, 16, { ...DEAF, ...listener })
-  lane.manifest = { plugins: {}, files: {}, routes: [], subscriptions: [], jobs: [], ...manifest }
+  lane.manifest = { plugins: {}, faults: {}, files: {}, routes: [], subscriptions: [], jobs: [], ...manifest }
   lane.state = 'ready'
   t.after(() => {
     if (lane.state !== 'dead') lane.bury()

@@ -51,7 +51,7 @@ test('new code is refused for a plugin that was up and would not be, and for no 
   assert.equal(health.refusalOf({}), null, 'files may be removed')
   assert.equal(
     health.refusalOf({ 'shop.Sell': BROKEN, 'shop.New': { ...BROKEN, error: 'no tool' } }),
-    'shop.Sell: no such file; shop.New: no tool',
+    'shop.Sell: no such file\nshop.New: no tool',
   )
 })
 

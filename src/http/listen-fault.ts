@@ -1,0 +1,88 @@
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
+import { createServer } from 'node:net'
+
+/** Why an address cannot be listened on: the HTTP library only says that it cannot. */
+export async function listenFault(host: string, port: number): Promise<string> {
+  const code = await codeOf(host, port)
+  switch (code) {
+    case 'EADDRINUSE': {
+      const holder = holderOf(port)
+      const who = holder === undefined ? 'another process' : `${holder.command} (process ${holder.pid})`
+      return `the port is taken by ${who}. Stop it, or choose another port: HTTP_PORT=${port === 65_535 ? 8000 : port + 1}, or 0 for any free one`
+    }
+    case 'EADDRNOTAVAIL':
+      return `this machine has no address ${host}. HTTP_HOST=127.0.0.1 serves this machine alone, 0.0.0.0 everybody`
+    case 'EACCES':
+      return `this user may not listen on port ${port}. Choose one from 1024 on: HTTP_PORT=8000`
+    case 'ENOTFOUND':
+      return `there is no host ${host}. HTTP_HOST is an address of this machine`
+    default:
+      return `the address is taken or not ours${code === undefined ? '' : ` (${code})`}`
+  }
+}
+
+/** What the system itself says; undefined when it could be listened on by now. */
+function codeOf(host: string, port: number): Promise<string | undefined> {
+  return new Promise((resolve) => {
+    const server = createServer()
+    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
+    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
+  })
+}
+
+/** State of a listening socket in the kernel's tables. */
+const LISTENING = '0A'
+
+/** Who listens on a port, as far as Linux tells this user. Source: proc(5), /proc/net/tcp and /proc/[pid]/fd. */
+function holderOf(port: number): { pid: number; command: string } | undefined {
+  const sockets = new Set<string>()
+  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
+    for (const row of textOf(table).split('\n').slice(1)) {
+      const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
+      const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
+      if (isPort && state === LISTENING && inode !== undefined) sockets.add(`socket:[${inode}]`)
+    }
+  }
+  if (sockets.size === 0) return undefined
+  for (const pid of namesIn('/proc').filter((name) => /^\d+$/.test(name))) {
+    if (!namesIn(`/proc/${pid}/fd`).some((fd) => sockets.has(targetOf(`/proc/${pid}/fd/${fd}`)))) continue
+    // A command line may hold secrets behind its first words.
+    const words = textOf(`/proc/${pid}/cmdline`)
+      .split('\0')
+      .filter((word) => word !== '')
+    return { pid: Number(pid), command: commandOf(words) }
+  }
+  return undefined
+}
+
+/** The program, and the script that it runs. */
+function commandOf(words: readonly string[]): string {
+  const script = words.slice(1).find((word) => /\.[cm]?[jt]s$/.test(word))
+  return [words[0]?.split('/').at(-1) || 'a process', ...(script === undefined ? [] : [script])].join(' ')
+}
+
+// Of another user's process the files cannot be read, and one that has ended has none: then it is not named.
+
+function textOf(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    return ''
+  }
+}
+
+function namesIn(folder: string): string[] {
+  try {
+    return readdirSync(folder)
+  } catch {
+    return []
+  }
+}
+
+function targetOf(link: string): string {
+  try {
+    return readlinkSync(link)
+  } catch {
+    return ''
+  }
+}
