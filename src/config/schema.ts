@@ -25,6 +25,9 @@ export type VariableRow =
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+/** Enough to notice what threads do not share; with more, each change of the code takes longer to be everywhere. */
+const DEVELOPED_LANES = 2
+const isDeveloped = (): boolean => process.argv.includes('--watch')
 const TOOLS_FOLDER = fileURLToPath(new URL('../tools', import.meta.url))
 
 /**
@@ -69,7 +72,7 @@ export const VARIABLES = {
     type: 'integer',
     min: 1,
     max: 256,
-    default: () => Math.max(1, availableParallelism() - 1),
+    default: () => Math.max(1, Math.min(availableParallelism() - 1, isDeveloped() ? DEVELOPED_LANES : 256)),
     unit: 'threads',
     effect: 'Worker threads that run the plugins.',
   },
