@@ -1,9 +1,9 @@
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
-import { createServer } from 'node:net'
+import { addressFault, listeningSockets } from './address.ts'
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
 export async function listenFault(host: string, port: number): Promise<string> {
-  const code = await codeOf(host, port)
+  const code = await addressFault(host, port)
   switch (code) {
     case 'EADDRINUSE': {
       const holder = holderOf(port)
@@ -21,28 +21,9 @@ export async function listenFault(host: string, port: number): Promise<string> {
   }
 }
 
-/** What the system itself says; undefined when it could be listened on by now. */
-function codeOf(host: string, port: number): Promise<string | undefined> {
-  return new Promise((resolve) => {
-    const server = createServer()
-    server.once('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message))
-    server.listen({ host, port, exclusive: true }, () => server.close(() => resolve(undefined)))
-  })
-}
-
-/** State of a listening socket in the kernel's tables. */
-const LISTENING = '0A'
-
 /** Who listens on a port, as far as Linux tells this user. Source: proc(5), /proc/net/tcp and /proc/[pid]/fd. */
 function holderOf(port: number): { pid: number; command: string } | undefined {
-  const sockets = new Set<string>()
-  for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
-    for (const row of textOf(table).split('\n').slice(1)) {
-      const [, local, , state, , , , , , inode] = row.trim().split(/\s+/)
-      const isPort = Number.parseInt(local?.split(':').at(-1) ?? '', 16) === port
-      if (isPort && state === LISTENING && inode !== undefined) sockets.add(`socket:[${inode}]`)
-    }
-  }
+  const sockets = new Set(listeningSockets(port).map((inode) => `socket:[${inode}]`))
   if (sockets.size === 0) return undefined
   for (const pid of namesIn('/proc').filter((name) => /^\d+$/.test(name))) {
     if (!namesIn(`/proc/${pid}/fd`).some((fd) => sockets.has(targetOf(`/proc/${pid}/fd/${fd}`)))) continue

@@ -13,6 +13,7 @@ import { METHODS } from '../endpoint/methods.ts'
 import { errorReply } from '../endpoint/reply.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
+import { addressFault, listeningSockets } from './address.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
@@ -65,7 +66,6 @@ interface Library {
   }
   us_listen_socket_close(socket: us_listen_socket): void
   us_socket_local_port(socket: us_listen_socket): number
-  readonly LIBUS_LISTEN_EXCLUSIVE_PORT: number
 }
 
 /** The HTTP front: the only place that knows uWebSockets.js. */
@@ -104,11 +104,15 @@ export class Listener {
     if (routes.hasSockets) this.#serveSockets(app)
     else routes.onFirstSocket = () => this.#serveSockets(app)
     this.#closeListenSocket = uWS.us_listen_socket_close
-    // Without the flag a second process would share the port without a word.
-    const flags = exclusive ? uWS.LIBUS_LISTEN_EXCLUSIVE_PORT : 0
-    const socket = await new Promise<us_listen_socket | false>((resolve) =>
-      app.listen(httpHost, httpPort, flags, resolve),
-    )
+    // The library's flag for an exclusive port would refuse one that a process before had, for a minute after its end.
+    const mayListen = !exclusive || httpPort === 0 || (await addressFault(httpHost, httpPort)) === undefined
+    let socket: us_listen_socket | false = false
+    if (mayListen) socket = await new Promise((resolve) => app.listen(httpHost, httpPort, 0, resolve))
+    // Two that looked at the same moment would share the port without a word.
+    if (socket && exclusive && httpPort !== 0 && listeningSockets(httpPort).length > 1) {
+      uWS.us_listen_socket_close(socket)
+      socket = false
+    }
     if (!socket) {
       const fault = await listenFault(httpHost, httpPort)
       throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${httpHost}:${httpPort}: ${fault}`)
