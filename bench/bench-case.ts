@@ -43,8 +43,13 @@ export interface CaseContext {
   load: LoadGenerator
   /** Folder in which a server of that name leaves its CPU profiles; undefined when none are wanted. */
   profileDir(server: string): string | undefined
-  /** A line of progress. */
+  /** A line of progress: a figure that is known. */
   say(text: string): void
+  /**
+   * What the case is at now.
+   * @param share of the case that is done, from 0 to 1, where that can be told
+   */
+  step(what: string, share?: number): void
 }
 
 export interface BenchCase {

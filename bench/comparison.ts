@@ -30,8 +30,11 @@ export interface Comparison {
  */
 export async function compare(context: CaseContext, { sides, load, before, after }: Comparison): Promise<Rounds> {
   const rounds: Rounds = {}
+  const starts = Object.entries(sides)
   for (let round = 1; round <= context.rounds; round++) {
-    for (const [side, start] of Object.entries(sides)) {
+    for (const [n, [side, start]] of starts.entries()) {
+      const done = ((round - 1) * starts.length + n) / (context.rounds * starts.length)
+      context.step(`round ${round} of ${context.rounds}, ${side}`, done)
       const server = await start()
       try {
         await before?.(server)

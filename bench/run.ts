@@ -19,6 +19,7 @@ import { write } from './cases/write.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
+import { Progress } from './progress.ts'
 import { formatTable } from './table.ts'
 
 const CASES: readonly BenchCase[] = [
@@ -60,8 +61,13 @@ async function main(): Promise<void> {
 
   const startedAt = new Date().toISOString()
   const outcomes: Outcome[] = []
-  for (const entry of CASES) {
-    if (options.names.length === 0 || options.names.includes(entry.name)) outcomes.push(await runCase(entry, options))
+  const progress = new Progress()
+  const wanted = CASES.filter(({ name }) => options.names.length === 0 || options.names.includes(name))
+  for (const [n, entry] of wanted.entries()) {
+    console.log(`\n${entry.name}: ${entry.title}`)
+    progress.begin(entry.name, n + 1, wanted.length)
+    outcomes.push(await runCase(entry, options, progress))
+    progress.end()
   }
   const rows = outcomes.flatMap((outcome) => ('result' in outcome ? outcome.result.rows : []))
   console.log(`\n${formatTable(rows)}`)
@@ -80,8 +86,11 @@ async function main(): Promise<void> {
   if (outcomes.some((outcome) => 'error' in outcome)) process.exitCode = 1
 }
 
-async function runCase(entry: BenchCase, options: ReturnType<typeof parseArguments>): Promise<Outcome> {
-  console.log(`\n${entry.name}: ${entry.title}`)
+async function runCase(
+  entry: BenchCase,
+  options: ReturnType<typeof parseArguments>,
+  progress: Progress,
+): Promise<Outcome> {
   const profiles = options.profile ? new ProfileFolder(RESULTS) : undefined
   const load = new LoadGenerator()
   const { name, title } = entry
@@ -93,16 +102,17 @@ async function runCase(entry: BenchCase, options: ReturnType<typeof parseArgumen
       baselinesOnly: options.baselinesOnly,
       load,
       profileDir: (server) => profiles?.directoryFor(server),
-      say: (text) => console.log(`  ${text}`),
+      say: (text) => progress.say(text),
+      step: (what, share) => progress.step(what, share),
     })
     return { name, title, result }
   } catch (error) {
     const text = error instanceof Error ? error.message : String(error)
-    console.log(`  failed: ${text}`)
+    progress.say(`failed: ${text}`)
     return { name, title, error: text }
   } finally {
     await load.stop()
-    for (const path of profiles?.collect(name) ?? []) console.log(`  profile ${path}`)
+    for (const path of profiles?.collect(name) ?? []) progress.say(`profile ${path}`)
   }
 }
 

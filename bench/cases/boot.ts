@@ -17,6 +17,7 @@ export const boot: BenchCase = {
     const residentMb: number[] = []
     // The first boot fills the cache of transformed sources, as a first start does, and is not counted.
     for (let attempt = context.baselinesOnly ? BOOTS + 1 : 0; attempt <= BOOTS; attempt++) {
+      context.step(`boot ${attempt} of ${BOOTS}`, attempt / (BOOTS + 1))
       const server = await startHeddle({
         lanes: LANES,
         domains: ['domains'],

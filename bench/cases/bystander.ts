@@ -94,6 +94,7 @@ async function measure(context: CaseContext, disturbance: Disturbance): Promise<
   }
   for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
     for (const side of ['heddle', 'baseline'] as const) {
+      context.step(`${disturbance.label}, round ${round}, ${side}`)
       const server = await starts[side]?.()
       if (!server) continue
       try {

@@ -83,6 +83,7 @@ async function measure(context: CaseContext, { label, path }: Route): Promise<Si
   }
   for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
     for (const side of ['heddle', 'fastify'] as const) {
+      context.step(`${label}, round ${round}, ${side}`)
       const server = await starts[side]?.()
       if (!server) continue
       try {

@@ -4,6 +4,9 @@ import { copyEnvironment } from '../config/load.ts'
 const CODES = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const
 export type Colour = keyof typeof CODES
 
+/** Back to the line's start, and all behind it away. */
+const CLEAR = '\r\x1b[K'
+
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
@@ -22,7 +25,8 @@ export class Terminal {
   readonly canReplace: boolean
   readonly #write: (text: string) => void
   readonly #columns: () => number
-  #isOpen = false
+  /** What stands on the line that may be written over; null when there is none. */
+  #open: string | null = null
 
   /** @param write to standard output; it has been written when this returns */
   constructor(
@@ -43,22 +47,23 @@ export class Terminal {
 
   /** @param text whole lines, each with its end */
   write(text: string): void {
-    this.#write(this.#isOpen ? `\n${text}` : text)
-    this.#isOpen = false
+    this.#write(this.#open === null ? text : `\n${text}`)
+    this.#open = null
   }
 
   /** Writes one line over the last that was written so; nothing where that cannot be. */
   replace(text: string): void {
-    if (!this.canReplace) return
     // One that wraps could not be written over.
-    this.#write(`${this.#isOpen ? '\r\x1b[K' : ''}${[...text].slice(0, this.#columns() - 1).join('')}`)
-    this.#isOpen = true
+    const line = [...text].slice(0, this.#columns() - 1).join('')
+    if (!this.canReplace || line === this.#open) return
+    this.#write(this.#open === null ? line : `${CLEAR}${line}`)
+    this.#open = line
   }
 
   /** Takes away the line that could still be written over. */
   clear(): void {
-    if (this.#isOpen) this.#write('\r\x1b[K')
-    this.#isOpen = false
+    if (this.#open !== null) this.#write(CLEAR)
+    this.#open = null
   }
 
   paint(colour: Colour, text: string): string {
