@@ -1,6 +1,6 @@
 import { consumerOf } from './keys.ts'
 import { type OwnPair, type Pair, pairKey, pairOf, type Subscriber } from './pair.ts'
-import type { Reading } from './stream-watch.ts'
+import type { Reading } from './sleepers.ts'
 
 /** What a thread that reads is told. */
 export interface Told {

@@ -5,7 +5,7 @@ import type { GroupOpener } from './group-opener.ts'
 import type { Orphans } from './orphans.ts'
 import type { Pair, Subscriber } from './pair.ts'
 import { pairsOf, ReadingThread, type Told } from './reading-thread.ts'
-import type { StreamWatch } from './stream-watch.ts'
+import type { Sleepers } from './sleepers.ts'
 import type { ThreadStreams } from './thread-streams.ts'
 
 /** A lane as its primary sees it. */
@@ -24,7 +24,7 @@ export interface ReadingThreadsOptions {
   /** How many lanes there are: consumers are numbered on from here. */
   lanes: number
   own: ThreadStreams
-  watch: StreamWatch
+  sleepers: Sleepers
   groups: GroupOpener
   orphans: Orphans
 }
@@ -123,10 +123,10 @@ export class ReadingThreads {
   }
 
   unsubscribe(thread: ReadingThread, local: number): void {
-    const { watch, groups } = this.#options
+    const { sleepers, groups } = this.#options
     const pair = thread.remove(local)
     if (pair === null) return
-    watch.remove(thread, pair.event, pair.group)
+    sleepers.remove(thread, pair.event, pair.group)
     if (pair.isBroadcast) groups.destroy(pair)
   }
 
@@ -136,7 +136,7 @@ export class ReadingThreads {
       const pair = thread.find(stream, group)
       if (pair === undefined) continue
       thread.tell.hold(pair, isHeld)
-      if (!isHeld) this.#options.watch.owe(pair.event, group)
+      if (!isHeld) this.#options.sleepers.owe(pair.event, group)
     }
   }
 
@@ -144,7 +144,7 @@ export class ReadingThreads {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
     for (const thread of this.#all) thread.tell.pause(plugin, isPaused)
-    if (!isPaused) this.#options.watch.wakeAll()
+    if (!isPaused) this.#options.sleepers.wakeAll()
   }
 
   stop(): void {
@@ -176,17 +176,17 @@ export class ReadingThreads {
   laneLeaving(lane: StreamLane): void {
     const thread = this.#lanes.get(lane)
     if (thread === undefined) return
-    this.#options.watch.gone(thread)
+    this.#options.sleepers.gone(thread)
     thread.tell.stop()
   }
 
   /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */
   laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
-    const { watch, groups, orphans } = this.#options
+    const { sleepers, groups, orphans } = this.#options
     const thread = this.#lanes.get(lane)
     if (thread === undefined) return
     this.#lanes.delete(lane)
-    watch.gone(thread)
+    sleepers.gone(thread)
     // It opens nothing any more.
     const pairs = thread.removeAll()
     for (const pair of pairs) if (pair.isBroadcast) groups.destroy(pair)

@@ -78,9 +78,9 @@ export class StreamSteward {
       published: () => {},
       delayed: (delayMs) => this.#delayed.poke(delayMs),
       handOver: (taken) => this.#hub.adoptions.takeOn(taken, this.#threads.own.consumer, options.ownSeat(taken.local)),
-      idle: (event, upTo) => this.#watch.idle(this.#threads.own, event, upTo),
-      more: (event) => this.#watch.more(this.#threads.own, event),
-      full: (event, isFull) => this.#watch.full(this.#threads.own, event, isFull),
+      idle: (event, upTo) => this.#watch.sleepers.idle(this.#threads.own, event, upTo),
+      more: (event) => this.#watch.sleepers.more(this.#threads.own, event),
+      full: (event, isFull) => this.#watch.sleepers.full(this.#threads.own, event, isFull),
       log,
     })
     this.#redis = this.#own.redis
@@ -127,14 +127,14 @@ export class StreamSteward {
       onOpen: (thread, pair) => {
         if (custody.isFull(pair.stream, pair.group)) thread.tell.hold(pair, true)
         thread.tell.open(pair)
-        this.#watch.add(thread, pair.event, pair.group)
+        this.#watch.sleepers.add(thread, pair.event, pair.group)
       },
     })
     this.#threads = new ReadingThreads({
       replica,
       lanes: settings.lanes,
       own: this.#own,
-      watch: this.#watch,
+      sleepers: this.#watch.sleepers,
       groups,
       orphans: new Orphans(takeover, mayBegin),
     })
@@ -241,7 +241,7 @@ export class StreamSteward {
   /** Its loop stands still. */
   laneStill(lane: StreamLane): void {
     const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#watch.still(thread)
+    if (thread !== undefined) this.#watch.sleepers.still(thread)
   }
 
   /** It gets nothing more, and ends when it has nothing in hand. */
@@ -260,11 +260,11 @@ export class StreamSteward {
     if (thread === undefined) return
     switch (message.type) {
       case 'stream-idle':
-        return this.#watch.idle(thread, message.event, message.upTo)
+        return this.#watch.sleepers.idle(thread, message.event, message.upTo)
       case 'stream-more':
-        return this.#watch.more(thread, message.event)
+        return this.#watch.sleepers.more(thread, message.event)
       case 'stream-full':
-        return this.#watch.full(thread, message.event, message.isFull)
+        return this.#watch.sleepers.full(thread, message.event, message.isFull)
       case 'stream-delayed':
         return this.#delayed.poke(message.delayMs)
       case 'stream-hand-over': {
