@@ -5,8 +5,13 @@ import type { Takeover } from './takeover.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
+/** A read that a thread had sent may reach the store so long after the thread has gone, milliseconds: what it is given then, nobody has. */
+const LATE_MS = 60_000
 
-/** Threads of this process that have gone: until the hub has taken over what they had in hand, nobody may read under their names. */
+/**
+ * Threads of this process that have gone: until the hub has taken over what they had in hand, and a while longer, nobody reads under
+ * their names. What somebody who reads is given counts as worked at: what comes late under a name that rests is claimed.
+ */
 export class Orphans {
   readonly #takeover: Takeover
   readonly #mayTakeOver: () => boolean
@@ -46,6 +51,6 @@ export class Orphans {
         }
       }
     }
-    if (this.#mayTakeOver()) this.#threads.delete(thread)
+    if (this.#mayTakeOver()) setTimeout(() => this.#threads.delete(thread), LATE_MS).unref()
   }
 }

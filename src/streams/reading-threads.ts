@@ -71,7 +71,7 @@ export class ReadingThreads {
     return this.#all.map(({ consumer }) => consumer)
   }
 
-  /** As these those have read that are gone, and whose entries are not taken over yet. */
+  /** As these those have read that have just gone: something of theirs may still be in hand. */
   orphans(): string[] {
     return this.#options.orphans.threads.map(({ consumer }) => consumer)
   }

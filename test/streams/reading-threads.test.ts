@@ -1,0 +1,114 @@
+import assert from 'node:assert/strict'
+import { type TestContext, test } from 'node:test'
+import type { ToLane } from '../../src/lanes/messages.ts'
+import type { GroupOpener } from '../../src/streams/group-opener.ts'
+import { Orphans } from '../../src/streams/orphans.ts'
+import { ReadingThreads, type StreamLane } from '../../src/streams/reading-threads.ts'
+import { Sleepers } from '../../src/streams/sleepers.ts'
+import type { Takeover } from '../../src/streams/takeover.ts'
+import type { ThreadStreams } from '../../src/streams/thread-streams.ts'
+
+const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, local: 0 }
+
+function threads(t: TestContext) {
+  const taken: string[] = []
+  const opened: string[] = []
+  const destroyed: string[] = []
+  const own: Partial<ThreadStreams> = { start: () => {}, pause: () => {}, stop: async () => {} }
+  const takeover: Partial<Takeover> = {
+    ofConsumer: async (_stream, _group, consumer) => taken.push(consumer),
+  }
+  const groups: Partial<GroupOpener> = {
+    open: async (thread, { group }) => void opened.push(`${group} for ${thread.consumer}`),
+    destroy: ({ group }) => destroyed.push(group),
+  }
+  const sleepers = new Sleepers(() => {})
+  t.after(() => sleepers.close())
+  const all = new ReadingThreads({
+    replica: 'r',
+    lanes: 2,
+    own: own as ThreadStreams,
+    sleepers,
+    groups: groups as GroupOpener,
+    orphans: new Orphans(takeover as Takeover, () => true),
+  })
+  return { all, taken, opened, destroyed }
+}
+
+function lane(index: number): StreamLane & { told: ToLane[] } {
+  const told: ToLane[] = []
+  return { index, told, isResponsive: true, post: (message) => told.push(message), seatOf: () => null }
+}
+
+const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+test('a lane reads as the consumer of its number, with what is paused, and has its groups opened; one that came before the start too', async (t) => {
+  const { all, opened } = threads(t)
+  const [early, late] = [lane(0), lane(1)]
+  all.laneUp(early, [SUBSCRIPTION])
+  all.pause('Shop', true)
+  assert.deepEqual(opened, [])
+  all.start()
+  all.laneUp(late, [SUBSCRIPTION])
+  await settled()
+  assert.deepEqual(late.told, [
+    { type: 'stream-pause', plugin: 'Shop', isPaused: true },
+    { type: 'stream-start', consumer: 'r:1' },
+  ])
+  assert.deepEqual(opened, ['Shop.on for r:0', 'Shop.on for r:1'])
+  assert.deepEqual(all.consumers(), ['r:primary', 'r:0', 'r:1'])
+  assert.equal(all.areStarted, true)
+})
+
+test('what a lane had in hand is taken over when it is gone, and its pairs are still looked after', async (t) => {
+  const { all, taken, destroyed } = threads(t)
+  const gone = lane(0)
+  all.start()
+  all.laneUp(gone, [SUBSCRIPTION, { ...SUBSCRIPTION, identity: 'Shop.all', options: { broadcast: true }, local: 1 }])
+  all.laneGone(gone, null)
+  await settled()
+  assert.deepEqual([taken, destroyed], [['r:0'], ['Shop.all@r:0']])
+  assert.deepEqual(all.pairs(), [])
+  assert.deepEqual(
+    all.heldPairs().map(({ group }) => group),
+    ['Shop.on'],
+  )
+  assert.equal(all.isReading('r:0'), false)
+})
+
+test('the name of a lane that has gone rests for a minute: what is given to it late would count as worked at', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] })
+  const { all } = threads(t)
+  const lanes = [lane(0), lane(1), lane(0), lane(0)]
+  all.start()
+  all.laneUp(lanes[0]!, [SUBSCRIPTION])
+  all.laneUp(lanes[1]!, [SUBSCRIPTION])
+  all.laneGone(lanes[0]!, null)
+  await settled()
+  all.laneUp(lanes[2]!, [SUBSCRIPTION])
+  assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:2'])
+  assert.deepEqual(all.orphans(), ['r:0'])
+  t.mock.timers.tick(60_000)
+  all.laneGone(lanes[2]!, null)
+  await settled()
+  all.laneUp(lanes[3]!, [SUBSCRIPTION])
+  assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:0'])
+  assert.deepEqual(all.orphans(), ['r:2'])
+})
+
+test('a lane that reads the same group twice leaves it with the second of its subscribers', async (t) => {
+  const { all, destroyed } = threads(t)
+  const busy = lane(0)
+  const options = { broadcast: true, group: 'g' }
+  all.start()
+  all.laneUp(busy, [
+    { ...SUBSCRIPTION, options },
+    { ...SUBSCRIPTION, options, local: 1 },
+  ])
+  const thread = all.of(busy)!
+  all.unsubscribe(thread, 0)
+  assert.deepEqual([all.pairs().length, destroyed], [1, []])
+  all.unsubscribe(thread, 1)
+  all.unsubscribe(thread, 1)
+  assert.deepEqual([all.pairs().length, destroyed], [0, ['g@r:0']])
+})
