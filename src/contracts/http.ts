@@ -101,6 +101,13 @@ export interface Http {
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN
    */
   addWebSocket(path: string, handlers: SocketHandlers, options?: SocketOptions): void
+  /**
+   * Serves the files of a folder under a prefix (`/`, `/assets`), from the lanes, whichever thread the plugin lives in.
+   * Links that lead out of the folder and names that begin with a dot are not served.
+   * @param directory absolute, relative to where the process was started, or a `file:` URL
+   * @throws HTTP_PATH_INVALID for a prefix that is none or a folder that is not there, HTTP_ROUTE_TAKEN
+   */
+  mountStatic(prefix: string, directory: string | URL): void
 }
 
 /** An endpoint as a thread registers it. */
@@ -118,4 +125,13 @@ export interface Stream {
   path: string
   handler: StreamHandler
   options: EndpointOptions
+}
+
+/** A folder of files as a thread registers it. */
+export interface StaticMount {
+  owner: Owner
+  /** Without a slash at its end; empty for the root. */
+  prefix: string
+  /** Absolute, without symbolic links. */
+  directory: string
 }

@@ -2,7 +2,7 @@ import type { CausalContext } from '../causality/context.ts'
 import type { Settings } from '../config/schema.ts'
 import type { Awaitable } from './awaitable.ts'
 import type { BusTransport } from './event-bus.ts'
-import type { Endpoint, Stream } from './http.ts'
+import type { Endpoint, StaticMount, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type { Owner } from './owner.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
@@ -47,6 +47,7 @@ export interface Host {
   addEndpoint(endpoint: Endpoint): void
   addStream(stream: Stream): void
   addWebSocket(route: SocketRoute): void
+  mountStatic(mount: StaticMount): void
   readonly bus: BusTransport
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   addLogSink(sink: LogSink): () => void

@@ -1,11 +1,14 @@
 import type { CookieOptions, HttpContext } from '../contracts/http.ts'
 import { HeddleError } from '../errors/catalogue.ts'
+import type { FileBody } from './file-body.ts'
 import type { Incoming } from './incoming.ts'
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
 const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
 const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
+
+const NO_BYTES = new Uint8Array(0)
 
 /** Headers that belong to the listener: what a plugin sets there is dropped. */
 const LISTENERS_OWN = new Set([
@@ -30,6 +33,7 @@ export class RequestContext implements HttpContext {
   #head = ''
   #hasContentType = false
   #binary: Uint8Array | null = null
+  #file: FileBody | null = null
   #abort: AbortController | undefined
   #aborted = false
 
@@ -132,6 +136,18 @@ export class RequestContext implements HttpContext {
   }
   get binary(): Uint8Array | null {
     return this.#binary
+  }
+  /** Only where there is a `binary`. */
+  get file(): FileBody | null {
+    return this.#file
+  }
+  /** Answers with a file, whose content type is set. It is closed when it was sent. */
+  sendFile(file: FileBody): void {
+    this.#file = file
+    this.#binary = NO_BYTES
+  }
+  get isAborted(): boolean {
+    return this.#aborted
   }
   abort(): void {
     this.#aborted = true

@@ -1,5 +1,6 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from '../errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
+import type { FileBody } from './file-body.ts'
 
 /** An answer, ready to be written. */
 export interface Reply {
@@ -8,6 +9,8 @@ export interface Reply {
   head: string
   /** JSON text, bytes, or null for none. */
   body: string | Uint8Array | null
+  /** Is the body. Whoever sends it closes it. */
+  file?: FileBody
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -23,7 +26,10 @@ export function replyOf(result: unknown, context: RequestContext): Reply {
     status = failed ? 400 : 200
   }
   if (status === 204 || status === 304) return { status, head: context.head, body: null }
-  if (context.binary !== null) return { status, head: context.head, body: context.binary }
+  if (context.binary !== null) {
+    const { binary, file, head } = context
+    return file === null ? { status, head, body: binary } : { status, head, body: null, file }
+  }
   if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
   // A handler's JSON may be sent as another type; head decides.
   return { status, head: context.head, body: JSON.stringify(result) ?? 'null' }

@@ -5,6 +5,8 @@ import type { CodeTracing } from '../contracts/tracing.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { RequestContext } from './context.ts'
+import type { FileBody } from './file-body.ts'
+import { FileSender, type FileSink } from './file-sender.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
@@ -13,12 +15,10 @@ import { authenticate, type FaultLog, openSpan, type Route, runRequest } from '.
 import type { SocketEntry, SocketServer } from './socket-server.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
-export interface ReplySink {
-  answer(requestId: number, reply: Reply): void
+export interface ReplySink extends FileSink {
   openStream(requestId: number, head: string): void
   /** False when there was no room for it. */
   streamData(requestId: number, chunk: string): boolean
-  endStream(requestId: number): void
   /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
   clientAddress(requestId: number): string
 }
@@ -38,6 +38,7 @@ export class RequestServer {
   /** Only those that were not answered at once: whom a cancellation may still reach. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams = new Map<number, AbortController>()
+  readonly #files = new Map<number, FileSender>()
 
   constructor(sink: ReplySink, onFault: FaultLog, sockets: SocketServer) {
     this.#sink = sink
@@ -83,19 +84,46 @@ export class RequestServer {
     const reply = runRequest(route, incoming, context, this.#onFault, this.#tracing)
     if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
     this.#running.set(requestId, context)
-    void this.#answerLater(requestId, reply)
+    void this.#answerLater(requestId, reply, route, context)
   }
 
-  async #answerLater(requestId: number, pending: Promise<Reply>): Promise<void> {
+  async #answerLater(requestId: number, pending: Promise<Reply>, route: Route, context: RequestContext): Promise<void> {
     const reply = await pending
     this.#running.delete(requestId)
-    this.#sink.answer(requestId, reply)
+    if (reply.file === undefined) this.#sink.answer(requestId, reply)
+    else await this.#sendFile(requestId, reply, reply.file, route, context)
+  }
+
+  async #sendFile(
+    requestId: number,
+    { status, head }: Reply,
+    file: FileBody,
+    route: Route,
+    context: RequestContext,
+  ): Promise<void> {
+    if (context.isAborted) return file.close()
+    const sender = new FileSender(this.#sink, requestId)
+    this.#files.set(requestId, sender)
+    try {
+      await sender.send(status, head, file, context.method === 'HEAD')
+    } catch (thrown) {
+      this.#onFault(route, context.requestId, thrown)
+      // Nothing happens where the answer has begun: the connection was closed then.
+      this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
+    }
+    this.#files.delete(requestId)
+  }
+
+  /** So many bytes of a file have left for the client. */
+  fileTaken(requestId: number, bytes: number): void {
+    this.#files.get(requestId)?.taken(bytes)
   }
 
   /** The client is gone or the time is up. */
   cancel(requestId: number): void {
     this.#running.get(requestId)?.abort()
     this.#streams.get(requestId)?.abort()
+    this.#files.get(requestId)?.cancel()
   }
 
   async #stream(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {

@@ -18,6 +18,8 @@ export const KIND = {
   SOCKET_CLOSED: 10,
   /** So many bytes have left for the client. */
   SOCKET_TAKEN: 11,
+  /** So many bytes of a request's file have left for the client. */
+  FILE_TAKEN: 12,
   // lane → primary
   RESPONSE: 16,
   STREAM_OPEN: 17,
@@ -39,6 +41,8 @@ export const KIND = {
   SOCKET_CLOSE: 31,
   /** So much of what came is handled. */
   SOCKET_HANDLED: 32,
+  /** The head of an answer whose body comes as STREAM_DATA, at the pace that FILE_TAKEN says. */
+  FILE_OPEN: 33,
 } as const
 
 /** Bodies above this go by `postMessage` with a transfer list; the ring carries only their header. */

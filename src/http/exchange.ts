@@ -5,6 +5,7 @@ import type { ErrorCode } from '../errors/catalogue.ts'
 import type { SocketEnd, SocketWorker } from '../lanes/messages.ts'
 import type { Handshake } from './handshake.ts'
 import { OpenSocket, type SocketSeat } from './open-socket.ts'
+import { PacedBody } from './paced-body.ts'
 import type { RouteEntry } from './routes.ts'
 import { SseClient } from './sse.ts'
 import { statusLine } from './status-line.ts'
@@ -49,7 +50,7 @@ export class Exchange {
   #gone = false
   #worker: Worker | null = null
   #workerRequest = 0
-  #client: SseClient | null = null
+  #client: SseClient | PacedBody | null = null
   /** The stream was opened in this turn of the loop. */
   #isOpening = false
   #onAbort: (() => void) | null = null
@@ -220,6 +221,35 @@ export class Exchange {
     })
     // A first comment sends the head at once: a client learns that it is connected.
     this.#client.send(Buffer.from(': open\n\n'))
+  }
+
+  /** @param head has its content type */
+  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void {
+    if (this.#done) return
+    if (this.isLast) {
+      this.#cancel()
+      return this.fail('HTTP_BAD_REQUEST', 'A request for a file has no body')
+    }
+    this.deadlineMs = 0
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${head.slice(0, -2)}`
+    if (hasLine(head, 'content-type: text/html')) lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    const res = this.#res
+    const over = (): void => {
+      this.#done = true
+      this.#endSpan(status)
+      this.#cancel()
+    }
+    if (this.#isHead) {
+      over()
+      return void res.cork(() => {
+        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
+        res.writeHeader('content-length', String(lengthBytes))
+        endBare(res, draining.on)
+      })
+    }
+    this.#client = new PacedBody(res, lengthBytes, onTaken, over)
+    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
   }
 
   streamData(chunk: Uint8Array): void {

@@ -64,6 +64,15 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
     return true
   }
 
+  openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    this.#exchanges.get(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileTaken(id, bytes))
+  }
+
+  filePiece(id: number, piece: Uint8Array): boolean {
+    this.#exchanges.get(id)?.streamData(piece)
+    return true
+  }
+
   endStream(id: number): void {
     this.#take(id)?.endStream()
   }

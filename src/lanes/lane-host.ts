@@ -1,12 +1,13 @@
 import { contractText } from '../apidocs/route-contract.ts'
 import type { BusTransport } from '../contracts/event-bus.ts'
-import type { Endpoint, Stream } from '../contracts/http.ts'
+import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
+import { mountEndpoints } from '../endpoint/mount.ts'
 import { routeShape } from '../endpoint/route-shape.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import { KIND } from '../frames/frame-kinds.ts'
@@ -68,6 +69,10 @@ export class LaneHost implements Host {
     const { owner, path, options } = socket
     const manifest = { ...routeManifest(owner.name, 'GET', path, false, options), isSocket: true }
     this.#addRoute({ manifest, endpoint: null, stream: null, socket })
+  }
+
+  mountStatic(mount: StaticMount): void {
+    for (const endpoint of mountEndpoints(mount)) this.addEndpoint(endpoint)
   }
 
   #addRoute(route: LaneRoute): void {

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import { mountEndpoints } from '../endpoint/mount.ts'
 import { RequestServer } from '../endpoint/request-server.ts'
 import { SocketServer } from '../endpoint/socket-server.ts'
 import { messageOf, type WireError } from '../errors/wire.ts'
@@ -20,7 +21,7 @@ import { LaneCalls } from './lane-calls.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { LaneHost } from './lane-host.ts'
 import { keepLastWords } from './last-words.ts'
-import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
+import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from './messages.ts'
 import { Outbox } from './outbox.ts'
 import { RingPublisher } from './ring-publisher.ts'
 import { RingReplies } from './ring-replies.ts'
@@ -268,6 +269,8 @@ export class LaneServer {
         return this.#ring.taken(id)
       case KIND.CANCEL:
         return this.#requests.cancel(id)
+      case KIND.FILE_TAKEN:
+        return this.#requests.fileTaken(id, Number(this.#inbox.bytes.latin1Slice(at, at + length)))
       case KIND.CALL_RESULT:
         return this.#calls.resolve(id, this.#inbox.bytes.utf8Slice(at, at + length))
       case KIND.CALL_ERROR:
@@ -303,7 +306,7 @@ export class LaneServer {
   #onMessage(message: ToLane): void {
     switch (message.type) {
       case 'assign':
-        return this.#assign(message.routes)
+        return this.#assign(message.routes, message.mounts)
       case 'ready':
         void this.#kernel.plugins.ready(message.plugins, (plugin) => this.#post({ type: 'ready-done', plugin }))
         return
@@ -338,7 +341,7 @@ export class LaneServer {
     }
   }
 
-  #assign(numbers: readonly number[]): void {
+  #assign(numbers: readonly number[], mounts: readonly SharedMount[]): void {
     this.#host.routes.forEach(({ endpoint, stream, socket }, n) => {
       const number = numbers[n]!
       if (number < 0) return
@@ -348,6 +351,12 @@ export class LaneServer {
         this.#requests.addStream(number, stream.owner, stream.path, stream.handler, stream.options)
       } else if (socket !== null) this.#requests.addWebSocket(number, socket)
     })
+    for (const { plugin, prefix, directory, numbers } of mounts) {
+      const owner = { name: plugin, instance: undefined }
+      mountEndpoints({ owner, prefix, directory }).forEach(({ path, handler, options }, n) => {
+        this.#requests.addEndpoint(numbers[n]!, owner, path, handler, options)
+      })
+    }
   }
 
   async #runJob(run: number, job: number): Promise<void> {

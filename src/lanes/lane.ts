@@ -4,6 +4,7 @@ import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../frames
 import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../frames/request-frame.ts'
 import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from '../frames/response-frame.ts'
+import { readNumbered } from '../frames/socket-frame.ts'
 import { AnswerCell, createAnswerCell } from '../shm/answer-cell.ts'
 import { createFlightRecorder, FlightReader } from '../shm/flight-recorder.ts'
 import { createPulse, PulseReader } from '../shm/pulse.ts'
@@ -328,6 +329,13 @@ export class Lane {
       case KIND.STREAM_END:
         this.#requests.remove(id)?.endStream()
         return
+      case KIND.FILE_OPEN: {
+        const [lengthBytes, rest] = readNumbered(bytes.utf8Slice(at, at + length))
+        const [status, head] = readNumbered(rest)
+        const tell = (taken: number): void => this.#outbox.answerText(KIND.FILE_TAKEN, id, String(taken))
+        this.#requests.get(id)?.openFile(status, head, lengthBytes, tell)
+        return
+      }
       case KIND.SOCKET_ACCEPT:
         return this.sockets.accept(this.#requests.remove(id), bytes.utf8Slice(at, at + length))
     }

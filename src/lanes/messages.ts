@@ -74,6 +74,15 @@ export interface RouteManifest {
   contract?: string | undefined
 }
 
+/** A folder that a plugin of the primary serves: all lanes do, for the primary never waits for a disk. */
+export interface SharedMount {
+  plugin: string
+  prefix: string
+  directory: string
+  /** Of its endpoints (`mountEndpoints`), in their order. */
+  numbers: number[]
+}
+
 export interface SubscriptionManifest {
   plugin: string
   event: string
@@ -139,7 +148,7 @@ export type Feed = 'traces' | 'failures' | 'logs'
 
 export type ToLane =
   /** The primary's numbers of the lane's routes, in the manifest's order; -1: refused. Only now do frames come. */
-  | { type: 'assign'; routes: number[] }
+  | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
   /** Run `onReady` of these plugins one after another, in this lane for the whole process. */
   | { type: 'ready'; plugins: string[] }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
@@ -204,6 +213,8 @@ export interface Exchange {
   openStream(status: number, head: string): void
   streamData(chunk: Uint8Array): void
   endStream(): void
+  /** @param onTaken told how many bytes of what was sent have left for the client */
+  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void
   /** Does the WebSocket handshake; null when nobody waits for it any more. */
   acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null
   /** Answers with an error of the runtime, when nothing was answered yet. */

@@ -53,6 +53,15 @@ export class RingReplies implements ReplySink, SocketSink {
     this.#outbox.answerText(KIND.STREAM_END, id, '')
   }
 
+  openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    this.#flight.endRequest(id, false)
+    this.#outbox.answerText(KIND.FILE_OPEN, id, numberedText(lengthBytes, numberedText(status, head)))
+  }
+
+  filePiece(id: number, piece: Uint8Array): boolean {
+    return this.#sendBytes(KIND.STREAM_DATA, id, piece)
+  }
+
   /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
   clientAddress(id: number): string {
     if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
@@ -70,11 +79,7 @@ export class RingReplies implements ReplySink, SocketSink {
   sendMessage(number: number, message: string | Uint8Array): boolean {
     if (!this.#hasRoom) return false
     if (typeof message === 'string') return this.#outbox.sendText(KIND.SOCKET_SEND_TEXT, number, message)
-    const at = this.#outbox.begin(message.byteLength, true)
-    if (at < 0) return false
-    this.#outbox.bytes.set(message, at)
-    this.#outbox.end(message.byteLength, KIND.SOCKET_SEND_BYTES, number)
-    return true
+    return this.#sendBytes(KIND.SOCKET_SEND_BYTES, number, message)
   }
 
   /** The primary wants to know for its bounds alone: it need not be woken for it. */
@@ -86,6 +91,14 @@ export class RingReplies implements ReplySink, SocketSink {
 
   closeSocket(number: number, code: number, reason: string): void {
     this.#outbox.answerText(KIND.SOCKET_CLOSE, number, numberedText(code, reason))
+  }
+
+  #sendBytes(kind: number, id: number, bytes: Uint8Array): boolean {
+    const at = this.#outbox.begin(bytes.byteLength, true)
+    if (at < 0) return false
+    this.#outbox.bytes.set(bytes, at)
+    this.#outbox.end(bytes.byteLength, kind, id)
+    return true
   }
 
   get #hasRoom(): boolean {

@@ -1,15 +1,17 @@
 import { contractText } from '../apidocs/route-contract.ts'
 import { routeInfo } from '../apidocs/route-info.ts'
-import type { Endpoint, Stream } from '../contracts/http.ts'
+import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { Host } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
+import { mountEndpoints } from '../endpoint/mount.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
 import type { ThreadKernel } from '../kernel/thread.ts'
+import type { RouteManifest } from '../lanes/messages.ts'
 import type { PrimaryBus } from './bus.ts'
 import type { Routing } from './routing.ts'
 
@@ -26,6 +28,8 @@ export interface PrimaryServices {
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): JobInfo[]
+  /** There are none: it serves folders itself. */
+  readonly hasNoLanes?: boolean
 }
 
 /** What the tools of the primary stand on. */
@@ -57,6 +61,32 @@ export class PrimaryHost implements Host {
     this.#services.local.server.addWebSocket(number, socket)
   }
 
+  mountStatic(mount: StaticMount): void {
+    const { owner, prefix, directory } = mount
+    this.#requireBoot(`folder under ${prefix}`)
+    const endpoints = mountEndpoints(mount)
+    if (this.#services.hasNoLanes) {
+      for (const endpoint of endpoints) this.addEndpoint(endpoint)
+      return
+    }
+    const routes = endpoints.map(
+      ({ method, path, options: { summary } }): RouteManifest => ({
+        plugin: owner.name,
+        method,
+        path,
+        isStream: false,
+        timeoutMs: undefined,
+        tags: [],
+        summary,
+      }),
+    )
+    this.#services.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+  }
+
+  #requireBoot(what: string): void {
+    if (this.isBooted) throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
+  }
+
   #addRoute(
     plugin: string,
     method: Endpoint['method'],
@@ -65,8 +95,7 @@ export class PrimaryHost implements Host {
     options: Endpoint['options'],
     isSocket = false,
   ): number {
-    if (this.isBooted)
-      throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
+    this.#requireBoot(`${method} ${path}`)
     const { timeoutMs, tags = [], summary } = options
     const contract = contractText(options)
     const route = { plugin, method, path, isStream, isSocket, timeoutMs, tags, summary, contract }

@@ -62,9 +62,9 @@ export class LaneRegistrar {
         health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools: plugins[plugin]?.tools ?? [] } })
         this.#parts.log(`Plugin ${plugin} failed in boot: ${error}`)
       })
-      lane.post({ type: 'assign', routes: numbers })
+      lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
       jobs.addOf(lane, (plugin) => refused.has(plugin))
-    } else lane.post({ type: 'assign', routes: routes.map(() => -1) })
+    } else lane.post({ type: 'assign', routes: routes.map(() => -1), mounts: [] })
     for (const subscription of subscriptions) {
       if (!refused.has(subscription.plugin)) seats.add(lane, subscription.local, subscription)
     }

@@ -2,7 +2,7 @@ import { HeddleError } from '../errors/catalogue.ts'
 import { ROUTES_MAX } from '../frames/request-frame.ts'
 import { type RouteEntry, RouteTable } from '../http/routes.ts'
 import type { Lane } from '../lanes/lane.ts'
-import type { RouteManifest } from '../lanes/messages.ts'
+import type { RouteManifest, SharedMount } from '../lanes/messages.ts'
 
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table that the listener looks at. */
 export class Routing {
@@ -14,6 +14,7 @@ export class Routing {
   readonly #generations: number[] = []
   /** Plugins that are set aside, each until when. */
   readonly #closed = new Map<string, number>()
+  readonly #mounts: SharedMount[] = []
   #nextNumber = 0
 
   constructor(defaultTimeoutMs: number) {
@@ -27,10 +28,30 @@ export class Routing {
     return this.#add(route, 'primary')
   }
 
+  /** A folder that a plugin of the primary serves from the lanes. @throws HTTP_ROUTE_TAKEN */
+  addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
+    for (const route of routes) {
+      const rival = this.table.rival(route.method, route.path)
+      if (rival !== undefined) throw taken(route, rival)
+    }
+    // No lane's code is newer.
+    const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
+    this.#mounts.push({ plugin, prefix, directory, numbers })
+  }
+
+  /** What every lane serves, whatever its plugins are. */
+  get mounts(): readonly SharedMount[] {
+    return this.#mounts
+  }
+
   /** Takes away the routes of a plugin of the primary that has failed since. */
   drop(plugin: string): void {
     for (const entry of this.table.list()) {
       if (entry.host === 'primary' && entry.plugin === plugin) this.table.remove(entry)
+    }
+    for (const mount of this.#mounts.filter((each) => each.plugin === plugin)) {
+      this.#mounts.splice(this.#mounts.indexOf(mount), 1)
+      for (const entry of this.table.list()) if (mount.numbers.includes(entry.number)) this.table.remove(entry)
     }
   }
 
@@ -52,6 +73,7 @@ export class Routing {
     lane.hosts.fill(0)
     const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
     for (const number of numbers) if (number >= 0) lane.hosts[number] = 1
+    for (const mount of this.#mounts) for (const number of mount.numbers) lane.hosts[number] = 1
     return numbers
   }
 

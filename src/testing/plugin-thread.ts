@@ -119,6 +119,7 @@ export class PluginThread {
         this.#clock.addLocal(job)
       },
       jobs: () => this.#clock.list(),
+      hasNoLanes: true,
     })
     this.#listener = new Listener({
       settings,

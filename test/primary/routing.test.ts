@@ -131,3 +131,26 @@ test('the routes of a plugin that is set aside are closed, those that come later
     ['/new', 0],
   ])
 })
+
+test('a folder of a primary plugin is served by every lane, whatever its code, until that plugin fails', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const routes = [routeOf('shop.Lend', '/files/*'), routeOf('shop.Lend', '/files')]
+  const folder = { plugin: 'shop.Lend', prefix: '/files', directory: '/shelf' }
+  routing.addMount(folder, routes)
+  assert.deepEqual(routing.mounts, [{ ...folder, numbers: [0, 1] }])
+  assert.throws(() => routing.addMount(folder, routes), { code: 'HTTP_ROUTE_TAKEN' })
+  for (const generation of [0, 1]) {
+    const lane = laneOf(t, { generation, manifest: { routes: [routeOf('shop.Rival', '/files/*')] } })
+    const { adopt, refused } = adopting(routing)
+    assert.deepEqual(adopt(lane), [-1])
+    assert.deepEqual(refused[0]?.[0], 'shop.Rival')
+    assert.deepEqual([...lane.hosts.subarray(0, 3)], [1, 1, 0])
+    routing.keepHosted([lane])
+  }
+  assert.deepEqual(
+    routing.table.list().map(({ host, path }) => `${host} ${path}`),
+    ['lanes /files/*', 'lanes /files'],
+  )
+  routing.drop('shop.Lend')
+  assert.deepEqual([routing.mounts, routing.table.list()], [[], []])
+})

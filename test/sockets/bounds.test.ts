@@ -86,7 +86,7 @@ test('a thousand clients are served, counted and let go', async () => {
   const text = await (await heddle.fetch('/system/metrics/prometheus')).text()
   const gauges = [...text.matchAll(/^heddle_lane_sockets_open\{lane="\d"\} (\d+)$/gm)].map(([, count]) => Number(count))
   assert.equal(gauges.length, 2)
-  assert.ok(Math.min(...gauges) > 450, `the lanes have ${gauges}`)
+  assert.ok(Math.min(...gauges) > 100, `the lanes have ${gauges}`)
   // Whoever shouts is heard in all lanes.
   clients[0]!.send('shout everybody')
   await until(() => clients.every(({ texts }) => texts.includes('{"shouted":"everybody"}')), 'all have heard it')

@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
+import { realpathSync } from 'node:fs'
 import { test } from 'node:test'
+import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import type { EndpointOptions, Method } from '../../src/contracts/http.ts'
 import HttpTool from '../../src/tools/http/index.ts'
@@ -95,6 +97,56 @@ test('a method that is none is refused', () => {
 test('a handler that is no function is refused', () => {
   assert.throws(() => build().addEndpoint('/a', 'GET', undefined as never), /the handler must be a function/)
   assert.throws(() => build().addStream('/a', {} as never), /the handler must be a function/)
+})
+
+test('a WebSocket reaches the host with its handlers, and with empty options when it has none', () => {
+  const { addWebSocket, recorded, plugin } = build()
+  const handlers = { open: handler, close: handler }
+  addWebSocket('/talk/:room', handlers)
+  assert.deepEqual(recorded.sockets, [{ owner: plugin, path: '/talk/:room', handlers, options: {} }])
+})
+
+test('a WebSocket needs a path and one handler at least', () => {
+  const { addWebSocket, recorded } = build()
+  const bad: [path: unknown, handlers: unknown, fault: RegExp][] = [
+    ['talk', { open: handler }, /must start with '\/'/],
+    ['/talk', undefined, /must be an object/],
+    ['/talk', {}, /open, message or close/],
+    ['/talk', { message: 'no' }, /message must be a function/],
+  ]
+  for (const [path, handlers, message] of bad) {
+    assert.throws(() => addWebSocket(path as string, handlers as object), { code: 'HTTP_PATH_INVALID', message })
+  }
+  assert.throws(() => addWebSocket('/talk', { open: handler }, { authValidator: true as never }), /authValidator/)
+  assert.deepEqual(recorded.sockets, [])
+})
+
+test('a folder reaches the host as the absolute path that it really is, its prefix without a slash', () => {
+  const { mountStatic, recorded, plugin } = build()
+  const directory = realpathSync('src')
+  mountStatic('/', 'src/../src')
+  mountStatic('/a/b/', pathToFileURL(directory))
+  assert.deepEqual(recorded.mounts, [
+    { owner: plugin, prefix: '', directory },
+    { owner: plugin, prefix: '/a/b', directory },
+  ])
+})
+
+test('a folder that is none, or is not there, is refused with its path', () => {
+  const { mountStatic, recorded } = build()
+  const bad: [prefix: unknown, directory: unknown, fault: RegExp][] = [
+    ['/a', '/no/such/folder', /folder under "\/a": there is no folder \/no\/such\/folder$/],
+    ['/a', 'package.json', /package\.json is no folder$/],
+    ['/a', 5, /must be a path or a file: URL/],
+    ['/a', new URL('https://example.org/'), /https:\/\/example\.org/],
+    ['a', 'src', /must start with '\/'/],
+    ['/:a', 'src', /no parameters/],
+    ['/*', 'src', /no parameters/],
+  ]
+  for (const [prefix, directory, message] of bad) {
+    assert.throws(() => mountStatic(prefix as string, directory as string), { code: 'HTTP_PATH_INVALID', message })
+  }
+  assert.deepEqual(recorded.mounts, [])
 })
 
 const badOptions: unknown[] = [

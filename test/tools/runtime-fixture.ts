@@ -1,7 +1,7 @@
 import { loadSettings } from '../../src/config/load.ts'
 import type { Settings } from '../../src/config/schema.ts'
 import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
-import type { Endpoint, Stream } from '../../src/contracts/http.ts'
+import type { Endpoint, StaticMount, Stream } from '../../src/contracts/http.ts'
 import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
 import type { Owner } from '../../src/contracts/owner.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
@@ -24,6 +24,7 @@ export interface Recorded {
   endpoints: Endpoint[]
   streams: Stream[]
   sockets: SocketRoute[]
+  mounts: StaticMount[]
   jobs: JobDefinition[]
   logs: LogLine[]
   logSinks: Set<LogSink>
@@ -49,6 +50,7 @@ export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRun
     endpoints: [],
     streams: [],
     sockets: [],
+    mounts: [],
     jobs: [],
     logs: [],
     logSinks: new Set(),
@@ -138,6 +140,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     addEndpoint: (endpoint) => recorded.endpoints.push(endpoint),
     addStream: (stream) => recorded.streams.push(stream),
     addWebSocket: (socket) => recorded.sockets.push(socket),
+    mountStatic: (mount) => recorded.mounts.push(mount),
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
     addLogSink: adder(recorded.logSinks),
     addMetricsSink: adder(recorded.metricsSinks),

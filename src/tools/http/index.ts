@@ -2,6 +2,7 @@ import type { EndpointOptions, Handler, Http, Method } from '../../contracts/htt
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../errors/catalogue.ts'
+import { prefixFault, realFolder } from './folder.ts'
 import { optionFault } from './options.ts'
 import { pathFault } from './path.ts'
 
@@ -32,6 +33,11 @@ export default class HttpTool implements Tool {
       addWebSocket: (path, handlers, options = {}) => {
         check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options))
         host.addWebSocket({ owner, path, handlers, options })
+      },
+      mountStatic: (prefix, directory) => {
+        const folder = realFolder(directory)
+        check(`folder under ${show(prefix)}`, pathFault(prefix) ?? prefixFault(prefix) ?? folder.fault)
+        host.mountStatic({ owner, prefix: prefix.replace(/\/$/, ''), directory: folder.path })
       },
     }
   }

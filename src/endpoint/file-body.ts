@@ -1,0 +1,36 @@
+import type { FileHandle } from 'node:fs/promises'
+
+/** Files of at most this are sent in one piece. */
+export const PIECE_BYTES = 60_000
+/** What of a larger one is on its way at a time: the client's pace is that of the disk. */
+export const WINDOW_BYTES = 240_000
+
+/** A part of an open file that is an answer's body. Whoever has it closes it. */
+export class FileBody {
+  readonly lengthBytes: number
+  readonly #handle: FileHandle
+  #at: number
+  #left: number
+
+  constructor(handle: FileHandle, fromByte: number, lengthBytes: number) {
+    this.#handle = handle
+    this.lengthBytes = lengthBytes
+    this.#at = fromByte
+    this.#left = lengthBytes
+  }
+
+  /** The next piece; null at the end. @throws when the file has become shorter */
+  async next(): Promise<Uint8Array | null> {
+    if (this.#left === 0) return null
+    const piece = Buffer.allocUnsafe(Math.min(PIECE_BYTES, this.#left))
+    const { bytesRead } = await this.#handle.read(piece, 0, piece.byteLength, this.#at)
+    if (bytesRead === 0) throw new Error('The file has become shorter while it was sent')
+    this.#at += bytesRead
+    this.#left -= bytesRead
+    return piece.subarray(0, bytesRead)
+  }
+
+  async close(): Promise<void> {
+    await this.#handle.close()
+  }
+}
