@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { hashPassword } from '../../src/tools/auth/password.ts'
 import { type Heddle, startHeddle, until } from '../support/heddle.ts'
@@ -80,31 +80,26 @@ test('the routes of the guide answer as it says', async (t) => {
   assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
 })
 
-test('the guide names every call of every tool', () => {
-  const guide = sectionsOfTools()
-  for (const [path, text] of sourcesIn('src/contracts')) {
-    const heading = /(\w[\w-]*)\.ts$/.exec(path)![1]!.replace('-', '_')
-    const section = guide.get(heading)
-    if (section === undefined) continue
+test('each tool has a page, and it names every call and every option', () => {
+  const tools = [...sourcesIn('src/contracts')].flatMap(([path, text]) => {
+    const page = join(ROOT, path.replace(/\.ts$/, '.md'))
+    return existsSync(page) ? [{ path, text, page: readFileSync(page, 'utf8') }] : []
+  })
+  assert.equal(tools.length, 10)
+  for (const { path, text, page } of tools) {
+    const name = basename(path, '.ts').replaceAll('-', '')
     // The one interface of the file that is named like the tool, and what it extends.
-    const wanted = new RegExp(
-      `^export interface (?:${heading.replaceAll('_', '')}|Queryable)\\b.*?\\{$(.*?)^\\}$`,
-      'gims',
-    )
+    const wanted = new RegExp(`^export interface (?:${name}|Queryable)\\b.*?\\{$(.*?)^\\}$`, 'gims')
     const calls = [...text.matchAll(wanted)].flatMap(([, body]) => [...body!.matchAll(/^ {2}(\w+)(?:<.*)?\(/gm)])
     assert.ok(calls.length > 0, `${path} has no calls`)
-    for (const [, call] of calls) assert.match(section, new RegExp(`\`${call}\\b`), `${heading}.${call}`)
+    for (const [, call] of calls) assert.match(page, new RegExp(`\`${call}\\b`), `${path}: ${call}`)
+    for (const [, body] of text.matchAll(/^export interface \w*(?:Options|Namespaced|Expiring)\b.*?\{$(.*?)^\}$/gms)) {
+      for (const [, option] of body!.matchAll(/^ {2}(\w+)\?:/gm)) {
+        assert.match(page, new RegExp(`\`[^\`\n]*\\b${option}\\b`), `${path}: ${option}`)
+      }
+    }
   }
-  assert.equal(guide.size, 10)
 })
-
-function sectionsOfTools(): Map<string, string> {
-  const page = readFileSync(join(ROOT, 'domains/README.md'), 'utf8').split(/^## /m)
-  const sections = page.map((section): [string, string] => [section.slice(0, section.indexOf('\n')), section])
-  return new Map(
-    sections.filter(([heading]) => existsSync(join(ROOT, `src/contracts/${heading.replace('_', '-')}.ts`))),
-  )
-}
 
 interface Shop extends Heddle {
   /** Bodies that the shop's mail server has got. */

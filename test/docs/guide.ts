@@ -9,14 +9,28 @@ export interface Snippet {
   text: string
 }
 
-/** The files that the plugin author's guide holds: each block of TypeScript or SQL, named by its first line. */
+/** The pages that build the shop together: the guide for plugin authors, those of the tools, and that of the API documents. */
+const PAGES = [
+  'domains/README.md',
+  ...readdirSync(join(ROOT, 'src/contracts'))
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `src/contracts/${name}`),
+  'src/apidocs/README.md',
+]
+
+/** The files that these pages hold: each block of TypeScript or SQL, named by its first line. */
 export function guideSnippets(): Snippet[] {
-  const page = readFileSync(join(ROOT, 'domains/README.md'), 'utf8')
-  return [...page.matchAll(/^```(?:ts|sql)\n(.*?)^```$/gms)].map(([, text]) => {
-    const path = /^(?:\/\/|--) (\S+\.(?:ts|sql))\n/.exec(text!)?.[1]
-    if (path === undefined) throw new Error(`A block of domains/README.md does not name its file:\n${text}`)
-    return { path, text: text! }
+  const snippets = PAGES.flatMap((page) => {
+    const blocks = readFileSync(join(ROOT, page), 'utf8').matchAll(/^```(?:ts|sql)\n(.*?)^```$/gms)
+    return [...blocks].map(([, text]) => {
+      const path = /^(?:\/\/|--) (\S+\.(?:ts|sql))\n/.exec(text!)?.[1]
+      if (path === undefined) throw new Error(`A block of ${page} does not name its file:\n${text}`)
+      return { path, text: text! }
+    })
   })
+  const twice = snippets.find(({ path }, at) => snippets.findIndex((other) => other.path === path) !== at)
+  if (twice !== undefined) throw new Error(`${twice.path} stands there twice`)
+  return snippets
 }
 
 /**

@@ -71,7 +71,7 @@ test('links, headings and code are told apart', () => {
 function isMissing(span: string): boolean {
   const path = span.replace(/^\.\//, '').replace(/:\d+(:\d+)?$/, '')
   if (!/^\w[\w.@/-]*$/.test(path) || MADE.some((folder) => `${path}/`.startsWith(folder))) return false
-  if (!path.includes('/')) return /^[\w.-]+\.(?:ts|js|lua|sh|conf)$/.test(path) && !NAMES.has(path)
+  if (!path.includes('/')) return /^[\w.-]+\.(?:ts|lua|sh|conf)$/.test(path) && !NAMES.has(path)
   const [top, second] = path.split('/') as [string, string]
   if (!FOLDERS.has(top)) return false
   if (/^(?:domains|test)$/.test(top) && second !== '' && !second.includes('.') && !FOLDERS.has(`${top}/${second}`))
