@@ -13,7 +13,15 @@ export type {
   TopologyEntry,
 } from './contracts/event-bus.ts'
 export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
-export type { Data, EndpointOptions, Handler, Http, HttpContext, SseStream } from './contracts/http.ts'
+export type {
+  Data,
+  EndpointOptions,
+  Handler,
+  Http,
+  HttpContext,
+  SseStream,
+  UploadedFile,
+} from './contracts/http.ts'
 export type { Logger, LogLevel } from './contracts/logger.ts'
 export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
 export type { JsonSchema, RouteInfo, RouteSchemas } from './contracts/route-info.ts'

@@ -44,6 +44,17 @@ export interface CookieOptions {
   sameSite?: 'Strict' | 'Lax' | 'None'
 }
 
+/** One file of a multipart form: `data._files` is a list of them, in the order in which they came. */
+export interface UploadedFile {
+  /** Name of the form's field; several files may have the same. */
+  field: string
+  /** As the client says, without folders and control characters; may be empty, and anything else. Never a path to write to. */
+  filename: string
+  /** Content type, as the client says. */
+  type: string
+  bytes: Uint8Array
+}
+
 /** Returns the JSON body of the answer as it is. Status 200, 400 when it has `success: false`; `setStatus` beats both. */
 export type Handler = (data: Data, context: HttpContext) => unknown | Promise<unknown>
 
