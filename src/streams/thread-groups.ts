@@ -7,7 +7,7 @@ interface Local {
   readonly plugin: string
 }
 
-/** What one thread reads as one group: its subscribers share the events. */
+/** What one thread reads as one group: its subscribers share the events. When the last one has left it is read no more. */
 export interface Group {
   readonly event: string
   readonly stream: string
@@ -50,14 +50,14 @@ export class ThreadGroups {
 
   add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
     const name = options.group ?? identity
+    const isBroadcast = options.broadcast === true
     let groups = this.#byEvent.get(event)
     if (groups === undefined) {
       groups = []
       this.#byEvent.set(event, groups)
     }
-    let group = groups.find((each) => each.name === name)
+    let group = groups.find((each) => each.name === name && each.isBroadcast === isBroadcast)
     if (group === undefined) {
-      const isBroadcast = options.broadcast === true
       group = {
         event,
         stream: streamOf(event),
@@ -82,17 +82,20 @@ export class ThreadGroups {
     const group = this.#byLocal.get(local)
     if (group === undefined) return
     this.#byLocal.delete(local)
-    const { event, locals } = group
+    const { event, locals, held } = group
     locals.splice(
       locals.findIndex((each) => each.local === local),
       1,
     )
     if (locals.length > 0) return
+    group.isOpen = false
+    group.isHeld = false
+    // While something of it is in hand it stays: whoever subscribes again must not be given that twice.
     const groups = this.#byEvent.get(event)!
-    groups.splice(groups.indexOf(group), 1)
+    if (held.size === 0) groups.splice(groups.indexOf(group), 1)
   }
 
-  /** Of one event, as they are at any time; undefined for one that nobody has ever subscribed to. */
+  /** Of one event, as they are at any time; undefined for one that nobody here has ever subscribed to. */
   of(event: string): readonly Group[] | undefined {
     return this.#byEvent.get(event)
   }
@@ -104,7 +107,8 @@ export class ThreadGroups {
   /** A group may be read. */
   open(event: string, inStream: string): void {
     const group = this.find(event, inStream)
-    if (group !== undefined) group.isOpen = true
+    // Its last subscriber may have left meanwhile.
+    if (group !== undefined && group.locals.length > 0) group.isOpen = true
   }
 
   hold(event: string, inStream: string, isHeld: boolean): void {

@@ -169,6 +169,38 @@ test('what was read and got lost on the way is taken when the store answers agai
   assert.deepEqual(store.ensured, ['Shop.onPlaced'])
 })
 
+test('what is in hand is not taken again by whoever subscribes anew', async (t) => {
+  const { store, groups, reader, served, told } = reading(t)
+  store.add(1, 3)
+  reader.wake(EVENT)
+  await until(() => told.length === 1, 'it says that it sleeps')
+  groups.remove(0)
+  groups.open(EVENT, 'Shop.onPlaced')
+  store.add(4, 5)
+  reader.wake(EVENT)
+  await until(() => told.length === 2, 'it sleeps, and has read nothing')
+  assert.deepEqual(numbers(served), upTo(3))
+  groups.add(1, 'Shop', EVENT, 'Shop.onPlaced', {})
+  groups.open(EVENT, 'Shop.onPlaced')
+  store.losesAnswer = true
+  reader.wake(EVENT)
+  await until(() => told.length === 3, 'it has found what got lost')
+  assert.deepEqual(numbers(served), upTo(5))
+})
+
+test('a group that threads share and a broadcast of the same name are two', async (t) => {
+  const { groups, store, reader, served, told } = reading(t)
+  groups.add(1, 'Shop', EVENT, 'Shop.onPlaced', { broadcast: true })
+  assert.deepEqual(
+    groups.of(EVENT)!.map(({ inStream }) => inStream),
+    ['Shop.onPlaced', 'Shop.onPlaced@replica:0'],
+  )
+  store.add(1, 2)
+  reader.wake(EVENT)
+  await until(() => told.length === 1, 'it says that it sleeps')
+  assert.equal(served.length, 2)
+})
+
 test('an event whose subscriber has left meanwhile, or that is none, is handed over', async (t) => {
   const { store, groups, reader, served, handedOver } = reading(t)
   store.add(1, 1)
