@@ -1,20 +1,17 @@
 import { fileURLToPath } from 'node:url'
-import { workerData } from 'node:worker_threads'
 import { loadModule } from '../src/kernel/load-module.ts'
 import { LaneServer } from '../src/lanes/lane-server.ts'
-import { LANE_PROTOCOL, type LaneInit, type ToPrimary } from '../src/lanes/messages.ts'
+import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../src/lanes/messages.ts'
 
-// A thread that was started ahead of its lane does not wait idly.
-if (workerData !== undefined && workerData !== null) {
-  const file = fileURLToPath(new URL('../src/lanes/warm-up.ts', import.meta.url))
-  const loading = loadModule(file) as Promise<typeof import('../src/lanes/warm-up.ts')>
-  // What cannot be loaded now cannot be loaded by the lane either, which says so.
-  loading.then(({ warmUp }) => warmUp()).catch(() => {})
-}
+const WARM_UP_FILE = fileURLToPath(new URL('../src/lanes/warm-up.ts', import.meta.url))
 
-/** The life of one lane: the only task of its thread. */
-export default async function lane(init: LaneInit): Promise<void> {
-  if (init.protocol === LANE_PROTOCOL) return new LaneServer(init).run()
+/** The life of one lane: the only task of its thread, but for loading ahead what the lane will need. */
+export default async function lane(task: LaneInit | WarmUp): Promise<void> {
+  if (!('protocol' in task)) {
+    const { warmUp } = (await loadModule(WARM_UP_FILE)) as typeof import('../src/lanes/warm-up.ts')
+    return warmUp(task)
+  }
+  if (task.protocol === LANE_PROTOCOL) return new LaneServer(task).run()
   const message = 'The runtime on disk is another version than the one that runs: restart the process'
-  init.port.postMessage({ type: 'boot-failed', message, stack: undefined } satisfies ToPrimary)
+  task.port.postMessage({ type: 'boot-failed', message, stack: undefined } satisfies ToPrimary)
 }

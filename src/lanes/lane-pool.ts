@@ -2,13 +2,13 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import type { Settings } from '../config/schema.ts'
-import type { LaneInit } from './messages.ts'
+import type { LaneInit, WarmUp } from './messages.ts'
 
 const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
 /** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
 const SPARE_THREADS = 3
-/** Threads that wait for a lane at most, where they do: with the tools loaded, and not one file of a domain. */
-const WARM_THREADS = 2
+/** Threads that wait for a lane at most, where they do; one more than a reload takes, because an editor often saves twice. */
+const WARM_MAX_THREADS = 3
 /**
  * Room for what lives as long as a request or a publication does: with less, those under way are copied again and again. Measured with
  * events over streams, against the default: a seventh less CPU per event. It is used only as far as it is needed.
@@ -18,17 +18,22 @@ const YOUNG_GENERATION_MB = 64
 /** The threads of the lanes: each runs one long task, its lane, and ends with it. The only place that knows Piscina. */
 export class LanePool {
   readonly #pool: Piscina
+  readonly #toolsDir: string
+  readonly #warmThreads: number
   #threads = 0
+  #lives = 0
+  /** A thread that is being made ready for a lane. */
+  #warming: Promise<void> | null = null
 
-  /** @param isWarm threads are started ahead of the lanes that will need them: a lane is up sooner, with the runtime's code of then */
+  /** @param isWarm threads may be started ahead of the lanes that will need them (`warm`) */
   constructor(settings: Settings, isWarm: boolean, onError: (error: unknown) => void) {
-    const warmThreads = isWarm ? Math.min(settings.lanes, WARM_THREADS) : 0
+    this.#toolsDir = settings.toolsDir
+    this.#warmThreads = isWarm ? Math.min(settings.lanes + 1, WARM_MAX_THREADS) : 0
     this.#pool = new Piscina({
       filename: WORKER_FILE,
-      // Else no thread without a lane: one that was started earlier would have loaded older code.
-      minThreads: isWarm ? settings.lanes + warmThreads : 0,
-      maxThreads: 2 * settings.lanes + SPARE_THREADS + warmThreads,
-      workerData: isWarm ? { toolsDir: settings.toolsDir } : undefined,
+      // No thread without a lane by itself: one that was started earlier would have loaded older code.
+      minThreads: 0,
+      maxThreads: 2 * settings.lanes + SPARE_THREADS + this.#warmThreads,
       idleTimeout: Number.POSITIVE_INFINITY,
       concurrentTasksPerWorker: 1,
       // The default freezes a thread's timers and sockets while it has no task.
@@ -55,7 +60,32 @@ export class LanePool {
 
   /** Runs one lane's life. Settles when its thread has ended, in whatever way; an aborted signal ends it. */
   async run(init: LaneInit, transferList: MessagePort[], signal: AbortSignal): Promise<void> {
-    await this.#pool.run(init, { signal, transferList })
+    this.#lives++
+    const over = (): void => {
+      this.#lives--
+    }
+    signal.addEventListener('abort', over, { once: true })
+    try {
+      // Sooner there than another that begins now, beside it.
+      if (this.#warming !== null && this.#pool.threads.length <= this.#lives) await this.#warming
+      await this.#pool.run(init, { signal, transferList })
+    } finally {
+      signal.removeEventListener('abort', over)
+      if (!signal.aborted) over()
+    }
+  }
+
+  /** Has threads ready for the next lanes: with the runtime, its tools and zod loaded as they are now, and not one file of a domain. */
+  warm(): void {
+    if (this.#warming !== null || this.#pool.threads.length - this.#lives >= this.#warmThreads) return
+    const task: WarmUp = { toolsDir: this.#toolsDir }
+    // One for each, those that wait already included: the pool gives each thread one task at a time.
+    const runs = Array.from({ length: this.#warmThreads }, () => this.#pool.run(task))
+    const over = (): void => {
+      this.#warming = null
+    }
+    // Where none can be warmed, none can be a lane either, which says so.
+    this.#warming = Promise.any(runs).then(over, over)
   }
 
   /** Ends all threads. */

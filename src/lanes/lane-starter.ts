@@ -120,7 +120,7 @@ export class LaneStarter {
         lane.manifest = message.manifest
         if (berth.arrived === null) open(lane)
         else berth.arrived(null)
-        return
+        return this.#pool.warm()
       case 'boot-failed':
         berth.bootFault = message.message
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })

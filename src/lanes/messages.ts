@@ -44,6 +44,11 @@ export interface LaneInit {
   tracing: TracingInit | null
 }
 
+/** What a thread is to load while it waits for its lane. */
+export interface WarmUp {
+  toolsDir: string
+}
+
 /** Where the spans of lanes go, as the primary has it. */
 export interface LaneTracing {
   laneInit(index: number): TracingInit
