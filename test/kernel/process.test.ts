@@ -75,7 +75,7 @@ test('a signal while it starts ends it with 0', async (t) => {
   assert.ok(Date.now() - startedMs < 3000, `it took ${Date.now() - startedMs} ms`)
 })
 
-test('a port that is taken ends the start with 1 and says so', async (t) => {
+test('a port that is taken ends the start with 1, and says who has it and how to choose another', async (t) => {
   const server = createServer().listen(0, '127.0.0.1')
   t.after(() => server.close())
   await once(server, 'listening')
@@ -86,7 +86,10 @@ test('a port that is taken ends the start with 1 and says so', async (t) => {
     env: { HTTP_PORT: String(port) },
   })
   assert.equal(code, 1)
-  assert.match(text, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port}`))
+  assert.match(text, new RegExp(`Cannot listen on 127\\.0\\.0\\.1:${port}: the port is taken by `))
+  if (process.platform === 'linux') assert.match(text, new RegExp(`\\(process ${process.pid}\\)`))
+  assert.match(text, new RegExp(`HTTP_PORT=${port + 1}`))
+  assert.doesNotMatch(text, /^ {4}at /m, 'the message says all')
 })
 
 test('all faults of the environment are reported together, and the process exits 78', async (t) => {

@@ -1,0 +1,172 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { stripVTControlCharacters } from 'node:util'
+import type { SystemDump } from '../../src/contracts/registry.ts'
+import { jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
+import { folderOf } from '../kernel/folder.ts'
+import { until } from '../support/heddle.ts'
+import { freePort } from '../support/port.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const PATIENCE_MS = 30_000
+/** Under 500 ms is what is promised, on a machine that does nothing else. */
+const LIVE_MAX_MS = 5000
+/** `script` of util-linux gives the process a terminal of its own. */
+const HAS_SCRIPT = process.platform === 'linux' && existsSync('/usr/bin/script')
+
+const plugin = (version: number, more = ''): string => `export default class Tell {
+  constructor({ http }) {${more}
+    http.addEndpoint('/version', 'GET', () => ({ version: ${version} }))
+  }
+}
+`
+
+/** `npm run dev` on a terminal, with the shipped domains and one more folder. */
+async function startDev(t: TestContext, folder: string) {
+  const port = await freePort()
+  const command = `exec ${process.execPath} --import tsx src/main.ts --watch`
+  const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'ignore'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: process.env.HOME,
+      TMPDIR: process.env.TMPDIR,
+      TERM: 'xterm',
+      LANES: '1',
+      DOMAINS_DIR: `${join(ROOT, 'domains')}:${folder}`,
+      HTTP_PORT: String(port),
+      SQLITE_PATH: join(folder, 'service.db'),
+    },
+  })
+  // The process ends with its terminal.
+  t.after(async () => {
+    if (terminal.exitCode !== null || terminal.signalCode !== null) return
+    terminal.kill('SIGTERM')
+    await once(terminal, 'exit')
+  })
+  let shown = ''
+  terminal.stdout.setEncoding('utf8').on('data', (text: string) => {
+    shown += text
+  })
+  const plain = (): string => stripVTControlCharacters(shown).replaceAll('\r\n', '\n')
+  /** Waits until it stands there, behind what stood there before. */
+  const says = async (text: string, from = 0): Promise<void> => {
+    await until(() => plain().indexOf(text, from) >= 0, text, PATIENCE_MS).catch((error: Error) => {
+      throw new Error(`${error.message}\n${plain()}`)
+    })
+  }
+  await says(`Development`)
+  return { port, raw: () => shown, plain, says }
+}
+
+test('a developer sees on the terminal what happens, and clients do not notice', {
+  timeout: 120_000,
+  skip: HAS_SCRIPT ? false : 'no script(1) of util-linux here',
+}, async (t) => {
+  const folder = await folderOf(t, { 'shop/plugins/tell.ts': plugin(1) })
+  const file = join(folder, 'shop/plugins/tell.ts')
+  const { port, raw, plain, says } = await startDev(t, folder)
+  const connection = await RawConnection.open(port)
+  t.after(() => connection.drop())
+  /** Over one connection from the first version to the last. */
+  const version = async (query = ''): Promise<number> => {
+    await connection.send(requestText('GET', `/version${query}`))
+    const answer = await connection.response()
+    assert.equal(answer?.status, 200)
+    return jsonOf(answer!).version
+  }
+  const leave = new AbortController()
+  t.after(() => leave.abort())
+  const stream = await fetch(`http://127.0.0.1:${port}/system/logs/stream`, { signal: leave.signal })
+  let streamed = ''
+  let hasEnded = false
+  const reading = async (): Promise<void> => {
+    for await (const text of stream.body!.pipeThrough(new TextDecoderStream())) streamed += text
+  }
+  void reading().then(
+    () => {
+      hasEnded = true
+    },
+    () => {
+      hasEnded = true
+    },
+  )
+  const reload = async (): Promise<string | null> => {
+    const status = (await (await fetch(`http://127.0.0.1:${port}/system/status`)).json()) as SystemDump
+    return status.reload?.error ?? null
+  }
+
+  await t.test('where to look is told at the start, and the migrations have one line', () => {
+    const text = plain()
+    assert.match(text, new RegExp(`Serving on http://127.0.0.1:${port}`))
+    assert.match(text, new RegExp(`Dashboard +http://127.0.0.1:${port}/system/dashboard\n`))
+    assert.match(text, new RegExp(`API +http://127.0.0.1:${port}/system/docs\n`))
+    const over = '\r\x1b[K'
+    assert.match(
+      raw().replaceAll(over, '<over>'),
+      /Applying migration (users\/\w+)<over>db {2}\d of \d {2}Applied migration \1/,
+    )
+  })
+
+  await t.test('a request is a coloured line without its query; what polls is none', async () => {
+    assert.equal(await version('?token=hidden'), 1)
+    await fetch(`http://127.0.0.1:${port}/system/status`)
+    await fetch(`http://127.0.0.1:${port}/nowhere`)
+    await says('/nowhere 404')
+    assert.match(plain(), /GET {5}\/version 200 \d+(?:\.\d)? ms {2}shop\.Tell\n/)
+    assert.ok(raw().includes('\x1b[32m200\x1b[0m') && raw().includes('\x1b[33m404\x1b[0m'), raw())
+    assert.doesNotMatch(plain(), /hidden|\/system\/status/)
+  })
+
+  await t.test('a change is live at once', async () => {
+    const tookMs: number[] = []
+    for (let next = 2; next < 6; next++) {
+      const savedMs = performance.now()
+      await writeFile(file, plugin(next))
+      await until(async () => (await version()) === next, `version ${next}`, PATIENCE_MS)
+      tookMs.push(Math.round(performance.now() - savedMs))
+    }
+    t.diagnostic(`live ${tookMs.join(', ')} ms after it was saved`)
+    assert.ok(Math.min(...tookMs) < LIVE_MAX_MS, tookMs.join(', '))
+  })
+
+  const wrongs = {
+    'a syntax error': { text: plugin(8).replace('8 }))', '8 ))'), place: '3:' },
+    'an import that leads nowhere': { text: `import '../missing.ts'\n${plugin(8)}`, place: '1:' },
+    'a constructor that throws': { text: plugin(8, `\n    throw new Error('not today')`), place: '3:11' },
+  }
+  for (const [what, { text, place }] of Object.entries(wrongs)) {
+    await t.test(`${what} is shown with its line, and the old code goes on`, async () => {
+      const from = plain().length
+      await writeFile(file, text)
+      await says('Not reloaded, the old code goes on: ', from)
+      const said = plain().slice(from)
+      assert.ok(said.includes(`${shownPath(file)}:${place}`), said)
+      assert.match(said, /\n {4}\d \| .+\n +\^\n/, 'the line and a mark below it')
+      assert.equal(await version(), 5)
+      const error = await reload()
+      assert.ok(error?.includes(`${shownPath(file)}:${place}`) && error.includes(' | '), `for the dashboard: ${error}`)
+    })
+  }
+
+  await t.test('mended, it is live again, over the connections of before', async () => {
+    await writeFile(file, plugin(9))
+    await until(async () => (await version()) === 9, 'the mended version', PATIENCE_MS)
+    await until(async () => (await reload()) === null, 'a reload without error', PATIENCE_MS)
+    await until(() => (streamed.match(/Reloaded in/g)?.length ?? 0) >= 5, 'all reloads on one stream', PATIENCE_MS)
+    assert.equal(hasEnded, false, 'the stream goes on')
+  })
+})
+
+/** As messages show it. */
+function shownPath(file: string): string {
+  const short = relative(ROOT, file)
+  return short.startsWith('..') ? file : short
+}

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { loadSettings } from '../../src/config/load.ts'
+import { createLog } from '../../src/primary/log.ts'
+import { RequestLog } from '../../src/primary/request-log.ts'
+import { Terminal } from '../../src/primary/terminal.ts'
+
+/** A log for people, and what it has written. */
+async function logOf(isTerminal: boolean, environment: Record<string, string> = {}, level = 'info') {
+  let sent = ''
+  const write = (text: string): void => {
+    sent += text
+  }
+  const { settings } = loadSettings({ LOG_FORMAT: 'pretty', LOG_LEVEL: level })
+  const log = await createLog(settings, new Terminal(write, isTerminal, environment, () => 80))
+  return { log, sent: () => sent }
+}
+
+const REQUEST = { method: 'GET', path: '/users/7', durationMs: 3.1234, plugin: 'users.ShowUser' }
+const TIME = String.raw`\[\d\d:\d\d:\d\d\.\d{3}\]`
+
+test('a request is one line: method, path, status, duration, plugin', async () => {
+  const { log, sent } = await logOf(false)
+  log.request({ ...REQUEST, status: 200 })
+  log.request({ ...REQUEST, status: 0, durationMs: 1234.5 })
+  log.request({ ...REQUEST, status: 404, plugin: '' })
+  const lines = [
+    `${TIME} GET     /users/7 200 3.1 ms  users.ShowUser`,
+    `${TIME} GET     /users/7 gone 1235 ms  users.ShowUser`,
+    `${TIME} GET     /users/7 404 3.1 ms`,
+  ]
+  assert.match(sent(), new RegExp(`^${lines.map((line) => `${line}\n`).join('')}$`))
+})
+
+test('its status is coloured by class, on a terminal', async () => {
+  const colours = { 204: 32, 304: 36, 422: 33, 500: 31 }
+  for (const [status, code] of Object.entries(colours)) {
+    const { log, sent } = await logOf(true)
+    log.request({ ...REQUEST, status: Number(status) })
+    assert.ok(sent().includes(`\x1b[${code}m${status}\x1b[0m`), JSON.stringify(sent()))
+  }
+  const { log, sent } = await logOf(true, { NO_COLOR: '1' })
+  log.request({ ...REQUEST, status: 200 })
+  log.write('ERROR', 'Something', Date.now(), 'main')
+  assert.ok(!sent().includes('\x1b'), JSON.stringify(sent()))
+})
+
+test('requests are told at the level INFO', async () => {
+  const { log, sent } = await logOf(true, {}, 'warning')
+  log.request({ ...REQUEST, status: 200 })
+  assert.equal(sent(), '')
+})
+
+test('what every lane says of the code is told once, until the code is another', async () => {
+  const { log, sent } = await logOf(false)
+  const say = () =>
+    log.write('ERROR', 'Plugin a.B failed in boot: no\n  a/b.ts:1:2', Date.now(), 'kernel', {
+      plugin: 'a.B',
+      stage: 'boot',
+    })
+  say()
+  say()
+  assert.equal(sent().match(/failed in boot/g)?.length, 1)
+  assert.match(sent(), /failed in boot: no {2}plugin=a\.B {2}stage=boot\n {2}a\/b\.ts:1:2\n/)
+  log.forgetFaults()
+  say()
+  assert.equal(sent().match(/failed in boot/g)?.length, 2)
+})
+
+test('steps of something are one line on a terminal, and lines elsewhere', async () => {
+  const steps = async (isTerminal: boolean): Promise<string> => {
+    const { log, sent } = await logOf(isTerminal)
+    for (let n = 0; n < 2; n++) {
+      log.write('DEBUG', `Applying migration shop/00${n}`, Date.now(), 'db', { done: n, of: 2 })
+      log.write('INFO', `Applied migration shop/00${n}`, Date.now(), 'db', { done: n + 1, of: 2, duration_ms: 4 })
+    }
+    return sent()
+  }
+  const line = (text: string) => `\r\x1b[K${text}`
+  assert.equal(
+    await steps(true),
+    [
+      'db  0 of 2  Applying migration shop/000',
+      line('db  1 of 2  Applied migration shop/000  4 ms'),
+      line('db  1 of 2  Applying migration shop/001'),
+      line('db  2 of 2  Applied migration shop/001  4 ms\n'),
+    ].join(''),
+  )
+  const plain = await steps(false)
+  assert.match(
+    plain,
+    /^\[.*\] INFO: db {2}Applied migration shop\/000 {2}done=1 {2}of=2 {2}duration_ms=4\n\[.*of=2.*\n$/,
+  )
+})
+
+test('a request is told without its query, with nothing that a terminal would obey, and not of pages that poll', () => {
+  const told: string[] = []
+  const requests = new RequestLog(null, ({ path, status }) => void told.push(`${path} ${status}`))
+  const request = (path: string, status: number): void => {
+    const start = { method: 'GET', path, query: 'token=secret', host: '', userAgent: '', requestId: 'r', route: '' }
+    const span = requests.begin({ ...start, plugin: '', traceparent: '', tracestate: '' })
+    assert.equal(span.carrier, '', 'no trace begins')
+    span.end(status)
+  }
+  request('/a\x1b[31m\u009b1mb', 200)
+  request('/system/status', 200)
+  request('/system/status', 503)
+  request('/system/traces/stream', 0)
+  request(`/${'x'.repeat(500)}`, 404)
+  assert.deepEqual(told, ['/a\ufffd[31m\ufffd1mb 200', '/system/status 503', `/${'x'.repeat(199)}… 404`])
+})
+
+test('spans are made all the same', () => {
+  const ended: string[] = []
+  const inner = {
+    begin: () => {
+      const span = {
+        carrier: 'carrier',
+        servedBy: -1,
+        end: (status: number) => void ended.push(`${span.servedBy} ${status}`),
+      }
+      return span
+    },
+  }
+  const start = { method: 'GET', path: '/', query: '', host: '', userAgent: '', requestId: 'r', route: '/', plugin: '' }
+  const span = new RequestLog(inner, () => {}).begin({ ...start, traceparent: '', tracestate: '' })
+  assert.equal(span.carrier, 'carrier')
+  span.servedBy = 3
+  span.end(201)
+  assert.deepEqual(ended, ['3 201'])
+})
