@@ -76,6 +76,8 @@ test('the routes of the guide answer as it says', async (t) => {
   assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
   assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
 
+  assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })
+  assert.deepEqual((await json('/basket/loom')).body.data, { item: 'loom', available: 9 })
   assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })
   assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
 })
@@ -122,6 +124,7 @@ async function startShop(t: TestContext): Promise<Shop> {
       TOOLS_DIR: join(root, 'src/tools'),
       MAIL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,
       SHOP_STAFF_HASH: await hashPassword(PASSWORD),
+      SHOP_GREETING: 'Good morning',
     },
   })
   return { ...heddle, mails }
