@@ -7,11 +7,28 @@ import { replyOfThrown } from '../../src/endpoint/reply.ts'
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../src/errors/catalogue.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
-const PAGE = readFileSync(join(ROOT, 'src/errors/README.md'), 'utf8')
+const ERRORS = readFileSync(join(ROOT, 'src/errors/README.md'), 'utf8')
 const CODES = Object.keys(CATALOGUE) as ErrorCode[]
+/** By the first letters of a code. */
+const PAGES = {
+  CONFIG_: 'config.md',
+  HTTP_: 'http.md',
+  PLUGIN_SET_ASIDE: 'http.md',
+  EVENT_: 'event-bus.md',
+  REPLICA_ID_TAKEN: 'event-bus.md',
+  DB_: 'db.md',
+  MIGRATION_: 'db.md',
+  STATE_: 'state.md',
+  KV_: 'state.md',
+  LANE_BUSY: 'state.md',
+  AUTH_: 'auth.md',
+  SCHEDULER_: 'scheduler.md',
+  PLUGIN_: '../../domains/README.md',
+  TOOL_: '../../domains/README.md',
+}
 const SOURCES = [...sourcesIn('src')].filter(([path]) => path !== join('src', 'errors', 'catalogue.ts'))
 
-const rows = PAGE.split('\n')
+const rows = ERRORS.split('\n')
   .filter((line) => line.startsWith('| `'))
   .map((line) =>
     line
@@ -28,8 +45,18 @@ test('the page of errors tells every code of the catalogue once, and no other', 
   }
 })
 
+test('the page of each tool, or the guide, names the codes that its calls fail with, and leads to them', () => {
+  for (const code of CODES) {
+    const name = Object.entries(PAGES).find(([prefix]) => code.startsWith(prefix))?.[1]
+    if (name === undefined) continue
+    const page = readFileSync(join(ROOT, 'src/contracts', name), 'utf8')
+    assert.match(page, new RegExp(`\\b${code}\\b`), `${name} does not name ${code}`)
+    assert.match(page, /\]\((?:\.\.|\.\.\/src)\/errors\/README\.md#/, name)
+  }
+})
+
 test('every name in capitals on the page is a code or a variable', () => {
-  for (const [name] of PAGE.matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)) {
+  for (const [name] of ERRORS.matchAll(/\b[A-Z]+(?:_[A-Z]+)+\b/g)) {
     assert.ok(name in CATALOGUE || name in VARIABLES, name)
   }
 })
