@@ -3,11 +3,14 @@ import { type ReplySink, RequestServer } from '../endpoint/request-server.ts'
 import type { FaultLog } from '../endpoint/run.ts'
 import { SocketServer, type SocketSink } from '../endpoint/socket-server.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
+import { HANDLED_OVERHEAD_BYTES } from '../frames/socket-frame.ts'
 import type { SocketEnd, SocketWorker } from '../lanes/messages.ts'
 import type { Exchange, Worker } from './exchange.ts'
 
 /** Requests in flight at plugins of the primary at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
+/** Messages of their sockets that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
+export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
 export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker {
@@ -15,6 +18,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
   readonly #sockets = new Map<number, SocketEnd>()
+  #unhandledBytes = 0
   #nextId = 0
 
   /** @param onFault told of what a handler threw */
@@ -93,6 +97,8 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   acceptSocket(requestId: number, number: number, protocol: string): void {
+    // Its opening counts as a message.
+    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
     const end = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
     if (end !== null) this.#sockets.set(number, end)
     // Not at once: its `open` has not begun.
@@ -105,6 +111,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   messageHandled(number: number, weight: number): void {
+    this.#unhandledBytes -= weight
     this.#sockets.get(number)?.handled(weight)
   }
 
@@ -113,6 +120,9 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
+    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
+    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
+    this.#unhandledBytes += weight
     const copy = Buffer.from(message)
     this.server.sockets.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
     return true

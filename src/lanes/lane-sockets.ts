@@ -1,12 +1,12 @@
 import type { WorkInFlight } from '../contracts/registry.ts'
 import { INLINE_MAX_BYTES, KIND } from '../frames/frame-kinds.ts'
-import { numberedText, readNumbered } from '../frames/socket-frame.ts'
+import { HANDLED_OVERHEAD_BYTES, numberedText, readNumbered } from '../frames/socket-frame.ts'
 import type { Inbox } from './inbox.ts'
 import type { Exchange, SocketEnd, SocketWorker } from './messages.ts'
 import type { Outbox } from './outbox.ts'
 
-/** Memory of the messages of one lane's sockets that wait for room in its ring, at most. */
-export const SOCKETS_MAX_WAITING_BYTES = 64 << 20
+/** Messages of all sockets of one lane that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
+export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
 /** What of the ring they take at most: the rest is the requests'. */
 const RING_SHARE_BYTES = 1 << 19
 const RETRY_MS = 2
@@ -24,7 +24,7 @@ export class LaneSockets implements SocketWorker {
   /** By their numbers in the lane. */
   readonly #ends = new Map<number, SocketEnd>()
   #waiting: Waiting[] = []
-  #waitingBytes = 0
+  #unhandledBytes = 0
   #retryTimer: NodeJS.Timeout | undefined
   /** Of a lane that is gone: what its handlers were at. */
   #lastWorks: WorkInFlight[] | null = null
@@ -52,6 +52,8 @@ export class LaneSockets implements SocketWorker {
   /** @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, text: string): void {
     const [number, protocol] = readNumbered(text)
+    // Its opening counts as a message.
+    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
     const end = exchange?.acceptSocket(this, number, protocol) ?? null
     if (end === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
     this.#ends.set(number, end)
@@ -61,15 +63,18 @@ export class LaneSockets implements SocketWorker {
   /** A frame of the lane. */
   read(kind: number, number: number, { bytes }: Inbox, at: number, length: number): void {
     const end = this.#ends.get(number)
-    if (end === undefined) return
     switch (kind) {
       case KIND.SOCKET_SEND_TEXT:
       case KIND.SOCKET_SEND_BYTES:
-        return end.send(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length), kind === KIND.SOCKET_SEND_BYTES)
-      case KIND.SOCKET_HANDLED:
-        return end.handled(Number(bytes.latin1Slice(at, at + length)))
+        return end?.send(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length), kind === KIND.SOCKET_SEND_BYTES)
+      case KIND.SOCKET_HANDLED: {
+        const weight = Number(bytes.latin1Slice(at, at + length))
+        // Also of a socket that is closed: its messages are still the lane's.
+        this.#unhandledBytes -= weight
+        return end?.handled(weight)
+      }
       case KIND.SOCKET_CLOSE:
-        return end.close(...readNumbered(bytes.utf8Slice(at, at + length)))
+        return end?.close(...readNumbered(bytes.utf8Slice(at, at + length)))
     }
   }
 
@@ -97,11 +102,14 @@ export class LaneSockets implements SocketWorker {
   // ── what clients say ──────────────────────────────────────────────────────
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
+    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
+    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
+    this.#unhandledBytes += weight
     const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
-    if (this.#waiting.length === 0 && this.#trySend(kind, number, message)) return true
-    if (this.#waitingBytes + message.byteLength > SOCKETS_MAX_WAITING_BYTES) return false
     // The library takes its memory back.
-    this.#wait({ kind, number, body: message.slice() })
+    if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {
+      this.#wait({ kind, number, body: message.slice() })
+    }
     return true
   }
 
@@ -131,7 +139,6 @@ export class LaneSockets implements SocketWorker {
 
   #wait(waiting: Waiting): void {
     this.#waiting.push(waiting)
-    this.#waitingBytes += waiting.body.length
     this.#retryTimer ??= setTimeout(this.#retry, RETRY_MS)
   }
 
@@ -141,7 +148,6 @@ export class LaneSockets implements SocketWorker {
     for (const { kind, number, body } of this.#waiting) {
       if (typeof body === 'string') this.#outbox.answerText(kind, number, body)
       else if (!this.#trySend(kind, number, body)) break
-      this.#waitingBytes -= body.length
       sent++
     }
     this.#waiting.splice(0, sent)
