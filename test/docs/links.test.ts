@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { linksOf, readPage, trackedFiles, trackedPages } from './pages.ts'
-import { ROOT } from './sources.ts'
+import { ROOT, sourcesIn } from './sources.ts'
 
 const PAGES = trackedPages()
 const FILES = trackedFiles()
@@ -32,6 +32,17 @@ test('every path of the repository that a page names is there', () => {
   const faults = PAGES.flatMap(({ path, codeSpans }) =>
     codeSpans.filter((span) => isMissing(span)).map((span) => `${path}: ${span}`),
   )
+  assert.deepEqual(faults, [])
+})
+
+test('every path below /system that a page names is served', () => {
+  const sources = [...sourcesIn('domains').values()].join('\n')
+  const served = [...sources.matchAll(/\badd(?:Endpoint|Stream)\('(\/system\/[^']+)'/g)].map(([, path]) => path!)
+  assert.ok(served.length > 20)
+  const faults = PAGES.flatMap(({ path, codeSpans }) => {
+    const named = codeSpans.map((span) => /^(?:[A-Z]+ )?(\/system\/[\w/.:-]+)$/.exec(span)?.[1])
+    return named.filter((name) => name !== undefined && !served.includes(name)).map((name) => `${path}: ${name}`)
+  })
   assert.deepEqual(faults, [])
 })
 

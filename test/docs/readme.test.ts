@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
 import { type Command, commandsOf, filesOf, isAnswer } from './readme.ts'
-import { ROOT } from './sources.ts'
+import { ROOT, sourcesIn } from './sources.ts'
 
 const PAGE = readFileSync(join(ROOT, 'README.md'), 'utf8')
 /** Streams do not end by themselves. */
@@ -32,6 +32,14 @@ test('the requests that the README shows are answered as it says', { skip }, asy
   const { port } = await startHeddle(t, { project })
   const variables: Record<string, string> = {}
   for (const request of requests) await send(request, port, project, variables)
+})
+
+test('each plugin that the README shows is one that is there', () => {
+  const plugins = [...sourcesIn('domains').values()]
+  const blocks = [...PAGE.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, text]) => text!)
+  assert.ok(blocks.length > 0)
+  const shown = blocks.filter((text) => !/^\/\/ \S+\.ts\n/.test(text))
+  for (const text of shown) assert.ok(plugins.includes(text), text)
 })
 
 test('comments under a command are its answer when they look like one', () => {
