@@ -1,4 +1,5 @@
 import type { Berth, Place } from './berth.ts'
+import type { Lane } from './lane.ts'
 import type { Manifest } from './messages.ts'
 import type { Succession } from './succession.ts'
 
@@ -10,6 +11,8 @@ export interface RenewalOptions {
   /** What speaks against new code, by what a lane with it hosts; null when nothing does. */
   refusalOf: (manifest: Manifest) => string | null
   isStopping: () => boolean
+  /** A thread that was replaced did not leave in order. */
+  onFault: (lane: Lane, error: unknown) => void
 }
 
 /** Replaces all lanes by new threads that load the code anew. Both ways throw when a new lane does not boot, or boots with less than the old ones. */
@@ -49,7 +52,8 @@ export class Renewal {
       for (const { fresh } of arrivals) succession.dismiss(fresh)
       throw new Error(fault!)
     }
-    for (const [n, place] of places.entries()) void succession.takeOver(place, arrivals[n]!.fresh)
+    const leaving = places.flatMap((place, n) => succession.succeed(place, arrivals[n]!.fresh))
+    for (const berth of leaving) succession.retire(berth).catch((error) => this.#options.onFault(berth.lane, error))
   }
 
   #faultOf({ fresh, fault }: { fresh: Berth; fault: string | null }): string | null {

@@ -55,13 +55,18 @@ export class Succession {
 
   /** It takes the place. Resolves when the thread that was there has ended. */
   async takeOver(place: Place, fresh: Berth): Promise<void> {
+    await Promise.all(this.succeed(place, fresh).map((each) => this.retire(each)))
+  }
+
+  /** It takes the place. @returns those that were there: they still get work until they are retired */
+  succeed(place: Place, fresh: Berth): Berth[] {
     const leaving = [place.berth, place.relief].filter((each) => each !== null && each.lane.state !== 'dead') as Berth[]
     this.others.delete(fresh)
     place.berth = fresh
     place.relief = null
     place.isRetried = false
     this.#options.open(fresh.lane)
-    await Promise.all(leaving.map((each) => this.retire(each)))
+    return leaving
   }
 
   /** No new work for it; it ends when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */

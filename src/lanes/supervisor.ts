@@ -90,6 +90,7 @@ export class Supervisor {
       beginGeneration: () => this.#starter.beginGeneration(),
       refusalOf: options.refusalOf,
       isStopping: () => this.#isStopping,
+      onFault: options.listener.onFault,
     })
     this.#relief = new Relief({
       laneStallMs: options.settings.laneStallMs,
