@@ -254,12 +254,16 @@ export const VARIABLES = {
   OTEL_SERVICE_NAME: { type: 'text', default: 'service', effect: 'Name of this service in traces.' },
   OTEL_EXPORTER_OTLP_ENDPOINT: {
     type: 'text',
+    pattern: /^(?:https?:\/\/)?(?:\[[0-9A-Fa-f:.]+\]|[^\s[\]/:@]+)(?::\d{1,5})?(?:\/\S*)?$/,
+    wanted: 'a URL such as http://localhost:4317',
     default: undefined,
     unit: 'URL',
     effect: 'OTLP receiver of traces (gRPC); unset: spans go to the console.',
   },
   OTEL_EXPORTER_OTLP_HEADERS: {
     type: 'text',
+    pattern: /^\s*[^=,\s]+\s*=[^,]*(?:,\s*[^=,\s]+\s*=[^,]*)*,?\s*$/,
+    wanted: 'name=value pairs with commas between them',
     default: undefined,
     unit: 'comma-separated name=value pairs',
     secret: true,

@@ -10,8 +10,14 @@ export const dbApi = (db: Db): Db => ({
   healthCheck: () => db.healthCheck(),
 })
 
-/** A text that stands in the statement is a value all the same. */
-const TEXT_LITERAL = /'(?:[^']|'')*'/g
+/**
+ * What stands in a statement as a value, and comments, which may hold one: texts in single quotes, with escapes and between dollars, and
+ * numbers that are no placeholder and no part of a name. Names in double quotes stay.
+ */
+const LITERAL =
+  /"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\b[eE]'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g
+const withoutLiterals = (sql: string): string =>
+  sql.replace(LITERAL, (found) => (found.startsWith('"') ? found : /^(?:--|\/\*)/.test(found) ? ' ' : '?'))
 const FIRST_WORD = /^\s*([A-Za-z]+)/
 
 /**
@@ -21,7 +27,7 @@ const FIRST_WORD = /^\s*([A-Za-z]+)/
 export function describeDbCall(args: readonly unknown[], server: SpanAttributes): CallDetails {
   const [sql] = args
   if (typeof sql !== 'string') return { kind: 'client', attributes: server }
-  const text = sql.replace(TEXT_LITERAL, "'?'")
+  const text = withoutLiterals(sql)
   const operation = FIRST_WORD.exec(text)?.[1]
   const attributes: SpanAttributes = { ...server, 'db.query.text': text }
   if (operation !== undefined) attributes['db.operation.name'] = operation.toUpperCase()

@@ -1,7 +1,7 @@
 import { causality } from '../causality/context.ts'
-import type { EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
+import type { Data, EndpointOptions, Handler, SseStream, StreamHandler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
-import type { CodeTracing } from '../contracts/tracing.ts'
+import type { CodeTracing, OpenSpan } from '../contracts/tracing.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { RequestFrame } from '../frames/request-frame.ts'
 import { RequestContext } from './context.ts'
@@ -38,6 +38,8 @@ export class RequestServer {
   /** Only those that were not answered at once: whom a cancellation may still reach. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams = new Map<number, AbortController>()
+  /** Of the streams that are open, where they are traced. */
+  readonly #streamSpans = new Map<number, OpenSpan>()
   readonly #files = new Map<number, FileSender>()
 
   constructor(sink: ReplySink, onFault: FaultLog, sockets: SocketServer) {
@@ -132,10 +134,10 @@ export class RequestServer {
     gone.signal.addEventListener('abort', () => this.#streams.delete(requestId))
     let opened = false
     const span = this.#tracing === null ? null : openSpan(this.#tracing, route as unknown as Route, incoming)
+    if (span !== null) this.#streamSpans.set(requestId, span)
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
     try {
-      const claims = route.options.authValidator && (await authenticate(route.options.authValidator, incoming))
-      const data = await readInput(incoming, route.template, route.options, context)
-      if (claims !== undefined) data._auth = claims
+      const data = await causality.run(cause, streamInput, route, incoming, context)
       this.#sink.openStream(requestId, context.head)
       opened = true
       // A HEAD request, or a client that left meanwhile: its handler would wait for an abort that has been.
@@ -149,7 +151,6 @@ export class RequestServer {
         close: () => this.#close(requestId),
         signal: gone.signal,
       }
-      const cause = { eventId: null, requestId: incoming.requestId, trace: span }
       await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
       span?.end()
     } catch (thrown) {
@@ -160,6 +161,8 @@ export class RequestServer {
       if (opened) return this.#close(requestId)
       this.#streams.delete(requestId)
       this.#sink.answer(requestId, reply)
+    } finally {
+      this.#streamSpans.delete(requestId)
     }
   }
 
@@ -174,7 +177,17 @@ export class RequestServer {
   /** Ends all streams: the thread is about to drain. */
   closeStreams(): void {
     for (const requestId of [...this.#streams.keys()]) this.#close(requestId)
+    // Their handlers are not waited for.
+    for (const span of this.#streamSpans.values()) span.end()
   }
+}
+
+async function streamInput(route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<Data> {
+  const { authValidator } = route.options
+  const claims = authValidator && (await authenticate(authValidator, incoming))
+  const data = await readInput(incoming, route.template, route.options, context)
+  if (claims !== undefined) data._auth = claims
+  return data
 }
 
 const nameOf = (owner: Owner, handler: Handler | StreamHandler): string =>

@@ -1,3 +1,5 @@
+import { NO_CARRIER } from '../causality/carrier.ts'
+import { causality } from '../causality/context.ts'
 import type { HttpContext } from '../contracts/http.ts'
 import type { CodeTracing } from '../contracts/tracing.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
@@ -79,11 +81,15 @@ export class SocketServer implements SocketHost {
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let start: SocketStart
     try {
-      const { authValidator } = options
-      const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
-      const claims = authValidator && (await checkToken(authValidator, token))
-      const data = await readInput(incoming, template, options, context)
-      if (claims !== undefined) data._auth = claims
+      const trace = incoming.trace === NO_CARRIER ? null : (this.tracing?.scope(incoming.trace) ?? null)
+      const data = await causality.run({ eventId: null, requestId: incoming.requestId, trace }, async () => {
+        const { authValidator } = options
+        const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
+        const claims = authValidator && (await checkToken(authValidator, token))
+        const input = await readInput(incoming, template, options, context)
+        if (claims !== undefined) input._auth = claims
+        return input
+      })
       const number = this.#next
       this.#next = (number + 1) & 0x7fffffff
       const { handlers, number: routeNumber } = entry

@@ -351,8 +351,7 @@ export class Hub {
       if (!this.#rests.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
       return
     }
-    delivery.isGivenUp = true
-    this.trace.note(delivery, { name: 'dead_letter', attempts: attempt })
+    this.trace.givenUp(delivery, attempt)
     const { source } = delivery
     const stored = this.records.failed(
       {
@@ -405,5 +404,6 @@ export class Hub {
     this.#closed = true
     clearInterval(this.#sweepTimer)
     this.#rests.close()
+    this.trace.close()
   }
 }

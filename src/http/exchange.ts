@@ -103,7 +103,8 @@ export class Exchange {
   }
 
   #aborted(): void {
-    this.#endSpan(this.#client === null ? 0 : STREAM_STATUS)
+    // A stream has no end of its own; a file that breaks off was not answered.
+    this.#endSpan(this.#client instanceof SseClient ? STREAM_STATUS : 0)
     this.#done = true
     this.#gone = true
     this.#onAbort?.()

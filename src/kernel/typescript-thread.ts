@@ -7,6 +7,8 @@ import { Worker, type WorkerOptions } from 'node:worker_threads'
  */
 export function startThread(file: string, options: Omit<WorkerOptions, 'eval'>): Worker {
   const url = JSON.stringify(pathToFileURL(file).href)
-  const start = `import('tsx/esm/api').then(({ register }) => { register(); return import(${url}) })`
+  // Found from here: a thread that is made of a text would look for it in the current folder.
+  const loader = JSON.stringify(import.meta.resolve('tsx/esm/api'))
+  const start = `import(${loader}).then(({ register }) => { register(); return import(${url}) })`
   return new Worker(start, { ...options, eval: true })
 }

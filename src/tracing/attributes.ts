@@ -16,6 +16,7 @@ export const ATTR = {
   USER_AGENT: 'user_agent.original',
   ERROR_TYPE: 'error.type',
   CODE_FUNCTION: 'code.function.name',
+  DB_RESPONSE_STATUS: 'db.response.status_code',
   MESSAGING_SYSTEM: 'messaging.system',
   MESSAGING_OPERATION: 'messaging.operation.name',
   MESSAGING_OPERATION_TYPE: 'messaging.operation.type',

@@ -100,6 +100,7 @@ function recordEventOf(event: DeliveryEvent): SpanRecordEvent {
     case 'dead_letter':
       return [event.name, event.atMs, { [ATTR.EVENT_ATTEMPTS]: event.attempts }, 0]
     case 'handed_over':
+    case 'taken_over':
       return [event.name, event.atMs, {}, 0]
   }
 }

@@ -1,30 +1,76 @@
-import type { Exception } from '@opentelemetry/api'
+import { CATALOGUE, HeddleError } from '../errors/catalogue.ts'
 import { DbError } from '../errors/db-error.ts'
 import { messageOf } from '../errors/wire.ts'
+import { ATTR } from './attributes.ts'
 
-/** What a server quotes may be a value that was given to it. */
-const QUOTED = /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/g
+/** Longer messages and stacks are cut, characters. */
+const MESSAGE_MAX_LENGTH = 1024
+const STACK_MAX_LENGTH = 4096
 
-/** A thrown thing as a span shows it. A database that quotes the values it was given is not quoted. */
-export function exceptionOf(thrown: unknown): Exception & { message: string } {
-  const message = messageOf(thrown)
-  if (!(thrown instanceof Error)) return { name: 'Error', message }
-  const { name, stack, code } = thrown as Error & { code?: unknown }
-  const shown = isTelling(thrown) ? message.replace(QUOTED, '"…"') : message
-  return {
-    name: String(name),
-    message: shown,
-    stack: typeof stack === 'string' ? (shown === message ? stack : stack.replace(message, () => shown)) : '',
-    ...(typeof code === 'string' ? { code } : {}),
+/** A thrown thing as a span shows it. */
+export interface ShownException {
+  /** `error.type`: the code where there is one, for a database fault its kind. */
+  type: string
+  message: string
+  /** The attributes of the span's event `exception`. */
+  attributes: Record<string, string>
+  /** Further attributes of the span. */
+  more: Record<string, string>
+}
+
+/**
+ * What a plugin throws is shown with its message. Errors of the runtime and of its tools may quote what they were given: they are shown with
+ * their code and what the catalogue says of it. Never throws: a thrown thing may have getters that do.
+ */
+export function exceptionOf(thrown: unknown): ShownException {
+  try {
+    return shown(thrown)
+  } catch {
+    const message = 'Something was thrown that cannot be read'
+    return { type: 'unreadable', message, attributes: { 'exception.message': message }, more: {} }
   }
 }
 
-/** `error.type`: the code where there is one, for a database fault its kind. */
-export function errorTypeOf(thrown: unknown): string {
-  if (thrown instanceof DbError) return thrown.kind
-  if (!(thrown instanceof Error)) return typeof thrown
+function shown(thrown: unknown): ShownException {
+  if (!(thrown instanceof Error)) {
+    const message = messageOf(thrown).slice(0, MESSAGE_MAX_LENGTH)
+    return { type: typeof thrown, message, attributes: { 'exception.message': message }, more: {} }
+  }
   const { code } = thrown as { code?: unknown }
-  return typeof code === 'string' ? code : thrown.name
+  const name = String(thrown.name)
+  const message = safeMessageOf(thrown).slice(0, MESSAGE_MAX_LENGTH)
+  const more: Record<string, string> = {}
+  const response = thrown instanceof DbError ? codeOf(thrown.cause) : undefined
+  if (response !== undefined) more[ATTR.DB_RESPONSE_STATUS] = response
+  return {
+    type: thrown instanceof DbError ? thrown.kind : typeof code === 'string' ? code : name,
+    message,
+    attributes: {
+      'exception.type': typeof code === 'string' ? code : name,
+      'exception.message': message,
+      'exception.stacktrace': `${name}: ${message}\n${framesOf(thrown)}`.slice(0, STACK_MAX_LENGTH),
+    },
+    more,
+  }
 }
 
-const isTelling = (thrown: Error): boolean => thrown instanceof DbError && thrown.kind === 'other'
+function safeMessageOf(thrown: Error): string {
+  if (thrown instanceof DbError) return `Database error: ${thrown.kind}`
+  if (thrown instanceof HeddleError) return CATALOGUE[thrown.code][1]
+  return messageOf(thrown)
+}
+
+/** The code that a database answered with; a SQLSTATE for example. */
+function codeOf(cause: unknown): string | undefined {
+  const code = (cause as { code?: unknown } | null | undefined)?.code
+  return typeof code === 'string' ? code : undefined
+}
+
+/** A stack begins with the message, which may have any number of lines. */
+function framesOf({ stack }: Error): string {
+  if (typeof stack !== 'string') return ''
+  return stack
+    .split('\n')
+    .filter((line) => /^ {4}at /.test(line))
+    .join('\n')
+}

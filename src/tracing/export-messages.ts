@@ -22,6 +22,7 @@ export type ToExporter =
   | { type: 'flush'; withinMs: number }
 
 export type FromExporter =
+  | { type: 'up' }
   /** Spans could not be exported. */
   | { type: 'trouble'; why: string; lost: number }
   /** They can again. */

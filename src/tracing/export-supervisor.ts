@@ -11,6 +11,8 @@ const THREAD_FILE = fileURLToPath(new URL('./export-thread.ts', import.meta.url)
 const REMINDER_MS = 60_000
 /** Before a thread that died is replaced. */
 const RESTART_MS = 1000
+/** Threads that end before they have exported anything: so many in a row, and no further one is tried. */
+const STILLBORN_MAX = 5
 /** JavaScript heap of the thread: the queue, a batch, and the libraries. */
 const HEAP_MB = 256
 
@@ -27,6 +29,7 @@ export class ExportSupervisor {
   /** Since it was last told. */
   #lost = 0
   #isStopped = false
+  #stillborn = 0
   #onFlushed: (left: number) => void = () => {}
 
   constructor(settings: Settings, log: (level: LogLevel, message: string) => void) {
@@ -46,7 +49,9 @@ export class ExportSupervisor {
     thread.on('exit', () => {
       this.#thread = null
       this.#onFlushed(-1)
-      if (!this.#isStopped) this.#restartTimer = setTimeout(() => this.start(), RESTART_MS).unref()
+      if (this.#isStopped) return
+      if (++this.#stillborn < STILLBORN_MAX) this.#restartTimer = setTimeout(() => this.start(), RESTART_MS).unref()
+      else this.#log('ERROR', 'No spans are exported any more: the exporting thread does not come up')
     })
     // It keeps no process alive.
     thread.unref()
@@ -68,6 +73,9 @@ export class ExportSupervisor {
 
   #onMessage(message: FromExporter): void {
     switch (message.type) {
+      case 'up':
+        this.#stillborn = 0
+        return
       case 'trouble':
         return this.#trouble(message.why, message.lost)
       case 'recovered':
@@ -100,7 +108,7 @@ export class ExportSupervisor {
     this.#isStopped = true
     clearTimeout(this.#restartTimer)
     const thread = this.#thread
-    if (thread === null) return
+    if (thread === null) return this.#log('WARNING', 'The last spans are lost: nobody exports them')
     const flushed = new Promise<number>((resolve) => {
       this.#onFlushed = resolve
       setTimeout(resolve, withinMs, -1)

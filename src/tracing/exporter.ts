@@ -1,12 +1,10 @@
 import { defaultResource, type Resource, resourceFromAttributes } from '@opentelemetry/resources'
-import type { SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { Settings } from '../config/schema.ts'
-import { messageOf } from '../errors/wire.ts'
 import { RingConsumer } from '../shm/spsc-ring.ts'
 import type { FromExporter, SpanSource } from './export-messages.ts'
 import { readableSpan } from './readable-span.ts'
+import { Receiver } from './receiver.ts'
 import { resourceAttributes } from './resource.ts'
-import { exporterOf, exportSpans } from './span-exporter.ts'
 import { SpanQueue } from './span-queue.ts'
 import { decodeSpan } from './span-record.ts'
 
@@ -15,6 +13,8 @@ const BUSY_LOOK_MS = 5
 const IDLE_LOOK_MS = 50
 /** Frames that one look takes of one thread. */
 const FRAMES_PER_LOOK = 1024
+/** Characters of the spans of one export: receivers take 4 MiB. */
+const BATCH_MAX_LENGTH = 2 << 20
 /** So many in one look of one thread are many. */
 const MANY = 32
 
@@ -32,11 +32,14 @@ export class Exporter {
   readonly #tell: (message: FromExporter) => void
   readonly #sources = new Map<number, Source>()
   readonly #queue: SpanQueue<Source>
-  #exporter: SpanExporter | null = null
+  readonly #receiver: Receiver
   #oldestMs = 0
   #exporting: Promise<void> | null = null
   #isFlushing = false
+  /** Since the flush began. */
+  #failed = 0
   #inTrouble = false
+  /** Since the trouble began. */
   #lost = 0
   #timer: NodeJS.Timeout | undefined
 
@@ -44,21 +47,22 @@ export class Exporter {
     this.#settings = settings
     this.#tell = tell
     this.#queue = new SpanQueue(settings.otelBspMaxQueueSize)
+    this.#receiver = new Receiver(settings, (why, lost) => {
+      this.#inTrouble = true
+      this.#lost += lost
+      tell({ type: 'trouble', why, lost })
+    })
   }
 
   async start(): Promise<void> {
-    try {
-      this.#exporter = await exporterOf(this.#settings)
-    } catch (error) {
-      // Spans are fetched all the same, and given up: nobody waits for them.
-      this.#tell({ type: 'trouble', why: messageOf(error), lost: 0 })
-    }
+    await this.#receiver.open()
+    this.#tell({ type: 'up' })
     this.#look()
   }
 
   add({ id, ring, thread }: SpanSource): void {
     const resource = defaultResource().merge(resourceFromAttributes(resourceAttributes(this.#settings, thread)))
-    this.#sources.set(id, { id, consumer: new RingConsumer(ring), resource, lost: 0 })
+    this.#sources.set(id, { id, consumer: new RingConsumer(ring), resource, lost: -1 })
   }
 
   remove(id: number): void {
@@ -87,16 +91,16 @@ export class Exporter {
     return consumer.drain((_, lost, at, length) => {
       if (this.#queue.size === 0) this.#oldestMs = Date.now()
       this.#queue.push(consumer.bytes.utf8Slice(at, at + length), source)
-      if (lost === source.lost) return
-      this.#queue.dropped += lost - source.lost
+      // A thread that exports anew knows nothing of what was told before.
+      if (source.lost >= 0) this.#queue.dropped += lost - source.lost
       source.lost = lost
     }, FRAMES_PER_LOOK)
   }
 
   #exportDue(): void {
     if (this.#exporting !== null || this.#queue.size === 0) return
-    const { otelBspMaxExportBatchSize, otelBspScheduleDelay } = this.#settings
-    const isFull = this.#queue.size >= otelBspMaxExportBatchSize
+    const isFull = this.#queue.size >= this.#batchSize
+    const { otelBspScheduleDelay } = this.#settings
     if (!isFull && !this.#isFlushing && Date.now() - this.#oldestMs < otelBspScheduleDelay) return
     this.#exporting = this.#exportBatch().finally(() => {
       this.#exporting = null
@@ -104,25 +108,21 @@ export class Exporter {
     })
   }
 
+  /** A batch that the queue cannot hold would never be full. */
+  get #batchSize(): number {
+    return Math.min(this.#settings.otelBspMaxExportBatchSize, this.#settings.otelBspMaxQueueSize)
+  }
+
   async #exportBatch(): Promise<void> {
-    const batch = this.#queue.shift(this.#settings.otelBspMaxExportBatchSize)
-    if (this.#exporter === null) return
-    const spans = batch.map(({ text, source }) => readableSpan(decodeSpan(text), source.resource))
-    let why: string | null
-    try {
-      why = await exportSpans(this.#exporter, spans, this.#settings.otelBspExportTimeout)
-    } catch (error) {
-      why = messageOf(error)
-    }
-    if (why !== null) {
-      this.#inTrouble = true
-      this.#lost += spans.length
-      this.#tell({ type: 'trouble', why, lost: spans.length })
-    } else if (this.#inTrouble) {
-      this.#inTrouble = false
-      this.#tell({ type: 'recovered', lost: this.#lost })
-      this.#lost = 0
-    }
+    const batch = this.#queue.shift(this.#batchSize, BATCH_MAX_LENGTH)
+    const lost = await this.#receiver.send(
+      batch.map(({ text, source }) => readableSpan(decodeSpan(text), source.resource)),
+    )
+    this.#failed += lost
+    if (lost > 0 || !this.#inTrouble) return
+    this.#inTrouble = false
+    this.#tell({ type: 'recovered', lost: this.#lost })
+    this.#lost = 0
   }
 
   #tellDropped(): void {
@@ -136,15 +136,17 @@ export class Exporter {
   async flush(withinMs: number): Promise<number> {
     const deadlineMs = Date.now() + withinMs
     this.#isFlushing = true
+    this.#failed = 0
+    this.#receiver.hurry()
     clearTimeout(this.#timer)
     for (const source of this.#sources.values()) while (this.#fetch(source) > 0);
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late'))
     for (;;) {
       this.#exportDue()
-      if (this.#exporting === null) return 0
+      if (this.#exporting === null) return this.#failed
       const outcome = await Promise.race([this.#exporting, late])
       // Whoever did not take this batch does not take the next one in time.
-      if (outcome === 'late' || Date.now() > deadlineMs) return this.#queue.size
+      if (outcome === 'late' || this.#failed > 0 || Date.now() > deadlineMs) return this.#queue.size + this.#failed
     }
   }
 }

@@ -1,14 +1,14 @@
 import type { HrTime, Link } from '@opentelemetry/api'
 import type { ReadableSpan, Span, SpanProcessor, TimedEvent } from '@opentelemetry/sdk-trace-node'
-import type { SpanRecord, SpanRecordEvent, SpanRecordLink } from './span-record.ts'
+import { type SpanRecord, type SpanRecordEvent, type SpanRecordLink, TEXT_MAX_LENGTH } from './span-record.ts'
 import type { SpanWriter } from './span-writer.ts'
 
 /** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
 const BEGUN_MS = Symbol('begunMs')
-/** A time so little before now is now, and nobody gave it: a thread may lose the processor between two looks at a clock. */
-const NOW_MS = 50
+/** So near to what the SDK takes by itself nobody has given a time, milliseconds. */
+const OWN_MS = 2
 
-type Stamped = { [BEGUN_MS]?: number }
+type Stamped = { [BEGUN_MS]?: number | undefined }
 
 /** Hands each span of the SDK, the moment it has ended, to shared memory. */
 export class RecordingProcessor implements SpanProcessor {
@@ -21,16 +21,28 @@ export class RecordingProcessor implements SpanProcessor {
   }
 
   onStart(span: Span): void {
-    ;(span as Stamped)[BEGUN_MS] = this.#nowMs()
+    if (!isStartGiven(span)) (span as Stamped)[BEGUN_MS] = this.#nowMs()
   }
 
   onEnd(span: ReadableSpan): void {
+    try {
+      this.#writer.write(this.#recordOf(span))
+    } catch {
+      // A plugin has given it what cannot be put into words; it is not to hear of that by an exception from `end`.
+      this.#writer.lose()
+    }
+  }
+
+  /** Times that a plugin gave are left as they are, others are those of the clock of all threads. */
+  #recordOf(span: ReadableSpan): SpanRecord {
+    const startMs = msOf(span.startTime)
+    const endMs = msOf(span.endTime)
+    const begunMs = (span as Stamped)[BEGUN_MS]
+    if (begunMs === undefined) return recordOf(span, startMs, endMs, 0)
     const nowMs = this.#nowMs()
-    const begunMs = (span as Stamped)[BEGUN_MS] ?? nowMs
-    const startMs = precise(msOf(span.startTime), begunMs)
-    const shiftMs = startMs - msOf(span.startTime)
-    const endMs = precise(msOf(span.endTime) + shiftMs, nowMs)
-    this.#writer.write(recordOf(span, startMs, Math.max(startMs, endMs), shiftMs))
+    const isEndGiven = Math.abs(endMs - startMs - (nowMs - begunMs)) > OWN_MS
+    const shiftMs = begunMs - startMs
+    return recordOf(span, begunMs, isEndGiven ? Math.max(begunMs, endMs + shiftMs) : nowMs, shiftMs)
   }
 
   forceFlush(): Promise<void> {
@@ -42,8 +54,12 @@ export class RecordingProcessor implements SpanProcessor {
 }
 
 const msOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1e3 + nanoseconds / 1e6
-const precise = (givenMs: number, stampedMs: number): number =>
-  Math.abs(givenMs - stampedMs) <= NOW_MS ? stampedMs : givenMs
+
+/** The SDK notes it for itself; should it not any more, a time of now is taken for its own. */
+function isStartGiven(span: Span): boolean {
+  const { _startTimeProvided: isGiven } = span as { _startTimeProvided?: unknown }
+  return typeof isGiven === 'boolean' ? isGiven : Math.abs(msOf(span.startTime) - Date.now()) > OWN_MS
+}
 
 function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: number): SpanRecord {
   const { traceId, spanId, traceState } = span.spanContext()
@@ -54,7 +70,7 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
     parentSpanId: parent?.spanId ?? '',
     isParentRemote: parent?.isRemote === true,
     tracestate: traceState?.serialize() ?? '',
-    name: span.name,
+    name: String(span.name).slice(0, TEXT_MAX_LENGTH),
     kind: span.kind,
     startMs,
     endMs,
@@ -62,7 +78,7 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
     events: span.events.length === 0 ? NONE : span.events.map((event) => eventOf(event, shiftMs)),
     links: span.links.length === 0 ? NONE : span.links.map(linkOf),
     statusCode: span.status.code,
-    statusMessage: span.status.message ?? '',
+    statusMessage: String(span.status.message ?? '').slice(0, TEXT_MAX_LENGTH),
     scopeName: span.instrumentationScope.name,
     scopeVersion: span.instrumentationScope.version ?? '',
     droppedAttributes: span.droppedAttributesCount,
@@ -74,7 +90,7 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
 const NONE: never[] = []
 
 const eventOf = ({ name, time, attributes, droppedAttributesCount }: TimedEvent, shiftMs: number): SpanRecordEvent => [
-  name,
+  String(name).slice(0, TEXT_MAX_LENGTH),
   msOf(time) + shiftMs,
   attributes ?? {},
   droppedAttributesCount ?? 0,

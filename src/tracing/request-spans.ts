@@ -5,7 +5,7 @@ import { type Carrier, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../
 import type { RequestSpan, RequestStart, RequestTracing } from '../contracts/tracing.ts'
 import { ATTR } from './attributes.ts'
 import { remoteContext } from './scope.ts'
-import { type RecordAttributes, RUNTIME_SCOPE } from './span-record.ts'
+import { type RecordAttributes, RUNTIME_SCOPE, TEXT_MAX_LENGTH } from './span-record.ts'
 import type { SpanWriter } from './span-writer.ts'
 
 /** Methods that are named in spans; a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
@@ -87,15 +87,15 @@ class ServerSpan implements RequestSpan {
     const isKnown = METHODS.has(method)
     const attributes: RecordAttributes = {
       [ATTR.HTTP_METHOD]: isKnown ? method : '_OTHER',
-      [ATTR.URL_PATH]: path,
+      [ATTR.URL_PATH]: cut(path),
       [ATTR.URL_SCHEME]: 'http',
       [ATTR.PROTOCOL_VERSION]: '1.1',
       [ATTR.REQUEST_ID]: requestId,
     }
-    if (!isKnown) attributes[ATTR.HTTP_METHOD_ORIGINAL] = method
-    if (query !== '') attributes[ATTR.URL_QUERY] = withoutValues(query)
-    if (host !== '') addServer(attributes, host)
-    if (userAgent !== '') attributes[ATTR.USER_AGENT] = userAgent
+    if (!isKnown) attributes[ATTR.HTTP_METHOD_ORIGINAL] = cut(method)
+    if (query !== '') attributes[ATTR.URL_QUERY] = cut(withoutValues(query))
+    if (host !== '') addServer(attributes, cut(host))
+    if (userAgent !== '') attributes[ATTR.USER_AGENT] = cut(userAgent)
     if (route !== '') attributes[ATTR.HTTP_ROUTE] = route
     if (plugin !== '') attributes[ATTR.PLUGIN] = plugin
     if (this.servedBy >= 0) attributes[ATTR.LANE] = this.servedBy
@@ -105,6 +105,8 @@ class ServerSpan implements RequestSpan {
     return attributes
   }
 }
+
+const cut = (text: string): string => (text.length > TEXT_MAX_LENGTH ? text.slice(0, TEXT_MAX_LENGTH) : text)
 
 /** Source: W3C Trace Context; a later version than 00 is read as one. */
 function parentOf(traceparent: string, tracestate: string): Carrier {

@@ -11,7 +11,7 @@ import {
 import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
 import type { OpenSpan, TraceScope } from '../contracts/tracing.ts'
 import { ATTR } from './attributes.ts'
-import { errorTypeOf, exceptionOf } from './exception.ts'
+import { exceptionOf } from './exception.ts'
 
 /** A place in a trace as this thread has it: the context of the API, and whether spans are made under it. */
 export interface ThreadScope extends TraceScope {
@@ -43,6 +43,7 @@ export class SpanScope implements ThreadScope, OpenSpan {
   readonly isRecording = true
   readonly #span: Span
   #carrier: Carrier | undefined
+  #isEnded = false
 
   constructor(span: Span, parent: Context) {
     this.#span = span
@@ -55,15 +56,18 @@ export class SpanScope implements ThreadScope, OpenSpan {
   }
 
   end(): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.#span.end()
   }
 
   fail(thrown: unknown): void {
-    const exception = exceptionOf(thrown)
-    this.#span.recordException(exception)
-    this.#span.setAttribute(ATTR.ERROR_TYPE, errorTypeOf(thrown))
-    this.#span.setStatus({ code: SpanStatusCode.ERROR, message: exception.message })
-    this.#span.end()
+    if (this.#isEnded) return
+    const { type, message, attributes, more } = exceptionOf(thrown)
+    this.#span.addEvent('exception', attributes)
+    this.#span.setAttributes({ [ATTR.ERROR_TYPE]: type, ...more })
+    this.#span.setStatus({ code: SpanStatusCode.ERROR, message })
+    this.end()
   }
 }
 

@@ -40,6 +40,9 @@ export type SpanRecordLink = [
   droppedAttributes: number,
 ]
 
+/** Names, messages and what clients send are cut beyond, characters: an export of many spans has to stay below what receivers take. */
+export const TEXT_MAX_LENGTH = 1024
+
 /** Spans of the runtime itself have this scope. */
 export const RUNTIME_SCOPE = 'heddle'
 

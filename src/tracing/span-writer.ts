@@ -20,6 +20,11 @@ export class SpanWriter {
     this.#ring = new RingProducer(memory)
   }
 
+  /** Something that ended could not be put into words. */
+  lose(): void {
+    this.#lost++
+  }
+
   write(span: SpanRecord): void {
     // Before it is put into words: what has no room is not worth them.
     if (this.#ring.usedBytes > FULL_BYTES) {

@@ -1,8 +1,8 @@
-import { type Attributes, type Span, SpanKind, type Tracer } from '@opentelemetry/api'
+import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, type Tracer } from '@opentelemetry/api'
 import { type CausalContext, causality } from '../causality/context.ts'
 import type { CallDetails, DescribeCall, ToolTracing } from '../contracts/tracing.ts'
 import { ATTR } from './attributes.ts'
-import { SpanScope, type ThreadScope } from './scope.ts'
+import { carrierOfSpan, PassingScope, SpanScope, type ThreadScope } from './scope.ts'
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const
 
@@ -21,21 +21,28 @@ export class ToolSpans implements ToolTracing {
     args: readonly unknown[],
     call: () => unknown,
   ): unknown {
-    const cause = causality.getStore()
-    const parent = cause?.trace as ThreadScope | null | undefined
-    if (cause === undefined || parent == null || !parent.isRecording) return call()
+    const cause = causality.getStore() ?? NO_CAUSE
+    const parent = cause.trace as ThreadScope | null
+    if (parent !== null && !parent.isRecording) return call()
     const details = describe?.(method, args)
+    // Outside of all traces an event begins one: its deliveries would else begin one each.
+    if (parent === null && details?.kind !== 'producer') return call()
+    const context = parent === null ? ROOT_CONTEXT : parent.context
     const span = this.#tracer.startSpan(
       `${tool}.${method}`,
       {
         kind: KINDS[details?.kind ?? 'internal'],
         attributes: { [ATTR.TOOL]: tool, [ATTR.METHOD]: method, ...details?.attributes } as Attributes,
       },
-      parent.context,
+      context,
     )
-    return runIn(cause, new SpanScope(span, parent.context), span, details, call)
+    if (span.isRecording()) return runIn(cause, new SpanScope(span, context), span, details, call)
+    const { eventId, requestId } = cause
+    return causality.run({ eventId, requestId, trace: new PassingScope(carrierOfSpan(span.spanContext())) }, call)
   }
 }
+
+const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null }
 
 function runIn(
   { eventId, requestId }: CausalContext,

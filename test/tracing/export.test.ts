@@ -204,3 +204,32 @@ test('headers that cannot be sent are warned about without their values, and cos
   assert.doesNotMatch(JSON.stringify(heddle.logs), /geheimes/)
   assert.equal(await heddle.stop(), 0)
 })
+
+test('a receiver that is away for a moment costs no span', async (t) => {
+  const receiver = await otlpReceiver(t)
+  const heddle = await startHeddle(t, { lanes: 1, env: tracedBy(receiver) })
+  await receiver.stop()
+  const first = nextTraceId()
+  await hello(heddle, first)
+  await until(() => warnings(heddle.logs, receiver).length > 0, 'the first try', 20_000)
+  await receiver.start()
+  await receiver.until(
+    (spans) => spans.find(({ traceId, name }) => traceId === first && name === ROOT),
+    'what had ended before',
+  )
+})
+
+test('what clients send is cut, so that an export of many spans is not too large for its receiver', async (t) => {
+  const receiver = await otlpReceiver(t)
+  const heddle = await startHeddle(t, { lanes: 1, env: tracedBy(receiver, { OTEL_BSP_SCHEDULE_DELAY: '2000' }) })
+  const traceIds = Array.from({ length: 300 }, nextTraceId)
+  for (const traceId of traceIds) {
+    await heddle.json('/nope', { headers: { traceparent: parentIn(traceId), 'user-agent': 'x'.repeat(12_000) } })
+  }
+  await receiver.until(
+    (spans) => traceIds.every((id) => spans.some(({ traceId }) => traceId === id)),
+    'all three hundred',
+  )
+  const { attributes } = receiver.spans.find(({ traceId }) => traceId === traceIds[0])!
+  assert.equal(String(attributes['user_agent.original']).length, 1024)
+})

@@ -11,6 +11,7 @@ import {
   checkPublishOptions,
   checkRequestOptions,
   checkSubscribeOptions,
+  isEventName,
 } from './options.ts'
 
 /**
@@ -43,7 +44,8 @@ export default class EventBusTool implements Tool {
 
   /** Source: OpenTelemetry semantic conventions for messaging. The event's id is that of its record in the trace. */
   describeCall(method: string, [event]: readonly unknown[]): CallDetails | undefined {
-    if ((method !== 'publish' && method !== 'request') || typeof event !== 'string') return undefined
+    if (method !== 'publish' && method !== 'request') return undefined
+    if (!isEventName(event)) return { kind: 'producer' }
     const attributes = {
       'messaging.system': 'heddle',
       'messaging.operation.name': method,

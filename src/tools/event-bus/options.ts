@@ -11,8 +11,10 @@ const DEFAULT_REQUEST_TIMEOUT_MS = 5000
 // Shared, because most events are published without options.
 const NO_OPTIONS: PublishOptions = Object.freeze({})
 
+export const isEventName = (event: unknown): event is string => typeof event === 'string' && NAME.test(event)
+
 export function checkEventName(event: unknown): void {
-  if (typeof event === 'string' && NAME.test(event)) return
+  if (isEventName(event)) return
   throw new HeddleError('EVENT_NAME_INVALID', `An event name must be ${NAME_WANTED}, got ${show(event)}`)
 }
 

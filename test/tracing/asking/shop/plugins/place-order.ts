@@ -24,6 +24,10 @@ export default class PlaceOrder extends Plugin {
     this.#http.addEndpoint('/orders/:kind', 'GET', this.fail)
   }
 
+  override async onReady() {
+    await this.#bus.publish('order.loose', {})
+  }
+
   async place({ kind, card }: { kind: string; card: string }) {
     const id = randomUUID()
     await this.#db.transaction(async (tx) => {
@@ -43,6 +47,17 @@ export default class PlaceOrder extends Plugin {
   async fail({ kind }: { kind: string }, context: HttpContext) {
     if (kind === 'statement') await this.#db.query('SELECT id FROM nowhere')
     if (kind === 'client') context.setStatus(404)
+    if (kind === 'timed') {
+      const nowMs = Date.now()
+      this.#tracer.startSpan('measured elsewhere', { startTime: nowMs - 40 }).end(nowMs - 10)
+    }
+    if (kind === 'unreadable') {
+      throw Object.defineProperty(new Error('unreadable'), 'stack', {
+        get() {
+          throw new Error('no stack')
+        },
+      })
+    }
     if (kind !== 'handler') return { success: false, error: 'no' }
     throw new RangeError('the handler has failed')
   }

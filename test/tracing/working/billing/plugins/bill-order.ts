@@ -17,6 +17,8 @@ export default class BillOrder extends Plugin {
     this.#bus.subscribe('order.hopeless', this.giveUp, { retries: 1, backoffMs: 20 })
     this.#bus.subscribe('order.billed', this.thank)
     this.#bus.subscribe('order.deadly', this.die)
+    this.#bus.subscribe('order.loose', this.thank)
+    this.#bus.subscribe('order.loose', this.ignore)
   }
 
   async bill({ id }: { id: string }) {
@@ -35,6 +37,8 @@ export default class BillOrder extends Plugin {
   thank() {
     this.#log.info('Thank you')
   }
+
+  ignore() {}
 
   /** Ends its thread after it has done something. */
   die(_: object, { attempt }: EventMeta) {
