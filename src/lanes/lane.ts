@@ -158,8 +158,13 @@ export class Lane {
     return this.#requests.count
   }
 
+  /** Files on their way included. */
   get streamsOpen(): number {
     return this.#requests.streams
+  }
+
+  get filesOpen(): number {
+    return this.#requests.files
   }
 
   /** Requests that it takes at most beside those that it has. */
@@ -333,7 +338,10 @@ export class Lane {
         const [lengthBytes, rest] = readNumbered(bytes.utf8Slice(at, at + length))
         const [status, head] = readNumbered(rest)
         const tell = (taken: number): void => this.#outbox.answerText(KIND.FILE_TAKEN, id, String(taken))
-        this.#requests.get(id)?.openFile(status, head, lengthBytes, tell)
+        const exchange = this.#requests.get(id)
+        if (exchange === null) return
+        this.#requests.markFile(id)
+        exchange.openFile(status, head, lengthBytes, tell)
         return
       }
       case KIND.SOCKET_ACCEPT:

@@ -1,5 +1,8 @@
 import type { Exchange } from './messages.ts'
 
+const STREAM = 1
+const FILE = 2
+
 /** A request that a lane was given and has not answered. */
 export interface PlacedRequest {
   readonly exchange: Exchange
@@ -17,6 +20,8 @@ export class RequestSlots {
   count = 0
   /** Streams that are open: they end with the lane, so that a drain does not wait for them. */
   streams = 0
+  /** Of these, files that are on their way: a drain waits for them for a while. */
+  files = 0
   readonly #exchanges: (Exchange | null)[]
   readonly #generations: Uint16Array
   readonly #positions: Float64Array
@@ -65,8 +70,14 @@ export class RequestSlots {
   }
 
   markStream(id: number): void {
-    this.#isStream[id & 0xffff] = 1
+    this.#isStream[id & 0xffff] = STREAM
     this.streams++
+  }
+
+  markFile(id: number): void {
+    this.markStream(id)
+    this.#isStream[id & 0xffff] = FILE
+    this.files++
   }
 
   /** Answers those whose time is up. */
@@ -97,11 +108,12 @@ export class RequestSlots {
     const left: PlacedRequest[] = []
     for (const [slot, exchange] of this.#exchanges.entries()) {
       if (exchange === null) continue
-      left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] === 1 })
+      left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] !== 0 })
     }
     this.#exchanges.fill(null)
     this.count = 0
     this.streams = 0
+    this.files = 0
     return left.sort((a, b) => a.sentMs - b.sentMs)
   }
 
@@ -110,9 +122,9 @@ export class RequestSlots {
     this.#generations[slot]!++
     this.#freeSlots.push(slot)
     this.count--
-    if (this.#isStream[slot] === 1) {
-      this.#isStream[slot] = 0
-      this.streams--
-    }
+    if (this.#isStream[slot] === 0) return
+    if (this.#isStream[slot] === FILE) this.files--
+    this.#isStream[slot] = 0
+    this.streams--
   }
 }

@@ -85,6 +85,7 @@ export class Succession {
     const isBusy = (): boolean =>
       lane.requestsInFlight > lane.streamsOpen ||
       lane.deliveriesInFlight > 0 ||
+      (lane.filesOpen > 0 && Date.now() < deadlineMs) ||
       (lane.sockets.size > 0 && Date.now() < graceEndMs) ||
       (lane.isReading && Date.now() < readDeadlineMs) ||
       (Date.now() < deadlineMs && this.#options.isBusy(lane))

@@ -465,7 +465,7 @@ export class Runtime {
     sockets.begin()
     this.#local.server.closeStreams()
     const requestsInFlight = (): number =>
-      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +
+      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
       this.#dispatcher.waiting +
       this.#local.inFlight
     // Streams of the lanes end with the lanes; all else is waited for.

@@ -50,7 +50,7 @@ before(async () => {
   const folders = ['domains', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
   heddle = await startHeddle(
     { after: (end) => void ends.push(end) },
-    { domains: folders, lanes: 2, env: { SHELF_DIR: shelf } },
+    { domains: folders, lanes: 2, env: { SHELF_DIR: shelf, HTTP_HANDLER_TIMEOUT_MS: '1500' } },
   )
 })
 
@@ -277,6 +277,20 @@ test('folders are documented, and take GET alone', async () => {
   assert.ok(Object.keys(paths).some((path) => path.startsWith('/files/{')))
   const post = await get('/note.txt', {}, 'POST')
   assert.deepEqual([post.status, post.headers.get('allow')], [405, 'GET, HEAD'])
+})
+
+test('a reload waits for a download for a while, and no longer', async () => {
+  const [quick, slow] = await Promise.all([get('/files/large.bin'), get('/files/large.bin')])
+  const reading = quick!.arrayBuffer()
+  const reader = slow!.body!.getReader()
+  await reader.read()
+  heddle.process.kill('SIGHUP')
+  assert.equal((await reading).byteLength, LARGE_BYTES)
+  await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded')), 'the reload is over', 30_000)
+  await assert.rejects(async () => {
+    while (!(await reader.read()).done);
+  }, 'it is cut off, and its client sees that')
+  assert.equal(await (await get('/files/note.txt')).text(), 'hello')
 })
 
 async function memoryBytes(): Promise<number> {
