@@ -35,16 +35,11 @@ import { Reloads } from './reloads.ts'
 import { RequestLog } from './request-log.ts'
 import { Routing } from './routing.ts'
 import { SetAside } from './set-aside.ts'
-import { SocketFarewell } from './socket-farewell.ts'
+import { shutDown } from './shutdown.ts'
 import { ToolBoots } from './tool-boots.ts'
-import { until } from './until.ts'
 
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
-/** A drain serves what still comes on open connections for so long at most, milliseconds. */
-const LINGER_MAX_MS = 3000
-/** And what is being handled of WebSockets is waited for so long, milliseconds. */
-const SOCKET_GRACE_MS = 2000
 
 /** The primary thread, put together: tools, lanes, hub, plugins, listener; and taken apart again in order. */
 export class Runtime {
@@ -458,6 +453,26 @@ export class Runtime {
 
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
+    const streams = (): StreamSteward | null => this.#streams
+    const tracing = (): ProcessTracing | null => this.#tracing
+    await shutDown({
+      shutdownTimeoutMs: this.#settings.shutdownTimeoutMs,
+      toolBoots: this.#toolBoots,
+      listener: this.#listener,
+      local: this.#local,
+      dispatcher: this.#dispatcher,
+      supervisor: this.#supervisor,
+      jobs: this.#jobs,
+      kernel: this.#kernel,
+      hub: this.#hub,
+      get streams() {
+        return streams()
+      },
+      get tracing() {
+        return tracing()
+      },
+      onLost: (message) => this.log('WARNING', message, 'event_bus'),
+    })
     const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
     this.#toolBoots.stop()
     await this.#listener.drain(Math.min(LINGER_MAX_MS, this.#settings.shutdownTimeoutMs * 0.3))
