@@ -473,40 +473,6 @@ export class Runtime {
       },
       onLost: (message) => this.log('WARNING', message, 'event_bus'),
     })
-    const deadlineMs = Date.now() + this.#settings.shutdownTimeoutMs
-    this.#toolBoots.stop()
-    await this.#listener.drain(Math.min(LINGER_MAX_MS, this.#settings.shutdownTimeoutMs * 0.3))
-    const sockets = new SocketFarewell(this.#supervisor.all, this.#local)
-    sockets.begin()
-    this.#local.server.closeStreams()
-    const requestsInFlight = (): number =>
-      this.#supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
-      this.#dispatcher.waiting +
-      this.#local.inFlight
-    // Streams of the lanes end with the lanes; all else is waited for.
-    await until(
-      () => requestsInFlight() === 0,
-      Math.min(deadlineMs, Date.now() + this.#settings.shutdownTimeoutMs * 0.6),
-    )
-    await sockets.end(Math.min(deadlineMs, Date.now() + SOCKET_GRACE_MS))
-    await Promise.race([this.#jobs.stop(), until(() => false, deadlineMs)])
-    await this.#streams?.stopReading(deadlineMs - 500)
-    await until(() => this.#hub.pending === 0 && (this.#streams?.open ?? 0) === 0, deadlineMs)
-    if (this.#hub.pending > 0 && this.#streams === null) {
-      this.log(
-        'WARNING',
-        `${this.#hub.pending} event deliveries were not finished and are lost with this process`,
-        'event_bus',
-      )
-    }
-    this.#dispatcher.setLanes([])
-    await this.#supervisor.stop(Math.max(500, deadlineMs - Date.now()))
-    await this.#kernel.stop()
-    await this.#streams?.close()
-    this.#hub.close()
-    this.#listener.close()
-    // Last: everything has ended that could end.
-    await this.#tracing?.stop(Math.max(500, deadlineMs - Date.now()))
     this.#log.flush()
   }
 }

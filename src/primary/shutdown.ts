@@ -46,7 +46,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   sockets.begin()
   local.server.closeStreams()
   const requestsInFlight = (): number =>
-    supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen, 0) +
+    supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
     dispatcher.waiting +
     local.inFlight
   // Streams of the lanes end with the lanes; all else is waited for.
