@@ -48,3 +48,14 @@ export function timeOrderedId(): string {
 
 /** `evt_` and a time-ordered id. */
 export const makeEventId = (): string => `evt_${timeOrderedId()}`
+
+/** So many random bytes as hexadecimal digits; at most 64 of them. */
+export function randomHex(byteCount: number): string {
+  if (used + byteCount > POOL_BYTES) {
+    randomFillSync(pool)
+    used = 0
+  }
+  let hex = ''
+  for (const end = used + byteCount; used < end; used++) hex += HEX[pool[used]!]!
+  return hex
+}

@@ -62,9 +62,6 @@ export interface RequestStart {
   /** Path template. */
   readonly route: string
   readonly plugin: string
-  /** As the client sent them. */
-  readonly traceparent: string
-  readonly tracestate: string
 }
 
 /** The span of one HTTP request, in the primary. */
@@ -76,7 +73,11 @@ export interface RequestSpan extends TraceScope {
 }
 
 export interface RequestTracing {
-  begin(start: RequestStart): RequestSpan
+  /**
+   * @param traceparent and `tracestate` as the client sent them, perhaps empty
+   * @param start tells of the request when somebody wants to know; only called before this returns
+   */
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan
 }
 
 /** What has become of the attempts at a delivery; `atMs` is in milliseconds since the epoch. */

@@ -235,7 +235,7 @@ export class Listener {
 
   #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): void {
     const { host, userAgent, traceparent, tracestate } = this.#scan
-    exchange.span = tracing.begin({
+    exchange.span = tracing.begin(traceparent, tracestate, () => ({
       method,
       path,
       query: req.getQuery() ?? '',
@@ -244,9 +244,7 @@ export class Listener {
       requestId: exchange.requestId,
       route: exchange.route?.path ?? '',
       plugin: exchange.plugin,
-      traceparent,
-      tracestate,
-    })
+    }))
   }
 
   /** Thrown into the library, it would end the process. */

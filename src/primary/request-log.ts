@@ -32,8 +32,9 @@ export class RequestLog implements RequestTracing {
     this.#tell = tell
   }
 
-  begin(start: RequestStart): RequestSpan {
-    return new LoggedRequest(this.#inner?.begin(start) ?? null, start, this.#tell)
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan {
+    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? null
+    return new LoggedRequest(inner, start(), this.#tell)
   }
 }
 

@@ -1,6 +1,7 @@
 import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { RandomIdGenerator, type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
+import { type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
 import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
+import { randomHex } from '../causality/ids.ts'
 import type { DeliveryEvent, DeliveryFacts, DeliverySpan, DeliveryTracing, TraceScope } from '../contracts/tracing.ts'
 import { ATTR, MESSAGING_SYSTEM } from './attributes.ts'
 import { ContextScope, remoteContext } from './scope.ts'
@@ -15,7 +16,6 @@ export class DeliverySpans implements DeliveryTracing {
   readonly nowMs: () => number
   readonly #writer: SpanWriter
   readonly #sampler: Sampler
-  readonly #ids = new RandomIdGenerator()
 
   constructor(writer: SpanWriter, sampler: Sampler, nowMs: () => number) {
     this.#writer = writer
@@ -30,16 +30,16 @@ export class DeliverySpans implements DeliveryTracing {
   begin(parent: Carrier): DeliverySpan | null {
     if (parent === NO_CARRIER) return this.#beginTrace()
     if (!isSampled(parent)) return null
-    const carrier = `00-${traceIdOf(parent)}-${this.#ids.generateSpanId()}-01${tracestateOf(parent)}`
+    const carrier = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
     return { carrier, parent, startMs: this.nowMs(), events: [] }
   }
 
   /** Who published belongs to no trace. */
   #beginTrace(): DeliverySpan {
-    const traceId = this.#ids.generateTraceId()
+    const traceId = randomHex(16)
     const { decision } = this.#sampler.shouldSample(ROOT_CONTEXT, traceId, 'process', SpanKind.CONSUMER, {}, [])
     const flags = decision === SamplingDecision.RECORD_AND_SAMPLED ? '01' : '00'
-    const carrier = `00-${traceId}-${this.#ids.generateSpanId()}-${flags}`
+    const carrier = `00-${traceId}-${randomHex(8)}-${flags}`
     return { carrier, parent: NO_CARRIER, startMs: this.nowMs(), events: [] }
   }
 

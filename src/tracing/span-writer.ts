@@ -20,18 +20,23 @@ export class SpanWriter {
     this.#ring = new RingProducer(memory)
   }
 
-  /** Something that ended could not be put into words. */
+  /** A span that has ended is given up. */
   lose(): void {
     this.#lost++
   }
 
+  /** To be asked before a span is put into words: what has no room is not worth them. */
+  get hasRoom(): boolean {
+    return this.#ring.usedBytes <= FULL_BYTES
+  }
+
   write(span: SpanRecord): void {
-    // Before it is put into words: what has no room is not worth them.
-    if (this.#ring.usedBytes > FULL_BYTES) {
-      this.#lost++
-      return
-    }
-    const text = encodeSpan(span)
+    if (this.hasRoom) this.writeText(encodeSpan(span))
+    else this.#lost++
+  }
+
+  /** @param text as `encodeSpan` makes it */
+  writeText(text: string): void {
     const maxBytes = text.length * 3 <= MAX_BYTES ? text.length * 3 : Buffer.byteLength(text)
     const at = maxBytes > MAX_BYTES ? -1 : this.#ring.reserve(maxBytes)
     if (at < 0) {
