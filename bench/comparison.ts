@@ -17,6 +17,8 @@ export interface Comparison {
   /** Starts a fresh server of each side, by the side's name. */
   sides: Record<string, () => Promise<BenchServer>>
   load: Load
+  /** Load before it is measured, milliseconds. Default WARMUP_MS. */
+  warmupMs?: number
   /** Looks at a server before the load: a side that does less than the other voids the comparison. */
   before?(server: BenchServer): Promise<void>
   /** Looks at it afterwards, with what the load has seen. */
@@ -28,7 +30,10 @@ export interface Comparison {
  * Every trial has a process of its own and has the machine to itself: two processes of one program differ by a tenth in what a
  * request costs, for as long as they live, and more of it when others wait beside them. The medians take that out.
  */
-export async function compare(context: CaseContext, { sides, load, before, after }: Comparison): Promise<Rounds> {
+export async function compare(
+  context: CaseContext,
+  { sides, load, warmupMs = WARMUP_MS, before, after }: Comparison,
+): Promise<Rounds> {
   const rounds: Rounds = {}
   const starts = Object.entries(sides)
   for (let round = 1; round <= context.rounds; round++) {
@@ -43,7 +48,7 @@ export async function compare(context: CaseContext, { sides, load, before, after
           host: server.host,
           port: server.port,
           observedPid: server.pid,
-          warmupMs: WARMUP_MS,
+          warmupMs,
           measureMs: context.measureMs,
         })
         context.say(`round ${round} ${side.padEnd(9)} ${describe(result)}`)

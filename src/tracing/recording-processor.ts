@@ -25,6 +25,7 @@ export class RecordingProcessor implements SpanProcessor {
   }
 
   onEnd(span: ReadableSpan): void {
+    if (!this.#writer.hasRoom) return this.#writer.lose()
     try {
       this.#writer.write(this.#recordOf(span))
     } catch {
@@ -70,7 +71,7 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
     parentSpanId: parent?.spanId ?? '',
     isParentRemote: parent?.isRemote === true,
     tracestate: traceState?.serialize() ?? '',
-    name: String(span.name).slice(0, TEXT_MAX_LENGTH),
+    name: String(span.name),
     kind: span.kind,
     startMs,
     endMs,
@@ -78,8 +79,8 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
     events: span.events.length === 0 ? NONE : span.events.map((event) => eventOf(event, shiftMs)),
     links: span.links.length === 0 ? NONE : span.links.map(linkOf),
     statusCode: span.status.code,
-    statusMessage: String(span.status.message ?? '').slice(0, TEXT_MAX_LENGTH),
-    scopeName: span.instrumentationScope.name,
+    statusMessage: String(span.status.message ?? ''),
+    scopeName: String(span.instrumentationScope.name),
     scopeVersion: span.instrumentationScope.version ?? '',
     droppedAttributes: span.droppedAttributesCount,
     droppedEvents: span.droppedEventsCount,

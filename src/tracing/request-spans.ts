@@ -4,9 +4,9 @@ import { type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
 import { type Carrier, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
 import { randomHex } from '../causality/ids.ts'
 import type { RequestSpan, RequestStart, RequestTracing } from '../contracts/tracing.ts'
-import { quoted, RequestTexts } from './request-texts.ts'
+import { RequestTexts } from './request-texts.ts'
 import { remoteContext } from './scope.ts'
-import { RUNTIME_SCOPE } from './span-record.ts'
+import { quoted, RUNTIME_SCOPE } from './span-record.ts'
 import type { SpanWriter } from './span-writer.ts'
 
 /** SERVER spans: one per request. Put together when it ends, so that a request that is not sampled costs its two ids. */

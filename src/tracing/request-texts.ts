@@ -1,6 +1,6 @@
 import type { RequestStart } from '../contracts/tracing.ts'
 import { ATTR } from './attributes.ts'
-import { TEXT_MAX_LENGTH } from './span-record.ts'
+import { quoted } from './span-record.ts'
 
 /** Methods that are named in spans; a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
@@ -72,12 +72,4 @@ function withoutValues(query: string): string {
     .split('&')
     .map((pair) => (pair.includes('=') ? `${pair.slice(0, pair.indexOf('='))}=REDACTED` : 'REDACTED'))
     .join('&')
-}
-
-const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
-
-/** A JSON string, cut where it is too long. */
-export function quoted(text: string): string {
-  const shown = text.length > TEXT_MAX_LENGTH ? text.slice(0, TEXT_MAX_LENGTH) : text
-  return PLAIN.test(shown) ? `"${shown}"` : JSON.stringify(shown)
 }

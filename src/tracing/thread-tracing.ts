@@ -23,6 +23,8 @@ import { ToolSpans } from './tool-spans.ts'
 /** Longer texts in attributes are cut, a statement for example. Characters. */
 const ATTRIBUTE_MAX_LENGTH = 4096
 
+const INTERNAL = { kind: SpanKind.INTERNAL }
+
 /** What a thread needs to make spans; it crosses from the primary. */
 export interface TracingInit {
   /** Where it leaves them. */
@@ -61,8 +63,10 @@ export class ThreadTracing implements CodeTracing {
   open(carrier: Carrier, name: string, attributes: SpanAttributes): OpenSpan {
     if (carrier !== NO_CARRIER && !isSampled(carrier)) return new PassingScope(carrier)
     const parent = remoteContext(carrier)
-    const span = this.#tracer.startSpan(name, { kind: SpanKind.INTERNAL, attributes }, parent)
+    const span = this.#tracer.startSpan(name, INTERNAL, parent)
     if (!span.isRecording()) return new PassingScope(carrierOfSpan(span.spanContext()))
+    // Not given to `startSpan`, which copies them twice more: no sampler asks for them.
+    span.setAttributes(attributes)
     return new SpanScope(span, parent)
   }
 }

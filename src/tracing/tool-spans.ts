@@ -1,4 +1,4 @@
-import { type Attributes, ROOT_CONTEXT, type Span, SpanKind, type Tracer } from '@opentelemetry/api'
+import { ROOT_CONTEXT, type Span, SpanKind, type Tracer } from '@opentelemetry/api'
 import { type CausalContext, causality } from '../causality/context.ts'
 import type { CallDetails, DescribeCall, ToolTracing } from '../contracts/tracing.ts'
 import { ATTR } from './attributes.ts'
@@ -28,15 +28,11 @@ export class ToolSpans implements ToolTracing {
     // Outside of all traces an event begins one: its deliveries would else begin one each.
     if (parent === null && details?.kind !== 'producer') return call()
     const context = parent === null ? ROOT_CONTEXT : parent.context
-    const span = this.#tracer.startSpan(
-      `${tool}.${method}`,
-      {
-        kind: KINDS[details?.kind ?? 'internal'],
-        attributes: { [ATTR.TOOL]: tool, [ATTR.METHOD]: method, ...details?.attributes } as Attributes,
-      },
-      context,
-    )
-    if (span.isRecording()) return runIn(cause, new SpanScope(span, context), span, details, call)
+    const span = this.#tracer.startSpan(`${tool}.${method}`, { kind: KINDS[details?.kind ?? 'internal'] }, context)
+    if (span.isRecording()) {
+      span.setAttributes({ [ATTR.TOOL]: tool, [ATTR.METHOD]: method, ...details?.attributes })
+      return runIn(cause, new SpanScope(span, context), span, details, call)
+    }
     const { eventId, requestId } = cause
     return causality.run({ eventId, requestId, trace: new PassingScope(carrierOfSpan(span.spanContext())) }, call)
   }
