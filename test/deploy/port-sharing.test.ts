@@ -29,6 +29,6 @@ test('a port that is shared refuses a process that was not told to share', async
   const { child, errors } = await spawnHeddle(t, { lanes: 1, env: { HTTP_PORT: port } })
   const [code] = (await once(child, 'close')) as [number | null]
   assert.equal(code, 1)
-  assert.match(errors.join(''), /the address is taken/)
+  assert.match(errors.join(''), /the port is taken by/)
   assert.equal(await sharing.stop(), 0)
 })
