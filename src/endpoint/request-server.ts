@@ -55,12 +55,12 @@ export class RequestServer {
   }
 
   addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
-    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options, name: nameOf(owner, handler) }
+    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options, ...spanOf(owner, handler) }
   }
 
   addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
-    const name = nameOf(owner, streamHandler)
-    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, name }
+    const span = spanOf(owner, streamHandler)
+    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, ...span }
   }
 
   addWebSocket(number: number, route: SocketRoute): void {
@@ -190,5 +190,8 @@ async function streamInput(route: StreamRoute, incoming: Incoming, context: Requ
   return data
 }
 
-const nameOf = (owner: Owner, handler: Handler | StreamHandler): string =>
-  `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+/** What the spans of a handler have in common. */
+function spanOf(owner: Owner, handler: Handler | StreamHandler): Pick<Route, 'name' | 'spanAttributes'> {
+  const name = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+  return { name, spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name } }
+}

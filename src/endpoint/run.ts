@@ -1,7 +1,7 @@
 import { causality } from '../causality/context.ts'
 import type { AuthValidator, Data, EndpointOptions, Handler } from '../contracts/http.ts'
 import type { Owner } from '../contracts/owner.ts'
-import type { CodeTracing, OpenSpan } from '../contracts/tracing.ts'
+import type { CodeTracing, OpenSpan, SpanAttributes } from '../contracts/tracing.ts'
 import { HeddleError } from '../errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
@@ -18,6 +18,8 @@ export interface Route {
   options: EndpointOptions
   /** `<plugin>.<handler>`: what its spans are called. */
   name: string
+  /** Of each of its spans. */
+  spanAttributes: SpanAttributes
 }
 
 /** Told of what a handler threw: it goes to the log, never to the client. */
@@ -49,8 +51,8 @@ export function runRequest(
   }
 }
 
-export function openSpan(tracing: CodeTracing, { name, owner }: Route, { trace }: Incoming): OpenSpan {
-  return tracing.open(trace, name, { 'code.function.name': name, 'heddle.plugin': owner.name })
+export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, { trace }: Incoming): OpenSpan {
+  return tracing.open(trace, name, spanAttributes)
 }
 
 function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
