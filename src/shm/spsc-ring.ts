@@ -198,6 +198,11 @@ export class RingConsumer {
     this.#tail = Atomics.load(this.#control, RING_TAIL_WORD) >>> 0
   }
 
+  /** Bytes of what is to be read. */
+  get usedBytes(): number {
+    return ((Atomics.load(this.#control, RING_HEAD_WORD) >>> 0) - this.#tail) >>> 0
+  }
+
   /** True when there is a frame to read. */
   get pending(): boolean {
     return Atomics.load(this.#control, RING_HEAD_WORD) >>> 0 !== this.#tail

@@ -1,9 +1,9 @@
-import { ROOT_CONTEXT, SpanKind, SpanStatusCode } from '@opentelemetry/api'
-import { type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
-import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import { type Carrier, isSampled, NO_CARRIER, traceIdOf, tracestateOf } from '../causality/carrier.ts'
 import { randomHex } from '../causality/ids.ts'
 import type { DeliveryEvent, DeliveryFacts, DeliverySpan, DeliveryTracing, TraceScope } from '../contracts/tracing.ts'
 import { ATTR, MESSAGING_SYSTEM } from './attributes.ts'
+import type { TraceSampler } from './sampler.ts'
 import { ContextScope, remoteContext } from './scope.ts'
 import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecordEvent } from './span-record.ts'
 import type { SpanWriter } from './span-writer.ts'
@@ -15,9 +15,9 @@ const EVENTS_MAX = 128
 export class DeliverySpans implements DeliveryTracing {
   readonly nowMs: () => number
   readonly #writer: SpanWriter
-  readonly #sampler: Sampler
+  readonly #sampler: TraceSampler
 
-  constructor(writer: SpanWriter, sampler: Sampler, nowMs: () => number) {
+  constructor(writer: SpanWriter, sampler: TraceSampler, nowMs: () => number) {
     this.#writer = writer
     this.#sampler = sampler
     this.nowMs = nowMs
@@ -37,8 +37,7 @@ export class DeliverySpans implements DeliveryTracing {
   /** Who published belongs to no trace. */
   #beginTrace(): DeliverySpan {
     const traceId = randomHex(16)
-    const { decision } = this.#sampler.shouldSample(ROOT_CONTEXT, traceId, 'process', SpanKind.CONSUMER, {}, [])
-    const flags = decision === SamplingDecision.RECORD_AND_SAMPLED ? '01' : '00'
+    const flags = this.#sampler.samples(NO_CARRIER, traceId) ? '01' : '00'
     const carrier = `00-${traceId}-${randomHex(8)}-${flags}`
     return { carrier, parent: NO_CARRIER, startMs: this.nowMs(), events: [] }
   }
@@ -62,11 +61,9 @@ export class DeliverySpans implements DeliveryTracing {
     if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
     if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
     this.#writer.write({
-      traceId: traceIdOf(carrier),
-      spanId: spanIdOf(carrier),
-      parentSpanId: spanIdOf(parent),
+      carrier,
+      parent,
       isParentRemote: parent !== NO_CARRIER,
-      tracestate: tracestateOf(carrier),
       name: `process ${event}`,
       kind: SpanKind.CONSUMER,
       startMs,
@@ -77,8 +74,7 @@ export class DeliverySpans implements DeliveryTracing {
       statusCode: isGivenUp ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
       // Not the fault's own text: it may hold a value of the payload. The subscriber's span has its exception.
       statusMessage: isGivenUp ? 'It is a dead letter' : '',
-      scopeName: RUNTIME_SCOPE,
-      scopeVersion: '',
+      scope: RUNTIME_SCOPE,
       droppedAttributes: 0,
       droppedEvents: 0,
       droppedLinks: 0,
@@ -87,20 +83,19 @@ export class DeliverySpans implements DeliveryTracing {
 }
 
 function recordEventOf(event: DeliveryEvent): SpanRecordEvent {
+  return { name: event.name, atMs: event.atMs, attributes: attributesOf(event), droppedAttributes: 0 }
+}
+
+function attributesOf(event: DeliveryEvent): RecordAttributes {
   switch (event.name) {
     case 'retry':
-      return [
-        event.name,
-        event.atMs,
-        { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) },
-        0,
-      ]
+      return { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) }
     case 'thread_death':
-      return [event.name, event.atMs, { [ATTR.EVENT_DEATHS]: event.deaths }, 0]
+      return { [ATTR.EVENT_DEATHS]: event.deaths }
     case 'dead_letter':
-      return [event.name, event.atMs, { [ATTR.EVENT_ATTEMPTS]: event.attempts }, 0]
+      return { [ATTR.EVENT_ATTEMPTS]: event.attempts }
     case 'handed_over':
     case 'taken_over':
-      return [event.name, event.atMs, {}, 0]
+      return {}
   }
 }

@@ -1,7 +1,7 @@
 import type { Settings } from '../config/schema.ts'
 
 /** A thread that leaves spans, as its resource tells. */
-export interface SpanSource {
+export interface ThreadRing {
   readonly id: number
   readonly ring: SharedArrayBuffer
   /** `primary`, or a lane's number. */
@@ -11,11 +11,11 @@ export interface SpanSource {
 /** What the exporting thread is born with. */
 export interface ExportInit {
   readonly settings: Settings
-  readonly sources: readonly SpanSource[]
+  readonly sources: readonly ThreadRing[]
 }
 
 export type ToExporter =
-  | { type: 'source'; source: SpanSource }
+  | { type: 'source'; source: ThreadRing }
   /** Its thread has ended: what it left is fetched once more, and then nothing comes. */
   | { type: 'source-gone'; id: number }
   /** Export all there is, within so many milliseconds, and say so. */

@@ -4,7 +4,7 @@ import type { Settings } from '../config/schema.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import { messageOf } from '../errors/wire.ts'
 import { startThread } from '../kernel/typescript-thread.ts'
-import type { FromExporter, SpanSource, ToExporter } from './export-messages.ts'
+import type { FromExporter, ThreadRing, ToExporter } from './export-messages.ts'
 
 const THREAD_FILE = fileURLToPath(new URL('./export-thread.ts', import.meta.url))
 /** Between two lines in the log about one trouble. */
@@ -20,7 +20,7 @@ const HEAP_MB = 256
 export class ExportSupervisor {
   readonly #settings: Settings
   readonly #log: (level: LogLevel, message: string) => void
-  readonly #sources = new Map<number, SpanSource>()
+  readonly #sources = new Map<number, ThreadRing>()
   #thread: Worker | null = null
   #restartTimer: NodeJS.Timeout | undefined
   #toldMs = Number.NEGATIVE_INFINITY
@@ -57,7 +57,7 @@ export class ExportSupervisor {
     thread.unref()
   }
 
-  add(source: SpanSource): void {
+  add(source: ThreadRing): void {
     this.#sources.set(source.id, source)
     this.#post({ type: 'source', source })
   }

@@ -4,7 +4,7 @@ import type { RequestTracing } from '../contracts/tracing.ts'
 import { anchorHere, type ClockAnchor } from './clock.ts'
 import { ExportSupervisor } from './export-supervisor.ts'
 import { RequestSpans } from './request-spans.ts'
-import { samplerOf } from './sampler.ts'
+import { TraceSampler } from './sampler.ts'
 import { createSpanRing } from './span-writer.ts'
 import { ThreadTracing, type TracingInit } from './thread-tracing.ts'
 
@@ -24,7 +24,7 @@ export class ProcessTracing {
     this.#exports = new ExportSupervisor(settings, log)
     const init = this.#init('primary')
     this.own = new ThreadTracing(settings, init)
-    this.requests = new RequestSpans(this.own.writer, samplerOf(settings), this.own.nowMs)
+    this.requests = new RequestSpans(this.own.writer, new TraceSampler(settings), this.own.nowMs)
     this.#exports.start()
   }
 

@@ -1,7 +1,7 @@
-import type { ReadableSpan, SpanExporter } from '@opentelemetry/sdk-trace-node'
 import type { Settings } from '../config/schema.ts'
 import { messageOf } from '../errors/wire.ts'
-import { exporterOf, exportSpans } from './span-exporter.ts'
+import type { Batch } from './export-request.ts'
+import { exporterOf, exportSpans, type SpanExporter } from './span-exporter.ts'
 
 /** Before a batch that the receiver did not take is brought there again, milliseconds: at first, and at most. */
 const RETRY_MIN_MS = 500
@@ -23,7 +23,9 @@ export class Receiver {
   /** A fault is told, and nothing is exported then. */
   async open(): Promise<void> {
     try {
-      this.#exporter = await exporterOf(this.#settings)
+      this.#exporter = await exporterOf(this.#settings, (why) =>
+        this.#onTrouble(`the receiver took only a part: ${why}`, 0),
+      )
     } catch (error) {
       this.#exporter = null
       this.#onTrouble(messageOf(error), 0)
@@ -37,14 +39,13 @@ export class Receiver {
   }
 
   /** @returns how many of them were not taken */
-  async send(spans: ReadableSpan[]): Promise<number> {
+  async send(spans: Batch): Promise<number> {
     const deadlineMs = Date.now() + this.#settings.otelBspExportTimeout
     for (let pauseMs = RETRY_MIN_MS; ; pauseMs = Math.min(RETRY_MAX_MS, pauseMs * 2)) {
       if (this.#exporter === null) return spans.length
       const fault = await exportSpans(this.#exporter, spans, Math.max(1, deadlineMs - Date.now()))
       if (fault === null) return 0
-      if (fault.kind === 'apart' && spans.length > 1) return this.#sendApart(spans)
-      const isOver = fault.kind !== 'again' || this.#isHurried || Date.now() + pauseMs > deadlineMs
+      const isOver = !fault.mayBeTakenLater || this.#isHurried || Date.now() + pauseMs > deadlineMs
       this.#onTrouble(fault.why, isOver ? spans.length : 0)
       if (isOver) return spans.length
       await this.#pause(pauseMs)
@@ -52,13 +53,6 @@ export class Receiver {
       void this.#exporter.shutdown().catch(() => {})
       await this.open()
     }
-  }
-
-  /** One of them cannot be sent: the others are not to go with it. */
-  async #sendApart(spans: ReadableSpan[]): Promise<number> {
-    let lost = 0
-    for (const span of spans) lost += await this.send([span])
-    return lost
   }
 
   #pause(ms: number): Promise<void> {

@@ -1,6 +1,7 @@
-import type { HrTime, Link } from '@opentelemetry/api'
 import type { ReadableSpan, Span, SpanProcessor, TimedEvent } from '@opentelemetry/sdk-trace-node'
-import { type SpanRecord, type SpanRecordEvent, type SpanRecordLink, TEXT_MAX_LENGTH } from './span-record.ts'
+import { linkRecordOf, msOfHrTime } from './api-values.ts'
+import { carrierOfSpan } from './scope.ts'
+import type { SpanRecord, SpanRecordEvent, SpanRecordScope } from './span-record.ts'
 import type { SpanWriter } from './span-writer.ts'
 
 /** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
@@ -25,19 +26,13 @@ export class RecordingProcessor implements SpanProcessor {
   }
 
   onEnd(span: ReadableSpan): void {
-    if (!this.#writer.hasRoom) return this.#writer.lose()
-    try {
-      this.#writer.write(this.#recordOf(span))
-    } catch {
-      // A plugin has given it what cannot be put into words; it is not to hear of that by an exception from `end`.
-      this.#writer.lose()
-    }
+    this.#writer.write(this.#recordOf(span))
   }
 
   /** Times that a plugin gave are left as they are, others are those of the clock of all threads. */
   #recordOf(span: ReadableSpan): SpanRecord {
-    const startMs = msOf(span.startTime)
-    const endMs = msOf(span.endTime)
+    const startMs = msOfHrTime(span.startTime)
+    const endMs = msOfHrTime(span.endTime)
     const begunMs = (span as Stamped)[BEGUN_MS]
     if (begunMs === undefined) return recordOf(span, startMs, endMs, 0)
     const nowMs = this.#nowMs()
@@ -54,34 +49,28 @@ export class RecordingProcessor implements SpanProcessor {
   }
 }
 
-const msOf = ([seconds, nanoseconds]: HrTime): number => seconds * 1e3 + nanoseconds / 1e6
-
 /** The SDK notes it for itself; should it not any more, a time of now is taken for its own. */
 function isStartGiven(span: Span): boolean {
   const { _startTimeProvided: isGiven } = span as { _startTimeProvided?: unknown }
-  return typeof isGiven === 'boolean' ? isGiven : Math.abs(msOf(span.startTime) - Date.now()) > OWN_MS
+  return typeof isGiven === 'boolean' ? isGiven : Math.abs(msOfHrTime(span.startTime) - Date.now()) > OWN_MS
 }
 
 function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: number): SpanRecord {
-  const { traceId, spanId, traceState } = span.spanContext()
   const parent = span.parentSpanContext
   return {
-    traceId,
-    spanId,
-    parentSpanId: parent?.spanId ?? '',
+    carrier: carrierOfSpan(span.spanContext()),
+    parent: carrierOfSpan(parent),
     isParentRemote: parent?.isRemote === true,
-    tracestate: traceState?.serialize() ?? '',
     name: String(span.name),
     kind: span.kind,
     startMs,
     endMs,
     attributes: span.attributes,
     events: span.events.length === 0 ? NONE : span.events.map((event) => eventOf(event, shiftMs)),
-    links: span.links.length === 0 ? NONE : span.links.map(linkOf),
+    links: span.links.length === 0 ? NONE : span.links.flatMap((link) => linkRecordOf(link) ?? []),
     statusCode: span.status.code,
     statusMessage: String(span.status.message ?? ''),
-    scopeName: String(span.instrumentationScope.name),
-    scopeVersion: span.instrumentationScope.version ?? '',
+    scope: scopeOf(span),
     droppedAttributes: span.droppedAttributesCount,
     droppedEvents: span.droppedEventsCount,
     droppedLinks: span.droppedLinksCount,
@@ -90,18 +79,20 @@ function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: n
 
 const NONE: never[] = []
 
-const eventOf = ({ name, time, attributes, droppedAttributesCount }: TimedEvent, shiftMs: number): SpanRecordEvent => [
-  String(name).slice(0, TEXT_MAX_LENGTH),
-  msOf(time) + shiftMs,
-  attributes ?? {},
-  droppedAttributesCount ?? 0,
-]
+const eventOf = ({ name, time, attributes, droppedAttributesCount }: TimedEvent, shiftMs: number): SpanRecordEvent => ({
+  name: String(name),
+  atMs: msOfHrTime(time) + shiftMs,
+  attributes: attributes ?? {},
+  droppedAttributes: droppedAttributesCount ?? 0,
+})
 
-const linkOf = ({ context, attributes, droppedAttributesCount }: Link): SpanRecordLink => [
-  context.traceId,
-  context.spanId,
-  context.traceFlags,
-  context.traceState?.serialize() ?? '',
-  attributes ?? {},
-  droppedAttributesCount ?? 0,
-]
+const scopes = new WeakMap<ReadableSpan['instrumentationScope'], SpanRecordScope>()
+
+function scopeOf({ instrumentationScope }: ReadableSpan): SpanRecordScope {
+  let scope = scopes.get(instrumentationScope)
+  if (scope === undefined) {
+    scope = { name: String(instrumentationScope.name), version: String(instrumentationScope.version ?? '') }
+    scopes.set(instrumentationScope, scope)
+  }
+  return scope
+}

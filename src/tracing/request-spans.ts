@@ -1,22 +1,21 @@
-import { createTraceState, SpanKind, SpanStatusCode, TraceFlags } from '@opentelemetry/api'
+import { createTraceState, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
-import { type Sampler, SamplingDecision } from '@opentelemetry/sdk-trace-node'
-import { type Carrier, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
+import { type Carrier, NO_CARRIER, traceIdOf, tracestateOf } from '../causality/carrier.ts'
 import { randomHex } from '../causality/ids.ts'
 import type { RequestSpan, RequestStart, RequestTracing } from '../contracts/tracing.ts'
-import { RequestTexts } from './request-texts.ts'
-import { remoteContext } from './scope.ts'
-import { quoted, RUNTIME_SCOPE } from './span-record.ts'
+import { writePlace } from './otlp.ts'
+import { RequestFields } from './request-fields.ts'
+import type { TraceSampler } from './sampler.ts'
 import type { SpanWriter } from './span-writer.ts'
 
 /** SERVER spans: one per request. Put together when it ends, so that a request that is not sampled costs its two ids. */
 export class RequestSpans implements RequestTracing {
   readonly #writer: SpanWriter
-  readonly #sampler: Sampler
+  readonly #sampler: TraceSampler
   readonly #nowMs: () => number
-  readonly #texts = new RequestTexts()
+  readonly #fields = new RequestFields()
 
-  constructor(writer: SpanWriter, sampler: Sampler, nowMs: () => number) {
+  constructor(writer: SpanWriter, sampler: TraceSampler, nowMs: () => number) {
     this.#writer = writer
     this.#sampler = sampler
     this.#nowMs = nowMs
@@ -25,13 +24,10 @@ export class RequestSpans implements RequestTracing {
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan {
     const parent = traceparent === '' ? NO_CARRIER : parentOf(traceparent, tracestate)
     const traceId = parent === NO_CARRIER ? randomHex(16) : traceIdOf(parent)
-    const { decision } = this.#sampler.shouldSample(remoteContext(parent), traceId, 'http', SpanKind.SERVER, {}, [])
-    const spanId = randomHex(8)
-    if (decision !== SamplingDecision.RECORD_AND_SAMPLED) {
-      return new UnsampledRequest(`00-${traceId}-${spanId}-00${tracestateOf(parent)}`)
-    }
-    const carrier = `00-${traceId}-${spanId}-01${tracestateOf(parent)}`
-    return new ServerSpan(this.#writer, this.#texts, this.#nowMs, carrier, parent, start())
+    const isSampled = this.#sampler.samples(parent, traceId)
+    const carrier = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
+    if (!isSampled) return new UnsampledRequest(carrier)
+    return new ServerSpan(this.#writer, this.#fields, this.#nowMs, carrier, parent, start())
   }
 }
 
@@ -49,42 +45,44 @@ class UnsampledRequest implements RequestSpan {
 class ServerSpan implements RequestSpan {
   readonly carrier: Carrier
   servedBy = -1
+  readonly startMs: number
   readonly #writer: SpanWriter
-  readonly #texts: RequestTexts
+  readonly #fields: RequestFields
   readonly #nowMs: () => number
-  readonly #parent: Carrier
+  readonly parent: Carrier
   readonly #start: RequestStart
-  readonly #startMs: number
 
   constructor(
     writer: SpanWriter,
-    texts: RequestTexts,
+    fields: RequestFields,
     nowMs: () => number,
     carrier: Carrier,
     parent: Carrier,
     start: RequestStart,
   ) {
     this.#writer = writer
-    this.#texts = texts
+    this.#fields = fields
     this.#nowMs = nowMs
     this.carrier = carrier
-    this.#parent = parent
+    this.parent = parent
     this.#start = start
-    this.#startMs = nowMs()
+    this.startMs = nowMs()
+  }
+
+  get isParentRemote(): boolean {
+    return this.parent !== NO_CARRIER
+  }
+  get endMs(): number {
+    return this.#nowMs()
   }
 
   end(status: number): void {
-    if (!this.#writer.hasRoom) return this.#writer.lose()
-    const { carrier, servedBy } = this
-    const parent = this.#parent
-    const isError = status >= 500 || status === 0
-    // As `encodeSpan` has it, put together by hand: it is the most frequent span of all.
-    this.#writer.writeText(
-      `["${traceIdOf(carrier)}","${spanIdOf(carrier)}","${spanIdOf(parent)}",${parent === NO_CARRIER ? 0 : 1},` +
-        `${quoted(tracestateOf(carrier))},${this.#texts.nameOf(this.#start)},${SpanKind.SERVER},${this.#startMs},${this.#nowMs()},` +
-        `{${this.#texts.attributesOf(this.#start, status, servedBy)}},[],[],` +
-        `${isError ? SpanStatusCode.ERROR : SpanStatusCode.UNSET},"","${RUNTIME_SCOPE}","",0,0,0]`,
-    )
+    const to = this.#writer.begin()
+    if (to === null) return
+    // As `writeSpan` does it, with what requests have in common ready-made: it is the most frequent span of all.
+    writePlace(to, this)
+    this.#fields.write(to, this.#start, status, this.servedBy)
+    this.#writer.commit()
   }
 }
 

@@ -1,34 +1,23 @@
-import {
-  type Context,
-  createTraceState,
-  ROOT_CONTEXT,
-  type Span,
-  type SpanContext,
-  SpanStatusCode,
-  TraceFlags,
-  trace,
-} from '@opentelemetry/api'
+import { type Context, createTraceState, ROOT_CONTEXT, type SpanContext, TraceFlags, trace } from '@opentelemetry/api'
 import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../causality/carrier.ts'
 import type { OpenSpan, TraceScope } from '../contracts/tracing.ts'
-import { ATTR } from './attributes.ts'
-import { exceptionOf } from './exception.ts'
 
 /** A place in a trace as this thread has it: the context of the API, and whether spans are made under it. */
 export interface ThreadScope extends TraceScope {
   readonly context: Context
-  readonly isRecording: boolean
+  readonly isSampled: boolean
 }
 
 /** The scope of whatever a plugin makes active by the API. */
 export class ContextScope implements ThreadScope {
   readonly context: Context
-  readonly isRecording: boolean
+  readonly isSampled: boolean
   #carrier: Carrier | undefined
 
   constructor(context: Context) {
     this.context = context
     const spanContext = trace.getSpanContext(context)
-    this.isRecording = spanContext !== undefined && (spanContext.traceFlags & TraceFlags.SAMPLED) !== 0
+    this.isSampled = spanContext !== undefined && (spanContext.traceFlags & TraceFlags.SAMPLED) !== 0
   }
 
   get carrier(): Carrier {
@@ -37,44 +26,10 @@ export class ContextScope implements ThreadScope {
   }
 }
 
-/** The scope of a span that this thread has begun. */
-export class SpanScope implements ThreadScope, OpenSpan {
-  readonly context: Context
-  readonly isRecording = true
-  readonly #span: Span
-  #carrier: Carrier | undefined
-  #isEnded = false
-
-  constructor(span: Span, parent: Context) {
-    this.#span = span
-    this.context = trace.setSpan(parent, span)
-  }
-
-  get carrier(): Carrier {
-    this.#carrier ??= carrierOfSpan(this.#span.spanContext())
-    return this.#carrier
-  }
-
-  end(): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
-    this.#span.end()
-  }
-
-  fail(thrown: unknown): void {
-    if (this.#isEnded) return
-    const { type, message, attributes, more } = exceptionOf(thrown)
-    this.#span.addEvent('exception', attributes)
-    this.#span.setAttributes({ [ATTR.ERROR_TYPE]: type, ...more })
-    this.#span.setStatus({ code: SpanStatusCode.ERROR, message })
-    this.end()
-  }
-}
-
 /** Under a span that is not sampled: nothing is recorded, and what is called from here knows. */
 export class PassingScope implements ThreadScope, OpenSpan {
   readonly carrier: Carrier
-  readonly isRecording = false
+  readonly isSampled = false
   #context: Context | undefined
 
   constructor(carrier: Carrier) {

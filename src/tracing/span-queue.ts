@@ -1,12 +1,16 @@
 /** An ended span that waits for its export, and whose thread made it. */
 export interface QueuedSpan<Source> {
-  /** As `encodeSpan` has put it. */
-  readonly text: string
+  /** Where its fields stand, as OTLP has them: from there to there. */
+  readonly memory: Buffer
+  readonly from: number
+  readonly to: number
+  /** The fields of its scope; null: it is one of the runtime's own. */
+  readonly scope: Uint8Array | null
   readonly source: Source
 }
 
-/** Their texts together at most, characters: of ordinary spans about 100,000. */
-const QUEUE_MAX_LENGTH = 64 << 20
+/** Their bytes together at most: of ordinary spans about 200,000. */
+const QUEUE_MAX_BYTES = 64 << 20
 const FIRST_SLOTS = 2048
 
 /** Spans that wait. When it is full, in number or in size, the oldest give way: what has just happened is what people look for. */
@@ -15,7 +19,7 @@ export class SpanQueue<Source> {
   #slots: (QueuedSpan<Source> | undefined)[]
   #from = 0
   #size = 0
-  #length = 0
+  #bytes = 0
   /** Spans that gave way since this was last set to 0. */
   dropped = 0
 
@@ -28,22 +32,36 @@ export class SpanQueue<Source> {
     return this.#size
   }
 
-  push(text: string, source: Source): void {
-    while (this.#size > 0 && (this.#size === this.#max || this.#length + text.length > QUEUE_MAX_LENGTH)) {
+  /** How many more it takes before the first gives way. */
+  get room(): number {
+    return this.#bytes < QUEUE_MAX_BYTES ? this.#max - this.#size : 0
+  }
+
+  /** Gives up all of them. */
+  clear(): void {
+    while (this.#size > 0) {
+      this.#take()
+      this.dropped++
+    }
+  }
+
+  push(span: QueuedSpan<Source>): void {
+    while (this.#size > 0 && (this.#size === this.#max || this.#bytes + span.to - span.from > QUEUE_MAX_BYTES)) {
       this.#take()
       this.dropped++
     }
     if (this.#size === this.#slots.length) this.#grow()
-    this.#slots[(this.#from + this.#size++) % this.#slots.length] = { text, source }
-    this.#length += text.length
+    this.#slots[(this.#from + this.#size++) % this.#slots.length] = span
+    this.#bytes += span.to - span.from
   }
 
-  /** The oldest, `max` at most, and of about `maxLength` characters together. */
-  shift(max: number, maxLength: number): QueuedSpan<Source>[] {
+  /** The oldest, `max` at most, and of about `maxBytes` together. */
+  shift(max: number, maxBytes: number): QueuedSpan<Source>[] {
     const batch: QueuedSpan<Source>[] = []
-    for (let length = 0; batch.length < max && this.#size > 0; ) {
-      length += this.#slots[this.#from]!.text.length
-      if (length > maxLength && batch.length > 0) break
+    for (let bytes = 0; batch.length < max && this.#size > 0; ) {
+      const { from, to } = this.#slots[this.#from]!
+      bytes += to - from
+      if (bytes > maxBytes && batch.length > 0) break
       batch.push(this.#take())
     }
     return batch
@@ -54,7 +72,7 @@ export class SpanQueue<Source> {
     const spans = this.shift(this.#size, Number.POSITIVE_INFINITY)
     this.#slots = new Array(Math.min(this.#max, this.#slots.length * 2)).fill(undefined)
     this.#from = 0
-    for (const { text, source } of spans) this.push(text, source)
+    for (const span of spans) this.push(span)
   }
 
   #take(): QueuedSpan<Source> {
@@ -62,7 +80,7 @@ export class SpanQueue<Source> {
     this.#slots[this.#from] = undefined
     this.#from = (this.#from + 1) % this.#slots.length
     this.#size--
-    this.#length -= span.text.length
+    this.#bytes -= span.to - span.from
     return span
   }
 }
