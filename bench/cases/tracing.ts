@@ -1,5 +1,6 @@
 import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
 import { busyNote, compare, cpuUs, faultsOf, medianOf, medianRatio, perSec, type Rounds } from '../comparison.ts'
+import type { RateResult, StreamResult } from '../load/rate-plan.ts'
 import { type BenchServer, heddleSide, startHeddle } from '../server.ts'
 import { median } from '../statistics.ts'
 import { startDiscardReceiver } from '../tracing/discard.ts'
@@ -25,6 +26,13 @@ const SAMPLINGS: Record<string, Sampling> = {
   all: { label: 'all sampled', env: { OTEL_TRACES_SAMPLER: 'parentbased_always_on' }, atLeast: 0.6 },
 }
 
+/** Far below what the machine can do: all spans are to arrive. */
+const CALM_PER_SEC = 10_000
+const CALM_MS = 10_000
+/** The SERVER span and the handler's. */
+const SPANS_PER_REQUEST = 2
+const CALM_SIDE = 'calm'
+
 /** What a receiver has counted over the life of one server. */
 type Received = Record<string, DiscardCounts[]>
 
@@ -45,11 +53,50 @@ export const tracing: BenchCase = {
       warmupMs: WARMUP_MS,
       before: verifyHello,
     })
+    const calm = await measureCalm(context, received)
     return {
-      rows: Object.entries(SAMPLINGS).map(([side, sampling]) => rowOf(side, sampling, rounds, received[side] ?? [])),
-      details: { rounds, received },
+      rows: [
+        ...Object.entries(SAMPLINGS).map(([side, sampling]) => rowOf(side, sampling, rounds, received[side] ?? [])),
+        calm.row,
+      ],
+      details: { rounds, received, calm: calm.result },
     }
   },
+}
+
+/** How many spans arrive of a service that is not at its limit. */
+async function measureCalm(context: CaseContext, received: Received): Promise<{ row: Row; result: RateResult }> {
+  context.step(`${CALM_PER_SEC} requests per second, all sampled`)
+  const server = await startTraced(context, CALM_SIDE, SAMPLINGS.all!.env, received)
+  let result: RateResult
+  try {
+    await verifyHello(server)
+    result = await context.load.offer({
+      host: server.host,
+      port: server.port,
+      streams: [{ name: 'hello', perSec: CALM_PER_SEC, ...HELLO_LOAD }],
+      warmupMs: 0,
+      measureMs: CALM_MS,
+      drainMs: 1000,
+      observedPid: server.pid,
+    })
+  } finally {
+    // What is still on its way is flushed by its end.
+    await server.stop()
+  }
+  const [{ ok, offered }] = result.streams as [StreamResult]
+  const share = received[CALM_SIDE]![0]!.spans / ((ok + 1) * SPANS_PER_REQUEST)
+  const row: Row = {
+    label: `tracing: share of the spans that arrive, ${CALM_PER_SEC} requests/s, all sampled`,
+    unit: 'share',
+    heddle: share,
+    baseline: null,
+    baselineName: null,
+    ratio: null,
+    target: { of: 'figure', sense: 'at least', value: 0.999, unit: '' },
+    faults: ok === offered ? [] : [`${offered - ok} of ${offered} requests were not answered with 200`],
+  }
+  return { row, result }
 }
 
 /** The runtime with a receiver of its own, which outlives it: what a stopping server still flushes is counted too. */
