@@ -20,9 +20,11 @@ export interface SpanExporter {
 export async function exporterOf(settings: Settings, onPartial: (why: string) => void): Promise<SpanExporter> {
   const { otelExporterOtlpEndpoint: url, otelBspExportTimeout: timeoutMillis } = settings
   if (url === undefined) return consoleExporter()
-  const { convertLegacyOtlpGrpcOptions, createOtlpGrpcExportDelegate } = await import(
+  const { convertLegacyOtlpGrpcOptions, createEmptyMetadata, createOtlpGrpcExportDelegate } = await import(
     '@opentelemetry/otlp-grpc-exporter-base'
   )
+  // Loads the gRPC client, which takes a second on a busy machine: now, and not when the first spans wait for it.
+  createEmptyMetadata()
   const serializer = {
     serializeRequest: exportRequest,
     deserializeResponse: (bytes: Uint8Array) => {
