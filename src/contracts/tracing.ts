@@ -76,8 +76,9 @@ export interface RequestTracing {
   /**
    * @param traceparent and `tracestate` as the client sent them, perhaps empty
    * @param start tells of the request when somebody wants to know; only called before this returns
+   * @returns of a request that is not recorded, as most are, its place in a trace alone: it goes on with what is called
    */
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | Carrier
 }
 
 /** What has become of the attempts at a delivery; `atMs` is in milliseconds since the epoch. */

@@ -6,7 +6,7 @@ import type {
   us_socket_context_t,
   WebSocketBehavior,
 } from 'uWebSockets.js'
-import { NO_CARRIER } from '../causality/carrier.ts'
+import { type Carrier, NO_CARRIER } from '../causality/carrier.ts'
 import type { Settings } from '../config/schema.ts'
 import type { RequestTracing } from '../contracts/tracing.ts'
 import { METHODS } from '../endpoint/methods.ts'
@@ -209,10 +209,10 @@ export class Listener {
     )
     // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
-    if (this.tracing !== null) this.#trace(this.tracing, exchange, req, method, path)
+    const trace = this.tracing === null ? NO_CARRIER : this.#trace(this.tracing, exchange, req, method, path)
     try {
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
-      this.#admit(res, req, exchange, method, path)
+      this.#admit(res, req, exchange, method, path, trace)
     } catch (error) {
       this.#onFault(exchange, error)
     }
@@ -233,9 +233,9 @@ export class Listener {
     return false
   }
 
-  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): void {
+  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): Carrier {
     const { host, userAgent, traceparent, tracestate } = this.#scan
-    exchange.span = tracing.begin(traceparent, tracestate, () => ({
+    const begun = tracing.begin(traceparent, tracestate, () => ({
       method,
       path,
       query: req.getQuery() ?? '',
@@ -245,6 +245,9 @@ export class Listener {
       route: exchange.route?.path ?? '',
       plugin: exchange.plugin,
     }))
+    if (typeof begun === 'string') return begun
+    exchange.span = begun
+    return begun.carrier
   }
 
   /** Thrown into the library, it would end the process. */
@@ -253,7 +256,7 @@ export class Listener {
     this.#options.onFault(error)
   }
 
-  #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string): void {
+  #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string, trace: Carrier): void {
     const scan = this.#scan
     const query = req.getQuery() ?? ''
     if (scan.text.length + path.length + query.length > HEADERS_MAX_BYTES)
@@ -265,7 +268,6 @@ export class Listener {
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
     const ip = exchange.route.wantsAddress ? addressOf(res) : ''
-    const trace = exchange.span === null ? NO_CARRIER : exchange.span.carrier
     const frame: RequestFrame = {
       routeNumber: exchange.route.number,
       methodNumber: this.#methodNumbers.get(method)!,

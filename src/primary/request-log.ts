@@ -33,7 +33,7 @@ export class RequestLog implements RequestTracing {
   }
 
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan {
-    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? null
+    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? NO_CARRIER
     return new LoggedRequest(inner, start(), this.#tell)
   }
 }
@@ -46,9 +46,10 @@ class LoggedRequest implements RequestSpan {
   readonly #startMs = performance.now()
   readonly #tell: (line: RequestLine) => void
 
-  constructor(inner: RequestSpan | null, start: RequestStart, tell: (line: RequestLine) => void) {
-    this.carrier = inner?.carrier ?? NO_CARRIER
-    this.#inner = inner
+  constructor(inner: RequestSpan | Carrier, start: RequestStart, tell: (line: RequestLine) => void) {
+    const isRecorded = typeof inner !== 'string'
+    this.carrier = isRecorded ? inner.carrier : inner
+    this.#inner = isRecorded ? inner : null
     this.#start = start
     this.#tell = tell
   }

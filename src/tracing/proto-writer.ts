@@ -88,10 +88,11 @@ export class ProtoWriter {
     this.#word(value)
   }
 
-  /** A time of type fixed64 in nanoseconds. @param ms milliseconds since the epoch, with fractions */
-  nanoseconds(field: number, ms: number): void {
+  /** A time of type fixed64 in nanoseconds. @param time milliseconds since the epoch, with fractions; an earlier one is taken for 0 */
+  nanoseconds(field: number, time: number): void {
     this.#tag(field, WIRE_64_BITS)
-    const whole = Math.max(0, Math.floor(ms))
+    const ms = Math.max(0, time)
+    const whole = Math.floor(ms)
     // A product of both would have more than the 53 bits that are exact: by halves. Remainders by hand: `%` of such numbers is slow.
     const upper = Math.floor(whole / TWO_16)
     const high = upper * 1e6
@@ -199,5 +200,5 @@ export class ProtoWriter {
 
 /** By the code of a digit. */
 const NIBBLES = Uint8Array.from({ length: 128 }, (_, code) =>
-  Math.max(0, '0123456789abcdef'.indexOf(String.fromCharCode(code))),
+  Math.max(0, '0123456789abcdef'.indexOf(String.fromCharCode(code).toLowerCase())),
 )

@@ -21,25 +21,14 @@ export class RequestSpans implements RequestTracing {
     this.#nowMs = nowMs
   }
 
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan {
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | Carrier {
     const parent = traceparent === '' ? NO_CARRIER : parentOf(traceparent, tracestate)
     const traceId = parent === NO_CARRIER ? randomHex(16) : traceIdOf(parent)
     const isSampled = this.#sampler.samples(parent, traceId)
     const carrier = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
-    if (!isSampled) return new UnsampledRequest(carrier)
+    if (!isSampled) return carrier
     return new ServerSpan(this.#writer, this.#fields, this.#nowMs, carrier, parent, start())
   }
-}
-
-class UnsampledRequest implements RequestSpan {
-  readonly carrier: Carrier
-  servedBy = -1
-
-  constructor(carrier: Carrier) {
-    this.carrier = carrier
-  }
-
-  end(): void {}
 }
 
 class ServerSpan implements RequestSpan {

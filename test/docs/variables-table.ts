@@ -3,9 +3,6 @@ import { settingKey, VARIABLES, type VariableRow } from '../../src/config/schema
 export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
 export const TABLE_END = '<!-- end of the table -->'
 
-/** Read and checked, but used by nothing that is built yet. The test looks whether it is so. */
-export const WITHOUT_EFFECT: ReadonlySet<string> = new Set()
-
 /** Checked here, and read from the environment by the library that it is for: the exporter of OpenTelemetry. */
 export const READ_BY_LIBRARIES: ReadonlySet<string> = new Set(['OTEL_EXPORTER_OTLP_HEADERS'])
 
@@ -30,7 +27,7 @@ export function variablesTable(): string {
     `\`${name}\``,
     defaultOf(name, row),
     valuesOf(row),
-    effectOf(name, row),
+    row.secret ? `**Secret.** ${row.effect}` : row.effect,
   ])
   const cells = [['variable', 'default', 'values', 'effect'], ...rows]
   const widths = [0, 1, 2, 3].map((column) => Math.max(...cells.map((row) => row[column]!.length)))
@@ -41,11 +38,6 @@ export function variablesTable(): string {
     widths.map((width) => '-'.repeat(width)),
   )
   return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
-}
-
-function effectOf(name: string, row: VariableRow): string {
-  const parts = [row.secret && '**Secret.**', row.effect, WITHOUT_EFFECT.has(name) && '_No effect yet._']
-  return parts.filter(Boolean).join(' ')
 }
 
 function defaultOf(name: string, row: VariableRow): string {

@@ -12,7 +12,7 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace-node'
 import { randomHex } from '../../src/causality/ids.ts'
-import type { RequestStart } from '../../src/contracts/tracing.ts'
+import type { RequestSpan, RequestStart } from '../../src/contracts/tracing.ts'
 import { exportRequest } from '../../src/tracing/export-request.ts'
 import { ProtoReader } from '../../src/tracing/proto-reader.ts'
 import { ProtoWriter } from '../../src/tracing/proto-writer.ts'
@@ -334,7 +334,7 @@ describe('the span of a request', () => {
       [{}, 200, 0],
     ]
     for (const [more, status, lane] of starts) {
-      const span = requests.begin('', '', () => ({ ...START, ...more }))
+      const span = requests.begin('', '', () => ({ ...START, ...more })) as RequestSpan
       span.servedBy = lane
       span.end(status)
     }
@@ -392,7 +392,8 @@ describe('the span of a request', () => {
     const requests = spansOf(writer)
     for (let round = 0; round < 2; round++) {
       for (let n = 0; n < 2500; n++) {
-        requests.begin('', '', () => ({ ...START, userAgent: `client ${n}`, host: `h${n % 7}` })).end(200)
+        const start = { ...START, userAgent: `client ${n}`, host: `h${n % 7}` }
+        ;(requests.begin('', '', () => start) as RequestSpan).end(200)
       }
     }
     const { spans } = decoded()
