@@ -69,6 +69,11 @@ export interface Death extends Estate {
   booting: string | null
 }
 
+function memoryMessage({ pulse }: Lane, isStill: boolean, memoryMb: number): string {
+  if (isStill) return `the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
+  return `its ${pulse.heapBytes > pulse.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
+}
+
 /** @param error what its thread ended with: null when it ended by itself */
 export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: number): Death {
   const { lane, watch } = berth
@@ -87,13 +92,7 @@ export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: 
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
   }
   if (berth.verdict === 'memory') {
-    const isStill = death.stoodStillMs > 0
-    const what = isStill ? 'the process grew by more than' : 'its buffers took more than'
-    return {
-      ...death,
-      reason: 'memory',
-      message: `${what} ${isStill ? STANDSTILL_GROWTH * memoryMb : memoryMb} MiB${isStill ? ' while it stood still' : ''}`,
-    }
+    return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
   }
   if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }

@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import type { Settings } from '../config/schema.ts'
+import { STANDSTILL_GROWTH } from './lane-watch.ts'
 import type { LaneInit, WarmUp } from './messages.ts'
 
 const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.url))
@@ -14,6 +15,16 @@ const WARM_MAX_THREADS = 3
  * events over streams, against the default: a seventh less CPU per event. It is used only as far as it is needed.
  */
 const YOUNG_GENERATION_MB = 64
+
+/**
+ * What V8 would let a heap have beyond a lane's memory. V8's own limit is not a thread's but the process's: when one step needs more than 16 MiB
+ * beyond it (a `Map` that grows, a list that is copied), Node has no time to end the thread and aborts. So it is set where no heap comes: the
+ * primary ends a lane long before (`LaneWatch`), and one step can take 1 GiB at most, the longest list or text that V8 has.
+ */
+const HEAP_ROOM_MB = 2560
+
+/** Where V8's own limit is, MiB. It is used only as far as it is needed. */
+const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + STANDSTILL_GROWTH) + HEAP_ROOM_MB
 
 /** The threads of the lanes: each runs one long task, its lane, and ends with it. The only place that knows Piscina. */
 export class LanePool {
@@ -39,7 +50,7 @@ export class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      resourceLimits: { maxOldGenerationSizeMb: settings.laneMemoryMb, maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
+      resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)
     process.on('worker', this.#onThread)

@@ -14,10 +14,6 @@ const PROBE_PAUSE_MS = 5_000
 export const LOOK_MAX_MS = 2 * LOOK_MS
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
-/** A heap that would be full within this time, as fast as it grows, may end its thread while its stack is asked for, milliseconds. */
-const FULL_SOON_MS = 250
-/** Growth beyond this many times a lane's memory is not that of its heap, which would have ended it. */
-const HEAP_MAX_GROWTH = 1.5
 const MIB = 1 << 20
 
 /** What a look at a lane says. */
@@ -91,7 +87,8 @@ export class LaneWatch {
     if (beats !== this.#seenBeats) {
       this.#seenBeats = beats
       this.#goesOn()
-      return pulse.externalBytes > this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+      const usedBytes = Math.max(pulse.heapBytes, pulse.externalBytes)
+      return usedBytes > this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
     }
     const wasTurning = this.isTurning
     this.#stillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
@@ -101,18 +98,17 @@ export class LaneWatch {
       this.#growthBefore = this.#ownMemory()
     }
     // Its own figures are of before: it has no turn to write them in.
-    const grownBytes = this.#grownBytes()
     const isProbeDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
-    if (isProbeDue && this.#maySeeStack(grownBytes)) {
+    if (isProbeDue && this.#isQuiet()) {
       this.#probedMs = nowMs
-      const probe = stackOf(pulse.threadId, undefined, () => this.#maySeeStack())
+      const probe = stackOf(pulse.threadId, undefined, this.#isQuiet)
       this.#probe = probe
       void probe.then((stack) => {
         if (this.#probe === probe) this.#lastStack = stack
       })
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
-    return grownBytes > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+    return this.#grownBytes() > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
   }
 
   /** What the lane has grown by since it stands still; 0 when that cannot be told. */
@@ -121,21 +117,12 @@ export class LaneWatch {
     return now === null || this.#growthBefore === null ? 0 : now - this.#growthBefore
   }
 
-  /** False while its thread, or another, may end at any moment: to ask one then may end the process (see `stackOf`). */
-  #maySeeStack(grownBytes = this.#grownBytes()): boolean {
-    if (!this.#isQuiet()) return false
-    const limitBytes = this.#settings.laneMemoryMb * MIB
-    if (grownBytes > HEAP_MAX_GROWTH * limitBytes) return true
-    const soonBytes = grownBytes * (1 + FULL_SOON_MS / Math.max(1, this.#stillMs - UNRESPONSIVE_MS))
-    return this.#lane.pulse.heapBytes + Math.max(0, soonBytes) < limitBytes
-  }
-
   /** Where the thread stands now, or stood when it was last asked; null when it could not be had. */
   async stack(): Promise<StackFrame[] | null> {
     const { threadId } = this.#lane.pulse
     const earlier = this.#probe
-    const isAsked = threadId !== 0 && !this.isTurning && this.#maySeeStack()
-    const now = isAsked ? await stackOf(threadId, undefined, () => this.#maySeeStack()) : null
+    const isAsked = threadId !== 0 && !this.isTurning && this.#isQuiet()
+    const now = isAsked ? await stackOf(threadId, undefined, this.#isQuiet) : null
     return now ?? (await earlier)
   }
 

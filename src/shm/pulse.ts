@@ -38,16 +38,16 @@ export function createPulse(): SharedArrayBuffer {
 /** The lane's side: beats while the thread's loop turns. */
 export class PulseWriter {
   readonly #words: Int32Array
-  readonly #externalLimitBytes: number
+  readonly #limitBytes: number
   #timer: NodeJS.Timeout | undefined
   #lastBeatMs = performance.now()
   #longestDelayMs = 0
   #beats = 0
 
-  /** @param externalLimitBytes a lane that reports more is ended: what nobody holds any more is collected before */
-  constructor(memory: SharedArrayBuffer, externalLimitBytes: number) {
+  /** @param limitBytes a lane that reports more, of heap or of buffers, is ended: what nobody holds any more is collected before */
+  constructor(memory: SharedArrayBuffer, limitBytes: number) {
     this.#words = new Int32Array(memory)
-    this.#externalLimitBytes = externalLimitBytes
+    this.#limitBytes = limitBytes
   }
 
   start(): void {
@@ -68,8 +68,11 @@ export class PulseWriter {
     // Wakes nobody and publishes nothing else: each word stands alone.
     Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
     if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) {
-      if (getHeapStatistics().external_memory > this.#externalLimitBytes) collectGarbage()
-      const { used_heap_size, external_memory } = getHeapStatistics()
+      let { used_heap_size, external_memory } = getHeapStatistics()
+      if (Math.max(used_heap_size, external_memory) > this.#limitBytes) {
+        collectGarbage()
+        ;({ used_heap_size, external_memory } = getHeapStatistics())
+      }
       Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
       Atomics.store(this.#words, PULSE_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
     }
@@ -126,7 +129,7 @@ export class PulseReader {
 
 let collect: ((options?: { type: 'minor' }) => void) | undefined
 
-/** V8 lets buffers pile up before it looks which of them are still held. This takes 10 to 50 ms, so it is for one who is about to die of them. */
+/** V8 lets things pile up, buffers above all, before it looks which of them are still held. This takes 10 to 50 ms, so it is for one who is about to die of them. */
 function collectGarbage(): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc')

@@ -14,13 +14,16 @@ async function lineOf(text: string): Promise<string> {
   return `${HARM}:${lines.findIndex((line) => line.includes(text)) + 1}:`
 }
 
+const GREW = /grew by more than 512 MiB while it stood still/
 const WAYS = [
   // way, reason, status, message, code of the guilty line
   ['spin', 'stalled', 504, /stood still for \d+ ms/, 'for (;;) leak.kept.length = 0'],
   ['regex', 'stalled', 504, /stood still/, '/^(a+)+$/'],
-  ['heap', 'memory', 500, /heap memory of 256 MiB/, 'leak.kept.push({ n: leak.kept.length'],
-  ['strings', 'memory', 500, /heap memory of 256 MiB/, 'Array.from({ length: 1000 }'],
-  ['buffers', 'memory', 500, /grew by more than 512 MiB while it stood still/, 'Buffer.alloc(1 << 20, 1)'],
+  ['heap', 'memory', 500, GREW, 'leak.kept.push({ n: leak.kept.length'],
+  ['strings', 'memory', 500, GREW, 'Array.from({ length: 1000 }'],
+  ['map', 'memory', 500, GREW, 'map.set(n'],
+  ['copies', 'memory', 500, GREW, 'leak.kept.push(list.concat(list))'],
+  ['buffers', 'memory', 500, GREW, 'Buffer.alloc(1 << 20, 1)'],
   ['throw', 'crashed', 500, /^thrown by a timer$/, "throw new TypeError('thrown by a timer')"],
   ['reject', 'crashed', 500, /^rejected by nobody$/, "Promise.reject(new Error('rejected by nobody'))"],
   ['exit', 'exited', 500, /process\.exit\(3\) was called/, 'return process.exit(3)'],

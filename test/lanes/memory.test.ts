@@ -12,7 +12,7 @@ const USED_MIB = 16 * MEMORY_MB
 
 const LEAKS = [
   ['buffers', /^its buffers took more than 128 MiB$/],
-  ['heap', /^it used up its heap memory of 128 MiB$/],
+  ['heap', /^its heap took more than 128 MiB$/],
 ] as const
 
 for (const [what, message] of LEAKS) {
