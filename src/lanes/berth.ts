@@ -46,7 +46,7 @@ export interface Berth {
   readonly bootedFiles: string[]
   /** Since the last of them began, while the primary was looking. */
   bootStillMs: number
-  /** Why the lane itself, not a plugin, could not boot. */
+  /** Why it could not boot, where that is known and is not the time that a plugin took. */
   bootFault: string | null
   /** Of a thread that is to take over: it has booted (null), or why it did not. */
   arrived: ((fault: string | null) => void) | null

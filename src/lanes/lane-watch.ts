@@ -14,6 +14,9 @@ const PROBE_PAUSE_MS = 5_000
 export const LOOK_MAX_MS = 2 * LOOK_MS
 /** The process may grow by this many times a lane's memory while that lane stands still. */
 export const STANDSTILL_GROWTH = 2
+/** The process may grow by this much more while a lane boots, MiB: for what all lanes load that boot beside it, and for itself. */
+const BOOT_LANE_MB = 128
+const BOOT_ROOM_MB = 1024
 const MIB = 1 << 20
 
 /** What a look at a lane says. */
@@ -40,6 +43,7 @@ export class LaneWatch {
   #probedMs = 0
   #cpuBeforeMs: number | null = null
   #growthBefore: number | null = null
+  readonly #memoryAtBirth: number | null
 
   /**
    * @param othersMemory bytes that all other threads use, by their own figures
@@ -58,6 +62,7 @@ export class LaneWatch {
     this.#othersMemory = othersMemory
     this.#isQuiet = isQuiet
     this.#onRecovered = onRecovered
+    this.#memoryAtBirth = this.#ownMemory()
   }
 
   get stillMs(): number {
@@ -109,6 +114,15 @@ export class LaneWatch {
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
     return this.#grownBytes() > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+  }
+
+  /** While it boots it has no pulse that could be trusted. @returns what it takes too much of, in words, or null */
+  bootFault(): string | null {
+    const { lanes, laneMemoryMb } = this.#settings
+    const limitMb = STANDSTILL_GROWTH * laneMemoryMb + BOOT_ROOM_MB + lanes * BOOT_LANE_MB
+    const now = this.#ownMemory()
+    if (now === null || this.#memoryAtBirth === null || now - this.#memoryAtBirth <= limitMb * MIB) return null
+    return `the process grew by more than ${limitMb} MiB while it booted`
   }
 
   /** What the lane has grown by since it stands still; 0 when that cannot be told. */

@@ -52,7 +52,8 @@ export class Lookout {
     if (lane.flight.hasLastWords) berth.abort.abort()
     if (lane.state === 'starting') {
       berth.bootStillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
-      if (berth.bootStillMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
+      berth.bootFault ??= watch.bootFault()
+      if (berth.bootFault !== null || berth.bootStillMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
       return
     }
     const verdict = watch.look(nowMs, sinceLookMs)

@@ -48,6 +48,26 @@ test('a plugin that ends its lane while it boots is left out, named with its lin
   assert.equal(await heddle.stop(), 0)
 })
 
+test('a plugin that fills the memory while it boots is left out, and the service comes up', {
+  timeout: 120_000,
+}, async (t) => {
+  const folder = await folderOf(t, {
+    'bad/plugins/fill.ts': `export default class Fill {
+  onBoot() {
+    const kept = []
+    for (;;) kept.push(new Array(100_000).fill(kept.length))
+  }
+}`,
+  })
+  const env = { LANE_MEMORY_MB: '64' }
+  const heddle = await startHeddle(t, { domains: [SHIPPED, folder], lanes: 1, env })
+  assert.equal((await heddle.json('/system/health/ready')).status, 200)
+  const { plugins } = (await heddle.json('/system/status')).body
+  assert.equal(plugins['bad.Fill'].status, 'DEAD')
+  assert.match(plugins['bad.Fill'].error, /the process grew by more than 1280 MiB while it booted/)
+  assert.equal(await heddle.stop(), 0)
+})
+
 test('a lane of another version of the runtime does not boot, and says what to do', async () => {
   const { port1, port2 } = new MessageChannel()
   const told = once(port2, 'message')
