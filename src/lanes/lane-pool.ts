@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import type { Settings } from '../config/schema.ts'
+import { YOUNG_GENERATION_MB } from '../shm/pulse.ts'
 import { STANDSTILL_GROWTH } from './lane-watch.ts'
 import type { LaneInit, WarmUp } from './messages.ts'
 
@@ -10,12 +11,6 @@ const WORKER_FILE = fileURLToPath(new URL('../../workers/lane.ts', import.meta.u
 const SPARE_THREADS = 3
 /** Threads that wait for a lane at most, where they do; one more than a reload takes, because an editor often saves twice. */
 const WARM_MAX_THREADS = 3
-/**
- * Room for what lives as long as a request or a publication does: with less, those under way are copied again and again. Measured with
- * events over streams, against the default: a seventh less CPU per event. It is used only as far as it is needed.
- */
-const YOUNG_GENERATION_MB = 64
-
 /**
  * What V8 would let a heap have beyond a lane's memory. V8's own limit is not a thread's but the process's: when one step needs more than 16 MiB
  * beyond it (a `Map` that grows, a list that is copied), Node has no time to end the thread and aborts. So it is set where no heap comes: the

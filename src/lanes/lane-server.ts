@@ -12,7 +12,7 @@ import { loadModule } from '../kernel/load-module.ts'
 import { existingMemory, ThreadKernel } from '../kernel/thread.ts'
 import { AnswerCell } from '../shm/answer-cell.ts'
 import { FlightRecorder } from '../shm/flight-recorder.ts'
-import { PulseWriter } from '../shm/pulse.ts'
+import { memoryLimits, PulseWriter } from '../shm/pulse.ts'
 import type { ThreadStreams } from '../streams/thread-streams.ts'
 import type { ThreadTracing, TracingInit } from '../tracing/thread-tracing.ts'
 import { Inbox } from './inbox.ts'
@@ -61,7 +61,7 @@ export class LaneServer {
     const { port, bulk, settings, shared } = init
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
-    this.#pulse = new PulseWriter(init.pulse, settings.laneMemoryMb * 2 ** 20)
+    this.#pulse = new PulseWriter(init.pulse, memoryLimits(settings.laneMemoryMb))
     const recorder = new FlightRecorder(init.flight)
     keepLastWords(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)

@@ -1,4 +1,5 @@
 import type { Settings } from '../config/schema.ts'
+import { memoryLimits } from '../shm/pulse.ts'
 import type { Lane } from './lane.ts'
 import { type StackFrame, stackOf } from './stack-probe.ts'
 
@@ -92,8 +93,8 @@ export class LaneWatch {
     if (beats !== this.#seenBeats) {
       this.#seenBeats = beats
       this.#goesOn()
-      const usedBytes = Math.max(pulse.heapBytes, pulse.externalBytes)
-      return usedBytes > this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
+      const { heapBytes, externalBytes } = memoryLimits(this.#settings.laneMemoryMb)
+      return pulse.heapBytes > heapBytes || pulse.externalBytes > externalBytes ? 'memory' : 'fine'
     }
     const wasTurning = this.isTurning
     this.#stillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
