@@ -103,7 +103,6 @@ export class LaneWatch {
       this.#cpuBeforeMs = pulse.cpuMs
       this.#growthBefore = this.#ownMemory()
     }
-    // Its own figures are of before: it has no turn to write them in.
     const isProbeDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
     if (isProbeDue && this.#isQuiet()) {
       this.#probedMs = nowMs
@@ -114,6 +113,7 @@ export class LaneWatch {
       })
     }
     if (this.#stillMs >= this.#settings.laneStallMs) return 'stalled'
+    // Its own figures are of before: it has no turn to write them in.
     return this.#grownBytes() > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
   }
 
