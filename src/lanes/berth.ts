@@ -70,7 +70,8 @@ export interface Death extends Estate {
 }
 
 function memoryMessage({ pulse }: Lane, isStill: boolean, memoryMb: number): string {
-  if (isStill) return `the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
+  if (isStill)
+    return `it used up its memory: the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
   return `its ${pulse.heapBytes > pulse.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
 }
 
