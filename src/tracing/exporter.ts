@@ -18,7 +18,7 @@ const BATCH_MAX_BYTES = 3 << 20
  * requests do not become slow for the sake of their spans.
  */
 const REST_PER_WORK = 4
-/** The first export takes long, because it loads its library. */
+/** At most: the first exports take long, before they are compiled, and what waits meanwhile fills the rings. */
 const REST_MAX_MS = 100
 /** So many in one look of one thread are many. */
 const MANY = 32
