@@ -1,4 +1,4 @@
-import { Terminal } from '../src/primary/terminal.ts'
+import { Terminal } from '../src/primary/logging/terminal.ts'
 
 const TICK_MS = 1000
 

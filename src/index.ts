@@ -1,6 +1,5 @@
 /** The only module that a plugin imports, as `#heddle`. */
 
-export { causalForest, type TreeNode } from './causality/tree.ts'
 export type { Claims } from './contracts/auth.ts'
 export type { Db, DbErrorKind, Queryable, Row, SqlValue } from './contracts/db.ts'
 export type {
@@ -31,16 +30,17 @@ export type { Json, State } from './contracts/state.ts'
 export type { Tool, ToolRuntime } from './contracts/tool.ts'
 export type { Tools } from './contracts/tools.ts'
 export type { Socket, SocketHandlers, SocketOptions } from './contracts/web-socket.ts'
-export { HeddleError } from './errors/catalogue.ts'
-export { DbError } from './errors/db-error.ts'
-export { Plugin } from './kernel/plugin.ts'
+export { causalForest, type TreeNode } from './core/causality/tree.ts'
+export { HeddleError } from './core/errors/catalogue.ts'
+export { DbError } from './core/errors/db-error.ts'
+export { Plugin } from './runtime/kernel/plugin.ts'
 
-import type { AsyncApiDocument, EventParties } from './apidocs/asyncapi.ts'
-import type { ApiInfo, OpenApiDocument } from './apidocs/openapi.ts'
 import type { RouteInfo } from './contracts/route-info.ts'
-import type { ScannedEvent } from './lint/event-scan.ts'
-import type { RunningProcess } from './lint/observed.ts'
-import type { LintReport } from './lint/report.ts'
+import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
+import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
+import type { ScannedEvent } from './devtools/lint/event-scan.ts'
+import type { RunningProcess } from './devtools/lint/observed.ts'
+import type { LintReport } from './devtools/lint/report.ts'
 
 export type { ApiInfo, AsyncApiDocument, EventParties, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
 
@@ -50,19 +50,19 @@ export async function lintArchitecture(
   toolsDir: string,
   running?: RunningProcess,
 ): Promise<LintReport> {
-  const { lintArchitecture: lint } = await import('./lint/report.ts')
+  const { lintArchitecture: lint } = await import('./devtools/lint/report.ts')
   return lint(domainsDirs, toolsDir, running)
 }
 
 /** Events that the sources of some domain folders name. */
 export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
-  const { scanEvents: scan } = await import('./lint/event-scan.ts')
+  const { scanEvents: scan } = await import('./devtools/lint/event-scan.ts')
   return scan(domainsDirs)
 }
 
 /** The HTTP interface that some routes make up together, as OpenAPI 3.1. */
 export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
-  const { openApiDocument: document } = await import('./apidocs/openapi.ts')
+  const { openApiDocument: document } = await import('./devtools/apidocs/openapi.ts')
   return document(routes, info)
 }
 
@@ -72,7 +72,7 @@ export async function asyncApiDocument(
   domainsDirs: readonly string[],
   info: ApiInfo,
 ): Promise<AsyncApiDocument> {
-  const { asyncApiDocument: document } = await import('./apidocs/asyncapi.ts')
-  const { eventPayloads } = await import('./apidocs/event-payloads.ts')
+  const { asyncApiDocument: document } = await import('./devtools/apidocs/asyncapi.ts')
+  const { eventPayloads } = await import('./devtools/apidocs/event-payloads.ts')
   return document(parties, await eventPayloads(domainsDirs), info)
 }

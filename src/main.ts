@@ -1,11 +1,11 @@
-import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './config/load.ts'
-import { HeddleError } from './errors/catalogue.ts'
-import { messageOf } from './errors/wire.ts'
-import { banner } from './primary/banner.ts'
-import { Development } from './primary/development.ts'
-import { createLog } from './primary/log.ts'
-import { Runtime } from './primary/runtime.ts'
-import { ServiceManager } from './primary/service-manager.ts'
+import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './core/config/load.ts'
+import { HeddleError } from './core/errors/catalogue.ts'
+import { messageOf } from './core/errors/wire.ts'
+import { Development } from './devtools/watch/development.ts'
+import { Runtime } from './primary/assembly/runtime.ts'
+import { ServiceManager } from './primary/assembly/service-manager.ts'
+import { banner } from './primary/logging/banner.ts'
+import { createLog } from './primary/logging/log.ts'
 
 /** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
 const SHUTDOWN_GRACE_MS = 5000

@@ -1,14 +1,14 @@
 import { fileURLToPath } from 'node:url'
-import { loadModule } from '../src/kernel/load-module.ts'
-import { LaneServer } from '../src/lanes/lane-server.ts'
-import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../src/lanes/messages.ts'
+import { loadModule } from '../src/core/files/load-module.ts'
+import { LaneServer } from '../src/lane/server.ts'
+import { LANE_PROTOCOL, type LaneInit, type ToPrimary, type WarmUp } from '../src/transport/messages.ts'
 
-const WARM_UP_FILE = fileURLToPath(new URL('../src/lanes/warm-up.ts', import.meta.url))
+const WARM_UP_FILE = fileURLToPath(new URL('../src/lane/warm-up.ts', import.meta.url))
 
 /** The life of one lane: the only task of its thread, but for loading ahead what the lane will need. */
 export default async function lane(task: LaneInit | WarmUp): Promise<void> {
   if (!('protocol' in task)) {
-    const { warmUp } = (await loadModule(WARM_UP_FILE)) as typeof import('../src/lanes/warm-up.ts')
+    const { warmUp } = (await loadModule(WARM_UP_FILE)) as typeof import('../src/lane/warm-up.ts')
     return warmUp(task)
   }
   if (task.protocol === LANE_PROTOCOL) return new LaneServer(task).run()

@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis'
-import { loadSettings } from '../../src/config/load.ts'
 import type { State } from '../../src/contracts/state.ts'
 import type { ToolRuntime } from '../../src/contracts/tool.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
 import { median } from '../statistics.ts'

@@ -1,8 +1,8 @@
-import { Meter } from '../../src/kernel/proxy.ts'
-import { createFlightRecorder, FlightRecorder } from '../../src/shm/flight-recorder.ts'
-import { createMetricsRing, MetricsRing } from '../../src/shm/metrics-ring.ts'
-import { createNameTable, NameTable } from '../../src/shm/name-table.ts'
-import { createStatusTable, StatusTable } from '../../src/shm/status-table.ts'
+import { Meter } from '../../src/runtime/kernel/proxy.ts'
+import { createFlightRecorder, FlightRecorder } from '../../src/transport/memory/flight-recorder.ts'
+import { createMetricsRing, MetricsRing } from '../../src/transport/memory/metrics-ring.ts'
+import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
+import { createStatusTable, StatusTable } from '../../src/transport/memory/status-table.ts'
 
 /** The tool as a plugin gets it, through the runtime's own proxy. The only place of the benchmarks that knows how that is put together. */
 export function proxied<T extends object>(name: string, tool: T): T {

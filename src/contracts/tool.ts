@@ -1,5 +1,5 @@
-import type { CausalContext } from '../causality/context.ts'
-import type { Settings } from '../config/schema.ts'
+import type { CausalContext } from '../core/causality/context.ts'
+import type { Settings } from '../core/config/schema.ts'
 import type { Awaitable } from './awaitable.ts'
 import type { BusTransport } from './event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from './http.ts'

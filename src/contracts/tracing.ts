@@ -2,7 +2,7 @@
  * What the runtime asks of whoever makes spans. Nothing here knows OpenTelemetry: while tracing is off nobody implements it,
  * each place that would ask holds null, and not one module of the SDK is loaded.
  */
-import type { Carrier } from '../causality/carrier.ts'
+import type { Carrier } from '../core/causality/carrier.ts'
 
 /** A place in a trace: what runs here belongs under the span that is open here. */
 export interface TraceScope {
@@ -113,4 +113,17 @@ export interface DeliveryTracing extends ScopeSource {
   note(span: DeliverySpan, event: DeliveryEvent): void
   /** @param isGivenUp it is a dead letter now */
   end(span: DeliverySpan, facts: DeliveryFacts, isGivenUp: boolean): void
+}
+
+/** Ties the clocks of a process's threads to one: where its wall clock and its monotonic clock met, both in milliseconds. */
+export interface ClockAnchor {
+  readonly wallMs: number
+  readonly monotonicMs: number
+}
+
+/** What a thread needs to make spans; it crosses from the primary. */
+export interface TracingInit {
+  /** Where it leaves them. */
+  readonly ring: SharedArrayBuffer
+  readonly clock: ClockAnchor
 }

@@ -1,4 +1,4 @@
-import type { Settings } from '../config/schema.ts'
+import type { Settings } from '../core/config/schema.ts'
 
 /** A thread that leaves spans, as its resource tells. */
 export interface ThreadRing {

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { contractText } from '../../src/apidocs/route-contract.ts'
-import { routeInfo } from '../../src/apidocs/route-info.ts'
-import { Routing } from '../../src/primary/routing.ts'
+import { contractText } from '../../src/core/schemas/route-contract.ts'
+import { routeInfo } from '../../src/primary/http/route-info.ts'
+import { Routing } from '../../src/primary/http/routing.ts'
 import { laneOf, routeOf } from '../primary/fake-lane.ts'
 
 const authValidator = () => null

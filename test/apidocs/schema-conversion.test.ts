@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
-import { placed } from '../../src/apidocs/json-schema.ts'
-import { jsonSchemaOf } from '../../src/apidocs/schema-conversion.ts'
-import { exampleOf } from '../../src/apidocs/schema-example.ts'
 import type { StandardSchemaV1 } from '../../src/contracts/standard-schema.ts'
+import { placed } from '../../src/core/schemas/json-schema.ts'
+import { jsonSchemaOf } from '../../src/core/schemas/schema-conversion.ts'
+import { exampleOf } from '../../src/devtools/apidocs/schema-example.ts'
 
 /** A schema of another library, which describes itself as it likes. */
 function foreign(describe: (options: { target: string }) => unknown): StandardSchemaV1 {

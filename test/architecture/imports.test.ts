@@ -2,18 +2,36 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { parseSource } from '../../src/lint/syntax.ts'
-import { ENVIRONMENT_READER, forbids, IMPORT_RULES, ONLY_IMPORTERS, PRIMARY_ONLY } from './rules.ts'
+import { parseSource } from '../../src/devtools/lint/syntax.ts'
+import { DEVTOOLS_IMPORTERS, ENVIRONMENT_READER, forbids, LAYERS, ONLY_IMPORTERS } from './rules.ts'
 import { type Edge, environmentReads, importCycles, loadedBy, readSourceGraph } from './source-graph.ts'
 
 const graph = await readSourceGraph(['src', 'workers', 'domains'])
 
-for (const rule of IMPORT_RULES) {
-  test(`${rule.name}: ${rule.reason}`, () => {
-    assert.equal(forbids(rule, rule.example), true, 'the rule does not object to its own example')
-    assert.deepEqual(graph.edges.filter((edge) => forbids(rule, edge)).map(describe), [])
+for (const layer of LAYERS) {
+  test(`${layer.folder} imports ${[...layer.may, ...(layer.types ?? [])].join(', ')}: ${layer.reason}`, () => {
+    const from = `${layer.folder.replace('*', 'one')}a.ts`
+    assert.equal(forbids(layer, { from, to: 'src/main.ts', typeOnly: true }), true, 'the layer objects to nothing')
+    assert.deepEqual(graph.edges.filter((edge) => forbids(layer, edge)).map(describe), [])
   })
 }
+
+test('every folder of src is a layer, but for devtools, which import what they like', () => {
+  const folders = graph.files.flatMap((file) => /^src\/[^/]+\//.exec(file)?.[0] ?? [])
+  const bound = LAYERS.map(({ folder }) => folder.replace('*/', ''))
+  assert.deepEqual(
+    [...new Set(folders)].filter((folder) => !bound.includes(folder)),
+    ['src/devtools/'],
+  )
+})
+
+test('nothing that serves a request imports devtools', () => {
+  const importers = graph.edges.filter(({ to }) => to.startsWith('src/devtools/')).map(({ from }) => from)
+  assert.deepEqual(
+    [...new Set(importers)].filter((from) => !DEVTOOLS_IMPORTERS.some((allowed) => from.startsWith(allowed))),
+    [],
+  )
+})
 
 for (const { target, importer, reason } of ONLY_IMPORTERS) {
   test(`${importer} alone imports ${target}: ${reason}`, () => {
@@ -50,8 +68,10 @@ test('a circle of runtime imports is seen, one of types is none', () => {
 test('what a lane loads holds no part of the primary', () => {
   assert.ok(graph.files.includes('workers/lane.ts'), 'workers/lane.ts is missing')
   const ways = loadedBy(graph.edges, 'workers/lane.ts')
+  const primary = graph.files.filter((file) => file.startsWith('src/primary/') || file === 'src/main.ts')
+  assert.ok(primary.length > 1)
   assert.deepEqual(
-    PRIMARY_ONLY.flatMap((file) => ways.get(file) ?? []),
+    primary.flatMap((file) => ways.get(file) ?? []),
     [],
   )
 })
@@ -65,13 +85,13 @@ function describe({ from, line, to, typeOnly }: Edge): string {
   return `${from}:${line} imports ${to}${typeOnly ? ' (types)' : ''}`
 }
 
-test('Atomics stand in src/shm alone: whoever shares memory says there who writes which word', async () => {
+test('Atomics stand in src/transport/memory alone: whoever shares memory says there who writes which word', async () => {
   const users: string[] = []
   for (const file of graph.files) {
     if (/\bAtomics\./.test(await readFile(join(import.meta.dirname, '../..', file), 'utf8'))) users.push(file)
   }
   assert.deepEqual(
-    users.filter((file) => !file.startsWith('src/shm/')),
+    users.filter((file) => !file.startsWith('src/transport/memory/')),
     [],
   )
 })

@@ -2,8 +2,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { isBuiltin } from 'node:module'
 import path from 'node:path'
 import type { Node } from 'oxc-parser'
-import { moduleImports } from '../../src/lint/module-imports.ts'
-import { parseSource, type Syntax, staticKey, unwrap, walk } from '../../src/lint/syntax.ts'
+import { moduleImports } from '../../src/devtools/lint/module-imports.ts'
+import { parseSource, type Syntax, staticKey, unwrap, walk } from '../../src/devtools/lint/syntax.ts'
 
 const ROOT = path.resolve(import.meta.dirname, '../..')
 

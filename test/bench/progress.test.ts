@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Progress } from '../../bench/progress.ts'
-import { Terminal } from '../../src/primary/terminal.ts'
+import { Terminal } from '../../src/primary/logging/terminal.ts'
 
 function run(isTerminal: boolean): string {
   let sent = ''

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import { makeEventId, timeOrderedId } from '../../src/causality/ids.ts'
+import { makeEventId, timeOrderedId } from '../../src/core/causality/ids.ts'
 
 test('an event id is evt_ and a UUIDv7 without dashes', () => {
   for (let n = 0; n < 1000; n++) {

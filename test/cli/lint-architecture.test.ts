@@ -90,7 +90,7 @@ interface Run {
 }
 
 function run({ domains, tools, root }: Fixture, options: readonly string[]): Promise<Run> {
-  const command = path.resolve(import.meta.dirname, '../../src/cli/lint-architecture.ts')
+  const command = path.resolve(import.meta.dirname, '../../src/devtools/cli/lint-architecture.ts')
   const baseline = ['--baseline', path.join(root, 'baseline.json')]
   const child = spawn(process.execPath, ['--import', 'tsx', command, ...baseline, ...options], {
     env: { ...process.env, DOMAINS_DIR: domains, TOOLS_DIR: tools },

@@ -6,16 +6,16 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { readProject } from '../../src/lint/project.ts'
-import { scaffoldDomain } from '../../src/scaffolding/domain.ts'
-import { scaffoldMigration } from '../../src/scaffolding/migration.ts'
-import { scaffoldPlugin } from '../../src/scaffolding/plugin.ts'
-import { scaffoldTool } from '../../src/scaffolding/tool.ts'
-import type { Workplace } from '../../src/scaffolding/workplace.ts'
-import { type Scaffold, write } from '../../src/scaffolding/writing.ts'
+import { readProject } from '../../src/devtools/lint/project.ts'
+import { scaffoldDomain } from '../../src/devtools/scaffolding/domain.ts'
+import { scaffoldMigration } from '../../src/devtools/scaffolding/migration.ts'
+import { scaffoldPlugin } from '../../src/devtools/scaffolding/plugin.ts'
+import { scaffoldTool } from '../../src/devtools/scaffolding/tool.ts'
+import type { Workplace } from '../../src/devtools/scaffolding/workplace.ts'
+import { type Scaffold, write } from '../../src/devtools/scaffolding/writing.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const NEW = join(ROOT, 'src/cli/new.ts')
+const NEW = join(ROOT, 'src/devtools/cli/new.ts')
 const TSX = import.meta.resolve('tsx')
 
 interface Run {
@@ -104,7 +104,7 @@ test('what is written passes the checks and its own tests', async (t) => {
       'test',
       join(tools, 's3'),
     ]),
-    run(['--import', TSX, join(ROOT, 'src/cli/lint-architecture.ts')]),
+    run(['--import', TSX, join(ROOT, 'src/devtools/cli/lint-architecture.ts')]),
   ])
   for (const { code, stdout, stderr } of checks) assert.equal(code, 0, stdout + stderr)
   const tests = await run(['--import', TSX, '--test', ...written.filter((file) => file.endsWith('.test.ts'))])

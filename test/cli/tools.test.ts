@@ -31,7 +31,7 @@ function runTools(src: string, ...args: string[]): Promise<{ code: number; stdou
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      ['--import', 'tsx', 'src/cli/tools.ts', ...args],
+      ['--import', 'tsx', 'src/devtools/cli/tools.ts', ...args],
       { cwd: ROOT, env },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     )

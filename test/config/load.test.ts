@@ -5,11 +5,11 @@ import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { ConfigFaults, loadSettings, prepareEnvironment, readVariable } from '../../src/config/load.ts'
-import { settingKey, VARIABLES } from '../../src/config/schema.ts'
+import { ConfigFaults, loadSettings, prepareEnvironment, readVariable } from '../../src/core/config/load.ts'
+import { settingKey, VARIABLES } from '../../src/core/config/schema.ts'
 
 const SECRET = 'x'.repeat(32)
-const LOAD = fileURLToPath(new URL('../../src/config/load.ts', import.meta.url))
+const LOAD = fileURLToPath(new URL('../../src/core/config/load.ts', import.meta.url))
 
 function load(env: Record<string, string> = {}) {
   return loadSettings({ AUTH_SECRET_KEY: SECRET, ...env }).settings

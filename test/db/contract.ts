@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import type { Db, DbErrorKind, Queryable, SqlValue } from '../../src/contracts/db.ts'
-import { DbError } from '../../src/errors/db-error.ts'
+import { DbError } from '../../src/core/errors/db-error.ts'
 import { gate } from './fixture.ts'
 
 // Types that both databases take; SQLite stores by value, whatever the name.

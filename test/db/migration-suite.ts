@@ -6,9 +6,9 @@ import { createInterface } from 'node:readline'
 import { describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Db, Row } from '../../src/contracts/db.ts'
-import { HeddleError } from '../../src/errors/catalogue.ts'
-import type { MigrationDriver } from '../../src/migrations/migration.ts'
-import { migrate, pending } from '../../src/migrations/runner.ts'
+import { HeddleError } from '../../src/core/errors/catalogue.ts'
+import type { MigrationDriver } from '../../src/stores/migrations/migration.ts'
+import { migrate, pending } from '../../src/stores/migrations/runner.ts'
 import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
 
 /** An empty database. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import pg from 'pg'
-import type { Settings } from '../../src/config/schema.ts'
+import type { Settings } from '../../src/core/config/schema.ts'
 import { until } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'

@@ -199,7 +199,9 @@ function runTests(server: PostgresServer): void {
     const { env, tables } = await withDatabase(t)
     const { TOOLS_DIR: _, ...rest } = env
     const use = async (implementation: string) => {
-      await run(process.execPath, ['--import', 'tsx', 'src/cli/tools.ts', 'use', implementation], { cwd: root })
+      await run(process.execPath, ['--import', 'tsx', 'src/devtools/cli/tools.ts', 'use', implementation], {
+        cwd: root,
+      })
     }
     const signUp = async () => {
       const heddle = await startHeddle(t, { project: root, lanes: 1, env: rest })

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { LEASE_MS, releaseLockOfThread, WriteLock } from '../../src/shm/write-lock.ts'
+import { LEASE_MS, releaseLockOfThread, WriteLock } from '../../src/transport/memory/write-lock.ts'
 
 /** A lock that is never given ends the wait with false, so it fails the test instead of hanging it. */
 function patient(): () => boolean {

@@ -4,9 +4,9 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { loadSettings } from '../../src/config/load.ts'
-import { type Settings, VARIABLES } from '../../src/config/schema.ts'
-import { SSE_COMMENT_MS } from '../../src/http/sse.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
+import { type Settings, VARIABLES } from '../../src/core/config/schema.ts'
+import { SSE_COMMENT_MS } from '../../src/primary/http/sse.ts'
 import {
   DEPLOY,
   type Manifest,

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { EXIT_CONFIG } from '../../src/config/load.ts'
-import { VARIABLES } from '../../src/config/schema.ts'
-import { ServiceManager } from '../../src/primary/service-manager.ts'
+import { EXIT_CONFIG } from '../../src/core/config/load.ts'
+import { VARIABLES } from '../../src/core/config/schema.ts'
+import { ServiceManager } from '../../src/primary/assembly/service-manager.ts'
 import { startHeddle, until } from '../support/heddle.ts'
 
 const readUnit = (file: string): Promise<string> =>

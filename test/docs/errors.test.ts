@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { VARIABLES } from '../../src/config/schema.ts'
-import { replyOfThrown } from '../../src/endpoint/reply.ts'
-import { CATALOGUE, type ErrorCode, HeddleError } from '../../src/errors/catalogue.ts'
+import { VARIABLES } from '../../src/core/config/schema.ts'
+import { CATALOGUE, type ErrorCode, HeddleError } from '../../src/core/errors/catalogue.ts'
+import { replyOfThrown } from '../../src/runtime/endpoint/reply.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
-const ERRORS = readFileSync(join(ROOT, 'src/errors/README.md'), 'utf8')
+const ERRORS = readFileSync(join(ROOT, 'src/core/errors/README.md'), 'utf8')
 const CODES = Object.keys(CATALOGUE) as ErrorCode[]
 /** By the first letters of a code. */
 const PAGES = {
@@ -26,7 +26,7 @@ const PAGES = {
   PLUGIN_: '../../domains/README.md',
   TOOL_: '../../domains/README.md',
 }
-const SOURCES = [...sourcesIn('src')].filter(([path]) => path !== join('src', 'errors', 'catalogue.ts'))
+const SOURCES = [...sourcesIn('src')].filter(([path]) => path !== join('src', 'core', 'errors', 'catalogue.ts'))
 
 const rows = ERRORS.split('\n')
   .filter((line) => line.startsWith('| `'))
@@ -51,7 +51,7 @@ test('the page of each tool, or the guide, names the codes that its calls fail w
     if (name === undefined) continue
     const page = readFileSync(join(ROOT, 'src/contracts', name), 'utf8')
     assert.match(page, new RegExp(`\\b${code}\\b`), `${name} does not name ${code}`)
-    assert.match(page, /\]\((?:\.\.|\.\.\/src)\/errors\/README\.md#/, name)
+    assert.match(page, /\]\((?:\.\.|\.\.\/src)\/core\/errors\/README\.md#/, name)
   }
 })
 

@@ -15,7 +15,7 @@ const PAGES = [
   ...readdirSync(join(ROOT, 'src/contracts'))
     .filter((name) => name.endsWith('.md'))
     .map((name) => `src/contracts/${name}`),
-  'src/apidocs/README.md',
+  'src/devtools/apidocs/README.md',
 ]
 
 /** The files that these pages hold: each block of TypeScript or SQL, named by its first line. */

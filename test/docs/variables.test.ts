@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { VARIABLES } from '../../src/config/schema.ts'
+import { VARIABLES } from '../../src/core/config/schema.ts'
 import { spawnHeddle } from '../support/heddle.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 import {
@@ -15,7 +15,7 @@ import {
   variablesTable,
 } from './variables-table.ts'
 
-const PAGE = join(ROOT, 'src/config/README.md')
+const PAGE = join(ROOT, 'src/core/config/README.md')
 
 test('the page of variables holds the table that the schema gives', () => {
   const page = readFileSync(PAGE, 'utf8')
@@ -24,7 +24,7 @@ test('the page of variables holds the table that the schema gives', () => {
   assert.ok(after !== undefined && more.length + evenMore.length === 0, `${PAGE} has lost the marks of its table`)
   const fresh = `${before}${TABLE_START}\n\n${variablesTable()}\n\n${TABLE_END}${after}`
   if (process.env.UPDATE_DOCS === '1') writeFileSync(PAGE, fresh)
-  else assert.equal(page, fresh, 'src/config/README.md is not up to date: run UPDATE_DOCS=1 npm test docs')
+  else assert.equal(page, fresh, 'src/core/config/README.md is not up to date: run UPDATE_DOCS=1 npm test docs')
 })
 
 test('each default that the page tells in words is one that it could not show', () => {
@@ -37,7 +37,7 @@ test('each default that the page tells in words is one that it could not show', 
 
 test('each variable is read by something, and not by the configuration alone', () => {
   const sources = [...sourcesIn('src'), ...sourcesIn('domains'), ...sourcesIn('workers')]
-  const readers = sources.filter(([path]) => !path.startsWith(join('src', 'config')))
+  const readers = sources.filter(([path]) => !path.startsWith(join('src', 'core', 'config')))
   for (const name of Object.keys(VARIABLES)) {
     const isRead = readers.some(([, text]) => mentions(text, name))
     assert.equal(isRead, !ONLY_FOR_DEFAULTS.has(name) && !READ_BY_LIBRARIES.has(name), name)

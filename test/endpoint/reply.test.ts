@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { replyOfThrown } from '../../src/endpoint/reply.ts'
-import { HeddleError } from '../../src/errors/catalogue.ts'
+import { HeddleError } from '../../src/core/errors/catalogue.ts'
+import { replyOfThrown } from '../../src/runtime/endpoint/reply.ts'
 
 test('an error whose details are no JSON is answered without them', () => {
   const cycle: Record<string, unknown> = {}

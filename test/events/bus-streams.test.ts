@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { openRedis } from '../../src/redis/client.ts'
+import { openRedis } from '../../src/stores/redis/client.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { runBusContract } from './bus-contract.ts'

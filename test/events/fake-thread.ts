@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test'
 import type { BlackBox } from '../../src/contracts/registry.ts'
-import type { EventHost, Seat } from '../../src/events/consumer.ts'
-import { Hub, type HubOptions } from '../../src/events/hub.ts'
-import type { EventFrame } from '../../src/frames/event-frame.ts'
+import type { EventHost, Seat } from '../../src/primary/events/consumer.ts'
+import { Hub, type HubOptions } from '../../src/primary/events/hub.ts'
+import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
 /** What a thread was given: the delivery's id, the event's, and the attempt's number. */
 export interface Taken {

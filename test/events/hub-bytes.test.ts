@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Hub } from '../../src/events/hub.ts'
-import { HUB_MAX_PENDING_BYTES } from '../../src/events/queue-budget.ts'
-import type { EventFrame } from '../../src/frames/event-frame.ts'
+import { Hub } from '../../src/primary/events/hub.ts'
+import { HUB_MAX_PENDING_BYTES } from '../../src/primary/events/queue-budget.ts'
+import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
 const event = (id: string, payload: string): EventFrame => ({
   id,

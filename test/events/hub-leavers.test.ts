@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EventHost, Seat } from '../../src/events/consumer.ts'
-import { Hub } from '../../src/events/hub.ts'
-import type { EventFrame } from '../../src/frames/event-frame.ts'
+import type { EventHost, Seat } from '../../src/primary/events/consumer.ts'
+import { Hub } from '../../src/primary/events/hub.ts'
+import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
 const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   id,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { POISON_DEATHS } from '../../src/events/quarantine.ts'
+import { POISON_DEATHS } from '../../src/primary/events/quarantine.ts'
 import { until } from '../support/heddle.ts'
 import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
 

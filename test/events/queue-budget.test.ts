@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Delivery } from '../../src/events/consumer.ts'
-import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../src/events/queue-budget.ts'
+import type { Delivery } from '../../src/primary/events/consumer.ts'
+import { HUB_MAX_PENDING_BYTES, QueueBudget } from '../../src/primary/events/queue-budget.ts'
 
 const consumer = { pending: 0, pendingBytes: 0 }
 const sized = (bytes: number) =>

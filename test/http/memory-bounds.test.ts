@@ -1,9 +1,9 @@
 import type { HttpResponse } from 'uWebSockets.js'
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { PendingBodies } from '../../src/http/body.ts'
-import type { Exchange } from '../../src/http/exchange.ts'
-import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../src/http/sse.ts'
+import { PendingBodies } from '../../src/primary/http/body.ts'
+import type { Exchange } from '../../src/primary/http/exchange.ts'
+import { SSE_MAX_TOTAL_BYTES, SSE_MAX_WAITING_BYTES, SseClient } from '../../src/primary/http/sse.ts'
 
 const MIB = 1 << 20
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { SET_ASIDE_DEATHS } from '../../src/primary/set-aside.ts'
+import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
 import { folderOf } from '../kernel/folder.ts'
 import { type Heddle, startHeddle, until } from '../support/heddle.ts'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Jobs } from '../../src/primary/jobs.ts'
+import { Jobs } from '../../src/primary/jobs/jobs.ts'
 import { jobOf, laneOf } from '../primary/fake-lane.ts'
 import { until } from '../support/heddle.ts'
 

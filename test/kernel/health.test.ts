@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PluginHealth } from '../../src/contracts/registry.ts'
-import { Health } from '../../src/kernel/health.ts'
-import { createStatusTable, StatusTable } from '../../src/shm/status-table.ts'
+import { Health } from '../../src/primary/assembly/health.ts'
+import { createStatusTable, StatusTable } from '../../src/transport/memory/status-table.ts'
 
 const FINE: PluginHealth = { status: 'OK', domain: 'shop', tools: [] }
 const BROKEN: PluginHealth = { status: 'DEAD', error: 'no such file', tools: [] }

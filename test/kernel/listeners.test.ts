@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { added, tellAll } from '../../src/kernel/listeners.ts'
+import { added, tellAll } from '../../src/runtime/kernel/listeners.ts'
 
 const refuse = (thrown: unknown): never => assert.fail(String(thrown))
 

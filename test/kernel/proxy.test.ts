@@ -1,10 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { MetricRecord } from '../../src/contracts/registry.ts'
-import { Meter, RECOVERED } from '../../src/kernel/proxy.ts'
-import { createMetricsRing, MetricsRing, type RawMetric } from '../../src/shm/metrics-ring.ts'
-import { createNameTable, NameTable } from '../../src/shm/name-table.ts'
-import { createStatusTable, STATUS_DEAD, STATUS_FAIL, STATUS_OK, StatusTable } from '../../src/shm/status-table.ts'
+import { Meter, RECOVERED } from '../../src/runtime/kernel/proxy.ts'
+import { createMetricsRing, MetricsRing, type RawMetric } from '../../src/transport/memory/metrics-ring.ts'
+import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
+import {
+  createStatusTable,
+  STATUS_DEAD,
+  STATUS_FAIL,
+  STATUS_OK,
+  StatusTable,
+} from '../../src/transport/memory/status-table.ts'
 
 function fixture() {
   const metrics = new MetricsRing(createMetricsRing())

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { KIND } from '../../src/frames/frame-kinds.ts'
-import { Lane } from '../../src/lanes/lane.ts'
-import { Outbox } from '../../src/lanes/outbox.ts'
+import { Lane } from '../../src/primary/dispatch/lane.ts'
+import { KIND } from '../../src/transport/frames/frame-kinds.ts'
+import { Outbox } from '../../src/transport/rings/outbox.ts'
 
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
   const seen: [deliveryId: number, state: string][] = []

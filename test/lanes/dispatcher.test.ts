@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { RequestFrame } from '../../src/frames/request-frame.ts'
-import { Dispatcher } from '../../src/lanes/dispatcher.ts'
-import type { Lane } from '../../src/lanes/lane.ts'
-import type { Exchange } from '../../src/lanes/messages.ts'
+import { Dispatcher } from '../../src/primary/dispatch/dispatcher.ts'
+import type { Lane } from '../../src/primary/dispatch/lane.ts'
+import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
+import type { Exchange } from '../../src/transport/messages.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 
 const frame = (): RequestFrame => ({

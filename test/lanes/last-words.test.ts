@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseLastWords } from '../../src/lanes/last-words.ts'
-import { createFlightRecorder, FlightReader, FlightRecorder, LAST_WORDS_BYTES } from '../../src/shm/flight-recorder.ts'
+import { parseLastWords } from '../../src/transport/exit-report.ts'
+import {
+  createFlightRecorder,
+  FlightReader,
+  FlightRecorder,
+  LAST_WORDS_BYTES,
+} from '../../src/transport/memory/flight-recorder.ts'
 
 test('last words come back as they were said', () => {
   const words = { kind: 'exit', message: 'process.exit(3) was called', stack: 'Error\n    at f (a.ts:1:2)' } as const

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { KIND } from '../../src/frames/frame-kinds.ts'
-import { Outbox } from '../../src/lanes/outbox.ts'
+import { KIND } from '../../src/transport/frames/frame-kinds.ts'
+import { Outbox } from '../../src/transport/rings/outbox.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 import { until } from '../support/heddle.ts'
 

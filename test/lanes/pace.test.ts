@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { Pace } from '../../src/lanes/pace.ts'
+import { Pace } from '../../src/primary/dispatch/drain-rate.ts'
 
 const LOOK_MS = 20
 const FULL_LOAD = 300

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SET_ASIDE_DEATHS } from '../../src/primary/set-aside.ts'
+import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
 import { until } from '../support/heddle.ts'
 import { allUp, deathsIn, publish, startDeadly } from './deadly.ts'
 

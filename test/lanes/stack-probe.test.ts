@@ -4,7 +4,13 @@ import { Session } from 'node:inspector'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Piscina } from 'piscina'
-import { framesOfStack, STACK_MAX_FRAMES, type StackFrame, shownFrame, stackOf } from '../../src/lanes/stack-probe.ts'
+import {
+  framesOfStack,
+  STACK_MAX_FRAMES,
+  type StackFrame,
+  shownFrame,
+  stackOf,
+} from '../../src/primary/supervision/stack-probe.ts'
 import { BEGUN, ENDED, type How, type Task } from '../fixtures/lanes/stack/stuck.ts'
 import { startHeddle, until } from '../support/heddle.ts'
 

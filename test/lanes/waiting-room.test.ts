@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import type { RequestFrame } from '../../src/frames/request-frame.ts'
-import type { Exchange } from '../../src/lanes/messages.ts'
-import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, WaitingRoom } from '../../src/lanes/waiting-room.ts'
+import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, WaitingRoom } from '../../src/primary/dispatch/admission-queue.ts'
+import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
+import type { Exchange } from '../../src/transport/messages.ts'
 
 const NOW_MS = 1_000_000
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { scanEvents } from '../../src/lint/event-scan.ts'
+import { scanEvents } from '../../src/devtools/lint/event-scan.ts'
 import { fixture, plugin } from './fixture.ts'
 
 const Z = "import { z } from 'zod'\n"

@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
-import { displayPath, type RuleName } from '../../src/lint/finding.ts'
-import { type LintReport, lintArchitecture } from '../../src/lint/report.ts'
+import { displayPath, type RuleName } from '../../src/devtools/lint/finding.ts'
+import { type LintReport, lintArchitecture } from '../../src/devtools/lint/report.ts'
 
 export interface Fixture {
   root: string

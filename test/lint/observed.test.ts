@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Observed } from '../../src/lint/observed.ts'
-import { lintArchitecture } from '../../src/lint/report.ts'
+import type { Observed } from '../../src/devtools/lint/observed.ts'
+import { lintArchitecture } from '../../src/devtools/lint/report.ts'
 import { startHeddle, until } from '../support/heddle.ts'
 import { fixture, plugin } from './fixture.ts'
 

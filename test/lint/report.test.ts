@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
-import { lintArchitecture } from '../../src/lint/report.ts'
+import { lintArchitecture } from '../../src/devtools/lint/report.ts'
 import { fixture, plugin } from './fixture.ts'
 
 const COLLIDING = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { tablesOf } from '../../src/lint/sql-tables.ts'
-import { tokenizeSql } from '../../src/lint/sql-tokens.ts'
+import { tablesOf } from '../../src/devtools/lint/sql-tables.ts'
+import { tokenizeSql } from '../../src/devtools/lint/sql-tokens.ts'
 
 const kinds = (sql: string) => tokenizeSql(sql).map(({ kind, text }) => `${kind} ${text}`)
 const used = (sql: string) => tablesOf(sql).map(({ table, role }) => (role === 'create' ? `+${table}` : table))

@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { watchCode } from '../../src/primary/code-watch.ts'
+import { watchCode } from '../../src/devtools/watch/code-watch.ts'
 import { until } from '../support/heddle.ts'
 
 /** A single file that is watched too, beside the folder. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { Development } from '../../src/primary/development.ts'
+import { Development } from '../../src/devtools/watch/development.ts'
 import { folderOf } from '../kernel/folder.ts'
 import { until } from '../support/heddle.ts'
 

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
-import { Lane, type LaneListener, type LaneRole } from '../../src/lanes/lane.ts'
-import type { JobManifest, Manifest, RouteManifest } from '../../src/lanes/messages.ts'
+import { Lane, type LaneListener, type LaneRole } from '../../src/primary/dispatch/lane.ts'
+import type { JobManifest, Manifest, RouteManifest } from '../../src/transport/messages.ts'
 
 const ignored = (): void => {}
 const DEAF: LaneListener = {

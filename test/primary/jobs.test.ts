@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { Jobs } from '../../src/primary/jobs.ts'
+import { Jobs } from '../../src/primary/jobs/jobs.ts'
 import { jobOf, laneOf } from './fake-lane.ts'
 
 function jobsOf(t: TestContext): Jobs {

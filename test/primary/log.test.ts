@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { loadSettings } from '../../src/config/load.ts'
-import { createLog } from '../../src/primary/log.ts'
-import { RequestLog } from '../../src/primary/request-log.ts'
-import { Terminal } from '../../src/primary/terminal.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
+import { createLog } from '../../src/primary/logging/log.ts'
+import { RequestLog } from '../../src/primary/logging/request-log.ts'
+import { Terminal } from '../../src/primary/logging/terminal.ts'
 
 /** A log for people, and what it has written. */
 async function logOf(isTerminal: boolean, environment: Record<string, string> = {}, level = 'info') {

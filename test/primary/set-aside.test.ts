@@ -7,7 +7,7 @@ import {
   SET_ASIDE_PAUSE_MS,
   SET_ASIDE_WINDOW_MS,
   SetAside,
-} from '../../src/primary/set-aside.ts'
+} from '../../src/primary/supervision/circuit-breaker.ts'
 
 /** A clock that the test moves, and what is told of plugins. */
 function clocked(t: TestContext) {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Terminal, wantsColours } from '../../src/primary/terminal.ts'
+import { Terminal, wantsColours } from '../../src/primary/logging/terminal.ts'
 
 test('colours are for terminals that have some, unless somebody says otherwise', () => {
   assert.equal(wantsColours(true, { TERM: 'xterm' }), true)

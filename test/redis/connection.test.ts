@@ -5,7 +5,7 @@ import { type AddressInfo, createConnection, createServer, type Socket } from 'n
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Settings } from '../../src/config/schema.ts'
+import type { Settings } from '../../src/core/config/schema.ts'
 import { until } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { redisServer } from '../support/servers/redis.ts'

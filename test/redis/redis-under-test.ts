@@ -1,7 +1,7 @@
 import { after, type TestContext } from 'node:test'
-import { loadSettings } from '../../src/config/load.ts'
-import type { Settings } from '../../src/config/schema.ts'
-import { openRedis, type RedisClient, type RedisOptions } from '../../src/redis/client.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
+import type { Settings } from '../../src/core/config/schema.ts'
+import { openRedis, type RedisClient, type RedisOptions } from '../../src/stores/redis/client.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
 import { SECRET } from '../tools/runtime-fixture.ts'
 

@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { CONNECTION_BUDGET_BYTES, ConnectionBudget, giveBackOfThread } from '../../src/shm/connection-budget.ts'
+import {
+  CONNECTION_BUDGET_BYTES,
+  ConnectionBudget,
+  giveBackOfThread,
+} from '../../src/transport/memory/connection-budget.ts'
 
 function budgets(limit: number, ...threads: number[]) {
   const memory = new SharedArrayBuffer(CONNECTION_BUDGET_BYTES)

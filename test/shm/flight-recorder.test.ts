@@ -10,7 +10,7 @@ import {
   STEP_CALL,
   STEP_EVENT,
   STEP_REQUEST,
-} from '../../src/shm/flight-recorder.ts'
+} from '../../src/transport/memory/flight-recorder.ts'
 import { until } from '../support/heddle.ts'
 
 test('steps are read as they were written, oldest first', () => {

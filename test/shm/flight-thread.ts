@@ -1,4 +1,4 @@
-import { FlightRecorder, STEP_REQUEST } from '../../src/shm/flight-recorder.ts'
+import { FlightRecorder, STEP_REQUEST } from '../../src/transport/memory/flight-recorder.ts'
 
 /** Writes one step and never comes back. */
 export default function fly(memory: SharedArrayBuffer): void {

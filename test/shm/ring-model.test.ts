@@ -8,7 +8,7 @@ import {
   RING_TAIL_WORD,
   RingConsumer,
   RingProducer,
-} from '../../src/shm/spsc-ring.ts'
+} from '../../src/transport/memory/spsc-ring.ts'
 import { fillBody, isBody, SEED, seededRandom } from './random.ts'
 
 const CAPACITY = 1024

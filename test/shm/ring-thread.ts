@@ -1,7 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
-import { Inbox } from '../../src/lanes/inbox.ts'
-import { MetricsRing } from '../../src/shm/metrics-ring.ts'
-import { NameTable } from '../../src/shm/name-table.ts'
+import { MetricsRing } from '../../src/transport/memory/metrics-ring.ts'
+import { NameTable } from '../../src/transport/memory/name-table.ts'
+import { Inbox } from '../../src/transport/rings/inbox.ts'
 import { isBody } from './random.ts'
 
 export const FRAME = 1

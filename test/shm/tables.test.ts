@@ -1,8 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { createMetricsRing, METRICS_SLOTS, MetricsRing, type RawMetric } from '../../src/shm/metrics-ring.ts'
-import { createNameTable, NAMES_MAX, NameTable } from '../../src/shm/name-table.ts'
-import { createStatusTable, STATUS_DEAD, STATUS_OK, StatusTable } from '../../src/shm/status-table.ts'
+import {
+  createMetricsRing,
+  METRICS_SLOTS,
+  MetricsRing,
+  type RawMetric,
+} from '../../src/transport/memory/metrics-ring.ts'
+import { createNameTable, NAMES_MAX, NameTable } from '../../src/transport/memory/name-table.ts'
+import { createStatusTable, STATUS_DEAD, STATUS_OK, StatusTable } from '../../src/transport/memory/status-table.ts'
 
 function readAll(ring: MetricsRing, from: number, to: number): { seen: RawMetric[]; missed: number } {
   const seen: RawMetric[] = []

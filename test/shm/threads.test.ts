@@ -2,10 +2,15 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { MessageChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
-import { Outbox } from '../../src/lanes/outbox.ts'
-import { createMetricsRing, METRICS_SLOTS, MetricsRing, type RawMetric } from '../../src/shm/metrics-ring.ts'
-import { createNameTable, NameTable } from '../../src/shm/name-table.ts'
-import { createRing } from '../../src/shm/spsc-ring.ts'
+import {
+  createMetricsRing,
+  METRICS_SLOTS,
+  MetricsRing,
+  type RawMetric,
+} from '../../src/transport/memory/metrics-ring.ts'
+import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
+import { createRing } from '../../src/transport/memory/spsc-ring.ts'
+import { Outbox } from '../../src/transport/rings/outbox.ts'
 import { fillBody, SEED, seededRandom } from './random.ts'
 import { type Consumed, END, FRAME, type Task } from './ring-thread.ts'
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { HANDLED_OVERHEAD_BYTES, numberedText } from '../../src/frames/socket-frame.ts'
-import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/lanes/lane-sockets.ts'
-import type { Exchange, SocketEnd } from '../../src/lanes/messages.ts'
+import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/primary/dispatch/lane-sockets.ts'
+import { HANDLED_OVERHEAD_BYTES, numberedText } from '../../src/transport/frames/numbered-text.ts'
+import type { Exchange, SocketEnd } from '../../src/transport/messages.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 
 const MIB = 1 << 20

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Settings } from '../../src/config/schema.ts'
 import type { State } from '../../src/contracts/state.ts'
+import type { Settings } from '../../src/core/config/schema.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import { connect, settingsOf } from '../redis/redis-under-test.ts'
 import { until } from '../support/heddle.ts'

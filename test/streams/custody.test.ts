@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Custody } from '../../src/streams/custody.ts'
+import { Custody } from '../../src/primary/streams/claimed-entries.ts'
 
 function custody() {
   const told: string[] = []

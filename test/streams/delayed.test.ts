@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RedisClient } from '../../src/redis/client.ts'
-import { DelayedEvents, type DelayedPublication, delayEvent } from '../../src/streams/delayed.ts'
-import { DELAYED, lastOfKey, streamOf } from '../../src/streams/keys.ts'
+import { DelayedEvents } from '../../src/primary/streams/delayed.ts'
+import { type DelayedPublication, delayEvent } from '../../src/runtime/streams/delay.ts'
+import { DELAYED, lastOfKey, streamOf } from '../../src/runtime/streams/keys.ts'
+import type { RedisClient } from '../../src/stores/redis/client.ts'
 import { until } from '../support/heddle.ts'
 import { entriesIn, streamStore } from './fixture.ts'
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { EventFrame } from '../../src/frames/event-frame.ts'
-import { decodeEntry, encodeEntry, type StreamEvent } from '../../src/streams/entry.ts'
+import { decodeEntry, encodeEntry, type StreamEvent } from '../../src/runtime/streams/entry.ts'
+import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
 const HOSTILE = [
   '',

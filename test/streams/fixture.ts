@@ -1,6 +1,6 @@
-import { openRedis, type RedisClient } from '../../src/redis/client.ts'
-import type { KvSettings } from '../../src/redis/fault.ts'
-import { STREAM_SCRIPTS } from '../../src/streams/scripts.ts'
+import { STREAM_SCRIPTS } from '../../src/runtime/streams/scripts.ts'
+import { openRedis, type RedisClient } from '../../src/stores/redis/client.ts'
+import type { KvSettings } from '../../src/stores/redis/fault.ts'
 import type { ServerOwner } from '../support/servers/provide.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
 

@@ -1,5 +1,5 @@
-import { openRedis } from '../../src/redis/client.ts'
-import { ReplicaLock } from '../../src/streams/replica-lock.ts'
+import { ReplicaLock } from '../../src/primary/streams/replica-lock.ts'
+import { openRedis } from '../../src/stores/redis/client.ts'
 
 /** A process that holds a replica's name: `held` when it has it, `refused <message>` when it does not, `lost <pid>` when it loses it. */
 const [port, password, replicaId, ttlMs] = process.argv.slice(2)

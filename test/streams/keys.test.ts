@@ -12,7 +12,7 @@ import {
   seenField,
   streamOf,
   subscriberOf,
-} from '../../src/streams/keys.ts'
+} from '../../src/runtime/streams/keys.ts'
 
 const REPLICAS = ['a', 'host:8000', 'host:8000:1', 'a:b:c', ':', 'x:primary', 'with@sign', 'line\nbreak']
 const SUBSCRIBERS = ['users.CreateUser.onCreated', 'a@b', 'a%40b', 'a%b', '%25', '@', 'a@host:8000:1', 'bound say', '']

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ensureGroup } from '../../src/streams/consumers.ts'
-import { streamOf } from '../../src/streams/keys.ts'
-import { handOver, releaseEntries, renewLeases } from '../../src/streams/leases.ts'
+import { handOver, releaseEntries, renewLeases } from '../../src/primary/streams/leases.ts'
+import { ensureGroup } from '../../src/runtime/streams/consumers.ts'
+import { streamOf } from '../../src/runtime/streams/keys.ts'
 import { until } from '../support/heddle.ts'
 import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { ToLane } from '../../src/lanes/messages.ts'
-import type { GroupOpener } from '../../src/streams/group-opener.ts'
-import { Orphans } from '../../src/streams/orphans.ts'
-import { ReadingThreads, type StreamLane } from '../../src/streams/reading-threads.ts'
-import { Sleepers } from '../../src/streams/sleepers.ts'
-import type { Takeover } from '../../src/streams/takeover.ts'
-import type { ThreadStreams } from '../../src/streams/thread-streams.ts'
+import type { Takeover } from '../../src/primary/streams/claimer.ts'
+import { Orphans } from '../../src/primary/streams/dead-consumers.ts'
+import type { GroupOpener } from '../../src/primary/streams/group-provisioner.ts'
+import { Sleepers } from '../../src/primary/streams/reader-wakeups.ts'
+import { ReadingThreads, type StreamLane } from '../../src/primary/streams/reading-threads.ts'
+import type { ThreadStreams } from '../../src/runtime/streams/thread-streams.ts'
+import type { ToLane } from '../../src/transport/messages.ts'
 
 const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, local: 0 }
 

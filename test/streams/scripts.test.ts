@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { readdirSync } from 'node:fs'
 import { test } from 'node:test'
-import { readScript } from '../../src/redis/script.ts'
-import { STREAM_SCRIPTS } from '../../src/streams/scripts.ts'
+import { STREAM_SCRIPTS } from '../../src/runtime/streams/scripts.ts'
+import { readScript } from '../../src/stores/redis/script.ts'
 import { streamStore } from './fixture.ts'
 
-const FOLDER = new URL('../../src/streams/commands/', import.meta.url)
+const FOLDER = new URL('../../src/runtime/streams/commands/', import.meta.url)
 
 test("each script's name says how many keys it takes, and its head what it takes, gives and guarantees", () => {
   const names = readdirSync(FOLDER)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { streamOf } from '../../src/streams/keys.ts'
-import { Sleepers } from '../../src/streams/sleepers.ts'
+import { Sleepers } from '../../src/primary/streams/reader-wakeups.ts'
+import { streamOf } from '../../src/runtime/streams/keys.ts'
 import { until } from '../support/heddle.ts'
 
 const STREAM = streamOf('e')

@@ -1,10 +1,23 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { RedisClient } from '../../src/redis/client.ts'
-import { ensureGroup, isNoGroup, listConsumers, listGroups, removeConsumer } from '../../src/streams/consumers.ts'
-import { broadcastGroupOf, consumerOf, GROUPS_SEEN, replicaKey, seenField, streamOf } from '../../src/streams/keys.ts'
-import { Trimmer, type TrimReport } from '../../src/streams/trimmer.ts'
-import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, seeGroups } from '../../src/streams/trimming.ts'
+import { Trimmer, type TrimReport } from '../../src/primary/streams/trimmer.ts'
+import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, seeGroups } from '../../src/primary/streams/trimming.ts'
+import {
+  ensureGroup,
+  isNoGroup,
+  listConsumers,
+  listGroups,
+  removeConsumer,
+} from '../../src/runtime/streams/consumers.ts'
+import {
+  broadcastGroupOf,
+  consumerOf,
+  GROUPS_SEEN,
+  replicaKey,
+  seenField,
+  streamOf,
+} from '../../src/runtime/streams/keys.ts'
+import type { RedisClient } from '../../src/stores/redis/client.ts'
 import { until } from '../support/heddle.ts'
 import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 

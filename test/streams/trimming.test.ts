@@ -1,8 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { ensureGroup } from '../../src/streams/consumers.ts'
-import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../src/streams/keys.ts'
-import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, retireGroups, seeGroups, trimStream } from '../../src/streams/trimming.ts'
+import {
+  GROUP_KEEP_MS,
+  GROUP_UNSEEN_MS,
+  retireGroups,
+  seeGroups,
+  trimStream,
+} from '../../src/primary/streams/trimming.ts'
+import { ensureGroup } from '../../src/runtime/streams/consumers.ts'
+import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../src/runtime/streams/keys.ts'
 import { until } from '../support/heddle.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
 

@@ -1,5 +1,3 @@
-import { loadSettings } from '../../src/config/load.ts'
-import type { Settings } from '../../src/config/schema.ts'
 import type { BusTransport, Subscription, TopologyEntry } from '../../src/contracts/event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from '../../src/contracts/http.ts'
 import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
@@ -8,7 +6,9 @@ import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
 import type { Host, Tool, ToolRuntime } from '../../src/contracts/tool.ts'
 import type { SocketRoute } from '../../src/contracts/web-socket.ts'
-import { fromWire, toWire } from '../../src/errors/wire.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
+import type { Settings } from '../../src/core/config/schema.ts'
+import { fromWire, toWire } from '../../src/core/errors/wire.ts'
 
 export const SECRET = 'a secret of more than thirty-two characters'
 

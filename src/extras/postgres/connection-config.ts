@@ -1,6 +1,6 @@
 import type { ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
-import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../db/limits.ts'
+import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 
 /** Milliseconds of silence after which the kernel asks whether the other side is still there. */
 const KEEP_ALIVE_MS = 10_000

@@ -1,5 +1,5 @@
 import pg, { type ClientConfig } from 'pg'
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import type { Columns, Execution, Preparations } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
 import type { Statement } from './statement.ts'

@@ -1,6 +1,6 @@
 import type { DbErrorKind } from '../../contracts/db.ts'
-import { DbError } from '../../errors/db-error.ts'
-import { messageOf } from '../../errors/wire.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import { messageOf } from '../../core/errors/wire.ts'
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
 const KINDS: Record<string, DbErrorKind> = {

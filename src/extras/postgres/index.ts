@@ -1,10 +1,14 @@
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
-import { dbApi, describeDbCall } from '../../db/api.ts'
-import { STOP_WAIT_MS, WAIT_MS } from '../../db/limits.ts'
-import { migrateOrReport } from '../../migrations/boot.ts'
-import { CONNECTION_BUDGET_BYTES, ConnectionBudget, giveBackOfThread } from '../../shm/connection-budget.ts'
+import { migrateOrReport } from '../../stores/migrations/boot.ts'
+import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
+import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
+import {
+  CONNECTION_BUDGET_BYTES,
+  ConnectionBudget,
+  giveBackOfThread,
+} from '../../transport/memory/connection-budget.ts'
 import type { Connection } from './connection.ts'
 import { connectionConfig } from './connection-config.ts'
 import { Execution, type Outcome } from './execution.ts'

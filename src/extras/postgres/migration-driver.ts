@@ -1,5 +1,5 @@
-import { DbError } from '../../errors/db-error.ts'
-import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../migrations/migration.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
 import type { Outcome } from './execution.ts'
 import { sqlStateOf } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'

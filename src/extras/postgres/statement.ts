@@ -1,4 +1,4 @@
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
 
 /** Statements of which a thread remembers the shape, and whether they have come before. */

@@ -1,6 +1,6 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import { TRANSACTION_IDLE_MS } from '../../db/limits.ts'
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from './execution.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 

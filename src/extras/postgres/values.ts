@@ -1,4 +1,4 @@
-import { checkCount, parameterOf } from '../../db/parameter.ts'
+import { checkCount, parameterOf } from '../../stores/sql/parameter.ts'
 
 /** A parameter on the wire: text, bytes as they are, or NULL. */
 export type WireValue = string | Buffer | null

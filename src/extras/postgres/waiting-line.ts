@@ -1,4 +1,4 @@
-import type { DbError } from '../../errors/db-error.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
 import type { Connection } from './connection.ts'
 
 /** Somebody who waits for a connection. */

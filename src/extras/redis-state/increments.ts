@@ -1,6 +1,6 @@
-import { HeddleError } from '../../errors/catalogue.ts'
-import type { RedisClient } from '../../redis/client.ts'
-import { readScript } from '../../redis/script.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { readScript } from '../../stores/redis/script.ts'
 
 export const INCREMENT = readScript(new URL('./increment-n.lua', import.meta.url))
 

@@ -2,11 +2,19 @@ import { isDeepStrictEqual } from 'node:util'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
-import { HeddleError } from '../../errors/catalogue.ts'
-import { openRedis, type RedisClient } from '../../redis/client.ts'
-import { answerFault } from '../../redis/fault.ts'
-import { readScript } from '../../redis/script.ts'
-import { checkKey, checkNamespace, checkStep, checkTtl, notANumber, outOfRange, toJson } from '../../state/input.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import { answerFault } from '../../stores/redis/fault.ts'
+import { readScript } from '../../stores/redis/script.ts'
+import {
+  checkKey,
+  checkNamespace,
+  checkStep,
+  checkTtl,
+  notANumber,
+  outOfRange,
+  toJson,
+} from '../../stores/state/input.ts'
 import { INCREMENT, Increments } from './increments.ts'
 import { patternOf, prefixOf } from './keys.ts'
 

@@ -1,7 +1,7 @@
-import { parseBoolean, parseNumber } from '../../config/parse.ts'
 import type { Config, VariableOptions } from '../../contracts/config.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { HeddleError } from '../../errors/catalogue.ts'
+import { parseBoolean, parseNumber } from '../../core/config/parse.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 
 type Value = string | number | boolean
 type ValueType = 'string' | 'number' | 'boolean'

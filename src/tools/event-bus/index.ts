@@ -2,8 +2,8 @@ import type { EventBus, Payload, PublishOptions, Subscriber, TopologyEntry } fro
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
-import { type EventContract, loadEventContracts } from '../../schemas/event-contracts.ts'
-import { checkPayload, snapshotOf } from '../../schemas/payload-check.ts'
+import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
+import { checkPayload, snapshotOf } from '../../core/schemas/payload-check.ts'
 import { ContractFaults } from './contract-faults.ts'
 import {
   checkEventName,

@@ -1,5 +1,5 @@
 import type { PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
-import { HeddleError } from '../../errors/catalogue.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 
 // The longest delay that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647

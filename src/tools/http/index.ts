@@ -1,7 +1,7 @@
 import type { EndpointOptions, Handler, Http, Method } from '../../contracts/http.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { HeddleError } from '../../errors/catalogue.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { prefixFault, realFolder } from './folder.ts'
 import { optionFault } from './options.ts'
 import { pathFault } from './path.ts'

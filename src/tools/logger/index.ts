@@ -1,7 +1,7 @@
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { messageOf } from '../../errors/wire.ts'
+import { messageOf } from '../../core/errors/wire.ts'
 
 type LogCall = Logger['info']
 

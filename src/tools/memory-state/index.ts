@@ -1,6 +1,6 @@
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../state/input.ts'
+import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../stores/state/input.ts'
 import { MemoryStore } from './store.ts'
 
 type StoreMethod = 'get' | 'set' | 'has' | 'delete' | 'increment' | 'compareAndSet' | 'keys' | 'clear'

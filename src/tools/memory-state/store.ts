@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util'
-import { HeddleError } from '../../errors/catalogue.ts'
-import { integerIn, notANumber, outOfRange } from '../../state/input.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { integerIn, notANumber, outOfRange } from '../../stores/state/input.ts'
 
 /** What keys and values may take together, by estimate. */
 export const STATE_MAX_BYTES = 256 * 1024 * 1024

@@ -1,6 +1,6 @@
 import type { Registry, ToolStatus } from '../../contracts/registry.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { ToolUses, USES_BYTES, USES_MEMORY } from '../../shm/tool-uses.ts'
+import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
 
 const STATUSES: readonly ToolStatus[] = ['OK', 'FAIL', 'DEAD']
 

@@ -1,9 +1,9 @@
 import type { Owner } from '../../contracts/owner.ts'
 import type { JobHandler, Schedule, Scheduler } from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { HeddleError } from '../../errors/catalogue.ts'
-import { messageOf } from '../../errors/wire.ts'
-import { nextCronRun } from '../../jobs/cron.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { nextCronRun } from '../../core/schedule/cron.ts'
 
 const MIN_EVERY_MS = 10
 const MAX_NAME_CHARS = 200

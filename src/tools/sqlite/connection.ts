@@ -1,7 +1,7 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { type Outcome, Statement } from './statement.ts'
 

@@ -1,6 +1,6 @@
 import type { DbErrorKind } from '../../contracts/db.ts'
-import { DbError } from '../../errors/db-error.ts'
-import { messageOf } from '../../errors/wire.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import { messageOf } from '../../core/errors/wire.ts'
 
 // Extended result codes: https://sqlite.org/rescode.html
 const CONSTRAINTS: Record<string, DbErrorKind> = {

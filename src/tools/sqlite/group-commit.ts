@@ -1,4 +1,4 @@
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
 import type { Outcome } from './statement.ts'

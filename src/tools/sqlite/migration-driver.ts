@@ -1,5 +1,5 @@
-import { DbError } from '../../errors/db-error.ts'
-import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../migrations/migration.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'

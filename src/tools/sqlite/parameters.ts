@@ -1,4 +1,4 @@
-import { checkCount, parameterOf } from '../../db/parameter.ts'
+import { checkCount, parameterOf } from '../../stores/sql/parameter.ts'
 
 type Bound = string | number | bigint | Uint8Array | null
 

@@ -1,6 +1,6 @@
 import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
-import { DbError } from '../../errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import { bindings } from './parameters.ts'
 import { isTransactionControl, shapeOf } from './sql-shape.ts'
 

@@ -1,4 +1,4 @@
-import type { DbError } from '../../errors/db-error.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from './statement.ts'
 
 /** A statement that runs for itself. */

@@ -1,0 +1,379 @@
+import { availableParallelism, hostname } from 'node:os'
+import { fileURLToPath } from 'node:url'
+
+interface RowOf<Type extends string, Default> {
+  type: Type
+  /** Used when the variable is unset or empty. A function sees the settings of the rows above its own. */
+  default: Default | ((above: Record<string, unknown>) => Default)
+  unit?: string
+  /** What the variable changes, in one sentence. */
+  effect: string
+  /** Never shown in messages and never handed to plugins. */
+  secret?: true
+}
+type Range = { min: number; max: number }
+
+/** One variable. `folder`, `folders` and `file` defaults are texts that are resolved like a given value. */
+export type VariableRow =
+  | (RowOf<'integer' | 'number', number | undefined> & Range)
+  | RowOf<'boolean', boolean>
+  | (RowOf<'choice', string> & { choices: readonly string[] })
+  | (RowOf<'text', string | undefined> & { pattern?: RegExp; wanted?: string })
+  | RowOf<'origins', readonly string[]>
+  | RowOf<'folder' | 'folders' | 'file', string>
+
+const DAY_MS = 86_400_000
+const PORT_RANGE = { min: 1, max: 65_535 } as const
+const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+/** Enough to notice what threads do not share; with more, each change of the code takes longer to be everywhere. */
+const DEVELOPED_LANES = 2
+const isDeveloped = (): boolean => process.argv.includes('--watch')
+const TOOLS_FOLDER = fileURLToPath(new URL('../../tools', import.meta.url))
+
+/**
+ * Every environment variable of the runtime. The key of its setting is its name in camelCase: `HTTP_PORT` → `httpPort`.
+ * Empty counts as unset.
+ */
+export const VARIABLES = {
+  // HTTP
+  HTTP_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address that the listener binds.' },
+  HTTP_PORT: { type: 'integer', min: 0, max: 65_535, default: 8000, effect: 'Port of the listener; 0: any free one.' },
+  HTTP_REUSE_PORT: {
+    type: 'boolean',
+    default: false,
+    effect:
+      'Other processes that say so too may listen on the same port (not 0); the kernel shares connections out among them.',
+  },
+  HTTP_CORS_ORIGINS: {
+    type: 'origins',
+    default: [],
+    unit: 'comma-separated origins',
+    effect: 'Origins that browsers may call from; empty: none, `*`: all.',
+  },
+  HTTP_BODY_LIMIT: {
+    type: 'integer',
+    min: 1,
+    max: 1_073_741_824,
+    default: 1_048_576,
+    unit: 'bytes',
+    effect: 'Larger request bodies are answered with 413.',
+  },
+  HTTP_HANDLER_TIMEOUT_MS: {
+    type: 'integer',
+    min: 1,
+    max: DAY_MS,
+    default: 30_000,
+    unit: 'ms',
+    effect: 'A handler that takes longer is answered with 504.',
+  },
+
+  // threads
+  LANES: {
+    type: 'integer',
+    min: 1,
+    max: 256,
+    default: () => Math.max(1, Math.min(availableParallelism() - 1, isDeveloped() ? DEVELOPED_LANES : 256)),
+    unit: 'threads',
+    effect: 'Worker threads that run the plugins.',
+  },
+  LANE_MAX_INFLIGHT: {
+    type: 'integer',
+    min: 1,
+    max: 65_535,
+    default: 1024,
+    unit: 'requests',
+    effect: 'Requests in one lane at a time; when every lane is full the answer is 503.',
+  },
+  LANE_STALL_MS: {
+    type: 'integer',
+    min: 50,
+    max: DAY_MS,
+    default: 10_000,
+    unit: 'ms',
+    effect: 'A lane that is blocked for longer is stopped and replaced.',
+  },
+  LANE_MEMORY_MB: {
+    type: 'integer',
+    min: 32,
+    max: 1_048_576,
+    default: 512,
+    unit: 'MiB',
+    effect: 'JavaScript heap of one lane; one that needs more is replaced.',
+  },
+  SHUTDOWN_TIMEOUT_MS: {
+    type: 'integer',
+    min: 0,
+    max: DAY_MS,
+    default: 10_000,
+    unit: 'ms',
+    effect: 'Time that a drain may take before the process ends anyway.',
+  },
+  NODE_ENV: {
+    type: 'text',
+    default: 'development',
+    effect: 'Anything but `production`: answers are held against the `response` schemas of their routes.',
+  },
+  NODE_APP_INSTANCE: {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000,
+    default: undefined,
+    effect: 'Set by a supervisor that runs several processes of one service (pm2 does): the number of this one.',
+  },
+  NOTIFY_SOCKET: {
+    type: 'text',
+    default: undefined,
+    unit: 'path of a socket',
+    effect: 'Set by systemd for a unit of `Type=notify`: it is told when this process is ready, reloads and stops.',
+  },
+
+  // relational database
+  SQLITE_PATH: { type: 'file', default: 'data/service.db', effect: 'File of the embedded database.' },
+  RDB_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the database server.' },
+  RDB_PORT: { type: 'integer', ...PORT_RANGE, default: 5432, effect: 'Port of the database server.' },
+  RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },
+  RDB_PASSWORD: { type: 'text', default: undefined, secret: true, effect: 'Password of that user; unset: none.' },
+  RDB_DATABASE: { type: 'text', default: 'service', effect: 'Database on the server.' },
+  RDB_MAX_POOL: {
+    type: 'integer',
+    min: 1,
+    max: 10_000,
+    default: 10,
+    unit: 'connections',
+    effect: 'Most connections of the process, shared out over the lanes.',
+  },
+  RDB_MIN_POOL: {
+    type: 'integer',
+    min: 0,
+    max: 10_000,
+    default: (above) => Math.min(2, Number(above.rdbMaxPool ?? 2)),
+    unit: 'connections',
+    effect: 'Connections kept open by the process, shared out over the lanes.',
+  },
+  RDB_STATEMENT_TIMEOUT_MS: {
+    type: 'integer',
+    min: 100,
+    max: DAY_MS,
+    default: 30_000,
+    unit: 'ms',
+    effect: 'A statement that takes longer is cancelled by the server; migrations are not.',
+  },
+  DB_AUTO_MIGRATE: { type: 'boolean', default: true, effect: 'Applies pending migrations at boot.' },
+  HEALTH_CHECK_INTERVAL: {
+    type: 'number',
+    min: 0.05,
+    max: 86_400,
+    default: 30,
+    unit: 's',
+    effect: 'Time between two periodic health checks.',
+  },
+
+  // key-value store
+  KV_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the key-value store.' },
+  KV_PORT: { type: 'integer', ...PORT_RANGE, default: 6379, effect: 'Port of the key-value store.' },
+  KV_DB: { type: 'integer', min: 0, max: 1_000_000, default: 0, effect: 'Number of the database in the store.' },
+  KV_PASSWORD: { type: 'text', default: '', secret: true, effect: 'Password of the store; empty: no authentication.' },
+  KV_CONNECT_TIMEOUT: {
+    type: 'number',
+    min: 0.05,
+    max: 3600,
+    default: 5,
+    unit: 's',
+    effect: 'Time that connecting to the store may take.',
+  },
+
+  // events and jobs
+  EVENT_BUS_DRIVER: {
+    type: 'choice',
+    choices: ['in_process', 'keyvalue_streams'],
+    default: 'in_process',
+    effect: 'Transport of events: this process, or streams of the key-value store shared by all replicas.',
+  },
+  EVENT_BUS_MAX_QUEUE: {
+    type: 'integer',
+    min: 1,
+    max: 10_000_000,
+    default: 100_000,
+    unit: 'events',
+    effect: 'Events waiting in process; beyond, publishing rejects with EVENT_BUS_FULL.',
+  },
+  EVENT_BUS_CLAIM_IDLE_MS: {
+    type: 'integer',
+    min: 50,
+    max: DAY_MS,
+    default: 60_000,
+    unit: 'ms',
+    effect: 'Stream driver: a delivery that shows no sign of life for longer is taken over by another consumer.',
+  },
+  EVENT_BUS_STREAM_MAXLEN: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'entries',
+    effect: 'Stream driver: approximate cap per stream; unset: nothing that is unread is ever trimmed.',
+  },
+  SCHEDULER_ENABLED: {
+    type: 'boolean',
+    default: ({ nodeAppInstance }) => !nodeAppInstance,
+    effect: 'Jobs fire in this process (true on one replica only).',
+  },
+
+  // tokens
+  AUTH_SECRET_KEY: {
+    type: 'text',
+    pattern: /^(?!.*-----BEGIN).{32,}$/s,
+    wanted: 'at least 32 characters that are no PEM key',
+    default: undefined,
+    secret: true,
+    effect: 'Signs tokens; the same on all replicas. Unset on a loopback host: a random one.',
+  },
+  AUTH_TOKEN_TTL_SEC: {
+    type: 'integer',
+    min: 1,
+    max: 315_360_000,
+    default: 3600,
+    unit: 's',
+    effect: 'Lifetime of a token that names none.',
+  },
+
+  // observability
+  LOG_LEVEL: {
+    type: 'choice',
+    choices: ['debug', 'info', 'warning', 'error'],
+    default: 'info',
+    effect: 'Lowest level that is written; sinks and `/system/logs/stream` get INFO and above whatever it says.',
+  },
+  LOG_FORMAT: {
+    type: 'choice',
+    choices: ['pretty', 'json'],
+    default: () => (process.stdout.isTTY ? 'pretty' : 'json'),
+    effect: 'Shape of the log lines; unset: pretty on a terminal, else json.',
+  },
+  OTEL_ENABLED: { type: 'boolean', default: false, effect: 'Exports spans; false: the SDK is never loaded.' },
+  OTEL_SERVICE_NAME: { type: 'text', default: 'service', effect: 'Name of this service in traces.' },
+  OTEL_EXPORTER_OTLP_ENDPOINT: {
+    type: 'text',
+    pattern: /^(?:https?:\/\/)?(?:\[[0-9A-Fa-f:.]+\]|[^\s[\]/:@]+)(?::\d{1,5})?(?:\/\S*)?$/,
+    wanted: 'a URL such as http://localhost:4317',
+    default: undefined,
+    unit: 'URL',
+    effect: 'OTLP receiver of traces (gRPC); unset: spans go to the console.',
+  },
+  OTEL_EXPORTER_OTLP_HEADERS: {
+    type: 'text',
+    pattern: /^\s*[^=,\s]+\s*=[^,]*(?:,\s*[^=,\s]+\s*=[^,]*)*,?\s*$/,
+    wanted: 'name=value pairs with commas between them',
+    default: undefined,
+    unit: 'comma-separated name=value pairs',
+    secret: true,
+    effect: 'Headers sent to the receiver.',
+  },
+  OTEL_BSP_SCHEDULE_DELAY: {
+    type: 'integer',
+    min: 1,
+    max: DAY_MS,
+    default: 5000,
+    unit: 'ms',
+    effect: 'Time between two exports of spans; a full batch goes at once.',
+  },
+  OTEL_BSP_MAX_QUEUE_SIZE: {
+    type: 'integer',
+    min: 1,
+    max: 10_000_000,
+    default: 2048,
+    unit: 'spans',
+    effect: 'Spans of the process that wait for export; beyond, the oldest are dropped.',
+  },
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: {
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    default: (above) => Math.min(512, Number(above.otelBspMaxQueueSize ?? 512)),
+    unit: 'spans',
+    effect: 'Spans per export, at most what the queue holds.',
+  },
+  OTEL_BSP_EXPORT_TIMEOUT: {
+    type: 'integer',
+    min: 1,
+    max: DAY_MS,
+    default: 30_000,
+    unit: 'ms',
+    effect: 'An export that takes longer is given up, and its spans with it.',
+  },
+  OTEL_TRACES_SAMPLER: {
+    type: 'choice',
+    choices: [
+      'always_on',
+      'always_off',
+      'traceidratio',
+      'parentbased_always_on',
+      'parentbased_always_off',
+      'parentbased_traceidratio',
+    ],
+    default: 'parentbased_always_on',
+    effect: 'Which traces are recorded; `parentbased`: one that comes from outside as its sender has decided.',
+  },
+  OTEL_TRACES_SAMPLER_ARG: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: 1,
+    unit: 'share of the traces',
+    effect: 'For the samplers by ratio.',
+  },
+  OTEL_RESOURCE_ATTRIBUTES: {
+    type: 'text',
+    default: undefined,
+    unit: 'comma-separated name=value pairs',
+    effect: 'What else is said of this process in traces, for example `deployment.environment.name=staging`.',
+  },
+
+  // identity and folders
+  REPLICA_ID: {
+    type: 'text',
+    pattern: /^[A-Za-z0-9._:-]{1,200}$/,
+    wanted: '1 to 200 of the characters A-Z a-z 0-9 . _ : -',
+    // With port 0 the port says nothing: the process id tells replicas of one host apart.
+    default: ({ httpPort, nodeAppInstance }) =>
+      `${hostname()}:${httpPort || `pid${process.pid}`}${nodeAppInstance === undefined ? '' : `:${nodeAppInstance}`}`,
+    effect: 'Name of this process among the replicas, unique and stable.',
+  },
+  DOMAINS_DIR: {
+    type: 'folders',
+    default: 'domains',
+    unit: "folders separated by the platform's path delimiter",
+    effect: 'Where plugins, migrations and event contracts are found, in order.',
+  },
+  TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Where the active tools are found.' },
+} as const satisfies Record<string, VariableRow>
+
+export type VariableName = keyof typeof VARIABLES
+
+type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`
+  ? `${Lowercase<Head>}${Capitalize<CamelCase<Tail>>}`
+  : Lowercase<Name>
+
+type OrUnset<Row, Value> = Row extends { default: undefined } ? Value | undefined : Value
+
+type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
+  ? OrUnset<Row, number>
+  : Row extends { type: 'boolean' }
+    ? boolean
+    : Row extends { choices: readonly (infer Choice)[] }
+      ? Choice
+      : Row extends { type: 'folders' | 'origins' }
+        ? readonly string[]
+        : OrUnset<Row, string>
+
+/** The parsed environment, deep-frozen; a plain object that can be posted to another thread. */
+export type Settings = {
+  readonly [Name in VariableName as CamelCase<Name>]: Name extends 'AUTH_SECRET_KEY'
+    ? string // always there: `loadSettings` makes one or refuses
+    : ValueOf<(typeof VARIABLES)[Name]>
+}
+
+/** `HTTP_PORT` → `httpPort`. */
+export function settingKey(name: string): string {
+  return name.toLowerCase().replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase())
+}

@@ -1,0 +1,7 @@
+import { relative } from 'node:path'
+
+/** A path as messages show it. */
+export function shown(path: string): string {
+  const short = relative(process.cwd(), path)
+  return short.startsWith('..') ? path : short
+}

@@ -1,0 +1,48 @@
+import type { StandardResult } from '../../contracts/standard-schema.ts'
+import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/wire.ts'
+import { shown } from '../files/shown-path.ts'
+import type { EventContract } from './event-contracts.ts'
+import { faultsOf, listed } from './standard-schema.ts'
+
+/**
+ * Holds a payload against its event's contract: undefined when it fits, a promise of that when the schema is async.
+ * @throws EVENT_CONTRACT with `details: [{ path, message }]`; a schema that throws lets nothing pass
+ */
+export function checkPayload(event: string, contract: EventContract, payload: unknown): Promise<undefined> | undefined {
+  const { validate } = contract.schema['~standard']
+  let outcome: ReturnType<typeof validate>
+  try {
+    outcome = validate(payload)
+  } catch (thrown) {
+    throw broken(event, contract, thrown)
+  }
+  if (!(outcome instanceof Promise)) return refuseMisfit(event, contract, outcome)
+  return outcome.then(
+    (result) => refuseMisfit(event, contract, result),
+    (thrown) => {
+      throw broken(event, contract, thrown)
+    },
+  )
+}
+
+/** A payload as it is now, for a check that takes its time: whoever publishes may go on to change it. */
+export function snapshotOf<T>(payload: T): T {
+  try {
+    if (Object.prototype.toString.call(payload) === '[object Object]') return JSON.parse(JSON.stringify(payload)) as T
+  } catch {
+    // What is no JSON the bus refuses by itself, whatever becomes of it meanwhile.
+  }
+  return payload
+}
+
+function refuseMisfit(event: string, contract: EventContract, { issues }: StandardResult<unknown>): undefined {
+  if (issues === undefined) return
+  const message = `The payload of ${event} does not fit its contract in ${shown(contract.file)}: ${listed(issues)}`
+  throw new HeddleError('EVENT_CONTRACT', message, { details: faultsOf(issues) })
+}
+
+function broken(event: string, contract: EventContract, thrown: unknown): HeddleError {
+  const message = `The contract of ${event} in ${shown(contract.file)} threw: ${messageOf(thrown)}`
+  return new HeddleError('EVENT_CONTRACT', message, { cause: thrown, details: [] })
+}

@@ -1,0 +1,81 @@
+import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import { isSchemaObject } from './json-schema.ts'
+
+/** Where the values of a schema travel: in requests and answers, or in events. */
+export type Carrier = 'http' | 'event'
+
+interface CarrierRules {
+  /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
+  target: 'draft-2020-12' | 'draft-07'
+  /** What is published may hold a Date, which JSON makes a text of. HTTP is held against schemas as JSON: only one that coerces takes a Date there. */
+  hasDates: boolean
+}
+
+const RULES: Readonly<Record<Carrier, CarrierRules>> = {
+  http: { target: 'draft-2020-12', hasDates: false },
+  event: { target: 'draft-07', hasDates: true },
+}
+
+/** A schema whose text is longer than this is not shown. */
+const SCHEMA_MAX_CHARS = 65_536
+
+/**
+ * What a schema that describes itself has beside `validate`.
+ * Source: Standard JSON Schema specification v1, https://standardschema.dev/json-schema
+ */
+interface SelfDescription {
+  input?: (options: { target: string; libraryOptions?: Record<string, unknown> }) => unknown
+}
+
+/**
+ * The JSON Schema of what a Standard Schema takes, or one that takes anything and says why. Answers and events go out as they were
+ * given, not as what a schema makes of them, so what comes out of it is nobody's business.
+ * No schema library is loaded for it: libraries bring the conversion along. Never throws: what cannot be shown must not keep a plugin from booting.
+ */
+export function jsonSchemaOf(schema: StandardSchemaV1, carrier: Carrier): JsonSchema {
+  const { target, hasDates } = RULES[carrier]
+  const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
+  try {
+    const convert = standard.jsonSchema?.input
+    if (typeof convert !== 'function') {
+      return unknown(`Checked by a schema of ${standard.vendor}, which does not describe itself.`)
+    }
+    const isZod = standard.vendor === 'zod'
+    const libraryOptions = isZod ? { unrepresentable: 'any', override: describeUnrepresentable(hasDates) } : undefined
+    const converted = convert({ target, ...(libraryOptions && { libraryOptions }) })
+    const text = JSON.stringify(converted)
+    if (text.length > SCHEMA_MAX_CHARS) return unknown('Checked by a schema that is too large to be shown.')
+    const plain: unknown = JSON.parse(text)
+    if (!isSchemaObject(plain)) return unknown('Checked by a schema that does not describe itself.')
+    delete plain.$schema
+    return plain
+  } catch (error) {
+    return unknown(`Checked by a schema that cannot be shown: ${firstLine(error)}`)
+  }
+}
+
+function unknown(description: string): JsonSchema {
+  return { description }
+}
+
+function firstLine(error: unknown): string {
+  return String((error as Error | undefined)?.message ?? error)
+    .split('\n', 1)[0]!
+    .slice(0, 200)
+}
+
+interface ZodNode {
+  zodSchema: { _zod: { def: { type: string; coerce?: boolean } } }
+  jsonSchema: JsonSchema
+}
+
+/** For what JSON has no type for zod says nothing; this says how it travels. */
+function describeUnrepresentable(hasDates: boolean): (node: ZodNode) => void {
+  return ({ zodSchema, jsonSchema }) => {
+    const { type, coerce } = zodSchema._zod.def
+    if (type === 'date' && (hasDates || coerce)) Object.assign(jsonSchema, { type: 'string', format: 'date-time' })
+    else if (type === 'bigint' && coerce) Object.assign(jsonSchema, { type: 'string', pattern: '^-?\\d+$' })
+    else if (type === 'transform' || type === 'custom') jsonSchema.description ??= 'Made or checked by code.'
+  }
+}

@@ -1,0 +1,36 @@
+import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+
+/** Faults of one value that are told at most: a body of 1 MiB may have half a million. */
+export const FAULTS_MAX = 100
+
+/** Where a value does not fit its schema. */
+export interface SchemaFault {
+  /** Keys and indexes joined by dots, for example `items.0.price`; empty for the value itself. */
+  path: string
+  message: string
+}
+
+export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
+  if (value === null || (typeof value !== 'object' && typeof value !== 'function')) return false
+  const standard = (value as { '~standard'?: { validate?: unknown } | null })['~standard']
+  return typeof standard?.validate === 'function'
+}
+
+/** The first `FAULTS_MAX` of them; a last one tells how many more there are. */
+export function faultsOf(issues: readonly StandardIssue[]): SchemaFault[] {
+  const faults = issues.slice(0, FAULTS_MAX).map((issue) => ({ path: pathOf(issue), message: issue.message }))
+  const left = issues.length - faults.length
+  if (left > 0) faults.push({ path: '', message: `and ${left} more` })
+  return faults
+}
+
+/** The first three of them, as a message has them. */
+export function listed(issues: readonly StandardIssue[]): string {
+  const shown = issues.slice(0, 3).map((issue) => (issue.path?.length ? `${pathOf(issue)}: ` : '') + issue.message)
+  if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)
+  return shown.join('; ')
+}
+
+function pathOf({ path = [] }: StandardIssue): string {
+  return path.map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
+}

@@ -1,0 +1,125 @@
+import type { JsonSchema } from '../../contracts/route-info.ts'
+import { placed } from '../../core/schemas/json-schema.ts'
+import type { EventPayload } from './event-payloads.ts'
+import type { ApiInfo } from './openapi.ts'
+import { exampleOf } from './schema-example.ts'
+
+/** Names of the plugins that publish an event, and of those that subscribe to it. */
+export interface EventParties {
+  emitters: readonly string[]
+  subscribers: readonly string[]
+}
+
+interface Ref {
+  $ref: string
+}
+
+interface Message {
+  name: string
+  contentType: string
+  tags?: { name: string }[]
+  headers: Ref
+  payload: JsonSchema
+  examples?: { payload: unknown }[]
+}
+
+/** Source: AsyncAPI specification 3.0.0. */
+export interface AsyncApiDocument {
+  asyncapi: '3.0.0'
+  info: ApiInfo
+  defaultContentType: string
+  channels: Record<string, { address: string; messages: Record<string, Ref> }>
+  operations: Record<
+    string,
+    { action: 'send' | 'receive'; channel: Ref; summary: string; messages: Ref[]; 'x-plugin': string }
+  >
+  components: { messages: Record<string, Message>; schemas: Record<string, JsonSchema> }
+}
+
+const DESCRIPTION =
+  'Each event goes to every subscriber, at least once. One that fails is tried again as its subscriber asks; after the last attempt it is a dead letter, ' +
+  'and `event.delivery.failed` is published.'
+
+const JSON_TYPE = 'application/json'
+
+/** What a subscriber learns beside the payload, as the second argument of its handler. */
+const EVENT_META: JsonSchema = {
+  type: 'object',
+  description: 'What the runtime sends along with every event.',
+  required: ['id', 'parent_id', 'event', 'emitter', 'timestamp', 'request_id', 'attempt'],
+  properties: {
+    id: { type: 'string', pattern: '^evt_[0-9a-f]{32}$' },
+    parent_id: { type: ['string', 'null'], description: 'The event that caused it.' },
+    event: { type: 'string' },
+    emitter: { type: 'string', description: 'The plugin that published it.' },
+    timestamp: { type: 'string', format: 'date-time' },
+    request_id: { type: ['string', 'null'], description: 'The HTTP request at the root of it all.' },
+    attempt: { type: 'integer', minimum: 1, description: '1 on the first delivery.' },
+  },
+}
+
+/** The events that plugins exchange. Those whose name begins with `_` are the runtime's own and left out. */
+export function asyncApiDocument(
+  parties: Readonly<Record<string, EventParties>>,
+  payloads: ReadonlyMap<string, EventPayload>,
+  info: ApiInfo,
+): AsyncApiDocument {
+  const names = new Names()
+  const channels: AsyncApiDocument['channels'] = {}
+  const operations: AsyncApiDocument['operations'] = {}
+  const messages: Record<string, Message> = {}
+  const events = [...new Set([...Object.keys(parties), ...payloads.keys()])]
+  for (const event of events.filter((name) => !name.startsWith('_')).sort()) {
+    const key = names.of(event)
+    const channel = { $ref: `#/channels/${key}` }
+    messages[key] = messageOf(event, key, payloads.get(event))
+    channels[key] = { address: event, messages: { [key]: { $ref: `#/components/messages/${key}` } } }
+    const { emitters = [], subscribers = [] } = parties[event] ?? {}
+    const add = (action: 'send' | 'receive', plugins: readonly string[]) => {
+      for (const plugin of plugins) {
+        const summary = `${plugin} ${action === 'send' ? 'publishes' : 'subscribes to'} ${event}`
+        const about = { channel, summary, messages: [{ $ref: `${channel.$ref}/messages/${key}` }], 'x-plugin': plugin }
+        operations[names.of(`${action}.${event}.${plugin}`)] = { action, ...about }
+      }
+    }
+    add('send', emitters)
+    add('receive', subscribers)
+  }
+  const schemas = { EventMeta: EVENT_META }
+  return {
+    asyncapi: '3.0.0',
+    info: { description: DESCRIPTION, ...info },
+    defaultContentType: JSON_TYPE,
+    channels,
+    operations,
+    components: { messages, schemas },
+  }
+}
+
+function messageOf(event: string, key: string, contract: EventPayload | undefined): Message {
+  const message = { name: event, contentType: JSON_TYPE, headers: { $ref: '#/components/schemas/EventMeta' } }
+  if (contract === undefined) {
+    const payload = { type: 'object', description: 'No contract says what is in it.', additionalProperties: true }
+    return { ...message, payload }
+  }
+  const example = exampleOf(contract.schema, 'text')
+  return {
+    ...message,
+    tags: [{ name: contract.domain }],
+    payload: placed(contract.schema, `#/components/messages/${key}/payload`),
+    ...(example === undefined ? {} : { examples: [{ payload: example.value }] }),
+  }
+}
+
+/** Keys within a document: letters, digits, `.`, `_` and `-`, each given once. */
+class Names {
+  readonly #taken = new Set<string>()
+
+  of(text: string): string {
+    const base = text.replace(/[^A-Za-z0-9._-]/g, '_')
+    let name = base
+    for (let n = 2; this.#taken.has(name); n++) name = `${base}_${n}`
+    this.#taken.add(name)
+    return name
+  }
+}

@@ -1,0 +1,19 @@
+import type { JsonSchema } from '../../contracts/route-info.ts'
+import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
+import { jsonSchemaOf } from '../../core/schemas/schema-conversion.ts'
+
+/** What the contract of an event says of its payload. */
+export interface EventPayload {
+  /** The domain that declares it. */
+  domain: string
+  schema: JsonSchema
+}
+
+/** Payloads by event, from `events.ts` of every domain. A file with a fault gives none: what is wrong with it is told elsewhere. */
+export async function eventPayloads(domainsDirs: readonly string[]): Promise<Map<string, EventPayload>> {
+  const { contracts } = await loadEventContracts(domainsDirs)
+  const payloads = new Map<string, EventPayload>()
+  for (const [event, { domain, schema }] of contracts)
+    payloads.set(event, { domain, schema: jsonSchemaOf(schema, 'event') })
+  return payloads
+}

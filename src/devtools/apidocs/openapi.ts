@@ -1,0 +1,100 @@
+import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import { Components } from './components.ts'
+import { OperationIds } from './operation-ids.ts'
+import { type Parameter, parametersOf } from './parameters.ts'
+import { PathNames } from './path-name.ts'
+import { type RequestBody, requestBodyOf } from './request-body.ts'
+import { FAILURE_SCHEMAS, type Response, responsesOf, sharedResponses } from './responses.ts'
+
+export interface ApiInfo {
+  title: string
+  version: string
+  description?: string
+}
+
+export interface Operation {
+  operationId: string
+  summary?: string
+  tags: string[]
+  parameters?: Parameter[]
+  requestBody?: RequestBody
+  responses: Record<string, Response | { $ref: string }>
+  security?: Record<string, string[]>[]
+  /** The plugin that answers, `<domain>.<ClassName>`. */
+  'x-plugin': string
+}
+
+/** Source: OpenAPI specification 3.1.0. */
+export interface OpenApiDocument {
+  openapi: '3.1.0'
+  info: ApiInfo
+  servers: { url: string }[]
+  tags: { name: string }[]
+  paths: Record<string, Record<string, Operation>>
+  components: {
+    schemas: Record<string, JsonSchema>
+    responses: Record<string, Response>
+    securitySchemes: Record<string, Record<string, string>>
+  }
+}
+
+const DESCRIPTION =
+  'Every failure of the runtime is `{ success: false, error }`. A path answers a method that it does not have with 405 and `allow`. ' +
+  'Every answer carries `x-request-id`; a client may choose it.'
+
+const BEARER = {
+  type: 'http',
+  scheme: 'bearer',
+  bearerFormat: 'JWT',
+  description: 'Sent as `Authorization: Bearer <token>`.',
+}
+
+/** The HTTP interface that some routes make up together. HEAD is not listed: every GET answers it. */
+export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): OpenApiDocument {
+  const components = new Components()
+  const names = new PathNames()
+  const ids = new OperationIds()
+  const paths: OpenApiDocument['paths'] = {}
+  const tags = new Set<string>()
+  for (const route of sorted(routes)) {
+    if (route.method === 'HEAD') continue
+    const { text, parameters } = names.of(route.path)
+    const id = ids.of(route)
+    const operation = operationOf(route, id, parametersOf(route, id, parameters, components), components)
+    for (const tag of operation.tags) tags.add(tag)
+    paths[text] ??= {}
+    paths[text][route.method.toLowerCase()] = operation
+  }
+  return {
+    openapi: '3.1.0',
+    info: { description: DESCRIPTION, ...info },
+    servers: [{ url: '/' }],
+    tags: [...tags].sort().map((name) => ({ name })),
+    paths,
+    components: {
+      schemas: { ...FAILURE_SCHEMAS, ...components.schemas },
+      responses: sharedResponses(),
+      securitySchemes: { bearer: BEARER },
+    },
+  }
+}
+
+function operationOf(route: RouteInfo, id: string, parameters: Parameter[], components: Components): Operation {
+  const requestBody = requestBodyOf(route, id, components)
+  return {
+    operationId: id,
+    ...(route.summary === null ? {} : { summary: route.summary }),
+    // A route without tags stands with those of its domain.
+    tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(requestBody === undefined ? {} : { requestBody }),
+    responses: responsesOf(route, id, requestBody !== undefined, components),
+    ...(route.has_auth ? { security: [{ bearer: [] }] } : {}),
+    'x-plugin': route.plugin,
+  }
+}
+
+function sorted(routes: readonly RouteInfo[]): RouteInfo[] {
+  const key = ({ path, method }: RouteInfo) => `${path} ${method}`
+  return routes.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+}

@@ -1,0 +1,114 @@
+import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import { isSchemaObject, resolved } from '../../core/schemas/json-schema.ts'
+import type { Components } from './components.ts'
+import { typeName } from './operation-ids.ts'
+import type { PathParameter } from './path-name.ts'
+import { exampleOf } from './schema-example.ts'
+
+export interface Parameter {
+  name: string
+  in: 'path' | 'query'
+  required: boolean
+  description?: string
+  schema: JsonSchema
+  example?: unknown
+}
+
+interface Property {
+  schema: JsonSchema
+  isRequired: boolean
+}
+
+/** What a client writes into the path and behind the question mark. */
+export function parametersOf(
+  { schemas }: RouteInfo,
+  id: string,
+  path: readonly PathParameter[],
+  components: Components,
+): Parameter[] {
+  const inPath = schemas.params === undefined ? undefined : propertiesOf(schemas.params)
+  const found = path.map(({ name, key }): Parameter => {
+    const known = inPath?.get(key)?.schema
+    const schema = known ?? { type: 'string', ...(key === '*' ? {} : { minLength: 1 }) }
+    const description =
+      key === '*' ? { description: 'The rest of the path. A slash in it is written as `%2F`, or as it is.' } : {}
+    return described(
+      { name, in: 'path', required: true, ...description, schema },
+      schemas.params,
+      `${typeName(id)}Params`,
+      components,
+    )
+  })
+  if (schemas.query === undefined) return found
+  const inQuery = propertiesOf(schemas.query)
+  if (inQuery === undefined) return [...found, anyQuery(schemas.query)]
+  for (const [name, { schema, isRequired }] of inQuery) {
+    found.push(
+      described({ name, in: 'query', required: isRequired, schema }, schemas.query, `${typeName(id)}Query`, components),
+    )
+  }
+  return found
+}
+
+function described(
+  parameter: Parameter,
+  whole: JsonSchema | undefined,
+  place: string,
+  components: Components,
+): Parameter {
+  const { schema, name } = parameter
+  const example = exampleOf(schema, name, whole)
+  const { description = schema.description } = parameter
+  return {
+    ...parameter,
+    ...(typeof description === 'string' ? { description } : {}),
+    schema: whole === undefined ? schema : components.part(place, whole, schema),
+    ...(example === undefined ? {} : { example: example.value }),
+  }
+}
+
+function anyQuery(schema: JsonSchema): Parameter {
+  const description = typeof schema.description === 'string' ? schema.description : 'Any names and values.'
+  return {
+    name: 'query',
+    in: 'query',
+    required: false,
+    description,
+    schema: { type: 'object', additionalProperties: true },
+  }
+}
+
+/** The properties of an object, whichever way its schema is put together; undefined when the schema does not tell. */
+function propertiesOf(root: JsonSchema): Map<string, Property> | undefined {
+  const found = new Map<string, Property>()
+  return collect(root, root, true, found, 0) ? found : undefined
+}
+
+function collect(
+  root: JsonSchema,
+  given: unknown,
+  isCertain: boolean,
+  found: Map<string, Property>,
+  depth: number,
+): boolean {
+  const schema = isSchemaObject(given) ? resolved(root, given) : undefined
+  if (schema === undefined || depth > 8) return false
+  const required = new Set(Array.isArray(schema.required) ? schema.required : [])
+  const properties = isSchemaObject(schema.properties) ? Object.entries(schema.properties) : []
+  for (const [name, property] of properties) {
+    if (isSchemaObject(property) && !found.has(name)) {
+      found.set(name, { schema: property, isRequired: isCertain && required.has(name) })
+    }
+  }
+  let tells = schema.type === 'object' || properties.length > 0
+  for (const part of asList(schema.allOf)) tells = collect(root, part, isCertain, found, depth + 1) || tells
+  // Which of them a client chooses is open: none of their properties is required of all.
+  for (const part of [...asList(schema.anyOf), ...asList(schema.oneOf)]) {
+    tells = collect(root, part, false, found, depth + 1) || tells
+  }
+  return tells
+}
+
+function asList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : []
+}

@@ -1,0 +1,125 @@
+import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import { CATALOGUE, type ErrorCode } from '../../core/errors/catalogue.ts'
+import type { Components } from './components.ts'
+import { typeName } from './operation-ids.ts'
+import { exampleOf } from './schema-example.ts'
+
+export interface Response {
+  description: string
+  headers?: Record<string, unknown>
+  content?: Record<string, { schema?: JsonSchema; example?: unknown; examples?: Record<string, { value: unknown }> }>
+}
+
+type Responses = Record<string, Response | { $ref: string }>
+
+/** Answers of the runtime itself: the component's name, its status, what it means, and with which errors it comes. */
+const OF_RUNTIME = {
+  BadRequest: [400, 'The request is malformed, or the handler says that it failed.', ['HTTP_BAD_REQUEST']],
+  Unauthorized: [401, 'The token is missing, invalid or expired.', ['HTTP_AUTH_MISSING', 'HTTP_AUTH_INVALID']],
+  NotFound: [404, 'There is no such thing.', ['HTTP_NOT_FOUND']],
+  RequestTimeout: [408, 'The body did not arrive in time.', ['HTTP_REQUEST_TIMEOUT']],
+  BodyTooLarge: [413, 'The body is too large.', ['HTTP_BODY_TOO_LARGE']],
+  UnsupportedMediaType: [415, 'The body is of a type, charset or encoding that is not supported.', ['HTTP_MEDIA_TYPE']],
+  ValidationFailed: [422, 'The input does not fit its schema; `details` tells where.', ['HTTP_VALIDATION']],
+  InternalError: [500, 'The handler failed. What it threw stands in the log, under the request id.', ['HTTP_INTERNAL']],
+  Unavailable: [
+    503,
+    'Overloaded, starting or shutting down. Try again after as many seconds as `retry-after` says.',
+    ['HTTP_OVERLOADED', 'HTTP_STARTING', 'HTTP_DRAINING', 'PLUGIN_SET_ASIDE'],
+  ],
+  OriginRefused: [403, 'A page of another origin wants to open a WebSocket.', ['HTTP_ORIGIN_REFUSED']],
+  UpgradeRequired: [426, 'The request does not ask for a WebSocket.', ['HTTP_UPGRADE_REQUIRED']],
+  HandlerTimeout: [504, 'The handler did not answer in time.', ['HTTP_HANDLER_TIMEOUT', 'HTTP_LANE_STALLED']],
+} as const satisfies Record<string, readonly [status: number, description: string, codes: readonly ErrorCode[]]>
+
+type RuntimeAnswer = keyof typeof OF_RUNTIME
+
+/** Schemas and responses that many operations share. Source of the envelope: the rules of the HTTP interface. */
+export const FAILURE_SCHEMAS: Readonly<Record<'Failure' | 'ValidationFailure', JsonSchema>> = {
+  Failure: {
+    type: 'object',
+    description: 'What every failure looks like.',
+    required: ['success', 'error'],
+    properties: { success: { const: false }, error: { type: 'string' } },
+  },
+  ValidationFailure: {
+    type: 'object',
+    required: ['success', 'error', 'details'],
+    properties: {
+      success: { const: false },
+      error: { type: 'string' },
+      details: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['path', 'message'],
+          properties: {
+            path: { type: 'string', description: 'Keys and indexes, joined by dots.' },
+            message: { type: 'string' },
+          },
+        },
+      },
+    },
+  },
+}
+
+const HEADERS: { [Name in RuntimeAnswer]?: Record<string, unknown> } = {
+  Unauthorized: { 'www-authenticate': { schema: { type: 'string' }, example: 'Bearer' } },
+  Unavailable: { 'retry-after': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 }, example: 1 } },
+}
+
+/** `components.responses` of every document. */
+export function sharedResponses(): Record<string, Response> {
+  const shared: Record<string, Response> = {}
+  for (const [name, [, description, codes]] of Object.entries(OF_RUNTIME)) {
+    const isValidation = name === 'ValidationFailed'
+    const details = isValidation ? { details: [{ path: 'email', message: 'Invalid email address' }] } : {}
+    const examples = Object.fromEntries(
+      codes.map((code) => [code, { value: { success: false, error: CATALOGUE[code][1], ...details } }]),
+    )
+    const headers = HEADERS[name as RuntimeAnswer]
+    const schema = { $ref: `#/components/schemas/${isValidation ? 'ValidationFailure' : 'Failure'}` }
+    shared[name] = { description, ...(headers && { headers }), content: { 'application/json': { schema, examples } } }
+  }
+  return shared
+}
+
+const SOCKET: Response = { description: 'A WebSocket (RFC 6455) from here on.' }
+
+/** What an operation may answer. 405 is left out: it is the answer to methods that a path does not have. */
+export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, components: Components): Responses {
+  const { schemas, path } = route
+  const canHappen: Record<RuntimeAnswer, boolean> = {
+    BadRequest: true,
+    Unauthorized: route.has_auth,
+    NotFound: path.includes('/:') || path.endsWith('/*'),
+    RequestTimeout: hasBody,
+    BodyTooLarge: hasBody,
+    UnsupportedMediaType: hasBody,
+    ValidationFailed: (schemas.body ?? schemas.query ?? schemas.params) !== undefined,
+    InternalError: true,
+    Unavailable: true,
+    OriginRefused: route.is_socket,
+    UpgradeRequired: route.is_socket,
+    HandlerTimeout: route.timeout_ms > 0 || route.host === 'lanes',
+  }
+  const responses: Responses = route.is_socket ? { '101': SOCKET } : { '200': success(route, id, components) }
+  for (const [name, [status]] of Object.entries(OF_RUNTIME)) {
+    if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
+  }
+  if (!route.is_stream && !route.is_socket)
+    responses.default = { description: 'Another status, when the handler chooses one.' }
+  return responses
+}
+
+function success({ schemas, is_stream }: RouteInfo, id: string, components: Components): Response {
+  if (is_stream) {
+    const schema = { type: 'string', description: 'Each frame is a line `data: <JSON>` and an empty one.' }
+    return { description: 'Server-sent events, until the client leaves.', content: { 'text/event-stream': { schema } } }
+  }
+  if (schemas.response === undefined) return { description: 'What the handler answers.' }
+  const example = exampleOf(schemas.response, 'text')
+  const schema = components.schema(`${typeName(id)}Response`, schemas.response)
+  const media = { schema, ...(example === undefined ? {} : { example: example.value }) }
+  return { description: 'What the handler answers.', content: { 'application/json': media } }
+}

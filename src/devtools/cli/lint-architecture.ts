@@ -1,0 +1,86 @@
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { parseArgs } from 'node:util'
+import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
+import { lintArchitecture } from '../lint/report.ts'
+import { describe, reportText } from '../lint/report-text.ts'
+
+const USAGE = `Usage: npm run lint:architecture -- [--json] [--baseline <file>] [--update-baseline | --accept]
+  --json              prints the report as JSON
+  --baseline <file>   the accepted findings; .lint-baseline.json when left out
+  --update-baseline   takes out of the baseline what is no longer found; never adds
+  --accept            adds all that is found now to the baseline, and says so`
+
+/** The baseline or the arguments cannot be read; the message says why. */
+class Refusal extends Error {}
+
+/** Prints the report of `/system/lint`. Exits with 1 on an error that the baseline does not accept, or that it accepts for nothing. */
+try {
+  const options = readArguments()
+  const { settings } = loadSettings()
+  const { findings, checked } = await lintArchitecture(settings.domainsDir, settings.toolsDir)
+  let baseline = readBaseline(options.baseline)
+  if (options['update-baseline'] && existsSync(options.baseline)) {
+    baseline = shrunk(baseline, compareWithBaseline(findings, baseline).stale)
+    writeFileSync(options.baseline, baselineText(baseline))
+  }
+  if (options.accept) {
+    const added = baselineOf(compareWithBaseline(findings, baseline).fresh)
+    if (added.length > 0) {
+      baseline = baselineOf(findings)
+      writeFileSync(options.baseline, baselineText(baseline))
+      const lines = added.map((entry) => `  ${describe(entry)}`).join('\n')
+      console.error(
+        `Warning: accepted in ${options.baseline}, and no longer reported until somebody mends it:\n${lines}`,
+      )
+    }
+  }
+  const comparison = compareWithBaseline(findings, baseline)
+  const { fresh, accepted, stale } = comparison
+  const ok = stale.length === 0 && fresh.every(({ severity }) => severity !== 'error')
+  if (options.json) console.log(JSON.stringify({ ok, findings: fresh, accepted, stale, checked }, null, 2))
+  else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
+  process.exitCode = ok ? 0 : 1
+} catch (error) {
+  if (!(error instanceof ConfigFaults) && !(error instanceof Refusal)) throw error
+  console.error(error.message)
+  process.exitCode = error instanceof Refusal ? 1 : EXIT_CONFIG
+}
+
+function readArguments() {
+  try {
+    const { values } = parseArgs({
+      options: {
+        json: { type: 'boolean', default: false },
+        baseline: { type: 'string', default: '.lint-baseline.json' },
+        'update-baseline': { type: 'boolean', default: false },
+        accept: { type: 'boolean', default: false },
+      },
+    })
+    if (!(values.accept && values['update-baseline'])) return values
+  } catch (error) {
+    throw new Refusal(`${messageOf(error)}\n${USAGE}`)
+  }
+  throw new Refusal(`--accept adds and --update-baseline takes out: one of the two\n${USAGE}`)
+}
+
+/** Without a file nothing is accepted. */
+function readBaseline(file: string): BaselineEntry[] {
+  if (!existsSync(file)) return []
+  try {
+    return parseBaseline(readFileSync(file, 'utf8'))
+  } catch (error) {
+    throw new Refusal(`${file} cannot be read: ${messageOf(error)}`)
+  }
+}
+
+function shrunk(baseline: readonly BaselineEntry[], stale: readonly BaselineEntry[]): BaselineEntry[] {
+  return baseline.flatMap((entry) => {
+    const gone = stale.find(({ rule, file, message }) => {
+      return rule === entry.rule && file === entry.file && message === entry.message
+    })
+    const count = entry.count - (gone?.count ?? 0)
+    return count > 0 ? [{ ...entry, count }] : []
+  })
+}

@@ -1,0 +1,82 @@
+import { parseArgs } from 'node:util'
+import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { shown } from '../../core/files/shown-path.ts'
+import { scaffoldDomain } from '../scaffolding/domain.ts'
+import { scaffoldMigration } from '../scaffolding/migration.ts'
+import { scaffoldPlugin } from '../scaffolding/plugin.ts'
+import { Refusal } from '../scaffolding/refusal.ts'
+import { scaffoldTool } from '../scaffolding/tool.ts'
+import { openWorkplace } from '../scaffolding/workplace.ts'
+import { type Scaffold, write } from '../scaffolding/writing.ts'
+
+const USAGE = `Usage: npm run new -- <what> <name> [options]
+
+  npm run new -- domain orders                  a table, an event, a plugin, and its test
+  npm run new -- plugin orders/create-order     a plugin in that domain, and its test; the verb chooses method and path
+  npm run new -- migration orders/add_total     the domain's next migration
+  npm run new -- tool s3                        a tool with its contract, its page, and its test
+
+  --in <folder>             which folder of DOMAINS_DIR (default: the first; where the domain is)
+  --depends <migration>     of a migration: one of another domain that must come first, like users/001_users; repeatable
+
+Nothing that is there is written over.`
+
+/** Writes the beginning of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot. */
+try {
+  const { values, positionals } = readArguments()
+  const [what, name, ...more] = positionals
+  if (values.help || what === undefined) console.log(USAGE)
+  else if (name === undefined) throw new Refusal(`${what}: what is it to be named?\n\n${USAGE}`)
+  else if (more.length > 0) throw new Refusal(`One name at a time: ${more.join(' ')} is too much\n\n${USAGE}`)
+  else {
+    const scaffold = await scaffoldFor(what, name, values)
+    write(scaffold.files)
+    console.log(
+      ['Wrote', ...scaffold.files.map(({ path }) => `  ${shown(path)}`), 'Next', ...scaffold.next.map(indent)].join(
+        '\n',
+      ),
+    )
+  }
+} catch (error) {
+  const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
+  if (!isConfig && !(error instanceof Refusal)) throw error
+  console.error((error as Error).message)
+  process.exitCode = isConfig ? EXIT_CONFIG : 1
+}
+
+function readArguments() {
+  try {
+    return parseArgs({
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        in: { type: 'string' },
+        depends: { type: 'string', multiple: true, default: [] },
+      },
+    })
+  } catch (error) {
+    throw new Refusal(`${(error as Error).message}\n\n${USAGE}`)
+  }
+}
+
+async function scaffoldFor(what: string, name: string, values: { in?: string; depends: string[] }): Promise<Scaffold> {
+  if (values.depends.length > 0 && what !== 'migration') throw new Refusal('--depends belongs to a migration')
+  if (values.in !== undefined && what === 'tool')
+    throw new Refusal('--in does not belong to a tool: it goes to TOOLS_DIR')
+  switch (what) {
+    case 'domain':
+      return scaffoldDomain(await openWorkplace(), name, values.in)
+    case 'plugin':
+      return scaffoldPlugin(await openWorkplace(), name, values.in)
+    case 'migration':
+      return scaffoldMigration(await openWorkplace(), name, values.in, values.depends)
+    case 'tool':
+      return scaffoldTool(await openWorkplace(), name)
+  }
+  throw new Refusal(`There is no "${what}" to make\n\n${USAGE}`)
+}
+
+function indent(line: string): string {
+  return `  ${line}`
+}

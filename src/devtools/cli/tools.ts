@@ -1,0 +1,134 @@
+import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
+import type { Class, Node, Program } from 'oxc-parser'
+import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { shown } from '../../core/files/shown-path.ts'
+import { findTools } from '../../runtime/kernel/discover.ts'
+import { parseSource, staticKey, unwrap } from '../lint/syntax.ts'
+
+const USAGE =
+  'Usage: npm run tools                          lists the tools\n       npm run tools -- use <implementation>   makes that folder the active one of its tool'
+
+/** One folder: an implementation of a tool. */
+interface Implementation {
+  /** The folder's name. */
+  folder: string
+  /** The tool's name; null when the source does not show it. */
+  tool: string | null
+  active: boolean
+}
+
+/** What is asked for cannot be done; the message says why and what can. */
+class Refusal extends Error {}
+
+try {
+  const { toolsDir } = loadSettings().settings
+  // Parked implementations stand beside the active ones, so that their relative imports hold in both places.
+  const extrasDir = join(dirname(toolsDir), 'extras')
+  const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
+  const [command, wanted, ...more] = process.argv.slice(2)
+  if (command === undefined) list(found)
+  else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
+  else throw new Refusal(USAGE)
+} catch (error) {
+  const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
+  if (!isConfig && !(error instanceof Refusal)) throw error
+  console.error((error as Error).message)
+  process.exitCode = isConfig ? EXIT_CONFIG : 1
+}
+
+function list(found: readonly Implementation[]): void {
+  const rows = found
+    .map(({ tool, folder, active }) => [tool ?? '(no name)', folder, active ? 'active' : 'parked'])
+    .sort(([a, aFolder], [b, bFolder]) => compare(a!, b!) || compare(aFolder!, bFolder!))
+  const table = [['tool', 'implementation', 'state'], ...rows]
+  const widths = [0, 1].map((column) => Math.max(...table.map((row) => row[column]!.length)))
+  for (const [tool, folder, state] of table) {
+    console.log(`${tool!.padEnd(widths[0]!)}  ${folder!.padEnd(widths[1]!)}  ${state}`)
+  }
+}
+
+/** Moves the active implementation of the same tool out and the wanted one in. */
+function use(wanted: string, found: readonly Implementation[], toolsDir: string, extrasDir: string): void {
+  const target = found.find(({ folder, active }) => folder === wanted && !active)
+  if (found.some(({ folder, active }) => folder === wanted && active)) {
+    if (target === undefined) throw new Refusal(`${wanted} is active already`)
+    throw new Refusal(`${wanted} is both in ${shown(toolsDir)} and in ${shown(extrasDir)}: remove one of them`)
+  }
+  if (target === undefined) throw new Refusal(unknownMessage(wanted, found, extrasDir))
+  if (target.tool === null) {
+    throw new Refusal(`${shown(join(extrasDir, wanted))} has no default-exported class with a literal \`name\``)
+  }
+  const replaced = found.filter(({ tool, active }) => active && tool === target.tool).map(({ folder }) => folder)
+  const taken = replaced.find((folder) => existsSync(join(extrasDir, folder)))
+  if (taken !== undefined) {
+    throw new Refusal(`${taken} cannot be parked: there is a folder ${shown(join(extrasDir, taken))} already`)
+  }
+  mkdirSync(extrasDir, { recursive: true })
+  moveAll([
+    ...replaced.map((folder) => ({ from: join(toolsDir, folder), to: join(extrasDir, folder) })),
+    { from: join(extrasDir, wanted), to: join(toolsDir, wanted) },
+  ])
+  const parked = replaced.length > 0 ? `, ${replaced.join(', ')} is parked in ${shown(extrasDir)}` : ''
+  console.log(`${target.tool} is ${wanted} from the next start on${parked}`)
+}
+
+function unknownMessage(wanted: string, found: readonly Implementation[], extrasDir: string): string {
+  const ofTool = found.filter(({ tool }) => tool === wanted).map(({ folder }) => folder)
+  if (ofTool.length > 0) return `${wanted} is a tool; name an implementation of it: ${ofTool.join(', ')}`
+  const parked = found.filter(({ active }) => !active).map(({ folder }) => folder)
+  const choice = parked.length > 0 ? `parked there: ${parked.join(', ')}` : 'nothing is parked there'
+  return `There is no implementation ${wanted} in ${shown(extrasDir)}; ${choice}`
+}
+
+/** All of the moves or none: a tools folder that lacks a tool does not boot. */
+function moveAll(moves: readonly { from: string; to: string }[]): void {
+  const done: { from: string; to: string }[] = []
+  try {
+    for (const move of moves) {
+      renameSync(move.from, move.to)
+      done.push(move)
+    }
+  } catch (error) {
+    for (const { from, to } of done.reverse()) renameSync(to, from)
+    throw new Refusal(`Nothing was moved: ${error instanceof Error ? error.message : error}`)
+  }
+}
+
+async function implementationsIn(directory: string, active: boolean): Promise<Implementation[]> {
+  if (!existsSync(directory) && !active) return []
+  const folders = findTools(directory)
+  return Promise.all(
+    folders.map(async ({ path, file }) => ({
+      folder: basename(path),
+      tool: toolName((await parseSource(file, readFileSync(file, 'utf8'))).program),
+      active,
+    })),
+  )
+}
+
+/** The `name` of the default-exported class, read from the source: nothing of a parked tool should run, its packages may be missing. */
+function toolName(program: Program): string | null {
+  const name = defaultClass(program)?.body.body.find(
+    (member) =>
+      member.type === 'PropertyDefinition' && !member.static && staticKey(member.key, member.computed) === 'name',
+  )
+  const value = name?.type === 'PropertyDefinition' && name.value ? unwrap(name.value) : undefined
+  return value?.type === 'Literal' && typeof value.value === 'string' ? value.value : null
+}
+
+function defaultClass(program: Program): Class | undefined {
+  const classes = new Map<string, Class>()
+  let exported: Node | undefined
+  for (const statement of program.body) {
+    if (statement.type === 'ClassDeclaration' && statement.id) classes.set(statement.id.name, statement)
+    if (statement.type === 'ExportDefaultDeclaration') exported = statement.declaration
+  }
+  if (exported?.type === 'Identifier') return classes.get(exported.name)
+  return exported?.type === 'ClassDeclaration' || exported?.type === 'ClassExpression' ? exported : undefined
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}

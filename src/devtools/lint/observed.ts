@@ -1,0 +1,63 @@
+import type { TopologyEntry } from '../../contracts/event-bus.ts'
+import { isBuiltIn } from './event-calls.ts'
+import { contractsOf } from './event-contract.ts'
+import { eventsOf } from './event-scan.ts'
+import { compareText, displayPath } from './finding.ts'
+import type { Project } from './project.ts'
+
+/** What a process says of itself, for comparison with its sources. */
+export interface RunningProcess {
+  /** ISO 8601 UTC: from when on it has counted. */
+  since: string
+  /** As `event_bus.getTopology()` gives it. */
+  topology: Readonly<Record<string, TopologyEntry>>
+  /** As `registry.getUncalledTools()` gives it. */
+  uncalledTools: Readonly<Record<string, readonly string[]>>
+}
+
+/**
+ * Where a running process and its sources differ. No findings: what was never seen may only never have been needed.
+ * The runtime's own events are left out.
+ */
+export interface Observed {
+  /** ISO 8601 UTC: the process's start. */
+  since: string
+  /** Events that fired, and that no contract and no `publish` in the sources names. */
+  undeclared_events: Array<{ event: string; emitters: string[]; subscribers: string[]; fire_count: number }>
+  /** Events with a contract or a `publish` in the sources that have not fired. `contract` is `file:line`, `emitters` are the plugins that would publish them. */
+  unseen_events: Array<{ event: string; contract: string | null; emitters: string[] }>
+  /** Tools that a plugin has taken in its constructor and not called, in no thread. */
+  unused_tools: Array<{ plugin: string; tools: string[] }>
+}
+
+export function observe(project: Project, { since, topology, uncalledTools }: RunningProcess): Observed {
+  const contracts = contractsOf(project)
+  const emitters = new Map<string, string[]>()
+  for (const scanned of eventsOf(project))
+    if (scanned.emitters.length > 0) emitters.set(scanned.event, scanned.emitters)
+  const declared = new Set([...contracts.keys(), ...emitters.keys()])
+  const fired = Object.entries(topology).filter(([, { fire_count }]) => fire_count > 0)
+  const seen = new Set(fired.map(([event]) => event))
+  return {
+    since,
+    undeclared_events: fired
+      .filter(([event]) => !declared.has(event) && !isBuiltIn(event))
+      .map(([event, { emitters, subscribers, fire_count }]) => ({ event, emitters, subscribers, fire_count }))
+      .sort((a, b) => compareText(a.event, b.event)),
+    unseen_events: [...declared]
+      .filter((event) => !seen.has(event) && !isBuiltIn(event))
+      .sort(compareText)
+      .map((event) => ({
+        event,
+        contract: placeOf(contracts.get(event)),
+        emitters: emitters.get(event) ?? [],
+      })),
+    unused_tools: Object.entries(uncalledTools)
+      .map(([plugin, tools]) => ({ plugin, tools: [...tools].sort(compareText) }))
+      .sort((a, b) => compareText(a.plugin, b.plugin)),
+  }
+}
+
+function placeOf(contract: { module: { file: string }; line: number } | undefined): string | null {
+  return contract ? `${displayPath(contract.module.file)}:${contract.line}` : null
+}

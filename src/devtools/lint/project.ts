@@ -1,0 +1,135 @@
+import { readdir } from 'node:fs/promises'
+import path from 'node:path'
+import { messageOf } from '../../core/errors/wire.ts'
+import { FileCache } from './file-cache.ts'
+import { compareText, errorAt, type Finding } from './finding.ts'
+import { type MigrationFacts, readMigration } from './migration-facts.ts'
+import type { ModuleFacts } from './module-facts.ts'
+import { forgetModules, ModuleReader, SOURCE } from './module-reader.ts'
+
+/** The domains as they stand on disk, parsed. */
+export interface Project {
+  domains: Domain[]
+  modules: Module[]
+  plugins: Plugin[]
+  migrations: Migration[]
+  /** Folders and files that cannot be read or parsed. */
+  faults: Finding[]
+}
+
+export interface Domain {
+  name: string
+  /** Absolute; more than one when several of the domains' folders hold a domain of this name. */
+  folders: string[]
+}
+
+/** A source file of a domain. */
+export interface Module extends ModuleFacts {
+  /** Absolute. */
+  file: string
+  domain: string
+}
+
+export interface Plugin extends Module {
+  /** `<domain>.<ClassName>` */
+  name: string
+}
+
+export interface Migration extends MigrationFacts {
+  /** Absolute. */
+  file: string
+  domain: string
+  /** The file's name without `.sql`. */
+  stem: string
+  /** `<domain>/<stem>` */
+  id: string
+}
+
+/** Names of files that are loaded as plugins. */
+const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
+const migrations = new FileCache<MigrationFacts>()
+
+/** Reads file after file, so that a server's other work gets its turn in between. What has not changed is not parsed again. */
+export async function readProject(domainsDirs: readonly string[]): Promise<Project> {
+  const project: Project = { domains: [], modules: [], plugins: [], migrations: [], faults: [] }
+  for (const folder of new Set(domainsDirs.map((dir) => path.resolve(dir)))) {
+    const seen = new Set<string>()
+    for (const name of await list(folder, 'directory', project.faults)) {
+      addFolder(project.domains, name, path.join(folder, name))
+      await readDomain(name, path.join(folder, name), project, seen)
+    }
+    forgetModules(folder + path.sep, seen)
+    migrations.prune(folder + path.sep, seen)
+  }
+  return project
+}
+
+async function readDomain(domain: string, folder: string, project: Project, seen: Set<string>): Promise<void> {
+  const modules = new ModuleReader(folder)
+  for (const file of await sourceFiles(folder, project.faults)) {
+    seen.add(file)
+    const facts = await attempt(() => modules.read(file), file, project.faults)
+    if (!facts) continue
+    const module: Module = { ...facts, file, domain }
+    project.modules.push(module)
+    for (const { line, message } of facts.errors) project.faults.push(errorAt('parse', file, line, message))
+    if (path.dirname(file) === path.join(folder, 'plugins') && PLUGIN.test(path.basename(file))) {
+      project.plugins.push({ ...module, name: `${domain}.${facts.className ?? classNameOf(file)}` })
+    }
+  }
+  for (const name of await list(path.join(folder, 'migrations'), 'file', undefined)) {
+    if (!name.endsWith('.sql')) continue
+    const file = path.join(folder, 'migrations', name)
+    seen.add(file)
+    const facts = await attempt(() => migrations.get(file, readMigration), file, project.faults)
+    const stem = name.slice(0, -'.sql'.length)
+    if (facts) project.migrations.push({ ...facts, file, domain, stem, id: `${domain}/${stem}` })
+  }
+}
+
+/** All source files below the folder, in the order of their paths. */
+async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]> {
+  const files = (await list(folder, 'file', faults)).filter((name) => SOURCE.test(name) && !/\.d\.[cm]?ts$/.test(name))
+  const found = files.map((name) => path.join(folder, name))
+  for (const name of await list(folder, 'directory', faults)) {
+    found.push(...(await sourceFiles(path.join(folder, name), faults)))
+  }
+  return found
+}
+
+/** Names in a folder, sorted. @param faults told when it cannot be read; left out: it need not exist */
+async function list(folder: string, kind: 'file' | 'directory', faults: Finding[] | undefined): Promise<string[]> {
+  try {
+    const entries = await readdir(folder, { withFileTypes: true })
+    const names = entries.filter((entry) => (kind === 'file' ? entry.isFile() : entry.isDirectory()))
+    return names
+      .map((entry) => entry.name)
+      .filter((name) => !name.startsWith('.') && name !== 'node_modules')
+      .sort(compareText)
+  } catch (error) {
+    faults?.push(errorAt('parse', folder, 1, `the folder cannot be read: ${messageOf(error)}`))
+    return []
+  }
+}
+
+async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[]): Promise<T | undefined> {
+  try {
+    return await read()
+  } catch (error) {
+    const reason = error instanceof RangeError ? 'it is nested too deeply' : messageOf(error)
+    faults.push(errorAt('parse', file, 1, `the file cannot be read: ${reason}`))
+    return undefined
+  }
+}
+
+/** The name that a plugin goes by while its class is not known: `create-user.ts` is `CreateUser`. */
+function classNameOf(file: string): string {
+  const stem = path.basename(file, path.extname(file))
+  return stem.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
+}
+
+function addFolder(domains: Domain[], name: string, folder: string): void {
+  const known = domains.find((domain) => domain.name === name)
+  if (known) known.folders.push(folder)
+  else domains.push({ name, folders: [folder] })
+}

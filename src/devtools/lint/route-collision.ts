@@ -1,0 +1,69 @@
+import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import { displayPath, errorAt, type Finding } from './finding.ts'
+import { type Literal, textsOf } from './literal.ts'
+import { pluginsByFile } from './plugin-files.ts'
+import type { Module, Project } from './project.ts'
+
+/** A route that a plugin registers under a path and method that the source shows. */
+export interface StaticRoute {
+  method: string
+  path: string
+  /** Names of the plugins that run the code: the one in the file, or those that import it. */
+  plugins: readonly string[]
+  module: Module
+  line: number
+  arms: readonly string[]
+}
+
+export function staticRoutes(project: Project): StaticRoute[] {
+  const pluginsOf = pluginsByFile(project)
+  return project.modules.flatMap((module) => {
+    const plugins = [...(pluginsOf.get(module.file) ?? [])]
+    if (plugins.length === 0) return []
+    return module.toolCalls.flatMap(({ tool, method, args, line, arms }) =>
+      tool === 'http'
+        ? methodsOf(method, args).flatMap((verb) =>
+            textsOf(args[0]).map((path): StaticRoute => ({ method: verb, path, plugins, module, line, arms })),
+          )
+        : [],
+    )
+  })
+}
+
+/** No two registrations of one method answer the same paths, whatever they call their parameters. */
+export function routeCollision(project: Project): Finding[] {
+  const findings: Finding[] = []
+  const taken = new Map<string, StaticRoute[]>()
+  for (const route of staticRoutes(project)) {
+    const key = routeShape(route.method, route.path)
+    const before = taken.get(key) ?? []
+    const first = before.find((other) => !excludeEachOther(route, other))
+    if (first) {
+      const other = `${describe(first)} (${displayPath(first.module.file)}:${first.line})`
+      findings.push(
+        errorAt('route-collision', route.module.file, route.line, `${describe(route)} collides with ${other}`),
+      )
+    } else taken.set(key, [...before, route])
+  }
+  return findings
+}
+
+function methodsOf(call: string, args: readonly Literal[]): string[] {
+  if (call === 'addStream') return ['GET']
+  // What is upgraded is no request of a route: the two do not meet.
+  if (call === 'addWebSocket') return ['WEBSOCKET']
+  return call === 'addEndpoint' ? textsOf(args[1]).map((method) => method.toUpperCase()) : []
+}
+
+/** The two stand in different arms of one branch. */
+function excludeEachOther(a: StaticRoute, b: StaticRoute): boolean {
+  if (a.module.file !== b.module.file) return false
+  return a.arms.some((arm) => {
+    const branch = arm.slice(0, arm.indexOf(':') + 1)
+    return b.arms.some((other) => other !== arm && other.startsWith(branch))
+  })
+}
+
+function describe({ method, path, plugins }: StaticRoute): string {
+  return `${method} ${path} of ${plugins.join(', ')}`
+}

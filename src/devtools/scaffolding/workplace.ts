@@ -1,0 +1,69 @@
+import { existsSync } from 'node:fs'
+import { basename, join, relative, resolve, sep } from 'node:path'
+import { loadSettings } from '../../core/config/load.ts'
+import { shown } from '../../core/files/shown-path.ts'
+import { type Project, readProject } from '../lint/project.ts'
+import { Refusal } from './refusal.ts'
+
+/** Where things belong in this project, and what is there. */
+export interface Workplace {
+  /** The project's folder. */
+  root: string
+  /** DOMAINS_DIR, absolute. */
+  domainsDirs: readonly string[]
+  /** TOOLS_DIR, absolute. */
+  toolsDir: string
+  project: Project
+}
+
+export async function openWorkplace(): Promise<Workplace> {
+  const { domainsDir, toolsDir } = loadSettings().settings
+  const domainsDirs = domainsDir.map((folder) => resolve(folder))
+  return { root: process.cwd(), domainsDirs, toolsDir: resolve(toolsDir), project: await readProject(domainsDirs) }
+}
+
+/** The folder of a domain that is to be made. @param within one of DOMAINS_DIR; left out: the first */
+export function newDomainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
+  const taken = domainsDirs.map((folder) => join(folder, domain)).find((folder) => existsSync(folder))
+  if (taken !== undefined) throw new Refusal(`There is a domain ${domain} already: ${shown(taken)}`)
+  return join(rootOf(domainsDirs, within), domain)
+}
+
+/** The folder of a domain that is there. @param within one of DOMAINS_DIR, for a domain that several of them hold */
+export function domainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
+  const roots = within === undefined ? domainsDirs : [rootOf(domainsDirs, within)]
+  const found = roots.map((folder) => join(folder, domain)).filter((folder) => existsSync(folder))
+  if (found.length > 1) {
+    throw new Refusal(
+      `Several folders hold the domain ${domain}: say which by --in ${roots.map(shown).join(' or --in ')}`,
+    )
+  }
+  if (found.length === 1) return found[0]!
+  throw new Refusal(
+    `There is no domain ${domain} in ${roots.map(shown).join(', ')}; make it with: npm run new -- domain ${domain}`,
+  )
+}
+
+function rootOf(domainsDirs: readonly string[], within: string | undefined): string {
+  if (within === undefined) return domainsDirs[0]!
+  const root = domainsDirs.find((folder) => folder === resolve(within))
+  if (root !== undefined) return root
+  throw new Refusal(`--in ${within}: not one of DOMAINS_DIR, which has ${domainsDirs.map(shown).join(', ')}`)
+}
+
+/** Where the test of a plugin or a tool stands. */
+export function testFile({ root }: Workplace, folder: string, name: string): string {
+  return join(root, 'test', folder, `${name}.test.ts`)
+}
+
+/** How one file imports another. */
+export function importPath(fromFile: string, toFile: string): string {
+  const path = relative(join(fromFile, '..'), toFile).split(sep).join('/')
+  return path.startsWith('.') ? path : `./${path}`
+}
+
+/** How a test names a domain: by its name when the testing kit finds it, else by its path. */
+export function domainChoice(workplace: Workplace, test: string, folder: string): string {
+  const usual = join(workplace.root, 'domains', basename(folder))
+  return folder === usual ? `'${basename(folder)}'` : `new URL('${importPath(test, folder)}', import.meta.url)`
+}

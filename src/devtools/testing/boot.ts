@@ -1,0 +1,101 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import type { PluginHealth } from '../../contracts/registry.ts'
+import { copyEnvironment, loadSettings } from '../../core/config/load.ts'
+import { BootedApp } from './booted-app.ts'
+import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
+import { EventLog } from './event-log.ts'
+import { logText } from './log-text.ts'
+import { failureOf, isOwner, type TestOwner } from './owner.ts'
+import { RuntimeProcess } from './runtime-process.ts'
+
+const START_TIMEOUT_MS = 60_000
+
+export interface BootOptions {
+  /** The domains that run: names of folders in DOMAINS_DIR, or paths. Default: all that DOMAINS_DIR has. */
+  domains?: readonly DomainChoice[]
+  /** Worker threads. Default 1; take 2 or more where a test is about what lanes share. */
+  lanes?: number
+  /** Environment variables. Of the surrounding environment only TOOLS_DIR and DOMAINS_DIR reach the runtime, and no `.env`. */
+  env?: Record<string, string>
+  /** True: plugins may be `DEAD` after the start. Default false: the start is refused, with their errors. */
+  allowDead?: boolean
+}
+
+/**
+ * Boots the runtime in a process of its own, as `npm start` does: migrations, lanes, listener, jobs. It ends with the test.
+ * When the test fails, its log is printed.
+ * @param t the test; left out, end it by `await using` or by `stop()`
+ * @throws when it does not come up, or a plugin is `DEAD`; the message says why
+ */
+export function boot(t: TestOwner, options?: BootOptions): Promise<BootedApp>
+export function boot(options?: BootOptions): Promise<BootedApp>
+export async function boot(first?: TestOwner | BootOptions, second: BootOptions = {}): Promise<BootedApp> {
+  const owner = isOwner(first) ? first : undefined
+  const options = owner === undefined ? ((first as BootOptions | undefined) ?? {}) : second
+  const outer = loadSettings(copyEnvironment()).settings
+  const folders = await Promise.all((options.domains ?? []).map((choice) => domainFolder(choice, outer.domainsDir)))
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-app-'))
+  const events = new EventLog()
+  const child = new RuntimeProcess(
+    {
+      HTTP_PORT: '0',
+      LANES: String(options.lanes ?? 1),
+      LOG_FORMAT: 'json',
+      SQLITE_PATH: join(directory, 'test.db'),
+      AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
+      TOOLS_DIR: outer.toolsDir,
+      DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
+      ...options.env,
+    },
+    {
+      onMessage: (message) => {
+        if (message.type === 'event') events.add(message.record)
+        else if (message.type === 'failure') events.addFailure(message.failure)
+      },
+      onExit: (how) => events.end(`the runtime is gone, ${how}`),
+    },
+  )
+  let ending: Promise<void> | undefined
+  const stop = (signal: 'SIGTERM' | 'SIGKILL'): Promise<void> => {
+    ending ??= child.end(signal).then(() => rm(directory, { recursive: true, force: true }))
+    return ending
+  }
+  // What a test leaves behind is of no worth: no drain that would take its time.
+  owner?.after(async () => {
+    await stop('SIGKILL')
+    if (failureOf(owner) !== undefined) console.error(logText(child))
+  })
+
+  try {
+    const { port, plugins, reasons } = await child.serving(START_TIMEOUT_MS)
+    if (options.allowDead !== true) refuseDead(plugins, reasons)
+    return new BootedApp({ port, plugins, child, events, stop: () => stop('SIGTERM') })
+  } catch (thrown) {
+    await stop('SIGKILL')
+    throw new Error(`${(thrown as Error).message}\n${logText(child)}`)
+  }
+}
+
+/** @param chosen folders of domains; left out: all */
+async function domainsDir(
+  chosen: readonly string[] | undefined,
+  roots: readonly string[],
+  directory: string,
+): Promise<string> {
+  if (chosen === undefined) return roots.join(delimiter)
+  const place = join(directory, 'domains')
+  await mkdir(place)
+  await linkDomains(place, chosen, roots)
+  return place
+}
+
+function refuseDead(plugins: Readonly<Record<string, PluginHealth>>, reasons: readonly string[]): void {
+  const dead = Object.entries(plugins).flatMap(([name, health]) =>
+    health.status === 'DEAD' ? [`  ${name}: ${health.error}`] : [],
+  )
+  if (dead.length > 0) throw new Error(`Plugins did not come up:\n${dead.join('\n')}`)
+  if (reasons.length > 0) throw new Error(`The runtime is not ready: ${reasons.join('; ')}`)
+}

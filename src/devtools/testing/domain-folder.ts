@@ -1,0 +1,51 @@
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, symlink } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { discoverMigrations } from '../../stores/migrations/discover.ts'
+
+/** A domain: its name in one of the domain folders (DOMAINS_DIR), or the folder itself. */
+export type DomainChoice = string | URL
+
+/** Finds the folder of a domain. @throws when there is none, naming those that there are */
+export async function domainFolder(choice: DomainChoice, roots: readonly string[]): Promise<string> {
+  if (choice instanceof URL || isAbsolute(choice) || /[\\/]/.test(choice)) {
+    const folder = resolve(choice instanceof URL ? fileURLToPath(choice) : choice)
+    if (!existsSync(folder)) throw new Error(`There is no domain folder ${folder}`)
+    return folder
+  }
+  const found = roots.map((root) => join(root, choice)).find((folder) => existsSync(folder))
+  if (found !== undefined) return found
+  const names = (await Promise.all(roots.map((root) => readdir(root, { withFileTypes: true }))))
+    .flat()
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name)
+  throw new Error(`There is no domain ${choice} in ${roots.join(', ')}, but ${names.join(', ')}`)
+}
+
+/**
+ * Makes a folder that holds the chosen domains and nothing else, by links to what is in them.
+ * Of domains whose migrations theirs depend on it holds the migrations.
+ */
+export async function linkDomains(folder: string, chosen: readonly string[], roots: readonly string[]): Promise<void> {
+  for (const domain of chosen) {
+    const place = join(folder, basename(domain))
+    await mkdir(place, { recursive: true })
+    for (const name of await readdir(domain)) await symlink(join(domain, name), join(place, name))
+  }
+  const names = chosen.map((domain) => basename(domain))
+  const known = await discoverMigrations([...new Set([...roots, ...chosen.map((domain) => dirname(domain))])])
+  const wanted = new Set(names)
+  for (const domain of wanted) {
+    for (const migration of known) {
+      if (migration.domain !== domain) continue
+      for (const needed of migration.depends) wanted.add(needed.split('/')[0]!)
+    }
+  }
+  for (const domain of wanted) {
+    const source = known.find((migration) => migration.domain === domain)
+    if (names.includes(domain) || source === undefined) continue
+    await mkdir(join(folder, domain))
+    await symlink(dirname(source.path), join(folder, domain, 'migrations'))
+  }
+}

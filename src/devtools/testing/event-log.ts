@@ -1,0 +1,112 @@
+import type { DeliveryFailure, EventRecord } from '../../contracts/event-bus.ts'
+import { causalForest, type TreeNode } from '../../core/causality/tree.ts'
+import type { EventOptions } from './app.ts'
+
+const DEFAULT_TIMEOUT_MS = 10_000
+/** Events that a message shows at most. */
+const SHOWN_MAX = 40
+
+interface Waiter<Seen> {
+  name: string
+  where: (event: Seen) => boolean
+  resolve(event: Seen): void
+  reject(error: Error): void
+}
+
+/** The events of one test: what came, and who waits for what did not. */
+export class EventLog<Seen extends EventRecord> {
+  readonly #seen: Seen[] = []
+  readonly #failures: DeliveryFailure[] = []
+  readonly #waiters = new Set<Waiter<Seen>>()
+  #ended: string | null = null
+
+  add(event: Seen): void {
+    this.#seen.push(event)
+    for (const waiter of this.#waiters) {
+      if (waiter.name !== event.event) continue
+      try {
+        if (waiter.where(event)) waiter.resolve(event)
+      } catch (thrown) {
+        waiter.reject(thrown as Error)
+      }
+    }
+  }
+
+  addFailure(failure: DeliveryFailure): void {
+    this.#failures.push(failure)
+  }
+
+  /** Nothing comes any more. */
+  end(why: string): void {
+    this.#ended = why
+    for (const { name, reject } of this.#waiters) reject(new Error(`No event ${name}: ${why}.\n${this.describe()}`))
+  }
+
+  list(name?: string): Seen[] {
+    return this.#seen.filter(({ event }) => name === undefined || event === name)
+  }
+
+  tree(): TreeNode[] {
+    return causalForest(this.#seen)
+  }
+
+  wait(name: string, { where = () => true, timeoutMs = DEFAULT_TIMEOUT_MS }: EventOptions<Seen> = {}): Promise<Seen> {
+    // The stack of whoever waits: a timer's says nothing.
+    const missing = new Error()
+    Error.captureStackTrace(missing, this.wait)
+    const frames = missing.stack!.slice(missing.stack!.indexOf('\n'))
+    return new Promise<Seen>((resolve, reject) => {
+      const fail = (why: string): void => {
+        missing.message = `${why}\n${this.describe()}`
+        missing.stack = `Error: ${missing.message}${frames}`
+        reject(missing)
+      }
+      const earlier = this.list(name).find(where)
+      if (earlier !== undefined) return resolve(earlier)
+      if (this.#ended !== null) return fail(`No event ${name}: ${this.#ended}.`)
+      const settle = (): void => {
+        clearTimeout(timer)
+        this.#waiters.delete(waiter)
+      }
+      const waiter: Waiter<Seen> = {
+        name,
+        where,
+        resolve: (event) => {
+          settle()
+          resolve(event)
+        },
+        reject: (error) => {
+          settle()
+          reject(error)
+        },
+      }
+      const timer = setTimeout(() => {
+        settle()
+        const others = this.list(name).length
+        if (others === 0) fail(`No event ${name} came within ${timeoutMs} ms.`)
+        else fail(`No event ${name} that fits \`where\` came within ${timeoutMs} ms; ${others} came that do not.`)
+      }, timeoutMs)
+      this.#waiters.add(waiter)
+    })
+  }
+
+  /** What came so far, for a message: the causal forest, indented, and what failed. */
+  describe(): string {
+    if (this.#seen.length === 0) return 'No event at all was published.'
+    const lines = outline(this.tree(), new Map(this.#seen.map(({ id, payload_keys }) => [id, payload_keys])))
+    const left = lines.length - SHOWN_MAX
+    const shown = left > 0 ? [`  … ${left} before these`, ...lines.slice(-SHOWN_MAX)] : lines
+    const failures = this.#failures.map(
+      ({ event, subscriber, error, attempts }) =>
+        `  ${subscriber} failed at ${event} (${attempts === 1 ? '1 attempt' : `${attempts} attempts`}): ${error}`,
+    )
+    return ['These came:', ...shown, ...failures].join('\n')
+  }
+}
+
+function outline(nodes: readonly TreeNode[], keys: ReadonlyMap<string, string[]>, indent = '  '): string[] {
+  return nodes.flatMap(({ id, event, emitter, children }) => [
+    `${indent}${event} { ${keys.get(id)!.join(', ')} } by ${emitter}`,
+    ...outline(children, keys, `${indent}  `),
+  ])
+}

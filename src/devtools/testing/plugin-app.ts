@@ -1,0 +1,84 @@
+import type { DeadLetter, EventRecord, Payload } from '../../contracts/event-bus.ts'
+import type { Delivered, EventName, Published } from '../../contracts/event-contracts.ts'
+import type { JobInfo } from '../../contracts/scheduler.ts'
+import type { Tools } from '../../contracts/tools.ts'
+import type { EventOptions, LogEntry } from './app.ts'
+import type { EventLog } from './event-log.ts'
+import { pendingAfter } from './pending.ts'
+import type { PluginThread } from './plugin-thread.ts'
+import { RunningApp } from './running-app.ts'
+
+/** An event with its payload as its subscribers get it. */
+export interface PublishedEvent<Name extends string = string> extends EventRecord {
+  data: Delivered<Name, Payload>
+}
+
+export interface PluginParts<P> {
+  port: number
+  instance: P
+  thread: PluginThread
+  events: EventLog<PublishedEvent>
+  stop: () => Promise<void>
+}
+
+/** One plugin with real tools, in the thread of the test. Made by `plugin`. */
+export class PluginApp<P extends object = object> extends RunningApp<PublishedEvent> {
+  /** The plugin itself. */
+  readonly plugin: P
+  /** The same tools that the plugin has: to prepare what it finds, and to look at what it has done. */
+  readonly tools: Tools
+  readonly #thread: PluginThread
+  readonly #stop: () => Promise<void>
+
+  constructor({ port, instance, thread, events, stop }: PluginParts<P>) {
+    super(port, events)
+    this.plugin = instance
+    this.tools = thread.tools
+    this.#thread = thread
+    this.#stop = stop
+  }
+
+  get logs(): readonly LogEntry[] {
+    return this.#thread.logs
+  }
+
+  override event<Name extends EventName>(
+    name: Name,
+    options?: EventOptions<PublishedEvent<Name>>,
+  ): Promise<PublishedEvent<Name>> {
+    return super.event(name, options as EventOptions<PublishedEvent>) as Promise<PublishedEvent<Name>>
+  }
+
+  override events<Name extends EventName>(name?: Name): PublishedEvent<Name>[] {
+    return super.events(name) as PublishedEvent<Name>[]
+  }
+
+  publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
+    return this.tools.event_bus.publish(event, payload)
+  }
+
+  async deadLetters(): Promise<DeadLetter[]> {
+    return this.tools.event_bus.getDeadLetters()
+  }
+
+  async jobs(): Promise<JobInfo[]> {
+    return this.tools.scheduler.list()
+  }
+
+  /** Runs a job now, whatever the clock says; it never fires by itself here. @throws what its handler throws */
+  async runJob(name: string): Promise<void> {
+    const job = this.#thread.jobs.get(name)
+    if (job === undefined) {
+      throw new Error(`There is no job ${name}; there are: ${[...this.#thread.jobs.keys()].join(', ') || 'none'}`)
+    }
+    await job.handler.call(job.owner.instance)
+  }
+
+  protected pendingAfter(timeoutMs: number): Promise<number> {
+    return pendingAfter(() => this.#thread.hub.pending, timeoutMs)
+  }
+
+  stop(): Promise<void> {
+    return this.#stop()
+  }
+}

@@ -1,0 +1,165 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { JobDefinition } from '../../contracts/scheduler.ts'
+import type { Tools } from '../../contracts/tools.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { Health } from '../../primary/assembly/health.ts'
+import { PrimaryHost } from '../../primary/assembly/host.ts'
+import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
+import { Hub } from '../../primary/events/hub.ts'
+import { PrimaryBus } from '../../primary/events/primary-bus.ts'
+import { Listener } from '../../primary/http/listener.ts'
+import { LocalWorker } from '../../primary/http/local-worker.ts'
+import { Routing } from '../../primary/http/routing.ts'
+import { Jobs } from '../../primary/jobs/jobs.ts'
+import type { PluginClass } from '../../runtime/kernel/plugins.ts'
+import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
+import { createNameTable } from '../../transport/memory/name-table.ts'
+import { createStatusTable, StatusTable } from '../../transport/memory/status-table.ts'
+import type { LogEntry } from './app.ts'
+
+export interface PluginThreadOptions {
+  settings: Settings
+  /** Where the tools are. */
+  toolsDir: string
+  /** A plugin's own variables. */
+  env: Readonly<Record<string, string>>
+  /** Wraps what carries the events, to see them. */
+  driver: (driver: EventDriver) => EventDriver
+}
+
+/**
+ * One plugin and all tools in the thread of the test: the primary's own parts, without lanes. Its routes are served by the real
+ * listener, its events by the real hub.
+ */
+export class PluginThread {
+  readonly hub: Hub
+  readonly logs: LogEntry[] = []
+  /** By their names. */
+  readonly jobs = new Map<string, JobDefinition>()
+  readonly #options: PluginThreadOptions
+  readonly #bus: PrimaryBus
+  readonly #kernel: ThreadKernel
+  readonly #host: PrimaryHost
+  readonly #listener: Listener
+  readonly #clock: Jobs
+  /** The tools as the test sees them, metered like a plugin's. */
+  readonly tools: Tools
+
+  constructor(options: PluginThreadOptions) {
+    this.#options = options
+    const { settings } = options
+    const statuses = createStatusTable()
+    const memories: Record<string, SharedArrayBuffer> = {}
+    const log = (level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void => {
+      this.logs.push({ level, message, identity, fields })
+      this.#kernel.tellLogSinks(level, message, Date.now(), identity)
+    }
+    this.hub = new Hub({
+      maxQueue: settings.eventBusMaxQueue,
+      onQuarantine: () => {},
+      onQuarantineUsed: () => {},
+      log: (level, message, fields) => log(level, message, 'event_bus', fields),
+    })
+    const driver = options.driver(new InProcessDriver(this.hub))
+    this.#bus = new PrimaryBus(
+      this.hub,
+      () => driver,
+      (thrown) => this.#kernel.sinkFault('event listener', thrown),
+    )
+    const routing = new Routing(settings.httpHandlerTimeoutMs)
+    const local = new LocalWorker((path, plugin, requestId, thrown) =>
+      log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
+        request_id: requestId,
+        stack: thrown instanceof Error ? thrown.stack : undefined,
+      }),
+    )
+    this.#kernel = new ThreadKernel({
+      thread: { kind: 'primary' },
+      settings,
+      metrics: createMetricsRing(),
+      names: createNameTable(),
+      statuses,
+      flight: null,
+      sharedMemory: (key, byteLength) => {
+        memories[key] ??= new SharedArrayBuffer(byteLength)
+        return memories[key]
+      },
+      callPrimary: async (tool, method, args) => this.#kernel.toolbox.serve(tool, method, args),
+      onToolStatus: (tool, status, message) => health.noteTool(tool, status, message),
+      writeLog: log,
+    })
+    const health = new Health({
+      statuses: new StatusTable(statuses),
+      toolIndex: (tool) => this.#kernel.toolbox.indexOf(tool),
+      toolNames: () => this.#kernel.toolbox.names,
+      lanes: () => ({}),
+      onChange: () => {},
+    })
+    this.#clock = new Jobs(
+      false,
+      () => [],
+      () => false,
+      (level, message, fields) => log(level, message, 'scheduler', fields),
+    )
+    this.#host = new PrimaryHost({
+      bus: this.#bus,
+      local,
+      routing,
+      kernel: () => this.#kernel,
+      log,
+      dump: () => health.dump(),
+      lanes: () => [],
+      readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      setTool: (tool, status, message) => health.setTool(tool, status, message),
+      addJob: (job) => {
+        this.jobs.set(job.name, job)
+        this.#clock.addLocal(job)
+      },
+      jobs: () => this.#clock.list(),
+      hasNoLanes: true,
+    })
+    this.#listener = new Listener({
+      settings,
+      routes: routing.table,
+      lanes: { send: () => false },
+      isCrowded: () => this.hub.isCrowded,
+      local,
+      onFramingFault: (fault) => log('WARNING', `A connection was closed: ${fault}`, 'http'),
+      onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+    })
+    this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
+  }
+
+  /**
+   * Boots the tools, which migrates, and the plugin.
+   * @returns the port and the plugin's instance
+   * @throws what a tool or the plugin fails with
+   */
+  async start(domain: string, Class: PluginClass): Promise<{ port: number; instance: object }> {
+    const { toolsDir, env } = this.#options
+    const factory = this.#kernel.runtimeFactory(this.#host)
+    await this.#kernel.toolbox.install(toolsDir, (name) => {
+      const runtime = factory(name)
+      return { ...runtime, env: (variable) => env[variable] ?? runtime.env(variable) }
+    })
+    const faults: string[] = []
+    await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))
+    if (faults.length > 0) throw new HeddleError('TOOL_UNAVAILABLE', `Tools did not boot:\n${faults.join('\n')}`)
+    const instance = await this.#kernel.plugins.add(domain, Class)
+    this.#host.isBooted = true
+    const port = await this.#listener.listen(true)
+    await this.#kernel.plugins.ready()
+    this.#clock.start()
+    return { port, instance }
+  }
+
+  async stop(): Promise<void> {
+    this.#listener.close()
+    await this.#clock.stop()
+    await this.#kernel.stop()
+    this.hub.close()
+  }
+}

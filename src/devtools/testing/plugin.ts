@@ -1,0 +1,114 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, join } from 'node:path'
+import type { Payload } from '../../contracts/event-bus.ts'
+import type { Tools } from '../../contracts/tools.ts'
+import { copyEnvironment, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import type { PluginClass } from '../../runtime/kernel/plugins.ts'
+import { type DomainChoice, domainFolder, linkDomains } from './domain-folder.ts'
+import { EventLog } from './event-log.ts'
+import { logText } from './log-text.ts'
+import { failureOf, isOwner, type TestOwner } from './owner.ts'
+import { PluginApp, type PublishedEvent } from './plugin-app.ts'
+import { PluginThread } from './plugin-thread.ts'
+import { inMemoryTools } from './tool-folder.ts'
+
+export interface PluginOptions {
+  /**
+   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations are applied, and those that they depend on.
+   * Left out: no tables, and the plugin's name begins with `test.`.
+   */
+  domain?: DomainChoice
+  /** Environment variables: the runtime's and the plugin's own. */
+  env?: Record<string, string>
+}
+
+/**
+ * Boots one plugin in this thread, with every tool: `db` is SQLite in a temporary file with the domain's tables, `state` is in memory, events go
+ * through the real bus, requests through the real listener. Other plugins are not there; what they would publish the test publishes.
+ * Jobs are registered and do not fire: `runJob` runs one. It ends with the test; when that fails, the log is printed.
+ * @param t the test; left out, end it by `await using` or by `stop()`
+ * @throws what a tool, a migration, or the plugin's constructor, `onBoot` or `onReady` throws
+ */
+export function plugin<P extends object>(
+  t: TestOwner,
+  Class: new (tools: Tools) => P,
+  options?: PluginOptions,
+): Promise<PluginApp<P>>
+export function plugin<P extends object>(Class: new (tools: Tools) => P, options?: PluginOptions): Promise<PluginApp<P>>
+export async function plugin<P extends object>(
+  ...args: [TestOwner, new (tools: Tools) => P, PluginOptions?] | [new (tools: Tools) => P, PluginOptions?]
+): Promise<PluginApp<P>> {
+  const owner = isOwner(args[0]) ? args[0] : undefined
+  const [Class, options = {}] = (owner === undefined ? args : args.slice(1)) as [PluginClass, PluginOptions?]
+  const { domain, env = {} } = options
+  const outer = loadSettings(copyEnvironment()).settings
+  const folder = domain === undefined ? undefined : await domainFolder(domain, outer.domainsDir)
+  const directory = await mkdtemp(join(tmpdir(), 'heddle-plugin-'))
+  const discard = (): Promise<void> => rm(directory, { recursive: true, force: true })
+  const parts = await prepare(directory, folder, env, outer).catch(async (thrown) => {
+    await discard()
+    throw thrown
+  })
+
+  const events = new EventLog<PublishedEvent>()
+  const payloads = new Map<string, Payload>()
+  const thread = new PluginThread({
+    ...parts,
+    env,
+    // A record holds no values: they are noted where they pass.
+    driver: (driver) => ({
+      publish: (event, origin) => {
+        payloads.set(event.id, JSON.parse(event.payload))
+        return driver.publish(event, origin)
+      },
+      request: (event, origin, timeoutMs) => {
+        payloads.set(event.id, JSON.parse(event.payload))
+        return driver.request(event, origin, timeoutMs)
+      },
+      deadLetters: () => driver.deadLetters(),
+      replayDeadLetter: (id) => driver.replayDeadLetter(id),
+      deleteDeadLetter: (id) => driver.deleteDeadLetter(id),
+    }),
+  })
+  thread.hub.records.addListener((record) => events.add({ ...record, data: payloads.get(record.id)! }))
+  thread.hub.records.addFailureListener((failure) => events.addFailure(failure))
+
+  let ending: Promise<void> | undefined
+  const stop = (): Promise<void> => {
+    ending ??= thread.stop().finally(() => {
+      events.end('the plugin was stopped')
+      return discard()
+    })
+    return ending
+  }
+  owner?.after(async () => {
+    await stop()
+    if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, noise: [] }))
+  })
+  try {
+    const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class)
+    return new PluginApp({ port, instance: instance as P, thread, events, stop })
+  } catch (thrown) {
+    await stop()
+    throw thrown
+  }
+}
+
+/** The settings of one test, its domain and its tools. */
+async function prepare(directory: string, domain: string | undefined, env: Record<string, string>, outer: Settings) {
+  const domains = join(directory, 'domains')
+  await mkdir(domains)
+  if (domain !== undefined) await linkDomains(domains, [domain], outer.domainsDir)
+  const { settings } = loadSettings({
+    HTTP_PORT: '0',
+    SQLITE_PATH: join(directory, 'test.db'),
+    AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
+    DOMAINS_DIR: domains,
+    ...env,
+  })
+  prepareEnvironment()
+  return { settings, toolsDir: await inMemoryTools(outer.toolsDir, directory) }
+}

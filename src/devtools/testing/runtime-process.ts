@@ -1,0 +1,119 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { fileURLToPath } from 'node:url'
+import { copyEnvironment } from '../../core/config/load.ts'
+import type { LogEntry } from './app.ts'
+import type { FromChild, Questions } from './child-messages.ts'
+
+const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
+/** What a process cannot do without, or whoever runs the tests wants to reach it too. Nothing else is inherited. */
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE'] as const
+const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
+
+type Serving = Extract<FromChild, { type: 'serving' }>
+
+export interface ProcessListener {
+  onMessage(message: FromChild): void
+  /** @param how `it ended with 1`, `it was ended by SIGKILL` */
+  onExit(how: string): void
+}
+
+/** The process of one booted runtime: its log lines, and questions to it. */
+export class RuntimeProcess {
+  readonly logs: LogEntry[] = []
+  /** What it wrote that is no log line. */
+  readonly noise: string[] = []
+  readonly #child: ChildProcess
+  readonly #asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>()
+  readonly #serving: Promise<Serving>
+  #nextQuestion = 0
+  #rest = ''
+
+  constructor(env: Record<string, string>, listener: ProcessListener) {
+    const outer = copyEnvironment()
+    const inherited = Object.fromEntries(INHERITED.flatMap((name) => (outer[name] ? [[name, outer[name]]] : [])))
+    this.#child = spawn(process.execPath, ['--import', import.meta.resolve('tsx'), ENTRY], {
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: { ...inherited, ...env },
+    })
+    this.#child.stdout!.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
+    this.#child.stderr!.setEncoding('utf8').on('data', (chunk: string) => this.noise.push(chunk))
+    this.#serving = new Promise((resolve, reject) => {
+      this.#child.on('message', (message: FromChild) => {
+        if (message.type === 'serving') resolve(message)
+      })
+      this.#child.on('close', (code, signal) => reject(new Error(`The runtime did not start, ${endOf(code, signal)}.`)))
+    })
+    // Whoever waits for it hears of it.
+    this.#serving.catch(() => {})
+    this.#child.on('message', (message: FromChild) => {
+      if (message.type === 'answer') this.#take(message.id)?.resolve(message.answer)
+      else if (message.type === 'refusal') this.#take(message.id)?.reject(new Error(message.error))
+      else listener.onMessage(message)
+    })
+    // Not `exit`: what it wrote last is still on its way then.
+    this.#child.on('close', (code, signal) => {
+      const how = endOf(code, signal)
+      for (const { reject } of this.#asked.values()) reject(new Error(`The runtime does not answer: ${how}`))
+      this.#asked.clear()
+      listener.onExit(how)
+    })
+  }
+
+  /** @throws when it has ended before it served, or does not serve after so long */
+  async serving(timeoutMs: number): Promise<Serving> {
+    let timer: NodeJS.Timeout | undefined
+    const late = new Promise<never>((_, reject) => {
+      timer = setTimeout(() => reject(new Error(`The runtime did not start within ${timeoutMs} ms.`)), timeoutMs)
+    })
+    return Promise.race([this.#serving, late]).finally(() => clearTimeout(timer))
+  }
+
+  get hasEnded(): boolean {
+    return this.#child.exitCode !== null || this.#child.signalCode !== null
+  }
+
+  ask<Name extends keyof Questions>(ask: Name, args: Questions[Name]['args']): Promise<Questions[Name]['answer']> {
+    if (this.hasEnded) return Promise.reject(new Error('The runtime does not answer: it has ended'))
+    const id = this.#nextQuestion++
+    return new Promise<Questions[Name]['answer']>((resolve, reject) => {
+      this.#asked.set(id, { resolve: resolve as (answer: unknown) => void, reject })
+      this.#child.send({ id, ask, args }, (error) => {
+        if (error !== null) this.#take(id)?.reject(error)
+      })
+    })
+  }
+
+  /** @returns the exit code, null when a signal has ended it */
+  async end(signal: 'SIGTERM' | 'SIGKILL'): Promise<number | null> {
+    if (!this.hasEnded) {
+      const exited = once(this.#child, 'exit')
+      this.#child.kill(signal)
+      await exited
+    }
+    return this.#child.exitCode
+  }
+
+  #take(id: number) {
+    const asked = this.#asked.get(id)
+    this.#asked.delete(id)
+    return asked
+  }
+
+  #read(chunk: string): void {
+    const lines = (this.#rest + chunk).split('\n')
+    this.#rest = lines.pop()!
+    for (const line of lines) {
+      try {
+        const { level, msg, identity, time: _time, replica: _replica, ...fields } = JSON.parse(line)
+        this.logs.push({ level: LEVELS[level as number] ?? 'INFO', message: msg, identity, fields })
+      } catch {
+        this.noise.push(`${line}\n`)
+      }
+    }
+  }
+}
+
+function endOf(code: number | null, signal: NodeJS.Signals | null): string {
+  return signal === null ? `it ended with ${code}` : `it was ended by ${signal}`
+}

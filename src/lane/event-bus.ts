@@ -1,0 +1,135 @@
+import type {
+  BusTransport,
+  DeadLetter,
+  EventRecord,
+  FailureListener,
+  Payload,
+  PublishOptions,
+  Subscription,
+  TopologyEntry,
+} from '../contracts/event-bus.ts'
+import type { ScopeSource } from '../contracts/tracing.ts'
+import { NO_CARRIER } from '../core/causality/carrier.ts'
+import { causality } from '../core/causality/context.ts'
+import type { EventServer } from '../runtime/events/event-server.ts'
+import { encodePayload } from '../runtime/events/payload.ts'
+import { publicationOf } from '../runtime/events/publication.ts'
+import { recordOf } from '../runtime/events/trace-ring.ts'
+import { added, tellAll } from '../runtime/kernel/listeners.ts'
+import type { EventFrame } from '../transport/frames/event-frame.ts'
+import type { FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
+import type { LaneCalls } from './primary-calls.ts'
+
+/** Takes events out of this thread. */
+export interface Publisher {
+  /** Resolves with the event's id when whoever delivers it has it; may throw at once. */
+  publish(frame: EventFrame): Promise<string>
+}
+
+export interface LaneBusOptions {
+  calls: LaneCalls
+  events: EventServer
+  onSubscribe: (local: number, subscription: SubscriptionManifest) => void
+  onUnsubscribe: (local: number) => void
+  onListen: (feed: Feed, on: boolean) => void
+  onListenerFault: (kind: string, thrown: unknown) => void
+}
+
+/** The event bus as a lane sees it. Who takes its events and who brings them is the publisher's affair, and the thread's. */
+export class LaneBus implements BusTransport {
+  readonly #options: LaneBusOptions
+  readonly #listeners: ((record: EventRecord) => void)[] = []
+  readonly #failureListeners: FailureListener[] = []
+  /** Event → subscribing plugins, as the primary last told: for the records that this lane's own listeners get at once. */
+  subscribersOf: Record<string, string[]> = {}
+
+  publisher: Publisher
+  /** Null while tracing is off. */
+  tracing: ScopeSource | null = null
+
+  constructor(publisher: Publisher, options: LaneBusOptions) {
+    this.publisher = publisher
+    this.#options = options
+  }
+
+  // No async function: it would cost two more promises. What it throws the tool turns into a rejection.
+  publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
+    const { json, keys } = encodePayload(event, payload)
+    const frame = publicationOf(emitter, event, json, keys, options)
+    const taken = this.publisher.publish(frame)
+    if (this.#listeners.length > 0) {
+      const subscribers = this.subscribersOf[event] ?? []
+      this.#tell(recordOf({ ...frame, subscribers }))
+    }
+    return taken
+  }
+
+  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
+    const { json, keys } = encodePayload(event, payload)
+    const context = causality.getStore()
+    const trace = context?.trace?.carrier ?? NO_CARRIER
+    const args = [emitter, event, json, keys, context?.eventId ?? null, context?.requestId ?? null, trace, timeoutMs]
+    return JSON.parse((await this.#options.calls.call('#host', 'request', args)) as string) as Payload
+  }
+
+  subscribe(subscription: Subscription): () => void {
+    const { local, identity } = this.#options.events.add(subscription)
+    const { owner, event, options } = subscription
+    this.#options.onSubscribe(local, { plugin: owner.name, event, identity, options })
+    let isOn = true
+    return () => {
+      if (!isOn) return
+      isOn = false
+      this.#options.events.remove(local)
+      this.#options.onUnsubscribe(local)
+    }
+  }
+
+  addListener(listener: (record: EventRecord) => void): () => void {
+    return this.#listen('traces', this.#listeners, listener)
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return this.#listen('failures', this.#failureListeners, listener)
+  }
+
+  #listen<T>(feed: Feed, list: T[], listener: T): () => void {
+    if (list.length === 0) this.#options.onListen(feed, true)
+    const remove = added(list, listener)
+    return () => {
+      remove()
+      if (list.length === 0) this.#options.onListen(feed, false)
+    }
+  }
+
+  /** Records of other threads. */
+  fed(records: readonly EventRecord[], failures: readonly FailureRecord[]): void {
+    for (const record of records) this.#tell(record)
+    for (const { failure, requestId, trace } of failures) {
+      const scope = trace === NO_CARRIER ? null : (this.tracing?.scope(trace) ?? null)
+      causality.run({ eventId: failure.event_id, requestId, trace: scope }, () =>
+        tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
+      )
+    }
+  }
+
+  #tell(record: EventRecord): void {
+    tellAll(this.#listeners, record, (thrown) => this.#options.onListenerFault('event listener', thrown))
+  }
+
+  history(): Promise<EventRecord[]> {
+    return this.#options.calls.call('#host', 'history', []) as Promise<EventRecord[]>
+  }
+  topology(): Promise<Record<string, TopologyEntry>> {
+    return this.#options.calls.call('#host', 'topology', []) as Promise<Record<string, TopologyEntry>>
+  }
+  deadLetters(): Promise<DeadLetter[]> {
+    return this.#options.calls.call('#host', 'deadLetters', []) as Promise<DeadLetter[]>
+  }
+  replayDeadLetter(id: string): Promise<boolean> {
+    return this.#options.calls.call('#host', 'replayDeadLetter', [id]) as Promise<boolean>
+  }
+  deleteDeadLetter(id: string): Promise<boolean> {
+    return this.#options.calls.call('#host', 'deleteDeadLetter', [id]) as Promise<boolean>
+  }
+}

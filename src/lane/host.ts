@@ -1,0 +1,163 @@
+import type { BusTransport } from '../contracts/event-bus.ts'
+import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
+import type { LogLevel, LogSink } from '../contracts/logger.ts'
+import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { RouteInfo } from '../contracts/route-info.ts'
+import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
+import type { Host } from '../contracts/tool.ts'
+import type { SocketRoute } from '../contracts/web-socket.ts'
+import { HeddleError } from '../core/errors/catalogue.ts'
+import { contractText } from '../core/schemas/route-contract.ts'
+import { mountEndpoints } from '../runtime/endpoint/mount.ts'
+import { routeShape } from '../runtime/endpoint/route-shape.ts'
+import type { ThreadKernel } from '../runtime/kernel/thread.ts'
+import { KIND } from '../transport/frames/frame-kinds.ts'
+import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from '../transport/messages.ts'
+import type { Outbox } from '../transport/rings/outbox.ts'
+import type { LaneCalls } from './primary-calls.ts'
+
+/** A route as a plugin of this lane registered it. */
+export interface LaneRoute {
+  manifest: RouteManifest
+  endpoint: Endpoint | null
+  stream: Stream | null
+  socket: SocketRoute | null
+}
+
+/** What the tools of a lane stand on. Registrations are collected here and reported to the primary when the lane has booted. */
+export class LaneHost implements Host {
+  readonly routes: LaneRoute[] = []
+  readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
+  readonly #outbox: Outbox
+  readonly #calls: LaneCalls
+  readonly #post: (message: ToPrimary) => void
+  #kernel!: ThreadKernel
+  #bus!: BusTransport
+  #lostLogs = 0
+  dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
+  isBooted = false
+
+  constructor(outbox: Outbox, calls: LaneCalls, post: (message: ToPrimary) => void) {
+    this.#outbox = outbox
+    this.#calls = calls
+    this.#post = post
+  }
+
+  /** Completes the circle: the kernel's tools need the host, and the host the kernel's sinks. */
+  connect(kernel: ThreadKernel, bus: BusTransport): void {
+    this.#kernel = kernel
+    this.#bus = bus
+  }
+
+  get bus(): BusTransport {
+    return this.#bus
+  }
+
+  addEndpoint(endpoint: Endpoint): void {
+    const { owner, method, path, options } = endpoint
+    const manifest = routeManifest(owner.name, method, path, false, options)
+    this.#addRoute({ manifest, endpoint, stream: null, socket: null })
+  }
+
+  addStream(stream: Stream): void {
+    const { owner, path, options } = stream
+    const manifest = routeManifest(owner.name, 'GET', path, true, options)
+    this.#addRoute({ manifest, endpoint: null, stream, socket: null })
+  }
+
+  addWebSocket(socket: SocketRoute): void {
+    const { owner, path, options } = socket
+    const manifest = { ...routeManifest(owner.name, 'GET', path, false, options), isSocket: true }
+    this.#addRoute({ manifest, endpoint: null, stream: null, socket })
+  }
+
+  mountStatic(mount: StaticMount): void {
+    for (const endpoint of mountEndpoints(mount)) this.addEndpoint(endpoint)
+  }
+
+  #addRoute(route: LaneRoute): void {
+    const { method, path } = route.manifest
+    if (this.isBooted) {
+      throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
+    }
+    const first = this.routes.find(
+      ({ manifest }) => routeShape(manifest.method, manifest.path) === routeShape(method, path),
+    )
+    if (first !== undefined) {
+      throw new HeddleError('HTTP_ROUTE_TAKEN', `${method} ${path} is registered already by ${first.manifest.plugin}`)
+    }
+    this.routes.push(route)
+  }
+
+  addJob(definition: JobDefinition): void {
+    const { owner, name, schedule } = definition
+    if (this.isBooted)
+      throw new HeddleError('SCHEDULER_INVALID', `Job ${name}: jobs are registered in onBoot, not later`)
+    this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule } })
+  }
+
+  jobs(): Promise<JobInfo[]> {
+    return this.#calls.call('#host', 'jobs', []) as Promise<JobInfo[]>
+  }
+
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
+    if (fields !== undefined) record.fields = fields
+    let json: string
+    try {
+      json = JSON.stringify(record)
+    } catch {
+      json = JSON.stringify({ ...record, fields: { unserialisable: Object.keys(fields ?? {}) } })
+    }
+    if (!this.#outbox.sendText(KIND.LOG, this.#lostLogs, json)) this.#lostLogs++
+    this.#kernel.tellLogSinks(level, message, record.timestampMs, identity)
+  }
+
+  addLogSink(sink: LogSink): () => void {
+    if (!this.#kernel.hasLogSinks) this.#post({ type: 'listen', feed: 'logs', on: true })
+    const remove = this.#kernel.addLogSink(sink)
+    return () => {
+      remove()
+      if (!this.#kernel.hasLogSinks) this.#post({ type: 'listen', feed: 'logs', on: false })
+    }
+  }
+
+  addMetricsSink(sink: MetricsSink): () => void {
+    return this.#kernel.addMetricsSink(sink)
+  }
+
+  metrics(): MetricRecord[] {
+    return this.#kernel.recentMetrics()
+  }
+
+  systemDump(): SystemDump {
+    return structuredClone(this.dump)
+  }
+
+  lanes(): Promise<LaneInfo[]> {
+    return this.#calls.call('#host', 'lanes', []) as Promise<LaneInfo[]>
+  }
+
+  readiness(): Promise<Readiness> {
+    return this.#calls.call('#host', 'readiness', []) as Promise<Readiness>
+  }
+
+  routeList(): Promise<RouteInfo[]> {
+    return this.#calls.call('#host', 'routeList', []) as Promise<RouteInfo[]>
+  }
+
+  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
+    this.#post({ type: 'set-tool', tool, status, message })
+  }
+}
+
+function routeManifest(
+  plugin: string,
+  method: Endpoint['method'],
+  path: string,
+  isStream: boolean,
+  options: Endpoint['options'],
+): RouteManifest {
+  const { timeoutMs, tags = [], summary } = options
+  return { plugin, method, path, isStream, timeoutMs, tags, summary, contract: contractText(options) }
+}

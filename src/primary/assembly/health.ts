@@ -1,0 +1,145 @@
+import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
+import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, type StatusTable } from '../../transport/memory/status-table.ts'
+
+const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
+const NAMES: readonly ToolStatus[] = ['OK', 'FAIL', 'DEAD']
+
+/** The health of the process, kept in the primary. The words in shared memory are the truth; the messages belong to them. */
+export class Health {
+  readonly #statuses: StatusTable
+  readonly #toolIndex: (tool: string) => number
+  readonly #toolNames: () => readonly string[]
+  readonly #lanes: () => Record<string, number>
+  readonly #onChange: () => void
+  /** The last reload of the lanes, when there was one. */
+  reload: ReloadInfo | undefined
+  /** Last message of each tool and status: messages of two threads may arrive in either order. */
+  readonly #messages = new Map<string, string | null>()
+  /** What each thread said of its plugins. */
+  readonly #reports = new Map<object, Record<string, PluginHealth>>()
+  /** Threads that have died and whose plugins no other thread hosts: their last word stands until one does. */
+  readonly #gone = new Set<object>()
+  /** Plugins that get nothing for a while, each with the reason. */
+  readonly #aside = new Map<string, string>()
+
+  constructor(options: {
+    statuses: StatusTable
+    toolIndex: (tool: string) => number
+    toolNames: () => readonly string[]
+    lanes: () => Record<string, number>
+    onChange: () => void
+  }) {
+    this.#statuses = options.statuses
+    this.#toolIndex = options.toolIndex
+    this.#toolNames = options.toolNames
+    this.#lanes = options.lanes
+    this.#onChange = options.onChange
+  }
+
+  /** A tool call changed the word already; this brings the message. */
+  noteTool(tool: string, status: ToolStatus, message: string | null): void {
+    this.#messages.set(`${tool} ${status}`, message)
+    this.#onChange()
+  }
+
+  /** Sets word and message. An unknown tool is ignored: it may belong to a lane's older code. */
+  setTool(tool: string, status: ToolStatus, message: string | null): void {
+    const index = this.#toolIndex(tool)
+    if (index < 0) return
+    this.#statuses.set(index, WORDS[status])
+    this.noteTool(tool, status, message)
+  }
+
+  toolStatus(tool: string): ToolStatus {
+    return NAMES[this.#statuses.get(this.#toolIndex(tool))]!
+  }
+
+  /** @param thread who says so: a lane, or the primary */
+  setPlugins(thread: object, plugins: Record<string, PluginHealth>): void {
+    this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
+    this.#dropGone()
+    this.#onChange()
+  }
+
+  /** The thread has ended because it was told to: what it said of its plugins holds no more. */
+  threadLeft(thread: object): void {
+    this.#gone.delete(thread)
+    if (this.#reports.delete(thread)) this.#onChange()
+  }
+
+  /** Sets a plugin of any thread aside with the reason, or (null) takes it back. */
+  setAside(plugin: string, reason: string | null): void {
+    if (reason === null) this.#aside.delete(plugin)
+    else this.#aside.set(plugin, reason)
+    this.#onChange()
+  }
+
+  /**
+   * Why new code is not taken: a plugin that is up now would not be. Null when nothing speaks against it.
+   * @param faults what plugins failed with, in more words than their health has
+   */
+  refusalOf(plugins: Record<string, PluginHealth>, faults: Readonly<Record<string, string>> = {}): string | null {
+    const now = this.#plugins()
+    const lost = Object.entries(plugins).flatMap(([name, health]) =>
+      health.status === 'DEAD' && now.get(name)?.status !== 'DEAD' ? [`${name}: ${faults[name] ?? health.error}`] : [],
+    )
+    return lost.length === 0 ? null : lost.join('\n')
+  }
+
+  /** The thread has died. */
+  threadGone(thread: object): void {
+    if (!this.#reports.has(thread)) return
+    this.#gone.add(thread)
+    this.#dropGone()
+    this.#onChange()
+  }
+
+  /** All lanes have reported again: what those that died said of plugins that no thread has any more holds no more. */
+  allReported(): void {
+    if (this.#gone.size === 0) return
+    for (const thread of this.#gone) this.#reports.delete(thread)
+    this.#gone.clear()
+    this.#onChange()
+  }
+
+  #dropGone(): void {
+    const live = new Set<string>()
+    for (const [thread, report] of this.#reports) {
+      if (!this.#gone.has(thread)) for (const name of Object.keys(report)) live.add(name)
+    }
+    for (const thread of this.#gone) {
+      if (!Object.keys(this.#reports.get(thread)!).every((name) => live.has(name))) continue
+      this.#gone.delete(thread)
+      this.#reports.delete(thread)
+    }
+  }
+
+  /** A plugin that is dead in one thread is dead, however well it is in the others: a part of its requests fails. */
+  #plugins(): Map<string, PluginHealth> {
+    const plugins = new Map<string, PluginHealth>()
+    for (const report of this.#reports.values()) {
+      for (const [name, health] of Object.entries(report)) {
+        if (plugins.get(name)?.status !== 'DEAD') plugins.set(name, health)
+      }
+    }
+    for (const [name, error] of this.#aside) {
+      const tools = plugins.get(name)?.tools ?? []
+      plugins.set(name, { status: 'DEAD', error, tools })
+    }
+    return plugins
+  }
+
+  dump(): SystemDump {
+    const tools: SystemDump['tools'] = {}
+    for (const name of this.#toolNames()) {
+      const status = this.toolStatus(name)
+      tools[name] = { status, message: this.#messages.get(`${name} ${status}`) ?? null }
+    }
+    return {
+      tools,
+      plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
+      lanes: this.#lanes(),
+      ...(this.reload === undefined ? {} : { reload: this.reload }),
+    }
+  }
+}

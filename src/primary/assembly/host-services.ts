@@ -1,0 +1,54 @@
+import type { Host } from '../../contracts/tool.ts'
+import type { Carrier } from '../../core/causality/carrier.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { PrimaryBus } from '../events/primary-bus.ts'
+
+type RequestArgs = [
+  emitter: string,
+  event: string,
+  payload: string,
+  payloadKeys: string,
+  parentId: string | null,
+  requestId: string | null,
+  trace: Carrier,
+  timeoutMs: number,
+]
+
+/** What lanes ask of the primary itself (tool `#host` of a call): the services whose truth is only here. */
+export class HostServices {
+  readonly #bus: PrimaryBus
+  readonly #host: Host
+
+  constructor(bus: PrimaryBus, host: Host) {
+    this.#bus = bus
+    this.#host = host
+  }
+
+  serve(method: string, args: readonly unknown[]): unknown {
+    switch (method) {
+      case 'request': {
+        const [emitter, event, payload, payloadKeys, parentId, requestId, trace, timeoutMs] = args as RequestArgs
+        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs)
+      }
+      case 'history':
+        return this.#bus.history()
+      case 'topology':
+        return this.#bus.topology()
+      case 'deadLetters':
+        return this.#bus.deadLetters()
+      case 'replayDeadLetter':
+        return this.#bus.replayDeadLetter(args[0] as string)
+      case 'deleteDeadLetter':
+        return this.#bus.deleteDeadLetter(args[0] as string)
+      case 'jobs':
+        return this.#host.jobs()
+      case 'lanes':
+        return this.#host.lanes()
+      case 'readiness':
+        return this.#host.readiness()
+      case 'routeList':
+        return this.#host.routeList()
+    }
+    throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
+  }
+}

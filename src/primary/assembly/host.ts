@@ -1,0 +1,147 @@
+import type { Endpoint, StaticMount, Stream } from '../../contracts/http.ts'
+import type { LogLevel, LogSink } from '../../contracts/logger.ts'
+import type {
+  LaneInfo,
+  MetricRecord,
+  MetricsSink,
+  Readiness,
+  SystemDump,
+  ToolStatus,
+} from '../../contracts/registry.ts'
+import type { RouteInfo } from '../../contracts/route-info.ts'
+import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { Host } from '../../contracts/tool.ts'
+import type { SocketRoute } from '../../contracts/web-socket.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { contractText } from '../../core/schemas/route-contract.ts'
+import { mountEndpoints } from '../../runtime/endpoint/mount.ts'
+import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import type { RouteManifest } from '../../transport/messages.ts'
+import type { PrimaryBus } from '../events/primary-bus.ts'
+import type { LocalWorker } from '../http/local-worker.ts'
+import { routeInfo } from '../http/route-info.ts'
+import type { Routing } from '../http/routing.ts'
+
+/** What the rest of the primary does for its tools. */
+export interface PrimaryServices {
+  readonly bus: PrimaryBus
+  readonly local: LocalWorker
+  readonly routing: Routing
+  readonly kernel: () => ThreadKernel
+  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+  dump(): SystemDump
+  lanes(): LaneInfo[]
+  readiness(): Readiness
+  setTool(tool: string, status: ToolStatus, message: string | null): void
+  addJob(job: JobDefinition): void
+  jobs(): JobInfo[]
+  /** There are none: it serves folders itself. */
+  readonly hasNoLanes?: boolean
+}
+
+/** What the tools of the primary stand on. */
+export class PrimaryHost implements Host {
+  readonly #services: PrimaryServices
+  isBooted = false
+
+  constructor(services: PrimaryServices) {
+    this.#services = services
+  }
+
+  get bus(): PrimaryBus {
+    return this.#services.bus
+  }
+
+  addEndpoint({ owner, method, path, handler, options }: Endpoint): void {
+    const number = this.#addRoute(owner.name, method, path, false, options)
+    this.#services.local.server.addEndpoint(number, owner, path, handler, options)
+  }
+
+  addStream({ owner, path, handler, options }: Stream): void {
+    const number = this.#addRoute(owner.name, 'GET', path, true, options)
+    this.#services.local.server.addStream(number, owner, path, handler, options)
+  }
+
+  addWebSocket(socket: SocketRoute): void {
+    const { owner, path, options } = socket
+    const number = this.#addRoute(owner.name, 'GET', path, false, options, true)
+    this.#services.local.server.addWebSocket(number, socket)
+  }
+
+  mountStatic(mount: StaticMount): void {
+    const { owner, prefix, directory } = mount
+    this.#requireBoot(`folder under ${prefix}`)
+    const endpoints = mountEndpoints(mount)
+    if (this.#services.hasNoLanes) {
+      for (const endpoint of endpoints) this.addEndpoint(endpoint)
+      return
+    }
+    const routes = endpoints.map(
+      ({ method, path, options: { summary } }): RouteManifest => ({
+        plugin: owner.name,
+        method,
+        path,
+        isStream: false,
+        timeoutMs: undefined,
+        tags: [],
+        summary,
+      }),
+    )
+    this.#services.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+  }
+
+  #requireBoot(what: string): void {
+    if (this.isBooted) throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
+  }
+
+  #addRoute(
+    plugin: string,
+    method: Endpoint['method'],
+    path: string,
+    isStream: boolean,
+    options: Endpoint['options'],
+    isSocket = false,
+  ): number {
+    this.#requireBoot(`${method} ${path}`)
+    const { timeoutMs, tags = [], summary } = options
+    const contract = contractText(options)
+    const route = { plugin, method, path, isStream, isSocket, timeoutMs, tags, summary, contract }
+    return this.#services.routing.addLocal(route)
+  }
+
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    this.#services.log(level, message, identity, fields)
+  }
+  addLogSink(sink: LogSink): () => void {
+    return this.#services.kernel().addLogSink(sink)
+  }
+  addMetricsSink(sink: MetricsSink): () => void {
+    return this.#services.kernel().addMetricsSink(sink)
+  }
+  metrics(): MetricRecord[] {
+    return this.#services.kernel().recentMetrics()
+  }
+  systemDump(): SystemDump {
+    return this.#services.dump()
+  }
+  lanes(): LaneInfo[] {
+    return this.#services.lanes()
+  }
+  readiness(): Readiness {
+    return this.#services.readiness()
+  }
+  routeList(): RouteInfo[] {
+    return this.#services.routing.table.list().map(routeInfo)
+  }
+  updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
+    this.#services.setTool(tool, status, message)
+  }
+  addJob(job: JobDefinition): void {
+    if (this.isBooted)
+      throw new HeddleError('SCHEDULER_INVALID', `Job ${job.name}: jobs are registered in onBoot, not later`)
+    this.#services.addJob(job)
+  }
+  jobs(): JobInfo[] {
+    return this.#services.jobs()
+  }
+}

@@ -1,0 +1,100 @@
+import type { BlackBox } from '../../contracts/registry.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import { POISON_DEATHS } from '../events/hub.ts'
+
+/** A lane that is to leave is let finish an `onReady` that takes no longer, milliseconds. */
+export const READY_GRACE_MS = 5_000
+
+/** Plugins that a lane runs one after another. */
+interface Round {
+  readonly lane: Lane
+  /** First the one that it is at. */
+  readonly plugins: string[]
+  /** When it began with that one, milliseconds since the epoch. */
+  sinceMs: number
+}
+
+/**
+ * `onReady` of the lanes' plugins: of each plugin once for the whole process, in one lane, also of one that a reload brings.
+ * One that has not come to its end when its lane ends is run again in another.
+ */
+export class OnReady {
+  readonly #lanes: () => readonly Lane[]
+  readonly #log: (message: string) => void
+  /** Plugins whose `onReady` is over, or is not run any more. */
+  readonly #done = new Set<string>()
+  /** Plugins that did not end in time in a lane that was to leave: nobody waits for them again. */
+  readonly #endless = new Set<string>()
+  /** Lanes that died while they were at it, by plugin. */
+  readonly #deaths = new Map<string, number>()
+  #rounds: Round[] = []
+
+  /** @param lanes the regular lanes */
+  constructor(lanes: () => readonly Lane[], log: (message: string) => void) {
+    this.#lanes = lanes
+    this.#log = log
+  }
+
+  /** Has all run that no lane has run yet, or is at. */
+  run(): void {
+    const taken = new Set([...this.#done, ...this.#rounds.flatMap(({ plugins }) => plugins)])
+    for (const lane of this.#lanes()) {
+      if (lane.manifest === null || lane.state === 'dead' || lane.state === 'draining') continue
+      const names: string[] = []
+      for (const [name, { status }] of Object.entries(lane.manifest.plugins)) {
+        if (status !== 'OK' || taken.has(name)) continue
+        taken.add(name)
+        if (this.#endless.has(name)) this.#begin(lane, [name])
+        else names.push(name)
+      }
+      if (names.length > 0) this.#begin(lane, names)
+    }
+  }
+
+  #begin(lane: Lane, plugins: string[]): void {
+    this.#rounds.push({ lane, plugins, sinceMs: Date.now() })
+    lane.post({ type: 'ready', plugins: [...plugins] })
+  }
+
+  /** A lane has come to the end of a plugin's. */
+  done(lane: Lane, plugin: string): void {
+    this.#done.add(plugin)
+    const round = this.#rounds.find((each) => each.lane === lane && each.plugins[0] === plugin)
+    if (round === undefined) return
+    round.plugins.shift()
+    round.sinceMs = Date.now()
+    if (round.plugins.length === 0) this.#rounds.splice(this.#rounds.indexOf(round), 1)
+  }
+
+  /** True while a lane is at it that should be let finish. */
+  isAt(lane: Lane): boolean {
+    const begunMs = Date.now() - READY_GRACE_MS
+    return this.#rounds.some(
+      ({ lane: at, plugins, sinceMs }) => at === lane && sinceMs > begunMs && !this.#endless.has(plugins[0]!),
+    )
+  }
+
+  /**
+   * A lane is gone: another one runs what it had not finished, but for what kills them.
+   * @param blackBox null when it was told to end
+   */
+  laneGone(lane: Lane, blackBox: BlackBox | null): void {
+    const open = this.#rounds.filter((round) => round.lane === lane)
+    if (open.length === 0) return
+    this.#rounds = this.#rounds.filter((round) => round.lane !== lane)
+    for (const { plugins } of open) {
+      if (blackBox === null) this.#endless.add(plugins[0]!)
+      else this.#blame(plugins[0]!, blackBox)
+    }
+    this.run()
+  }
+
+  #blame(plugin: string, { guilty }: BlackBox): void {
+    if (guilty?.evidence === 'stack' && guilty.plugin !== null && guilty.plugin !== plugin) return
+    const deaths = (this.#deaths.get(plugin) ?? 0) + 1
+    this.#deaths.set(plugin, deaths)
+    if (deaths < POISON_DEATHS) return
+    this.#done.add(plugin)
+    this.#log(`${deaths} lanes died while they ran onReady of ${plugin}: it is not run again`)
+  }
+}

@@ -1,0 +1,69 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { RECOVERED } from '../../runtime/kernel/proxy.ts'
+import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
+import type { Health } from './health.ts'
+
+/** First pause before a tool is booted again; each is twice as long as the one before, in milliseconds. */
+const PAUSE_MS = 500
+const MAX_PAUSE_MS = 5000
+
+export interface ToolBootsOptions {
+  toolbox: Toolbox
+  health: Health
+  log(level: LogLevel, message: string, tool: string): void
+}
+
+/**
+ * Boots the tools of the primary. One that fails leaves a process that serves what it can and asks for no traffic; one whose server is
+ * away is booted again until it is there.
+ */
+export class ToolBoots {
+  readonly #options: ToolBootsOptions
+  /** Why each of them did not boot. */
+  readonly #faults = new Map<string, string>()
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  #isStopped = false
+
+  constructor(options: ToolBootsOptions) {
+    this.#options = options
+  }
+
+  async bootAll(): Promise<void> {
+    await this.#options.toolbox.boot((tool, error) => this.#failed(tool, error, PAUSE_MS))
+  }
+
+  get reasons(): string[] {
+    return [...this.#faults].map(([tool, fault]) => `tool ${tool} did not boot: ${fault}`)
+  }
+
+  stop(): void {
+    this.#isStopped = true
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+  }
+
+  #failed(tool: string, error: unknown, pauseMs: number): void {
+    const { toolbox, health, log } = this.#options
+    const fault = messageOf(error)
+    const again = toolbox.mayBootLater(tool) && !this.#isStopped
+    health.setTool(tool, 'DEAD', fault)
+    if (this.#faults.get(tool) !== fault) {
+      log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${fault}`, tool)
+    }
+    this.#faults.set(tool, fault)
+    if (again) this.#timers.set(tool, setTimeout(() => void this.#bootAgain(tool, pauseMs), pauseMs).unref())
+  }
+
+  async #bootAgain(tool: string, pauseMs: number): Promise<void> {
+    const { toolbox, health, log } = this.#options
+    try {
+      await toolbox.bootAgain(tool)
+    } catch (error) {
+      this.#failed(tool, error, Math.min(MAX_PAUSE_MS, pauseMs * 2))
+      return
+    }
+    this.#faults.delete(tool)
+    health.setTool(tool, 'OK', RECOVERED)
+    log('INFO', `Tool ${tool} has booted`, tool)
+  }
+}

@@ -1,0 +1,156 @@
+import type { WorkInFlight } from '../../contracts/registry.ts'
+import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
+import { HANDLED_OVERHEAD_BYTES, numberedText, readNumbered } from '../../transport/frames/numbered-text.ts'
+import type { Exchange, SocketEnd, SocketWorker } from '../../transport/messages.ts'
+import type { Inbox } from '../../transport/rings/inbox.ts'
+import type { Outbox } from '../../transport/rings/outbox.ts'
+
+/** Messages of all sockets of one lane that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
+export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
+/** What of the ring they take at most: the rest is the requests'. */
+const RING_SHARE_BYTES = 1 << 19
+const RETRY_MS = 2
+
+/** A frame that waits for room. */
+interface Waiting {
+  kind: number
+  number: number
+  body: Uint8Array | string
+}
+
+/** The sockets of one lane, in the primary: what clients say goes into the ring, what the lane says goes to the clients. */
+export class LaneSockets implements SocketWorker {
+  readonly #outbox: Outbox
+  /** By their numbers in the lane. */
+  readonly #ends = new Map<number, SocketEnd>()
+  #waiting: Waiting[] = []
+  #unhandledBytes = 0
+  #retryTimer: NodeJS.Timeout | undefined
+  /** Of a lane that is gone: what its handlers were at. */
+  #lastWorks: WorkInFlight[] | null = null
+  #isLeaving: [code: number, reason: string] | null = null
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  get size(): number {
+    return this.#ends.size
+  }
+
+  /** Those whose handlers are at something, for whoever wants to know what the lane was doing. */
+  works(): WorkInFlight[] {
+    if (this.#lastWorks !== null) return this.#lastWorks
+    const works: WorkInFlight[] = []
+    for (const { busySinceMs, label, plugin, requestId } of this.#ends.values()) {
+      if (busySinceMs === 0) continue
+      works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: Date.now() - busySinceMs })
+    }
+    return works
+  }
+
+  /** @param exchange null when the request was given up meanwhile */
+  accept(exchange: Exchange | null, text: string): void {
+    const [number, protocol] = readNumbered(text)
+    // Its opening counts as a message.
+    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
+    const end = exchange?.acceptSocket(this, number, protocol) ?? null
+    if (end === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
+    this.#ends.set(number, end)
+    if (this.#isLeaving !== null) end.leave(...this.#isLeaving)
+  }
+
+  /** A frame of the lane. */
+  read(kind: number, number: number, { bytes }: Inbox, at: number, length: number): void {
+    const end = this.#ends.get(number)
+    switch (kind) {
+      case KIND.SOCKET_SEND_TEXT:
+      case KIND.SOCKET_SEND_BYTES:
+        return end?.send(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length), kind === KIND.SOCKET_SEND_BYTES)
+      case KIND.SOCKET_HANDLED: {
+        const weight = Number(bytes.latin1Slice(at, at + length))
+        // Also of a socket that is closed: its messages are still the lane's.
+        this.#unhandledBytes -= weight
+        return end?.handled(weight)
+      }
+      case KIND.SOCKET_CLOSE:
+        return end?.close(...readNumbered(bytes.utf8Slice(at, at + length)))
+    }
+  }
+
+  /** Closes each as soon as nothing of it is being handled, and those that come. */
+  leave(code: number, reason: string): void {
+    this.#isLeaving = [code, reason]
+    for (const end of [...this.#ends.values()]) end.leave(code, reason)
+  }
+
+  /** Closes all of them now. */
+  closeAll(code: number, reason: string): void {
+    for (const end of [...this.#ends.values()]) end.close(code, reason)
+  }
+
+  /** The lane is gone: so are its sockets. */
+  abandon(): void {
+    clearTimeout(this.#retryTimer)
+    this.#waiting = []
+    this.#lastWorks = this.works()
+    const ends = [...this.#ends.values()]
+    this.#ends.clear()
+    for (const end of ends) end.close(1012, 'service restart')
+  }
+
+  // ── what clients say ──────────────────────────────────────────────────────
+
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
+    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
+    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
+    this.#unhandledBytes += weight
+    const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
+    // The library takes its memory back.
+    if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {
+      this.#wait({ kind, number, body: message.slice() })
+    }
+    return true
+  }
+
+  socketTaken(number: number, bytes: number): void {
+    this.#send(KIND.SOCKET_TAKEN, number, String(bytes))
+  }
+
+  socketClosed(number: number, code: number, reason: string): void {
+    if (this.#ends.delete(number)) this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
+  }
+
+  /** Behind what waits: a close must not overtake a message. */
+  #send(kind: number, number: number, text: string): void {
+    if (this.#waiting.length === 0) this.#outbox.answerText(kind, number, text)
+    else this.#wait({ kind, number, body: text })
+  }
+
+  #trySend(kind: number, number: number, body: Uint8Array): boolean {
+    const outbox = this.#outbox
+    if (body.byteLength <= INLINE_MAX_BYTES && outbox.usedBytes > RING_SHARE_BYTES) return false
+    const at = outbox.begin(body.byteLength, false)
+    if (at < 0) return false
+    outbox.bytes.set(body, at)
+    outbox.end(body.byteLength, kind, number)
+    return true
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#waiting.push(waiting)
+    this.#retryTimer ??= setTimeout(this.#retry, RETRY_MS)
+  }
+
+  readonly #retry = (): void => {
+    this.#retryTimer = undefined
+    let sent = 0
+    for (const { kind, number, body } of this.#waiting) {
+      if (typeof body === 'string') this.#outbox.answerText(kind, number, body)
+      else if (!this.#trySend(kind, number, body)) break
+      sent++
+    }
+    this.#waiting.splice(0, sent)
+    if (this.#waiting.length > 0) this.#retryTimer = setTimeout(this.#retry, RETRY_MS)
+  }
+}

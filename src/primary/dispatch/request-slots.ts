@@ -1,0 +1,130 @@
+import type { Exchange } from '../../transport/messages.ts'
+
+const STREAM = 1
+const FILE = 2
+
+/** A request that a lane was given and has not answered. */
+export interface PlacedRequest {
+  readonly exchange: Exchange
+  /** When the lane was given it, milliseconds since the epoch. */
+  readonly sentMs: number
+  /** Its stream is open: its handler has begun long ago. */
+  readonly isStream: boolean
+}
+
+/**
+ * The requests in flight in one lane. A request's id is `slot | generation << 16`: an answer to a request that was given up finds nobody.
+ */
+export class RequestSlots {
+  /** Streams included. */
+  count = 0
+  /** Streams that are open: they end with the lane, so that a drain does not wait for them. */
+  streams = 0
+  /** Of these, files that are on their way: a drain waits for them for a while. */
+  files = 0
+  readonly #exchanges: (Exchange | null)[]
+  readonly #generations: Uint16Array
+  readonly #positions: Float64Array
+  readonly #sentMs: Float64Array
+  readonly #isStream: Uint8Array
+  readonly #freeSlots: number[] = []
+
+  constructor(max: number) {
+    this.#exchanges = new Array<Exchange | null>(max).fill(null)
+    this.#generations = new Uint16Array(max)
+    this.#positions = new Float64Array(max)
+    this.#sentMs = new Float64Array(max)
+    this.#isStream = new Uint8Array(max)
+    for (let slot = max - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
+  }
+
+  get free(): number {
+    return this.#freeSlots.length
+  }
+
+  /** A new request's id. There must be a free slot. */
+  take(): number {
+    const slot = this.#freeSlots.pop()!
+    return slot | (this.#generations[slot]! << 16)
+  }
+
+  /** @param position of its frame in the ring, -1 when it went another way */
+  put(id: number, exchange: Exchange, position: number): void {
+    const slot = id & 0xffff
+    this.#exchanges[slot] = exchange
+    this.#positions[slot] = position
+    this.#sentMs[slot] = Date.now()
+    this.count++
+  }
+
+  get(id: number): Exchange | null {
+    const slot = id & 0xffff
+    return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
+  }
+
+  /** Takes a request out: it is answered, or given up. */
+  remove(id: number): Exchange | null {
+    const exchange = this.get(id)
+    if (exchange !== null) this.#release(id & 0xffff)
+    return exchange
+  }
+
+  markStream(id: number): void {
+    this.#isStream[id & 0xffff] = STREAM
+    this.streams++
+  }
+
+  markFile(id: number): void {
+    this.markStream(id)
+    this.#isStream[id & 0xffff] = FILE
+    this.files++
+  }
+
+  /** Answers those whose time is up. */
+  expire(nowMs: number): void {
+    if (this.count === 0) return
+    for (const exchange of this.#exchanges) {
+      if (exchange !== null && exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
+    }
+  }
+
+  /** Takes out those whose frame can be taken back, `max` at most. They count as never sent. */
+  takeBack(max: number, takeBack: (position: number) => Buffer | null): { body: Buffer; exchange: Exchange }[] {
+    const taken: { body: Buffer; exchange: Exchange }[] = []
+    for (let slot = 0; slot < this.#exchanges.length && taken.length < max; slot++) {
+      const exchange = this.#exchanges[slot]
+      const position = this.#positions[slot]!
+      if (!exchange || position < 0) continue
+      const body = takeBack(position)
+      if (body === null) continue
+      this.#release(slot)
+      taken.push({ body, exchange })
+    }
+    return taken
+  }
+
+  /** Takes all of them out, the longest in flight first. */
+  clear(): PlacedRequest[] {
+    const left: PlacedRequest[] = []
+    for (const [slot, exchange] of this.#exchanges.entries()) {
+      if (exchange === null) continue
+      left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] !== 0 })
+    }
+    this.#exchanges.fill(null)
+    this.count = 0
+    this.streams = 0
+    this.files = 0
+    return left.sort((a, b) => a.sentMs - b.sentMs)
+  }
+
+  #release(slot: number): void {
+    this.#exchanges[slot] = null
+    this.#generations[slot]!++
+    this.#freeSlots.push(slot)
+    this.count--
+    if (this.#isStream[slot] === 0) return
+    if (this.#isStream[slot] === FILE) this.files--
+    this.#isStream[slot] = 0
+    this.streams--
+  }
+}

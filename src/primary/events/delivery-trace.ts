@@ -1,0 +1,63 @@
+import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
+import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import type { Delivery } from './consumer.ts'
+
+type Told = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
+
+/** The spans of the hub's deliveries, each from its first attempt to its end. Does nothing while tracing is off. */
+export class DeliveryTrace {
+  tracing: DeliveryTracing | null = null
+  /** Begun and not ended. */
+  readonly #open = new Set<Delivery>()
+
+  /** It is about to be given to a thread: what its subscriber does belongs under its span. */
+  sending(delivery: Delivery): void {
+    const { event } = delivery
+    if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
+    event.trace = delivery.span === null ? event.producer : delivery.span.carrier
+  }
+
+  #begin(tracing: DeliveryTracing, delivery: Delivery): void {
+    delivery.span = tracing.begin(delivery.event.producer)
+    if (delivery.span === null) return
+    this.#open.add(delivery)
+    const { deaths, source, attempt } = delivery
+    // Of a broker, and begun elsewhere: by a thread that died, or a process that did not answer any more.
+    if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
+    else if (source !== null && attempt === 1) this.note(delivery, { name: 'taken_over' })
+  }
+
+  /** It is a dead letter. One that was given to nobody here has its span all the same. */
+  givenUp(delivery: Delivery, attempts: number): void {
+    if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
+    delivery.isGivenUp = true
+    this.note(delivery, { name: 'dead_letter', attempts })
+  }
+
+  note(delivery: Delivery, told: Told): void {
+    if (delivery.span === null || this.tracing === null) return
+    this.tracing.note(delivery.span, { ...told, atMs: this.tracing.nowMs() })
+  }
+
+  /** @param isDone false when it goes back to its broker */
+  ended(delivery: Delivery, isDone: boolean): void {
+    const { span, event, consumer, isGivenUp } = delivery
+    if (span === null || this.tracing === null) return
+    if (!isDone) this.note(delivery, { name: 'handed_over' })
+    const { id: eventId, requestId } = event
+    this.tracing.end(span, { event: event.event, eventId, group: consumer.group, requestId }, isGivenUp)
+    delivery.span = null
+    this.#open.delete(delivery)
+  }
+
+  /** This process ends, and what is open ends with it. */
+  close(): void {
+    for (const delivery of this.#open) this.ended(delivery, false)
+  }
+
+  /** Where what belongs to a delivery, beside its subscriber, goes on. */
+  scopeOf({ span, event }: Delivery): TraceScope | null {
+    const carrier = span === null ? event.producer : span.carrier
+    return this.tracing === null || carrier === NO_CARRIER ? null : this.tracing.scope(carrier)
+  }
+}

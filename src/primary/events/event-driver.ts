@@ -1,0 +1,50 @@
+import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventHost } from './consumer.ts'
+import type { Hub } from './hub.ts'
+
+/** What carries the events of this process. Payloads are JSON text. */
+export interface EventDriver {
+  /** Takes an event. @throws or rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE */
+  publish(event: EventFrame, origin: EventHost | null): Awaitable<void>
+  /** Publishes and resolves with the first object that a subscriber returns, as JSON. */
+  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string>
+  deadLetters(): Awaitable<DeadLetter[]>
+  /** False when there is no such dead letter, or nobody to take it. */
+  replayDeadLetter(id: string): Awaitable<boolean>
+  deleteDeadLetter(id: string): Awaitable<boolean>
+}
+
+/** Events of one process: the hub is all there is. */
+export class InProcessDriver implements EventDriver {
+  readonly #hub: Hub
+
+  constructor(hub: Hub) {
+    this.#hub = hub
+  }
+
+  publish(event: EventFrame, origin: EventHost | null): void {
+    this.#hub.publish(asBytes(event), origin)
+  }
+
+  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    return this.#hub.request(asBytes(event), origin, timeoutMs)
+  }
+
+  deadLetters(): DeadLetter[] {
+    return this.#hub.records.deadLetters()
+  }
+  replayDeadLetter(id: string): boolean {
+    return this.#hub.replayDeadLetter(id)
+  }
+  deleteDeadLetter(id: string): boolean {
+    return this.#hub.records.deleteDeadLetter(id)
+  }
+}
+
+/** The hub keeps a payload's UTF-8 bytes, one character each. */
+export const asBytes = (event: EventFrame): EventFrame => ({
+  ...event,
+  payload: Buffer.from(event.payload).toString('latin1'),
+})

@@ -1,0 +1,409 @@
+import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { WireError } from '../../core/errors/wire.ts'
+import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import {
+  type Adoption,
+  type Asker,
+  type Consumer,
+  type Delivery,
+  deliveryOf,
+  type EventHost,
+  type HubEvent,
+  type Line,
+  type Seat,
+} from './consumer.ts'
+import { Rests } from './delay-queue.ts'
+import { DeliveryTrace } from './delivery-trace.ts'
+import { InFlight } from './in-flight.ts'
+import { KeyOrder } from './key-order.ts'
+import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
+import { QueueBudget } from './queue-budget.ts'
+import { type RecordLog, Records } from './records.ts'
+import { ask, closeOne } from './requester.ts'
+import { retryDelayMs } from './retry.ts'
+import { Topology } from './topology.ts'
+import { WaitingLines } from './waiting-queues.ts'
+
+export { POISON_DEATHS }
+
+/** Why nobody replies. */
+const GONE = 'The subscriber is gone'
+/** How often deadlines are looked at, milliseconds. */
+const SWEEP_MS = 100
+
+export interface HubOptions {
+  /** Deliveries that wait or are under way at most, delayed ones and retries included. */
+  maxQueue: number
+  /** There are deliveries that a thread died of, or no more: whether a quarantine lane is needed. */
+  onQuarantine: (isWanted: boolean) => void
+  /** A handler in the quarantine lane was given up: the next suspect needs a fresh one. */
+  onQuarantineUsed: () => void
+  log: RecordLog
+}
+
+/**
+ * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
+ * It knows who subscribes, keeps what no thread has room for, repeats what failed, and remembers what happened.
+ */
+export class Hub {
+  readonly records: Records
+  readonly trace = new DeliveryTrace()
+  readonly #options: HubOptions
+  readonly #topology = new Topology()
+  readonly #inFlight = new InFlight()
+  readonly #waiting = new WaitingLines()
+  readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
+  readonly #rests = new Rests()
+  readonly #sweepTimer: NodeJS.Timeout
+  readonly #budget: QueueBudget
+  readonly #quarantine: Quarantine
+  #closed = false
+
+  constructor(options: HubOptions) {
+    this.#options = options
+    this.records = new Records(options.log)
+    this.#budget = new QueueBudget(options.maxQueue)
+    this.#quarantine = new Quarantine({
+      send: (delivery, seat) => this.#send(delivery, seat),
+      drop: (delivery) => this.#finish(delivery, GONE, false),
+      onLost: ({ group }, count) =>
+        options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
+      onWanted: options.onQuarantine,
+    })
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  /** Deliveries that are accepted and not finished. */
+  get pending(): number {
+    return this.#budget.pending
+  }
+
+  /** True when the queue is so full that nothing new should be begun. */
+  get isCrowded(): boolean {
+    return this.#budget.isCrowded
+  }
+
+  // ── topology ──────────────────────────────────────────────────────────────
+
+  subscribe(event: string, group: string, options: SubscribeOptions, seat: Seat): () => void {
+    const consumer = this.#topology.addSeat(event, group, options, seat)
+    this.#quarantine.changed()
+    this.#pump()
+    return () => {
+      if (!this.#topology.removeSeat(consumer, seat)) return
+      this.#leave(consumer)
+    }
+  }
+
+  /** Its last seat left by its own will: nobody wants what still waits, or comes back to wait. */
+  #leave(consumer: Consumer): void {
+    consumer.isGone = true
+    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, GONE, false)
+    this.#quarantine.changed()
+    this.#quarantine.pump()
+  }
+
+  /** A quarantine thread has subscribed to all that it hosts. */
+  hostUp(host: EventHost): void {
+    this.#quarantine.hostUp(host)
+    this.#quarantine.pump()
+  }
+
+  /** A thread gets nothing more. What it has, it may finish. */
+  hostLeaving(host: EventHost): void {
+    this.#topology.removeHost(host)
+    this.#quarantine.hostGone(host)
+  }
+
+  /**
+   * A thread is gone: its seats leave, and what it had not answered goes to the others, before what waits for them.
+   * @param unread deliveries that it never began: they are under no suspicion
+   * @param blackBox what is known of its death; null when it ended because it was told to
+   */
+  hostGone(host: EventHost, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+    this.hostLeaving(host)
+    const again: Delivery[] = []
+    for (const delivery of this.#inFlight.takeFrom(host)) {
+      this.#quarantine.ended(delivery)
+      if (delivery.line.seat !== null) {
+        this.#finish(delivery, 'The thread that handled the request has died')
+        continue
+      }
+      if (blackBox !== null && !unread.has(delivery.id)) {
+        delivery.deaths++
+        delivery.blackBox = blackBox
+        this.trace.note(delivery, { name: 'thread_death', deaths: delivery.deaths })
+      }
+      if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+      else {
+        delivery.seat = null
+        if (delivery.deaths > 0) this.#enqueue(delivery)
+        else again.push(delivery)
+      }
+    }
+    for (const delivery of again.reverse()) {
+      if (delivery.consumer.isGone) this.#finish(delivery, GONE, false)
+      else this.#waiting.unshift(delivery)
+    }
+    this.#pump()
+  }
+
+  /** Subscribers that no thread has any more leave: the code is new, or their last thread died and its successor does without. */
+  dropVacant(): void {
+    for (const consumer of this.#topology.vacant()) {
+      const dropped = consumer.pending - this.#inFlight.countOf(consumer)
+      if (dropped > 0)
+        this.#options.log('WARNING', `${consumer.group} is gone: ${dropped} events that waited for it are dropped`)
+      this.#topology.drop(consumer)
+      this.#leave(consumer)
+    }
+  }
+
+  /** What a thread has been given and has not answered, the oldest first. */
+  inFlightAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
+    return this.#inFlight.worksAt(host, unread)
+  }
+
+  /** Lets the events of a plugin's subscribers wait, or go on. */
+  pausePlugin(plugin: string, isPaused: boolean): void {
+    this.#topology.pause(plugin, isPaused)
+    if (isPaused) return
+    this.#quarantine.changed()
+    this.#pump()
+  }
+
+  topology(): Record<string, TopologyEntry> {
+    return this.#topology.entries()
+  }
+
+  // ── publishing ────────────────────────────────────────────────────────────
+
+  /** Takes an event. @throws EVENT_BUS_FULL */
+  publish(event: EventFrame, origin: EventHost | null, asker: Asker | null = null): void {
+    if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
+    const topic = this.#topology.topic(event.event)
+    const { consumers } = topic
+    if (consumers.length > 0) {
+      this.#budget.check(consumers.length, event.payload.length, event.parentId === null && event.requestId === null)
+      if (this.#topology.hasPaused) this.#checkPaused(consumers, event.payload.length)
+    }
+    this.note(event, origin)
+    if (consumers.length === 0) return
+    const taken = event as HubEvent
+    taken.producer = event.trace
+    taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
+    // It is open until all have been accepted: one may end at once.
+    if (asker !== null) asker.open++
+    for (let n = 0; n < consumers.length; n++) {
+      const consumer = consumers[n]!
+      if (consumer.broadcast)
+        for (const seat of consumer.seats) this.#accept(consumer.lineOf(seat), taken, event.delayMs, asker)
+      else this.#accept(consumer.line, taken, event.delayMs, asker)
+    }
+    if (asker !== null) closeOne(asker, GONE)
+  }
+
+  /** Remembers an event and tells the listeners, whoever delivers it. */
+  note(event: EventFrame, origin: EventHost | null): void {
+    const topic = this.#topology.topic(event.event)
+    topic.fireCount++
+    topic.emitters.add(event.emitter)
+    this.records.published(event, topic.subscribers, origin)
+  }
+
+  /** Takes on a delivery of a broker. Its order is the broker's affair, and its time to live. @returns false when nobody here subscribes to it */
+  adopt(event: EventFrame, adoption: Adoption): boolean {
+    const { group, seat, attempt, deaths, blackBox, fault, span, asker, source } = adoption
+    const consumer = this.#topology.consumer(event.event, group)
+    if (consumer === undefined || this.#closed) return false
+    const line = consumer.broadcast && seat !== null ? consumer.lineOf(seat) : consumer.line
+    const delivery = deliveryOf(
+      line,
+      Object.assign(event, { key: null, expiresMs: 0, producer: event.trace }),
+      asker,
+      source,
+    )
+    Object.assign(delivery, { attempt, deaths, blackBox, seat, span, isBegun: true })
+    this.#budget.take(delivery)
+    if (fault !== null) this.#fail(delivery, fault, false)
+    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+    else this.#enqueue(delivery)
+    return true
+  }
+
+  /** Publishes and resolves with the first object that a subscriber returns. */
+  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    if (!this.#topology.hasConsumer(event.event)) {
+      return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
+    }
+    return ask(event.event, timeoutMs, this.#rests.timers, (asker) => this.publish(event, origin, asker))
+  }
+
+  #checkPaused(consumers: readonly Consumer[], payloadBytes: number): void {
+    const count = consumers.filter(({ isPaused }) => isPaused).length
+    if (count > 0) this.#budget.checkPaused(this.#topology.pausedPending(), count, payloadBytes)
+  }
+
+  #accept(line: Line, event: HubEvent, delayMs: number, asker: Asker | null): void {
+    const delivery = deliveryOf(line, event, asker)
+    this.#budget.take(delivery)
+    if (delayMs > 0) this.#rests.later(delayMs, () => this.#keys.admit(delivery))
+    else this.#keys.admit(delivery)
+  }
+
+  readonly #enqueue = (delivery: Delivery): void => {
+    const { consumer, line } = delivery
+    if (consumer.isGone) return this.#finish(delivery, GONE, false)
+    if (delivery.deaths > 0) return this.#quarantine.add(delivery)
+    if (line.waiting.size === 0 && this.#dispatch(delivery)) return
+    this.#waiting.push(delivery)
+  }
+
+  /** Gives a delivery to a thread. False when none has room. */
+  readonly #dispatch = (delivery: Delivery): boolean => {
+    const { consumer, event } = delivery
+    const only = delivery.line.seat
+    if (only !== null && !consumer.seats.includes(only)) {
+      // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
+      this.#finish(delivery, 'The thread that was to handle the request is gone')
+      return true
+    }
+    const seat = only ?? consumer.pickSeat()
+    if (seat === null || seat.isPaused || !seat.host.hasRoom) return false
+    // What was begun in time is brought to its end, retries included.
+    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
+      this.#finish(delivery, 'The request has expired before it was handled')
+      return true
+    }
+    return this.#send(delivery, seat)
+  }
+
+  /** False when it was not taken after all. */
+  #send(delivery: Delivery, seat: Seat): boolean {
+    const { event } = delivery
+    const id = this.#inFlight.nextId()
+    this.trace.sending(delivery)
+    event.a = seat.local
+    event.b = delivery.asker === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    if (!seat.host.send(id, event)) return false
+    this.#inFlight.add(delivery, id, seat)
+    return true
+  }
+
+  /** A thread has room again (or has just come up). */
+  #pump(): void {
+    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
+    this.#quarantine.pump()
+  }
+
+  // ── answers of the threads ────────────────────────────────────────────────
+
+  delivered(deliveryId: number): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) {
+      if (delivery.asker !== null) delivery.asker.onlyFailures = false
+      this.#finish(delivery, null)
+    }
+    this.#pump()
+  }
+
+  /** Delivered, and the subscriber returned an object to one who asked for it. */
+  deliveryReply(deliveryId: number, reply: string): void {
+    this.#inFlight.get(deliveryId)?.asker?.reply(reply)
+    this.delivered(deliveryId)
+  }
+
+  deliveryFailed(deliveryId: number, error: WireError): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) this.#fail(delivery, error.message, false)
+    this.#pump()
+  }
+
+  #take(deliveryId: number): Delivery | undefined {
+    const delivery = this.#inFlight.take(deliveryId)
+    if (delivery !== undefined && delivery.deaths > 0) this.#quarantine.ended(delivery)
+    return delivery
+  }
+
+  /**
+   * @param fault why there is no reply from it; null when the subscriber has handled it
+   * @param isDone false when its subscriber has gone from this process
+   */
+  #finish(delivery: Delivery, fault: string | null, isDone = true): void {
+    const { asker, source } = delivery
+    if (delivery.span !== null) this.trace.ended(delivery, isDone)
+    this.#budget.give(delivery)
+    // Another process may still reply to what goes back to the broker.
+    if (asker !== null && (isDone || source === null)) closeOne(asker, fault)
+    source?.ended(isDone)
+    this.#keys.finished(delivery)
+  }
+
+  #fail(delivery: Delivery, error: string, isFinal: boolean): void {
+    const { consumer, event, attempt } = delivery
+    if (!isFinal && attempt <= consumer.retries) {
+      delivery.attempt++
+      delivery.seat = null
+      const delayMs = retryDelayMs(attempt, consumer.backoffMs)
+      this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
+      if (!this.#rests.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
+      return
+    }
+    this.trace.givenUp(delivery, attempt)
+    const { source } = delivery
+    const stored = this.records.failed(
+      {
+        event,
+        group: consumer.group,
+        subscriber: delivery.seat?.plugin ?? consumer.seats[0]?.plugin ?? consumer.group,
+        error,
+        attempts: attempt,
+        blackBox: isFinal ? delivery.blackBox : null,
+        trace: this.trace.scopeOf(delivery),
+      },
+      source,
+    )
+    // Only now it is acknowledged.
+    if (stored === undefined) this.#finish(delivery, error)
+    else void stored.then(() => this.#finish(delivery, error))
+  }
+
+  /** This process ends: a broker gets back what rests between two attempts, and what fails from now on. */
+  returnResting(): void {
+    for (const delivery of this.#rests.takeBrokers()) this.#finish(delivery, GONE, false)
+  }
+
+  #sweep(): void {
+    for (const delivery of this.#inFlight.takeLate(Date.now())) {
+      const { host } = delivery.seat!
+      host.abandon(delivery.id)
+      this.#quarantine.ended(delivery)
+      if (host.isQuarantine) this.#options.onQuarantineUsed()
+      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
+    }
+    // Lanes become ready, or turn again, without a word.
+    this.#quarantine.changed()
+    this.#pump()
+  }
+
+  /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
+  replayDeadLetter(id: string): boolean {
+    const letter = this.records.deadLetter(id)
+    if (letter === undefined) return false
+    const consumer = this.#topology.consumer(letter.event.event, letter.group)
+    if (consumer === undefined) return false
+    this.records.deleteDeadLetter(id)
+    this.#accept(consumer.line, { ...letter.event, trace: letter.event.producer, expiresMs: 0 }, 0, null)
+    return true
+  }
+
+  /** Takes nothing more. What is under way may still be answered. */
+  close(): void {
+    this.#closed = true
+    clearInterval(this.#sweepTimer)
+    this.#rests.close()
+    this.trace.close()
+  }
+}

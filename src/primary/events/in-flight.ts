@@ -1,0 +1,73 @@
+import type { WorkInFlight } from '../../contracts/registry.ts'
+import type { Consumer, Delivery, EventHost, Seat } from './consumer.ts'
+
+/** A thread that has just come to stand still is seen to do so within this time, milliseconds. */
+const STILL_SEEN_MS = 100
+
+/** What threads have been given and have not answered. */
+export class InFlight {
+  readonly #byId = new Map<number, Delivery>()
+  #nextId = 1
+
+  nextId(): number {
+    const id = this.#nextId
+    this.#nextId = (id + 1) & 0x7fffffff
+    return id
+  }
+
+  add(delivery: Delivery, id: number, seat: Seat): void {
+    delivery.id = id
+    delivery.isBegun = true
+    delivery.seat = seat
+    delivery.deadlineMs = Date.now() + delivery.consumer.timeoutMs
+    this.#byId.set(id, delivery)
+  }
+
+  get(id: number): Delivery | undefined {
+    return this.#byId.get(id)
+  }
+
+  take(id: number): Delivery | undefined {
+    const delivery = this.#byId.get(id)
+    if (delivery !== undefined) this.#byId.delete(id)
+    return delivery
+  }
+
+  /** All that a thread has, the oldest first. */
+  takeFrom(host: EventHost): Delivery[] {
+    return this.#takeIf(({ seat }) => seat?.host === host)
+  }
+
+  /** Those whose time is up, but for those in a thread that stands still: whether they are to blame for that is not known yet. */
+  takeLate(nowMs: number): Delivery[] {
+    return this.#takeIf(({ deadlineMs, seat }) => deadlineMs + STILL_SEEN_MS <= nowMs && !seat?.host.isStill)
+  }
+
+  #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken: Delivery[] = []
+    for (const [id, delivery] of this.#byId) {
+      if (!isWanted(delivery)) continue
+      this.#byId.delete(id)
+      taken.push(delivery)
+    }
+    return taken
+  }
+
+  countOf(consumer: Consumer): number {
+    let count = 0
+    for (const delivery of this.#byId.values()) if (delivery.consumer === consumer) count++
+    return count
+  }
+
+  /** What a thread has, for people, the oldest first. */
+  worksAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
+    const nowMs = Date.now()
+    const works: WorkInFlight[] = []
+    for (const [id, { seat, event, deadlineMs, consumer }] of this.#byId) {
+      if (seat?.host !== host || unread.has(id)) continue
+      const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
+      works.push({ kind: 'event', name: event.event, plugin: seat.plugin, id: event.id, for_ms: forMs })
+    }
+    return works
+  }
+}

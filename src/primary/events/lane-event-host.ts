@@ -1,0 +1,41 @@
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { EventHost } from './consumer.ts'
+
+/** Deliveries in flight in one lane at most: a budget of their own, so that a flood of events cannot starve requests. */
+export const LANE_MAX_DELIVERIES = 1024
+
+/** A lane as the hub sees it. */
+export class LaneEventHost implements EventHost {
+  readonly #lane: Lane
+
+  constructor(lane: Lane) {
+    this.#lane = lane
+  }
+
+  get deliveriesInFlight(): number {
+    return this.#lane.deliveriesInFlight
+  }
+
+  get isQuarantine(): boolean {
+    return this.#lane.role === 'quarantine'
+  }
+
+  get isStill(): boolean {
+    return !this.#lane.responsive
+  }
+
+  get hasRoom(): boolean {
+    const { state, responsive, deliveriesInFlight } = this.#lane
+    const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES
+    return state === 'ready' && responsive && deliveriesInFlight < max
+  }
+
+  send(deliveryId: number, frame: EventFrame): boolean {
+    return this.#lane.sendDelivery(deliveryId, frame)
+  }
+
+  abandon(deliveryId: number): void {
+    this.#lane.abandonDelivery(deliveryId)
+  }
+}

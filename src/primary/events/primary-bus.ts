@@ -1,0 +1,172 @@
+import type { Awaitable } from '../../contracts/awaitable.ts'
+import type {
+  BusTransport,
+  DeadLetter,
+  EventRecord,
+  FailureListener,
+  Payload,
+  PublishOptions,
+  Subscription,
+  TopologyEntry,
+} from '../../contracts/event-bus.ts'
+import type { CodeTracing } from '../../contracts/tracing.ts'
+import { EventServer } from '../../runtime/events/event-server.ts'
+import { encodePayload } from '../../runtime/events/payload.ts'
+import { publicationOf } from '../../runtime/events/publication.ts'
+import { tellAll } from '../../runtime/kernel/listeners.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { StreamSteward } from '../streams/coordinator.ts'
+import type { EventHost, Seat } from './consumer.ts'
+import type { EventDriver } from './event-driver.ts'
+import type { Hub } from './hub.ts'
+
+/** Deliveries in flight at subscribers of the primary at most. */
+export const PRIMARY_MAX_DELIVERIES = 1024
+
+/** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
+export class PrimaryBus implements BusTransport, EventHost {
+  readonly isQuarantine = false
+  readonly isStill = false
+  deliveriesInFlight = 0
+  readonly #hub: Hub
+  readonly #driver: () => EventDriver
+  readonly #events: EventServer
+  readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
+  readonly #seats = new Map<number, Seat>()
+  readonly #abandoned = new Set<number>()
+  readonly #onListenerFault: (thrown: unknown) => void
+
+  /** Reads for the primary's own subscribers; null while the hub carries all events. */
+  streams: StreamSteward | null = null
+
+  set tracing(tracing: CodeTracing) {
+    this.#events.tracing = tracing
+  }
+
+  constructor(hub: Hub, driver: () => EventDriver, onListenerFault: (thrown: unknown) => void) {
+    this.#hub = hub
+    this.#driver = driver
+    this.#onListenerFault = onListenerFault
+    // Deliveries of the hub have positive numbers, those that this thread has read itself negative ones.
+    this.#events = new EventServer({
+      delivered: (id) => {
+        if (id < 0) return this.streams!.delivered(id)
+        this.#answered(id)
+        hub.delivered(id)
+      },
+      reply: (id, json) => {
+        if (id < 0) return this.streams!.reply(id, json)
+        this.#answered(id)
+        hub.deliveryReply(id, json)
+      },
+      failed: (id, error) => {
+        if (id < 0) return this.streams!.failed(id, error)
+        this.#answered(id)
+        hub.deliveryFailed(id, error)
+      },
+    })
+  }
+
+  seatOf(local: number): Seat | null {
+    return this.#seats.get(local) ?? null
+  }
+
+  /** Begins a delivery that this thread has read itself. */
+  serve(deliveryId: number, frame: EventFrame): void {
+    this.#events.handle(deliveryId, frame)
+  }
+
+  // ── as a thread that the hub delivers to ──────────────────────────────────
+
+  get hasRoom(): boolean {
+    return this.deliveriesInFlight < PRIMARY_MAX_DELIVERIES
+  }
+
+  /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
+  send(deliveryId: number, frame: EventFrame): boolean {
+    this.deliveriesInFlight++
+    const own = { ...frame, payload: Buffer.from(frame.payload, 'latin1').toString() }
+    setImmediate(() => this.#events.handle(deliveryId, own))
+    return true
+  }
+
+  abandon(deliveryId: number): void {
+    this.#abandoned.add(deliveryId)
+    this.deliveriesInFlight--
+  }
+
+  #answered(deliveryId: number): void {
+    if (!this.#abandoned.delete(deliveryId)) this.deliveriesInFlight--
+  }
+
+  // ── as a transport ────────────────────────────────────────────────────────
+
+  async publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
+    const { json, keys } = encodePayload(event, payload)
+    const publication = publicationOf(emitter, event, json, keys, options)
+    await this.#driver().publish(publication, this)
+    return publication.id
+  }
+
+  async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
+    const { json, keys } = encodePayload(event, payload)
+    const publication = publicationOf(emitter, event, json, keys, {})
+    return JSON.parse(await this.#driver().request(publication, this, timeoutMs)) as Payload
+  }
+
+  /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
+  requestFor(
+    from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId' | 'trace'>,
+    timeoutMs: number,
+  ): Promise<string> {
+    const { emitter, event, payload, payloadKeys, parentId, requestId, trace } = from
+    const publication = publicationOf(emitter, event, payload, payloadKeys, {})
+    return this.#driver().request({ ...publication, parentId, requestId, trace }, null, timeoutMs)
+  }
+
+  subscribe(subscription: Subscription): () => void {
+    const { owner, event, options } = subscription
+    const { local, identity } = this.#events.add(subscription)
+    const seat: Seat = { host: this, local, plugin: owner.name, identity, isPaused: false }
+    this.#seats.set(local, seat)
+    const leave = this.#hub.subscribe(event, options.group ?? identity, options, seat)
+    this.streams?.add(local, owner.name, event, identity, options)
+    const unsubscribe = (): void => {
+      this.#events.remove(local)
+      this.#seats.delete(local)
+      this.streams?.remove(local)
+      leave()
+    }
+    this.#subscribed.push({ plugin: owner.name, unsubscribe })
+    return unsubscribe
+  }
+
+  /** Takes away the subscriptions of a plugin that has failed. */
+  drop(plugin: string): void {
+    for (const each of this.#subscribed) if (each.plugin === plugin) each.unsubscribe()
+  }
+
+  addListener(listener: (record: EventRecord) => void): () => void {
+    return this.#hub.records.addListener((record) => tellAll([listener], record, this.#onListenerFault))
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return this.#hub.records.addFailureListener(listener)
+  }
+
+  history(): EventRecord[] {
+    return this.#hub.records.history()
+  }
+  topology(): Record<string, TopologyEntry> {
+    return this.#hub.topology()
+  }
+  deadLetters(): Awaitable<DeadLetter[]> {
+    return this.#driver().deadLetters()
+  }
+  replayDeadLetter(id: string): Awaitable<boolean> {
+    return this.#driver().replayDeadLetter(id)
+  }
+  deleteDeadLetter(id: string): Awaitable<boolean> {
+    return this.#driver().deleteDeadLetter(id)
+  }
+}

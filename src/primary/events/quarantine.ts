@@ -1,0 +1,117 @@
+import { Fifo } from '../../core/collections/fifo.ts'
+import type { Consumer, Delivery, EventHost, Seat } from './consumer.ts'
+
+/** Lane deaths after which an event that was there each time is taken for their cause. */
+export const POISON_DEATHS = 3
+
+export interface QuarantineOptions {
+  /** Gives a delivery to a seat; false when it did not take it. */
+  send: (delivery: Delivery, seat: Seat) => boolean
+  /** Takes one whose subscriber has left for good. */
+  drop: (delivery: Delivery) => void
+  /** Told of those that were dropped because no lane has their subscriber. */
+  onLost: (consumer: Consumer, count: number) => void
+  /** Told when the lane is needed, and when it is no more. */
+  onWanted: (isWanted: boolean) => void
+}
+
+/**
+ * Deliveries that were in flight when a thread died: suspects. They are tried again one at a time, in a lane that has nothing else to do:
+ * the next death there has one cause, and no neighbour is suspected with it.
+ */
+export class Quarantine {
+  readonly #waiting = new Fifo<Delivery>()
+  readonly #options: QuarantineOptions
+  /** Quarantine lanes that have said all that they host. */
+  readonly #hosts = new Set<EventHost>()
+  #current: Delivery | null = null
+  #isWanted = false
+  /** Something has changed: one that could not be sent may be sent now. */
+  #isDue = false
+
+  constructor(options: QuarantineOptions) {
+    this.#options = options
+  }
+
+  add(delivery: Delivery): void {
+    this.#waiting.push(delivery)
+    this.#isDue = true
+    this.pump()
+  }
+
+  /** A delivery is not under way any more. */
+  ended(delivery: Delivery): void {
+    if (delivery !== this.#current) return
+    this.#current = null
+    this.#isDue = true
+  }
+
+  /** Seats have come, or gone, or go on. */
+  changed(): void {
+    this.#isDue = true
+  }
+
+  /** A quarantine lane has said all that it hosts: what it lacks now it lacks. */
+  hostUp(host: EventHost): void {
+    this.#hosts.add(host)
+    this.#isDue = true
+  }
+
+  hostGone(host: EventHost): void {
+    if (this.#hosts.delete(host)) this.#isDue = true
+  }
+
+  /** Sends the next one that can be sent, when none is under way. Those whose subscriber is not there wait and let others pass. */
+  pump(): void {
+    if (!this.#isDue) return
+    this.#isDue = false
+    const lost = new Map<Consumer, number>()
+    for (let left = this.#waiting.size; left > 0 && this.#current === null; left--) {
+      const delivery = this.#waiting.shift()!
+      const { consumer } = delivery
+      if (consumer.isGone) this.#options.drop(delivery)
+      else if (this.#isLost(consumer)) {
+        lost.set(consumer, (lost.get(consumer) ?? 0) + 1)
+        this.#options.drop(delivery)
+      } else if (!this.#try(delivery)) this.#waiting.push(delivery)
+    }
+    for (const [consumer, count] of lost) this.#options.onLost(consumer, count)
+    this.#tellWanted()
+  }
+
+  /** Neither the quarantine lane nor any other has it. */
+  #isLost(consumer: Consumer): boolean {
+    if (consumer.quarantineSeats.length > 0) consumer.lacksQuarantine = false
+    else if (this.#hosts.size > 0) consumer.lacksQuarantine = true
+    return consumer.lacksQuarantine && consumer.seats.length === 0
+  }
+
+  /** Where the quarantine lane lacks the subscriber, a lane that has no other event at the moment has to do. */
+  #try(delivery: Delivery): boolean {
+    const { lacksQuarantine, seats, quarantineSeats } = delivery.consumer
+    const seat = lacksQuarantine
+      ? seats.find(({ host, isPaused }) => host.deliveriesInFlight === 0 && host.hasRoom && !isPaused)
+      : quarantineSeats.find(({ host, isPaused }) => host.hasRoom && !isPaused)
+    if (seat === undefined) return false
+    this.#current = delivery
+    if (this.#options.send(delivery, seat)) return true
+    this.#current = null
+    return false
+  }
+
+  /** A suspect that goes elsewhere does not keep the lane. */
+  #tellWanted(): void {
+    const isWanted =
+      this.#current?.seat?.host.isQuarantine === true ||
+      this.#waiting.find(({ consumer }) => !consumer.lacksQuarantine) !== undefined
+    if (isWanted === this.#isWanted) return
+    this.#isWanted = isWanted
+    this.#options.onWanted(isWanted)
+  }
+}
+
+export function poisonMessage({ blackBox }: Delivery): string {
+  if (blackBox?.reason === 'process') return blackBox.message
+  const where = blackBox?.guilty?.line ? ` (${blackBox.guilty.line})` : ''
+  return `The thread died ${POISON_DEATHS} times while it handled this event: ${blackBox?.message}${where}`
+}

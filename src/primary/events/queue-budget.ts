@@ -1,0 +1,79 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Delivery } from './consumer.ts'
+
+/** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
+export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
+/** From this share of either bound on, no new request is let in: what is begun needs the rest. */
+export const CROWDED_SHARE = 0.75
+/** Events that nothing caused (timers, jobs) may fill this share: the last of the room is for chains that are half done. */
+export const ROOT_SHARE = 0.9
+
+/** Subscribers that are set aside may keep this share pending, all together: less than makes the queue crowded. */
+const PAUSED_SHARE = 0.5
+
+/** How much the hub has taken on and not finished: waiting, under way, delayed, between two attempts. */
+export class QueueBudget {
+  readonly #maxDeliveries: number
+  #deliveries = 0
+  #bytes = 0
+  /** A broker's deliveries: their number and size are the broker's affair. */
+  #adopted = 0
+
+  constructor(maxDeliveries: number) {
+    this.#maxDeliveries = maxDeliveries
+  }
+
+  /** All that is not finished. */
+  get pending(): number {
+    return this.#deliveries + this.#adopted
+  }
+
+  get isCrowded(): boolean {
+    return this.#deliveries > this.#maxDeliveries * CROWDED_SHARE || this.#bytes > HUB_MAX_PENDING_BYTES * CROWDED_SHARE
+  }
+
+  /** @throws EVENT_BUS_FULL when there is no room for that many deliveries of an event */
+  check(deliveries: number, payloadBytes: number, isRoot: boolean): void {
+    const share = isRoot ? ROOT_SHARE : 1
+    // Rounded up: a queue of one takes one.
+    if (this.#deliveries + deliveries > Math.ceil(this.#maxDeliveries * share)) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: ${this.#deliveries} deliveries wait`)
+    }
+    if (this.#bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * share) {
+      throw new HeddleError('EVENT_BUS_FULL', `The event queue is full: its payloads take ${this.#bytes} bytes`)
+    }
+  }
+
+  /**
+   * @param pending what subscribers that are set aside have pending, all together
+   * @throws EVENT_BUS_FULL when they cannot have that much more: nobody else's room may go with it
+   */
+  checkPaused(pending: { deliveries: number; bytes: number }, deliveries: number, payloadBytes: number): void {
+    const tooMany = pending.deliveries + deliveries > Math.ceil(this.#maxDeliveries * PAUSED_SHARE)
+    const tooBig = pending.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * PAUSED_SHARE
+    if (!tooMany && !tooBig) return
+    const what = tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
+    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such already`)
+  }
+
+  take({ consumer, event, asker, source }: Delivery): void {
+    const bytes = event.payload.length
+    if (source === null) {
+      this.#deliveries++
+      this.#bytes += bytes
+    } else this.#adopted++
+    consumer.pending++
+    consumer.pendingBytes += bytes
+    if (asker !== null) asker.open++
+  }
+
+  give({ consumer, event, source }: Delivery): void {
+    const bytes = event.payload.length
+    if (source === null) {
+      this.#deliveries--
+      this.#bytes -= bytes
+    } else this.#adopted--
+    consumer.pending--
+    consumer.pendingBytes -= bytes
+  }
+}

@@ -1,0 +1,103 @@
+import type { EventRecord } from '../../contracts/event-bus.ts'
+import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import { causality } from '../../core/causality/context.ts'
+import type { FailureRecord, Feed, LogRecord } from '../../transport/messages.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { EventHost } from './consumer.ts'
+import type { Hub } from './hub.ts'
+
+/** How late a lane's listener may hear of another thread's record, milliseconds. */
+const FEED_MS = 50
+/** Records that wait for one lane at most; the oldest give way. */
+const FEED_MAX_RECORDS = 10_000
+
+interface Waiting {
+  feeds: Set<Feed>
+  traces: EventRecord[]
+  failures: FailureRecord[]
+  logs: LogRecord[]
+}
+
+/** Brings records of other threads to the lanes whose plugins listen: in batches, and only while somebody does. */
+export class Feeds {
+  readonly #hub: Hub
+  readonly #lanes = new Map<Lane, Waiting>()
+  readonly #hostOf: (lane: Lane) => EventHost
+  #timer: NodeJS.Timeout | undefined
+  #stopTraces: (() => void) | undefined
+  #stopFailures: (() => void) | undefined
+
+  /** @param hostOf what the hub knows a lane by */
+  constructor(hub: Hub, hostOf: (lane: Lane) => EventHost) {
+    this.#hub = hub
+    this.#hostOf = hostOf
+  }
+
+  listen(lane: Lane, feed: Feed, on: boolean): void {
+    const waiting = this.#lanes.get(lane) ?? { feeds: new Set<Feed>(), traces: [], failures: [], logs: [] }
+    if (on) waiting.feeds.add(feed)
+    else waiting.feeds.delete(feed)
+    if (waiting.feeds.size === 0) this.#lanes.delete(lane)
+    else this.#lanes.set(lane, waiting)
+    this.#update()
+  }
+
+  gone(lane: Lane): void {
+    if (this.#lanes.delete(lane)) this.#update()
+  }
+
+  /** @param origin the lane that made the record and told its own sinks, or null */
+  log(record: LogRecord, origin: Lane | null): void {
+    for (const [lane, { feeds, logs }] of this.#lanes) if (lane !== origin && feeds.has('logs')) keep(logs, record)
+  }
+
+  #update(): void {
+    const wanted = new Set<Feed>()
+    for (const { feeds } of this.#lanes.values()) for (const feed of feeds) wanted.add(feed)
+    if (wanted.has('traces')) {
+      this.#stopTraces ??= this.#hub.records.addListener((record, origin) => {
+        for (const [lane, { feeds, traces }] of this.#lanes) {
+          if (feeds.has('traces') && this.#hostOf(lane) !== origin) keep(traces, record)
+        }
+      })
+    } else {
+      this.#stopTraces?.()
+      this.#stopTraces = undefined
+    }
+    if (wanted.has('failures')) {
+      this.#stopFailures ??= this.#hub.records.addFailureListener((failure) => {
+        const cause = causality.getStore()
+        const record = {
+          failure,
+          requestId: cause?.requestId ?? null,
+          trace: cause?.trace?.carrier ?? NO_CARRIER,
+        }
+        for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
+      })
+    } else {
+      this.#stopFailures?.()
+      this.#stopFailures = undefined
+    }
+    if (wanted.size > 0) this.#timer ??= setInterval(() => this.#flush(), FEED_MS).unref()
+    else {
+      clearInterval(this.#timer)
+      this.#timer = undefined
+    }
+  }
+
+  #flush(): void {
+    for (const [lane, waiting] of this.#lanes) {
+      const { traces, failures, logs } = waiting
+      if (traces.length + failures.length + logs.length === 0) continue
+      lane.post({ type: 'feed', traces, failures, logs })
+      waiting.traces = []
+      waiting.failures = []
+      waiting.logs = []
+    }
+  }
+}
+
+function keep<T>(list: T[], item: T): void {
+  if (list.length >= FEED_MAX_RECORDS) list.shift()
+  list.push(item)
+}

@@ -1,0 +1,94 @@
+import type { DeadLetter, DeliveryFailure, EventRecord, FailureListener } from '../../contracts/event-bus.ts'
+import { causality } from '../../core/causality/context.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
+import { added, tellAll } from '../../runtime/kernel/listeners.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { DeliverySource, EventHost, Failed, HubEvent } from './consumer.ts'
+import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+
+export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
+
+/** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
+export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
+
+/** What the hub remembers, and whom it tells: the trace of what was published, and the letters that nobody could deliver. */
+export class Records {
+  readonly #log: RecordLog
+  readonly #traces = new TraceRing()
+  readonly #letters = new DeadLetters<HubEvent>()
+  readonly #listeners: RecordListener[] = []
+  readonly #failureListeners: FailureListener[] = []
+
+  constructor(log: RecordLog) {
+    this.#log = log
+  }
+
+  /** @param subscribers the plugins that it goes to */
+  published(event: EventFrame, subscribers: readonly string[], origin: EventHost | null): void {
+    const trace = {
+      id: event.id,
+      parentId: event.parentId,
+      event: event.event,
+      emitter: event.emitter,
+      subscribers,
+      payloadKeys: event.payloadKeys,
+      timestampMs: event.timestampMs,
+      requestId: event.requestId,
+      trace: event.trace,
+    }
+    this.#traces.push(trace)
+    if (this.#listeners.length === 0) return
+    const record = recordOf(trace)
+    // A copy: a listener may take itself out while it is told (a stream client that is cut off does).
+    for (const listener of [...this.#listeners]) listener(record, origin)
+  }
+
+  /**
+   * Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event.
+   * @param source where it came from, which keeps its own letters; null: they are kept here
+   * @returns undefined when the letter is stored already
+   */
+  failed(failed: Failed, source: DeliverySource | null): Promise<void> | undefined {
+    const { trace, ...letter } = failed
+    const { event, subscriber, error, attempts } = letter
+    const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
+    causality.run({ eventId: event.id, requestId: event.requestId, trace }, () =>
+      tellAll(this.#failureListeners, failure, (thrown) =>
+        this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
+      ),
+    )
+    if (source !== null) return source.keep(failed)
+    const givenUp = this.#letters.add(letter)
+    if (givenUp === undefined) return undefined
+    this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
+      id: givenUp.id,
+      event: givenUp.event.event,
+    })
+    return undefined
+  }
+
+  addListener(listener: RecordListener): () => void {
+    return added(this.#listeners, listener)
+  }
+
+  addFailureListener(listener: FailureListener): () => void {
+    return added(this.#failureListeners, listener)
+  }
+
+  history(): EventRecord[] {
+    return this.#traces.records()
+  }
+
+  deadLetters(): DeadLetter[] {
+    return this.#letters.list()
+  }
+
+  deadLetter(id: string): StoredLetter<HubEvent> | undefined {
+    return this.#letters.get(id)
+  }
+
+  deleteDeadLetter(id: string): boolean {
+    return this.#letters.delete(id)
+  }
+}

@@ -1,0 +1,49 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Asker } from './consumer.ts'
+
+/** One delivery fewer may reply. @param fault why it does not; null when it has been handled */
+export function closeOne(asker: Asker, fault: string | null): void {
+  asker.open--
+  if (asker.open === 0 && asker.onlyFailures && fault !== null) asker.failed(fault)
+}
+
+/**
+ * Publishes for one who wants a reply, and resolves with the first object (as JSON) that a subscriber returns.
+ * @param publish takes the event, or throws
+ * @param timers where the open time limit stands, for whoever closes the hub
+ */
+export function ask(
+  event: string,
+  timeoutMs: number,
+  timers: Set<NodeJS.Timeout>,
+  publish: (asker: Asker) => void,
+): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      timers.delete(timer)
+      reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
+    }, timeoutMs)
+    timers.add(timer)
+    const settle = (): void => {
+      clearTimeout(timer)
+      timers.delete(timer)
+    }
+    try {
+      publish({
+        open: 0,
+        onlyFailures: true,
+        reply: (json) => {
+          settle()
+          resolve(json)
+        },
+        failed: (error) => {
+          settle()
+          reject(new HeddleError('EVENT_HANDLER_FAILED', error))
+        },
+      })
+    } catch (error) {
+      settle()
+      reject(error)
+    }
+  })
+}

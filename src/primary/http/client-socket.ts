@@ -1,0 +1,178 @@
+import type { WebSocket } from 'uWebSockets.js'
+import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
+import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
+
+/** What a client may leave unread; beyond, it is cut off. */
+export const SOCKET_MAX_UNREAD_BYTES = 1 << 20
+/** The same for all clients together. */
+export const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
+/** Messages of one client that have come and are not handled, beside the first, each with HANDLED_OVERHEAD_BYTES; beyond, it is closed with 1013. */
+export const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
+/** A socket that is closed in order has this long to read what was sent before, milliseconds. */
+export const SOCKET_CLOSE_MS = 5_000
+/** What has left for a client is told to whoever sent it in portions of this size, or when all has left. */
+const TAKEN_BYTES = 64 * 1024
+
+/** What the library says of its own reasons to close, as close codes (RFC 6455, section 7.4.1). It sends none of them itself. */
+const LIBRARY_CODES: Record<string, number> = {
+  'Received too big message': 1009,
+  'Received invalid UTF-8': 1007,
+  'Received invalid WebSocket frame': 1002,
+  'Received invalid close payload': 1002,
+}
+
+/** What the library keeps with a socket. */
+export interface SocketSeat {
+  readonly socket: OpenSocket
+}
+
+export interface SocketFacts {
+  readonly label: string
+  readonly plugin: string
+  readonly requestId: string
+  /** Of one message. */
+  readonly limitBytes: number
+}
+
+/** All that are open. */
+export const openSockets = new Set<OpenSocket>()
+let totalUnreadBytes = 0
+
+/** The listener's end of one WebSocket: the only place that writes to it. */
+export class OpenSocket implements SocketEnd {
+  readonly #facts: SocketFacts
+  readonly #worker: SocketWorker
+  readonly #number: number
+  /** Null before the handshake is done, and when it is closed. */
+  #ws: WebSocket<SocketSeat> | null = null
+  /** Its opening counts as a message. */
+  #unhandledBytes = HANDLED_OVERHEAD_BYTES
+  #busySinceMs = Date.now()
+  /** Sent, and not told the worker as taken. */
+  #sentBytes = 0
+  #unreadBytes = 0
+  #maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES
+  #leaving: [code: number, reason: string] | null = null
+  /** It was told to close, and the client has not read all that was sent before. */
+  #closing: { code: number; reason: string; deadlineMs: number } | null = null
+  /** What it was closed for without a word to the client. */
+  #cause: [code: number, reason: string] | null = null
+
+  constructor(facts: SocketFacts, worker: SocketWorker, number: number) {
+    this.#facts = facts
+    this.#worker = worker
+    this.#number = number
+  }
+
+  get label(): string {
+    return this.#facts.label
+  }
+  get plugin(): string {
+    return this.#facts.plugin
+  }
+  get requestId(): string {
+    return this.#facts.requestId
+  }
+  get busySinceMs(): number {
+    return this.#unhandledBytes === 0 ? 0 : this.#busySinceMs
+  }
+
+  // ── what its worker says ──────────────────────────────────────────────────
+
+  send(message: Uint8Array, isBinary: boolean): void {
+    const ws = this.#ws
+    if (ws === null || this.#closing !== null) return
+    this.#sentBytes += message.byteLength
+    // A client that has read everything gets any message, be it larger than the bound.
+    if (this.#unreadBytes === 0) this.#maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES + message.byteLength
+    if (ws.send(message as Uint8Array<ArrayBuffer>, isBinary) === 1) {
+      if (this.#sentBytes >= TAKEN_BYTES) this.#tellTaken()
+      return
+    }
+    this.#measure(ws)
+    if (this.#unreadBytes > this.#maxUnreadBytes || totalUnreadBytes > SOCKETS_MAX_UNREAD_BYTES) {
+      this.#cutOff(1013, 'left too much unread')
+    }
+  }
+
+  handled(weight: number): void {
+    this.#unhandledBytes = Math.max(0, this.#unhandledBytes - weight)
+    if (this.#unhandledBytes === 0 && this.#leaving !== null) this.close(...this.#leaving)
+  }
+
+  leave(code: number, reason: string): void {
+    this.#leaving = [code, reason]
+    if (this.#unhandledBytes === 0) this.close(code, reason)
+  }
+
+  /** The library forgets a socket that it is told to end, with what is unread: so that is waited for. */
+  close(code: number, reason: string): void {
+    const ws = this.#ws
+    if (ws === null || this.#closing !== null) return
+    if (ws.getBufferedAmount() === 0) ws.end(code, reason)
+    else this.#closing = { code, reason, deadlineMs: Date.now() + SOCKET_CLOSE_MS }
+  }
+
+  // ── what the library says ─────────────────────────────────────────────────
+
+  opened(ws: WebSocket<SocketSeat>): void {
+    this.#ws = ws
+    openSockets.add(this)
+  }
+
+  received(message: ArrayBuffer, isBinary: boolean): void {
+    if (this.#closing !== null) return
+    if (message.byteLength > this.#facts.limitBytes) return this.close(1009, 'message too large')
+    const isFirst = this.#unhandledBytes === 0
+    if (isFirst) this.#busySinceMs = Date.now()
+    this.#unhandledBytes += message.byteLength + HANDLED_OVERHEAD_BYTES
+    if (!isFirst && this.#unhandledBytes > SOCKET_MAX_UNHANDLED_BYTES) {
+      return this.close(1013, 'too many messages wait')
+    }
+    if (!this.#worker.socketMessage(this.#number, new Uint8Array(message), isBinary)) {
+      this.close(1013, 'the service is overloaded')
+    }
+  }
+
+  drained(): void {
+    const ws = this.#ws
+    if (ws === null) return
+    this.#measure(ws)
+    if (this.#closing !== null && this.#unreadBytes === 0) ws.end(this.#closing.code, this.#closing.reason)
+  }
+
+  closed(code: number, reason: string): void {
+    this.#ws = null
+    openSockets.delete(this)
+    totalUnreadBytes -= this.#unreadBytes
+    this.#unreadBytes = 0
+    const cause = this.#cause ?? (code === 1006 ? ([LIBRARY_CODES[reason] ?? 1006, ''] as const) : [code, reason])
+    this.#worker.socketClosed(this.#number, cause[0] as number, cause[1] as string)
+  }
+
+  /** Called regularly. */
+  expire(nowMs: number): void {
+    if (this.#closing !== null && this.#closing.deadlineMs <= nowMs) {
+      this.#cutOff(this.#closing.code, this.#closing.reason)
+    }
+  }
+
+  #cutOff(code: number, reason: string): void {
+    this.#cause = [code, reason]
+    this.#ws?.close()
+  }
+
+  #measure(ws: WebSocket<SocketSeat>): void {
+    const unreadBytes = ws.getBufferedAmount()
+    totalUnreadBytes += unreadBytes - this.#unreadBytes
+    this.#unreadBytes = unreadBytes
+    if (unreadBytes === 0 || this.#sentBytes - unreadBytes >= TAKEN_BYTES) this.#tellTaken()
+  }
+
+  #tellTaken(): void {
+    const takenBytes = Math.max(0, this.#sentBytes - this.#unreadBytes)
+    if (takenBytes === 0) return
+    this.#sentBytes -= takenBytes
+    this.#worker.socketTaken(this.#number, takenBytes)
+  }
+}

@@ -1,0 +1,329 @@
+import type { HttpResponse } from 'uWebSockets.js'
+import type { RequestSpan } from '../../contracts/tracing.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
+import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
+import { OpenSocket, type SocketSeat } from './client-socket.ts'
+import type { Handshake } from './handshake.ts'
+import { PacedBody } from './paced-body.ts'
+import type { RouteEntry } from './routes.ts'
+import { SseClient } from './sse.ts'
+import { statusLine } from './status-line.ts'
+
+/** Whoever works at a request, and can be told that nobody waits for it any more. */
+export interface Worker {
+  /** A lane's number; -1 for what is no lane. */
+  readonly index: number
+  cancelRequest(id: number): void
+}
+
+/** Set by the listener when it drains: every answer then closes its connection. */
+export const draining = { on: false }
+
+/** A stream that was opened, however it ends. */
+const STREAM_STATUS = 200
+
+const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
+const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
+const SSE_LINES =
+  '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
+
+/**
+ * One request and its one answer. The only place that writes to a response.
+ * Everything is put together before `cork`, so that nothing can throw inside it.
+ */
+export class Exchange {
+  readonly requestId: string
+  readonly route: RouteEntry | null
+  /** When it is answered with 504, milliseconds since the epoch. 0: never. */
+  deadlineMs: number
+  /** The answer is the last one of its connection. */
+  isLast = false
+  /** Null while tracing is off, and when it has ended. */
+  span: RequestSpan | null = null
+  /** Of a request that wants to become a WebSocket. */
+  handshake: Handshake | null = null
+  readonly #res: HttpResponse
+  readonly #isHead: boolean
+  readonly #corsHead: string
+  #done = false
+  #gone = false
+  #worker: Worker | null = null
+  #workerRequest = 0
+  #client: SseClient | PacedBody | null = null
+  /** The stream was opened in this turn of the loop. */
+  #isOpening = false
+  #onAbort: (() => void) | null = null
+
+  constructor(
+    res: HttpResponse,
+    requestId: string,
+    route: RouteEntry | null,
+    isHead: boolean,
+    corsHead: string,
+    deadlineMs: number,
+  ) {
+    this.#res = res
+    this.requestId = requestId
+    this.route = route
+    this.#isHead = isHead
+    this.#corsHead = corsHead
+    this.deadlineMs = deadlineMs
+    res.onAborted(() => this.#aborted())
+  }
+
+  get label(): string {
+    return this.route === null ? '' : `${this.route.method} ${this.route.path}`
+  }
+
+  get plugin(): string {
+    return this.route?.plugin ?? ''
+  }
+
+  get isDone(): boolean {
+    return this.#done
+  }
+
+  clientAddress(): string {
+    if (this.#done) return ''
+    if (this.route !== null) this.route.wantsAddress = true
+    return addressOf(this.#res)
+  }
+
+  /** Who has the request now. */
+  place(worker: Worker, id: number): void {
+    this.#worker = worker
+    this.#workerRequest = id
+    if (this.span !== null) this.span.servedBy = worker.index
+  }
+
+  /** Runs when the client goes away before the request is given to a worker. */
+  onAbort(callback: () => void): void {
+    this.#onAbort = callback
+  }
+
+  #aborted(): void {
+    // A stream has no end of its own; a file that breaks off was not answered.
+    this.#endSpan(this.#client instanceof SseClient ? STREAM_STATUS : 0)
+    this.#done = true
+    this.#gone = true
+    this.#onAbort?.()
+    this.#client?.forget()
+    this.#cancel()
+  }
+
+  #endSpan(status: number): void {
+    const { span } = this
+    this.span = null
+    span?.end(status)
+  }
+
+  #cancel(): void {
+    const worker = this.#worker
+    this.#worker = null
+    worker?.cancelRequest(this.#workerRequest)
+  }
+
+  answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
+    if (this.#done) return
+    this.#done = true
+    const isFromLane = this.#worker !== null && this.route?.host === 'lanes'
+    this.#worker = null
+    if (isFromLane) this.#write(status, head, body, close)
+    else setImmediate(() => this.#write(status, head, body, close))
+  }
+
+  /**
+   * Never while the library still reads what came with the request: it would go on to whatever stands behind, which may be the rest
+   * of a request that it has misread. While an answer is due it closes the connection instead.
+   */
+  #write(status: number, head: string, body: Uint8Array | string | null, close: boolean): void {
+    if (this.#gone) return
+    if (this.span !== null) this.#endSpan(status)
+    // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}`
+    if (head === '') {
+      if (body !== null) lines += JSON_LINE
+    } else {
+      if (body !== null && !hasLine(head, 'content-type: ')) lines += JSON_LINE
+      lines += `\r\n${head.slice(0, -2)}`
+      if (hasLine(head, 'content-type: text/html') && !hasLine(head, 'content-security-policy: ')) {
+        lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
+      }
+    }
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    writing = this.#res
+    writingStatus = status
+    writingLines = lines
+    writingBody = body
+    writingHead = this.#isHead
+    writingClose = close || this.isLast || draining.on
+    this.#res.cork(writeAnswer)
+  }
+
+  reply(reply: Reply, close = false): void {
+    this.answer(reply.status, reply.head, reply.body, close)
+  }
+
+  /** Answers with an error of the runtime; nothing happens when there was an answer already. */
+  fail(code: ErrorCode, message?: string, close = false): void {
+    if (this.#client !== null) return this.endStream()
+    this.reply(errorReply(code, message), close)
+  }
+
+  /** Its plugin is set aside until then, milliseconds since the epoch: 503. */
+  failClosed(untilMs: number): void {
+    const { status, body } = errorReply('PLUGIN_SET_ASIDE')
+    const seconds = Math.max(1, Math.ceil((untilMs - Date.now()) / 1000))
+    this.answer(status, `retry-after: ${seconds}\r\n`, body)
+  }
+
+  /** The time is up: 504, and the handler's signal is aborted. */
+  expire(): void {
+    if (this.#done || this.#client !== null) return
+    this.#cancel()
+    this.fail('HTTP_HANDLER_TIMEOUT')
+  }
+
+  /** Closes the connection without a word: the request was not one that may be answered. */
+  close(): void {
+    if (this.#done) return
+    this.#done = true
+    this.#endSpan(0)
+    this.#res.close()
+  }
+
+  openStream(status: number, head: string): void {
+    if (this.#done) return
+    this.deadlineMs = 0
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}${SSE_LINES}`
+    if (head !== '') lines += `\r\n${head.slice(0, -2)}`
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    const res = this.#res
+    if (this.#isHead) {
+      this.#done = true
+      this.#endSpan(status)
+      this.#cancel()
+      const write = () =>
+        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody()
+      // Not while the library still reads, as `#write` says.
+      setImmediate(() => this.#gone || res.cork(write))
+      return
+    }
+    this.#client = new SseClient(res, () => {
+      this.#done = true
+      this.#endSpan(STREAM_STATUS)
+      this.#cancel()
+    })
+    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+    this.#isOpening = true
+    setImmediate(() => {
+      this.#isOpening = false
+    })
+    // A first comment sends the head at once: a client learns that it is connected.
+    this.#client.send(Buffer.from(': open\n\n'))
+  }
+
+  /** @param head has its content type */
+  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void {
+    if (this.#done) return
+    if (this.isLast) {
+      this.#cancel()
+      return this.fail('HTTP_BAD_REQUEST', 'A request for a file has no body')
+    }
+    this.deadlineMs = 0
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${head.slice(0, -2)}`
+    if (hasLine(head, 'content-type: text/html')) lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
+    if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
+    const res = this.#res
+    const over = (): void => {
+      this.#done = true
+      this.#endSpan(status)
+      this.#cancel()
+    }
+    if (this.#isHead) {
+      over()
+      return void res.cork(() => {
+        res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
+        res.writeHeader('content-length', String(lengthBytes))
+        endBare(res, draining.on)
+      })
+    }
+    this.#client = new PacedBody(res, lengthBytes, onTaken, over)
+    res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
+  }
+
+  streamData(chunk: Uint8Array): void {
+    this.#client?.send(chunk)
+  }
+
+  endStream(): void {
+    this.#worker = null
+    // One that ends as soon as it was opened does so in the next turn, as `#write` says.
+    if (this.#isOpening) setImmediate(() => this.#client?.end())
+    else this.#client?.end()
+  }
+
+  /** Null when nobody waits for it any more. */
+  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null {
+    const { handshake } = this
+    if (this.#done || handshake === null) return null
+    this.#done = true
+    this.#worker = null
+    this.#endSpan(101)
+    const { key, context, limitBytes } = handshake
+    const { label, plugin, requestId } = this
+    const socket = new OpenSocket({ label, plugin, requestId, limitBytes }, worker, number)
+    const lines = `nosniff\r\nx-request-id: ${requestId}`
+    const res = this.#res
+    res.cork(() => {
+      res.writeStatus('101 Switching Protocols').writeHeader('x-content-type-options', lines)
+      // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
+      res.upgrade<SocketSeat>({ socket }, key, protocol, '', context)
+    })
+    return socket
+  }
+
+  get isStream(): boolean {
+    return this.#client !== null
+  }
+}
+
+/** At the start of a line: `x-content-type` is no content type. */
+function hasLine(head: string, start: string): boolean {
+  return head.startsWith(start) || head.includes(`\n${start}`)
+}
+
+/** A system call: only where somebody wants to know. */
+export function addressOf(res: HttpResponse): string {
+  return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
+}
+
+// What `writeAnswer` is to write: module variables instead of a closure per answer.
+let writing: HttpResponse
+let writingStatus = 200
+let writingLines = ''
+let writingBody: Uint8Array | string | null = null
+let writingHead = false
+let writingClose = false
+
+function writeAnswer(): void {
+  const res = writing
+  if (writingStatus !== 200) res.writeStatus(statusLine(writingStatus))
+  res.writeHeader('x-content-type-options', writingLines)
+  if (writingBody === null && (writingStatus === 204 || writingStatus === 304)) {
+    endBare(res, writingClose)
+  } else if (writingHead) {
+    const length = writingBody === null ? 0 : Buffer.byteLength(writingBody)
+    res.writeHeader('content-length', String(length))
+    endBare(res, writingClose)
+  } else {
+    res.end((writingBody ?? '') as string, writingClose)
+  }
+}
+
+/** Any argument to `endWithoutBody` would abort the process or write a length of its own. */
+function endBare(res: HttpResponse, close: boolean): void {
+  if (close) res.writeHeader('connection', 'close')
+  res.endWithoutBody()
+}

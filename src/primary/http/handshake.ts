@@ -1,0 +1,44 @@
+import type { HttpRequest, us_socket_context_t } from 'uWebSockets.js'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { errorReply, type Reply } from '../../runtime/endpoint/reply.ts'
+import type { Cors } from './cors.ts'
+
+/** What the library wants to have back when a connection becomes a WebSocket. */
+export interface Handshake {
+  readonly key: string
+  readonly context: us_socket_context_t
+  readonly limitBytes: number
+}
+
+const VERSION = '13'
+
+/**
+ * Why a request for a WebSocket is refused, or null. Source: RFC 6455, sections 4.2.1 and 10.2.
+ * @param context null when the library has seen no `sec-websocket-key` of the right length
+ */
+export function handshakeFault(
+  req: HttpRequest,
+  context: us_socket_context_t | null,
+  host: string,
+  origin: string,
+  cors: Cors,
+): ErrorCode | null {
+  const isUpgrade =
+    /(?:^|[,\s])websocket(?:$|[,\s])/i.test(req.getHeader('upgrade')) &&
+    /(?:^|[,\s])upgrade(?:$|[,\s])/i.test(req.getHeader('connection'))
+  if (!isUpgrade || req.getHeader('sec-websocket-version') !== VERSION) return 'HTTP_UPGRADE_REQUIRED'
+  if (context === null || !/^[A-Za-z0-9+/]{22}==$/.test(req.getHeader('sec-websocket-key'))) return 'HTTP_BAD_REQUEST'
+  // Browsers let any page open a WebSocket, and send their cookies and addresses along: the server must look.
+  return isSameOrigin(origin, host) || cors.allows(origin) ? null : 'HTTP_ORIGIN_REFUSED'
+}
+
+/** Without an origin it is no page of a browser. The scheme is the proxy's affair. */
+function isSameOrigin(origin: string, host: string): boolean {
+  return origin === '' || origin === `http://${host}` || origin === `https://${host}`
+}
+
+/** The answer to a request that must speak WebSocket. Source: RFC 9110, section 15.5.22. */
+export function upgradeRequired(): Reply {
+  const reply = errorReply('HTTP_UPGRADE_REQUIRED')
+  return { ...reply, head: `upgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-version: ${VERSION}\r\n` }
+}

@@ -1,0 +1,95 @@
+import type { HttpRequest } from 'uWebSockets.js'
+import { HEADER_SEPARATOR } from '../../runtime/endpoint/incoming.ts'
+
+/**
+ * One pass over a request's headers: their text for the thread that handles it, and the few that the listener needs.
+ * One instance serves all requests, one after another: nothing of it outlives the pass.
+ */
+export class HeadScan {
+  text = ''
+  requestId = ''
+  origin = ''
+  contentLength = ''
+  transferEncoding = ''
+  host = ''
+  userAgent = ''
+  traceparent = ''
+  tracestate = ''
+  #contentLengths = 0
+  #transferEncodings = 0
+  #hosts = 0
+
+  read(req: HttpRequest): void {
+    this.text = ''
+    this.requestId = ''
+    this.origin = ''
+    this.contentLength = ''
+    this.transferEncoding = ''
+    this.host = ''
+    this.userAgent = ''
+    this.traceparent = ''
+    this.tracestate = ''
+    this.#contentLengths = 0
+    this.#transferEncodings = 0
+    this.#hosts = 0
+    req.forEach(this.#take)
+  }
+
+  readonly #take = (name: string, value: string): void => {
+    this.text += name + HEADER_SEPARATOR + value + HEADER_SEPARATOR
+    switch (name.length) {
+      case 4:
+        if (name === 'host') {
+          this.#hosts++
+          this.host = value
+        }
+        return
+      case 6:
+        if (name === 'origin') this.origin = value
+        return
+      case 10:
+        if (name === 'user-agent') this.userAgent = value
+        // Several are one, in their order; two of the other are none.
+        else if (name === 'tracestate') this.tracestate += this.tracestate === '' ? value : `,${value}`
+        return
+      case 11:
+        if (name === 'traceparent') this.traceparent += value
+        return
+      case 12:
+        if (name === 'x-request-id') this.requestId = value
+        return
+      case 14:
+        if (name === 'content-length') {
+          this.#contentLengths++
+          this.contentLength = value
+        }
+        return
+      case 17:
+        if (name === 'transfer-encoding') {
+          this.#transferEncodings++
+          this.transferEncoding = value
+        }
+    }
+  }
+
+  /** No word of a body. */
+  get isUnframed(): boolean {
+    return this.#contentLengths + this.#transferEncodings === 0
+  }
+
+  /**
+   * Why the request's end cannot be told for sure, or null. The library takes such requests as they are, and a second one hidden
+   * in the body would be answered: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
+   */
+  framingFault(): string | null {
+    if (this.#hosts > 1) return 'more than one host'
+    if (this.isUnframed) return null
+    if (this.#contentLengths > 1) return 'more than one content-length'
+    if (this.#transferEncodings > 1) return 'more than one transfer-encoding'
+    if (this.#contentLengths === 1 && this.#transferEncodings === 1) return 'content-length with transfer-encoding'
+    if (this.#contentLengths === 1 && !/^\d{1,15}$/.test(this.contentLength)) return 'content-length is no number'
+    // Not by `toLowerCase`: it makes a plain k of the Kelvin sign.
+    if (this.#transferEncodings === 1 && !/^chunked$/i.test(this.transferEncoding)) return 'unknown transfer-encoding'
+    return null
+  }
+}

@@ -1,0 +1,351 @@
+import type {
+  HttpRequest,
+  HttpResponse,
+  TemplatedApp,
+  us_listen_socket,
+  us_socket_context_t,
+  WebSocketBehavior,
+} from 'uWebSockets.js'
+import type { RequestTracing } from '../../contracts/tracing.ts'
+import { type Carrier, NO_CARRIER } from '../../core/causality/carrier.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { METHODS } from '../../runtime/endpoint/methods.ts'
+import { errorReply } from '../../runtime/endpoint/reply.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { addressFault, listeningSockets } from './address.ts'
+import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
+import { openSockets, type SocketSeat } from './client-socket.ts'
+import { Cors } from './cors.ts'
+import { Drain } from './drain.ts'
+import { addressOf, draining, Exchange } from './exchange.ts'
+import { handshakeFault, upgradeRequired } from './handshake.ts'
+import { HeadScan } from './head-scan.ts'
+import { listenFault } from './listen-fault.ts'
+import type { LocalWorker } from './local-worker.ts'
+import { makeRequestId, requestIdOf } from './request-id.ts'
+import type { RouteEntry, RouteTable } from './routes.ts'
+
+/** The request line and headers of one request at most, as the library counts them and as we do. */
+export const HEADERS_MAX_BYTES = 16_384
+/** How often timeouts are looked at, milliseconds: a deadline is met this much late at most. */
+const SWEEP_MS = 100
+/** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
+const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
+
+/** WebSockets that are open at a time; a handshake beyond is answered with 503. */
+export const SOCKETS_MAX_OPEN = 16_384
+/** A WebSocket that says nothing for so long is gone; it is pinged before. */
+export const SOCKET_IDLE_SEC = 120
+
+/** What the listener needs of the lanes. */
+export interface LaneGate {
+  /** Takes a request, and a copy of its body. False when it is to be refused. */
+  send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
+}
+
+export interface ListenerOptions {
+  settings: Settings
+  routes: RouteTable
+  lanes: LaneGate
+  /** True when so many events wait that no new request should be begun. */
+  isCrowded: () => boolean
+  local: LocalWorker
+  /** A request that was cut off for its framing: for the log. */
+  onFramingFault: (fault: string, ip: string) => void
+  /** A fault of our own while a request was taken in: for the log. */
+  onFault: (error: unknown) => void
+}
+
+/** The library's own types leave these out. */
+interface Library {
+  _cfg(option: 'silent'): void
+  App(): TemplatedApp & {
+    filter(onChange: (res: HttpResponse, change: number) => void): void
+    listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): void
+  }
+  us_listen_socket_close(socket: us_listen_socket): void
+  us_socket_local_port(socket: us_listen_socket): number
+}
+
+/** The HTTP front: the only place that knows uWebSockets.js. */
+export class Listener {
+  readonly #options: ListenerOptions
+  readonly #cors: Cors
+  readonly #scan = new HeadScan()
+  readonly #bodies = new PendingBodies()
+  readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
+  #app: TemplatedApp | null = null
+  #socket: us_listen_socket | null = null
+  #closeListenSocket: ((socket: us_listen_socket) => void) | undefined
+  #sweepTimer: NodeJS.Timeout | undefined
+  readonly #drain = new Drain()
+  state: 'starting' | 'open' | 'draining' = 'starting'
+  /** Null while tracing is off. */
+  tracing: RequestTracing | null = null
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    this.#cors = new Cors(options.settings.httpCorsOrigins)
+  }
+
+  /** Binds the port and resolves with it. @throws when the port is taken */
+  async listen(exclusive: boolean): Promise<number> {
+    // Loaded late: the library reads its limits from the environment when it loads.
+    const uWS = (await import('uWebSockets.js')).default as unknown as Library
+    uWS._cfg('silent')
+    const { httpHost, httpPort } = this.#options.settings
+    const app = uWS.App()
+    app.any('/*', (res, req) => this.#onRequest(res, req))
+    app.filter(this.#drain.countConnection)
+    this.#app = app
+    const { routes } = this.#options
+    // Every GET pays for it: only where there is a WebSocket.
+    if (routes.hasSockets) this.#serveSockets(app)
+    else routes.onFirstSocket = () => this.#serveSockets(app)
+    this.#closeListenSocket = uWS.us_listen_socket_close
+    // The library's flag for an exclusive port would refuse one that a process before had, for a minute after its end.
+    const mayListen = !exclusive || httpPort === 0 || (await addressFault(httpHost, httpPort)) === undefined
+    let socket: us_listen_socket | false = false
+    if (mayListen) socket = await new Promise((resolve) => app.listen(httpHost, httpPort, 0, resolve))
+    // Two that looked at the same moment would share the port without a word.
+    if (socket && exclusive && httpPort !== 0 && listeningSockets(httpPort).length > 1) {
+      uWS.us_listen_socket_close(socket)
+      socket = false
+    }
+    if (!socket) {
+      const fault = await listenFault(httpHost, httpPort)
+      throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${httpHost}:${httpPort}: ${fault}`)
+    }
+    this.#socket = socket
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
+    this.state = 'open'
+    return uWS.us_socket_local_port(socket)
+  }
+
+  /**
+   * No new connections, and every further answer closes its connection. What comes on the open ones is served for `lingerMs` at
+   * most, and refused once this has resolved.
+   */
+  async drain(lingerMs: number): Promise<void> {
+    this.state = 'draining'
+    await this.#drain.linger(
+      lingerMs,
+      () => {
+        this.#closeSocket()
+        draining.on = true
+      },
+      () => this.#bodies.size > 0,
+    )
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    this.#closeSocket()
+    clearInterval(this.#sweepTimer)
+    this.#app?.close()
+    this.#app = null
+  }
+
+  #closeSocket(): void {
+    if (this.#socket !== null) this.#closeListenSocket?.(this.#socket)
+    this.#socket = null
+  }
+
+  #sweep(): void {
+    const nowMs = Date.now()
+    this.#bodies.expire(nowMs)
+    this.#options.local.expire(nowMs)
+    for (const socket of openSockets) socket.expire(nowMs)
+  }
+
+  #serveSockets(app: TemplatedApp): void {
+    const guard = (work: () => void): void => {
+      try {
+        work()
+      } catch (error) {
+        // Thrown into the library, it would end the process.
+        this.#options.onFault(error)
+      }
+    }
+    app.ws<SocketSeat>('/*', {
+      // Beyond the limit it is closed with a word; far beyond the library cuts it off without one.
+      maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
+      // Counted by whoever sends.
+      maxBackpressure: 0,
+      idleTimeout: SOCKET_IDLE_SEC,
+      sendPingsAutomatically: true,
+      upgrade: (res, req, context) => this.#onRequest(res, req, context),
+      open: (ws) => guard(() => ws.getUserData().socket.opened(ws)),
+      message: (ws, message, isBinary) => guard(() => ws.getUserData().socket.received(message, isBinary)),
+      drain: (ws) => guard(() => ws.getUserData().socket.drained()),
+      close: (ws, code, reason) => guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString())),
+    } satisfies WebSocketBehavior<SocketSeat>)
+  }
+
+  /** Everything about a request must be read before this returns: `req` is gone then. */
+  #onRequest(res: HttpResponse, req: HttpRequest, socketContext: us_socket_context_t | null = null): void {
+    const scan = this.#scan
+    scan.read(req)
+    const method = req.getCaseSensitiveMethod()
+    const path = req.getUrl()
+    const fault = scan.framingFault()
+    if (fault !== null) {
+      this.#options.onFramingFault(fault, addressOf(res))
+      res.close()
+      return
+    }
+    const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
+    const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
+    const route = this.#options.routes.find(method, path)
+    const timeoutMs = route === null ? 0 : route.timeoutMs
+    const exchange = new Exchange(
+      res,
+      requestId,
+      route,
+      method === 'HEAD',
+      corsHead,
+      timeoutMs === 0 ? 0 : Date.now() + timeoutMs,
+    )
+    // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
+    if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
+    const trace = this.tracing === null ? NO_CARRIER : this.#trace(this.tracing, exchange, req, method, path)
+    try {
+      if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
+      this.#admit(res, req, exchange, method, path, trace)
+    } catch (error) {
+      this.#onFault(exchange, error)
+    }
+  }
+
+  /** False when it was answered: a WebSocket has nothing to say to a request that does not want to become one. */
+  #isHandshake(req: HttpRequest, exchange: Exchange, context: us_socket_context_t | null): boolean {
+    const { host, origin, isUnframed } = this.#scan
+    const fault = isUnframed ? handshakeFault(req, context, host, origin, this.#cors) : 'HTTP_BAD_REQUEST'
+    if (fault === 'HTTP_UPGRADE_REQUIRED') exchange.reply(upgradeRequired())
+    else if (fault !== null) exchange.fail(fault, undefined, !isUnframed)
+    else if (openSockets.size >= SOCKETS_MAX_OPEN) exchange.fail('HTTP_OVERLOADED')
+    else {
+      const key = req.getHeader('sec-websocket-key')
+      exchange.handshake = { key, context: context!, limitBytes: this.#options.settings.httpBodyLimit }
+      return true
+    }
+    return false
+  }
+
+  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): Carrier {
+    const { host, userAgent, traceparent, tracestate } = this.#scan
+    const begun = tracing.begin(traceparent, tracestate, () => ({
+      method,
+      path,
+      query: req.getQuery() ?? '',
+      host,
+      userAgent,
+      requestId: exchange.requestId,
+      route: exchange.route?.path ?? '',
+      plugin: exchange.plugin,
+    }))
+    if (typeof begun === 'string') return begun
+    exchange.span = begun
+    return begun.carrier
+  }
+
+  /** Thrown into the library, it would end the process. */
+  #onFault(exchange: Exchange, error: unknown): void {
+    exchange.fail('HTTP_INTERNAL')
+    this.#options.onFault(error)
+  }
+
+  #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string, trace: Carrier): void {
+    const scan = this.#scan
+    const query = req.getQuery() ?? ''
+    if (scan.text.length + path.length + query.length > HEADERS_MAX_BYTES)
+      return exchange.fail('HTTP_HEADERS_TOO_LARGE', undefined, true)
+    const pathFault = faultOfPath(path)
+    if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)
+    if (exchange.route === null) return this.#refuse(exchange, method, path, req)
+    if (this.state !== 'open' && !this.#servesStill(exchange.route))
+      return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
+
+    const ip = exchange.route.wantsAddress ? addressOf(res) : ''
+    const frame: RequestFrame = {
+      routeNumber: exchange.route.number,
+      methodNumber: this.#methodNumbers.get(method)!,
+      requestIdLength: exchange.requestId.length,
+      ipLength: ip.length,
+      pathLength: path.length,
+      queryLength: query.length,
+      traceLength: trace.length,
+      text: exchange.requestId + ip + path + query + trace + scan.text,
+      body: null,
+    }
+    if (scan.contentLength === '' && scan.transferEncoding === '')
+      return this.#dispatch(exchange.route, frame, exchange)
+
+    const limitBytes = this.#options.settings.httpBodyLimit
+    const expectedBytes = scan.contentLength === '' ? null : Number(scan.contentLength)
+    if (expectedBytes !== null && expectedBytes > limitBytes) {
+      const message = `The request body is larger than ${limitBytes} bytes`
+      return exchange.fail('HTTP_BODY_TOO_LARGE', message, expectedBytes > DROPPED_BODY_MAX_BYTES)
+    }
+    this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
+      frame.body = body
+      // The handler's time begins with the handler, not with the first byte of a slow upload.
+      if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
+      try {
+        this.#dispatch(exchange.route!, frame, exchange)
+      } catch (error) {
+        this.#onFault(exchange, error)
+      }
+    })
+  }
+
+  /** While it drains. The primary's own routes answer to the end: a supervisor asks them how far it is. */
+  #servesStill(route: RouteEntry): boolean {
+    if (this.state !== 'draining') return false
+    this.#drain.noteRequest()
+    return this.#drain.isLingering || (route.host === 'primary' && !route.isStream)
+  }
+
+  #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
+    if (route.host === 'lanes') {
+      if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
+      // What is begun needs the room that is left: new work is refused before half-done work is.
+      if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
+      if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
+      return
+    }
+    // A primary plugin may keep the body beyond this callback; the lanes have their copy by now.
+    if (frame.body !== null) frame.body = Buffer.from(frame.body)
+    if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+  }
+
+  /** No route: a preflight, another method's path, or nothing at all. */
+  #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
+    const allowed = this.#options.routes.allowed(path)
+    if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')
+    const allowLine = `allow: ${allowed.join(', ')}\r\n`
+    if (method === 'OPTIONS') {
+      const requestedHeaders = req.getHeader('access-control-request-headers')
+      const isPreflight = req.getHeader('access-control-request-method') !== ''
+      const head = isPreflight ? this.#cors.preflightHead(this.#scan.origin, allowed, requestedHeaders) : ''
+      return exchange.answer(204, allowLine + head, null)
+    }
+    const { status, body } = errorReply('HTTP_METHOD_NOT_ALLOWED')
+    exchange.answer(status, allowLine, body)
+  }
+}
+
+function faultOfPath(path: string): string | null {
+  if (path.includes('%')) {
+    let decoded: string
+    try {
+      decoded = decodeURIComponent(path)
+    } catch {
+      return 'The path has invalid percent-encoding'
+    }
+    if (decoded.includes('\0')) return 'The path has a NUL'
+  } else if (path.includes('\0')) return 'The path has a NUL'
+  if (path.includes('\ufffd')) return 'The path is not valid UTF-8'
+  return null
+}

@@ -1,0 +1,144 @@
+import type { Reply } from '../../runtime/endpoint/reply.ts'
+import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
+import type { FaultLog } from '../../runtime/endpoint/run.ts'
+import { SocketServer, type SocketSink } from '../../runtime/endpoint/web-socket-server.ts'
+import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
+import type { Exchange, Worker } from './exchange.ts'
+
+/** Requests in flight at plugins of the primary at most. */
+export const LOCAL_MAX_IN_FLIGHT = 4096
+/** Messages of their sockets that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
+export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
+
+/** Runs the routes of primary plugins, in the listener's own thread. */
+export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker {
+  readonly index = -1
+  readonly server: RequestServer
+  readonly #exchanges = new Map<number, Exchange>()
+  readonly #sockets = new Map<number, SocketEnd>()
+  #unhandledBytes = 0
+  #nextId = 0
+
+  /** @param onFault told of what a handler threw */
+  constructor(onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void) {
+    const sockets = new SocketServer({ sink: this, onFault })
+    const log: FaultLog = ({ template, owner }, requestId, thrown) =>
+      onFault(template.text, owner.name, requestId, thrown)
+    this.server = new RequestServer(this, log, sockets)
+  }
+
+  /** Requests without an answer, and streams. */
+  get inFlight(): number {
+    return this.#exchanges.size
+  }
+
+  /** False when there is no room. */
+  send(frame: RequestFrame, exchange: Exchange): boolean {
+    if (this.#exchanges.size >= LOCAL_MAX_IN_FLIGHT) return false
+    const id = this.#nextId++
+    this.#exchanges.set(id, exchange)
+    exchange.place(this, id)
+    this.server.handle(id, frame)
+    return true
+  }
+
+  cancelRequest(id: number): void {
+    if (this.#exchanges.delete(id)) this.server.cancel(id)
+  }
+
+  /** Requests whose time is up. */
+  expire(nowMs: number): void {
+    for (const exchange of this.#exchanges.values()) {
+      if (exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
+    }
+  }
+
+  answer(id: number, reply: Reply): void {
+    this.#take(id)?.reply(reply)
+  }
+
+  openStream(id: number, head: string): void {
+    this.#exchanges.get(id)?.openStream(200, head)
+  }
+
+  streamData(id: number, chunk: string): boolean {
+    this.#exchanges.get(id)?.streamData(Buffer.from(chunk))
+    return true
+  }
+
+  openFile(id: number, status: number, head: string, lengthBytes: number): void {
+    this.#exchanges.get(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileTaken(id, bytes))
+  }
+
+  filePiece(id: number, piece: Uint8Array): boolean {
+    this.#exchanges.get(id)?.streamData(piece)
+    return true
+  }
+
+  endStream(id: number): void {
+    this.#take(id)?.endStream()
+  }
+
+  clientAddress(id: number): string {
+    return this.#exchanges.get(id)?.clientAddress() ?? ''
+  }
+
+  // ── sockets ───────────────────────────────────────────────────────────────
+
+  /** Closes each as soon as nothing of it is being handled. */
+  leaveSockets(code: number, reason: string): void {
+    for (const end of [...this.#sockets.values()]) end.leave(code, reason)
+  }
+
+  closeSockets(code: number, reason: string): void {
+    for (const end of [...this.#sockets.values()]) end.close(code, reason)
+  }
+
+  acceptSocket(requestId: number, number: number, protocol: string): void {
+    // Its opening counts as a message.
+    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
+    const end = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
+    if (end !== null) this.#sockets.set(number, end)
+    // Not at once: its `open` has not begun.
+    else setImmediate(() => this.server.sockets.closed(number, 1006, ''))
+  }
+
+  sendMessage(number: number, message: string | Uint8Array): boolean {
+    this.#sockets.get(number)?.send(Buffer.from(message as string), typeof message !== 'string')
+    return true
+  }
+
+  messageHandled(number: number, weight: number): void {
+    this.#unhandledBytes -= weight
+    this.#sockets.get(number)?.handled(weight)
+  }
+
+  closeSocket(number: number, code: number, reason: string): void {
+    this.#sockets.get(number)?.close(code, reason)
+  }
+
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
+    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
+    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
+    this.#unhandledBytes += weight
+    const copy = Buffer.from(message)
+    this.server.sockets.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
+    return true
+  }
+
+  socketTaken(number: number, bytes: number): void {
+    this.server.sockets.taken(number, bytes)
+  }
+
+  socketClosed(number: number, code: number, reason: string): void {
+    if (this.#sockets.delete(number)) this.server.sockets.closed(number, code, reason)
+  }
+
+  #take(id: number): Exchange | undefined {
+    const exchange = this.#exchanges.get(id)
+    this.#exchanges.delete(id)
+    return exchange
+  }
+}

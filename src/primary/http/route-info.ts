@@ -1,0 +1,22 @@
+import type { RouteInfo } from '../../contracts/route-info.ts'
+import { readContract } from '../../core/schemas/route-contract.ts'
+import type { RouteEntry } from './routes.ts'
+
+/** A route of the table as plugins see it. */
+export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
+  const { plugin, method, path, isStream, isSocket, host, timeoutMs, tags, summary, contract } = entry
+  const { hasAuth, schemas } = readContract(contract)
+  return {
+    plugin,
+    method,
+    path,
+    is_stream: isStream,
+    is_socket: isSocket,
+    host,
+    timeout_ms: timeoutMs,
+    tags: [...tags],
+    summary: summary ?? null,
+    has_auth: hasAuth,
+    schemas,
+  }
+}

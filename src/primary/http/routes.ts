@@ -1,0 +1,89 @@
+import FindMyWay, { type HTTPMethod } from 'find-my-way'
+import type { Method } from '../../contracts/http.ts'
+import { METHODS } from '../../runtime/endpoint/methods.ts'
+import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+
+/** What the listener needs to know of a route. */
+export interface RouteEntry {
+  /** Its number in the frames. At most 65,535. */
+  readonly number: number
+  readonly plugin: string
+  readonly method: Method
+  readonly path: string
+  readonly isStream: boolean
+  /** It speaks WebSocket. */
+  readonly isSocket: boolean
+  timeoutMs: number
+  /** Primary plugins answer in the listener's own thread. */
+  readonly host: 'primary' | 'lanes'
+  tags: readonly string[]
+  summary: string | undefined
+  /** As in its manifest. */
+  contract: string | undefined
+  /** A handler of it has read `context.ip`: its requests bring it along. */
+  wantsAddress: boolean
+  /** Its plugin is set aside until then, milliseconds since the epoch; 0: it is served. */
+  closedUntilMs: number
+}
+
+/** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */
+export class RouteTable {
+  readonly #router = FindMyWay({ maxParamLength: 16_384 })
+  readonly #entries = new Map<number, RouteEntry>()
+  readonly #byShape = new Map<string, RouteEntry>()
+  #hasSockets = false
+  /** Runs when the first WebSocket comes. */
+  onFirstSocket: () => void = NOTHING
+
+  /** The route that has the same method and the same path but for parameter names, if there is one. */
+  rival(method: Method, path: string): RouteEntry | undefined {
+    return this.#byShape.get(routeShape(method, path))
+  }
+
+  add(entry: RouteEntry): void {
+    this.#byShape.set(routeShape(entry.method, entry.path), entry)
+    this.#entries.set(entry.number, entry)
+    this.#router.on(entry.method as HTTPMethod, entry.path, NOTHING, entry)
+    if (!entry.isSocket || this.#hasSockets) return
+    this.#hasSockets = true
+    this.onFirstSocket()
+  }
+
+  remove(entry: RouteEntry): void {
+    this.#byShape.delete(routeShape(entry.method, entry.path))
+    this.#entries.delete(entry.number)
+    this.#router.off(entry.method as HTTPMethod, entry.path)
+  }
+
+  find(method: string, path: string): RouteEntry | null {
+    const found = this.#router.find(method as HTTPMethod, path)
+    if (found !== null) {
+      const entry = found.store as RouteEntry
+      return hasEmptyParameter(entry.path, path) ? null : entry
+    }
+    return method === 'HEAD' ? this.find('GET', path) : null
+  }
+
+  /** True when there is a WebSocket, or was one. */
+  get hasSockets(): boolean {
+    return this.#hasSockets
+  }
+
+  /** The methods that a path has, for `Allow`. Empty when there is no such path. */
+  allowed(path: string): string[] {
+    return METHODS.filter((method) => this.find(method, path) !== null)
+  }
+
+  list(): RouteEntry[] {
+    return [...this.#entries.values()]
+  }
+}
+
+const NOTHING = (): void => {}
+
+/** `/users/` is no user: a parameter has at least one character. */
+function hasEmptyParameter(template: string, path: string): boolean {
+  if (!path.endsWith('/') && !path.includes('//')) return false
+  const segments = path.split('/')
+  return template.split('/').some((segment, index) => segment.startsWith(':') && segments[index] === '')
+}

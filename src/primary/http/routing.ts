@@ -1,0 +1,165 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
+import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import { type RouteEntry, RouteTable } from './routes.ts'
+
+/** Numbers the routes of the primary's plugins and of the lanes', and keeps the table that the listener looks at. */
+export class Routing {
+  readonly table = new RouteTable()
+  readonly #defaultTimeoutMs: number
+  /** Method and path by number. */
+  readonly #names: string[] = []
+  /** By number: which code it was registered by. */
+  readonly #generations: number[] = []
+  /** Plugins that are set aside, each until when. */
+  readonly #closed = new Map<string, number>()
+  readonly #mounts: SharedMount[] = []
+  #nextNumber = 0
+
+  constructor(defaultTimeoutMs: number) {
+    this.#defaultTimeoutMs = defaultTimeoutMs
+  }
+
+  /** @throws HTTP_ROUTE_TAKEN naming the plugin that was first */
+  addLocal(route: RouteManifest): number {
+    const rival = this.table.rival(route.method, route.path)
+    if (rival !== undefined) throw taken(route, rival)
+    return this.#add(route, 'primary')
+  }
+
+  /** A folder that a plugin of the primary serves from the lanes. @throws HTTP_ROUTE_TAKEN */
+  addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
+    for (const route of routes) {
+      const rival = this.table.rival(route.method, route.path)
+      if (rival !== undefined) throw taken(route, rival)
+    }
+    // No lane's code is newer.
+    const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
+    this.#mounts.push({ plugin, prefix, directory, numbers })
+  }
+
+  /** What every lane serves, whatever its plugins are. */
+  get mounts(): readonly SharedMount[] {
+    return this.#mounts
+  }
+
+  /** Takes away the routes of a plugin of the primary that has failed since. */
+  drop(plugin: string): void {
+    for (const entry of this.table.list()) {
+      if (entry.host === 'primary' && entry.plugin === plugin) this.table.remove(entry)
+    }
+    for (const mount of this.#mounts.filter((each) => each.plugin === plugin)) {
+      this.#mounts.splice(this.#mounts.indexOf(mount), 1)
+      for (const entry of this.table.list()) if (mount.numbers.includes(entry.number)) this.table.remove(entry)
+    }
+  }
+
+  /**
+   * Numbers for a lane's routes. Every lane brings the same ones: the first makes them, the others find them.
+   * Newer code may bring other ones: a route that it gives to another plugin is taken over.
+   * @param refuse told of a plugin that wants another's route; all its routes are refused
+   * @returns a number for each route of the manifest, -1 for those refused
+   */
+  adopt(lane: Lane, refuse: (plugin: string, error: string) => void): number[] {
+    const { routes } = lane.manifest!
+    const refused = new Set<string>()
+    for (const route of routes) {
+      const rival = this.table.rival(route.method, route.path)
+      if (rival === undefined || rival.plugin === route.plugin || this.#yields(rival, lane.generation)) continue
+      refused.add(route.plugin)
+      refuse(route.plugin, taken(route, rival).message)
+    }
+    lane.hosts.fill(0)
+    const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
+    for (const number of numbers) if (number >= 0) lane.hosts[number] = 1
+    for (const mount of this.#mounts) for (const number of mount.numbers) lane.hosts[number] = 1
+    return numbers
+  }
+
+  /** Takes away the lanes' routes that none of them serves any more. */
+  keepHosted(lanes: readonly Lane[]): void {
+    for (const entry of this.table.list()) {
+      if (entry.host === 'lanes' && !lanes.some(({ hosts }) => hosts[entry.number] === 1)) this.table.remove(entry)
+    }
+  }
+
+  /** A plugin of the lanes is set aside until then (milliseconds since the epoch), or (0) is tried again. */
+  close(plugin: string, untilMs: number): void {
+    if (untilMs === 0) this.#closed.delete(plugin)
+    else this.#closed.set(plugin, untilMs)
+    for (const entry of this.table.list()) {
+      if (entry.host === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
+    }
+  }
+
+  /** Method and path of a route, also of one that is no more. */
+  nameOf(number: number): string {
+    return this.#names[number] ?? `route ${number}`
+  }
+
+  /** Of older code. */
+  #yields({ host, number }: RouteEntry, generation: number): boolean {
+    return host === 'lanes' && generation > this.#generations[number]!
+  }
+
+  #numberOf(route: RouteManifest, generation: number): number {
+    const known = this.table.rival(route.method, route.path)
+    if (known === undefined) return this.#add(route, 'lanes', generation)
+    if (
+      known.plugin === route.plugin &&
+      known.path === route.path &&
+      known.isStream === route.isStream &&
+      known.isSocket === isSocket(route)
+    ) {
+      if (this.#yields(known, generation)) this.#refresh(known, route, generation)
+      return known.number
+    }
+    this.table.remove(known)
+    return this.#add(route, 'lanes', generation)
+  }
+
+  #refresh(entry: RouteEntry, route: RouteManifest, generation: number): void {
+    this.#generations[entry.number] = generation
+    entry.timeoutMs = this.#timeoutOf(route)
+    entry.tags = route.tags
+    entry.summary = route.summary
+    entry.contract = route.contract
+  }
+
+  #timeoutOf({ isStream, timeoutMs }: RouteManifest): number {
+    return isStream ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
+  }
+
+  #add(route: RouteManifest, host: RouteEntry['host'], generation = 0): number {
+    if (this.#nextNumber >= ROUTES_MAX)
+      throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
+    const { plugin, method, path, isStream, tags, summary } = route
+    const number = this.#nextNumber++
+    this.#names[number] = `${method} ${path}`
+    this.#generations[number] = generation
+    this.table.add({
+      number,
+      plugin,
+      method,
+      path,
+      isStream,
+      isSocket: isSocket(route),
+      timeoutMs: this.#timeoutOf(route),
+      host,
+      tags,
+      summary,
+      contract: route.contract,
+      // There is no request any more that could be asked for it when a handler wants to know.
+      wantsAddress: isSocket(route),
+      closedUntilMs: this.#closed.get(plugin) ?? 0,
+    })
+    return number
+  }
+}
+
+const isSocket = (route: RouteManifest): boolean => route.isSocket === true
+
+function taken(route: RouteManifest, rival: RouteEntry): HeddleError {
+  return new HeddleError('HTTP_ROUTE_TAKEN', `${route.method} ${route.path} is registered already by ${rival.plugin}`)
+}

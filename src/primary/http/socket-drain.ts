@@ -1,0 +1,32 @@
+import { until } from '../assembly/until.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { LocalWorker } from './local-worker.ts'
+
+/** Close code and reason (RFC 6455, section 7.4.1). */
+const GOING_AWAY = [1001, 'the service is shutting down'] as const
+
+/** Closes the WebSockets of a process that stops: what is being handled is finished first. */
+export class SocketFarewell {
+  readonly #lanes: readonly Lane[]
+  readonly #local: LocalWorker
+
+  constructor(lanes: readonly Lane[], local: LocalWorker) {
+    this.#lanes = lanes
+    this.#local = local
+  }
+
+  /** From now on each is closed as soon as nothing of it is being handled. */
+  begin(): void {
+    for (const { sockets } of this.#lanes) sockets.leave(...GOING_AWAY)
+    this.#local.leaveSockets(...GOING_AWAY)
+  }
+
+  /** Waits for them, and closes those that are left. */
+  async end(deadlineMs: number): Promise<void> {
+    const isOver = (): boolean =>
+      this.#lanes.every(({ sockets }) => sockets.size === 0) && this.#local.server.sockets.size === 0
+    await until(isOver, deadlineMs)
+    for (const { sockets } of this.#lanes) sockets.closeAll(...GOING_AWAY)
+    this.#local.closeSockets(...GOING_AWAY)
+  }
+}

@@ -1,0 +1,157 @@
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { CodeTracing } from '../../contracts/tracing.ts'
+import { runJob } from '../../runtime/jobs/run-job.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import { POISON_DEATHS } from '../events/hub.ts'
+import { JobClock, type JobClockOptions, type RunEnd } from './clock.ts'
+
+interface Run {
+  lane: Lane
+  plugin: string
+  name: string
+  startedMs: number
+  resolve: (end: RunEnd) => void
+  reject: (error: Error) => void
+}
+
+/** Fires the process's jobs: each once, in the primary or in one of the lanes that host its plugin. */
+export class Jobs {
+  readonly #clock: JobClock
+  readonly #lanes: () => Lane[]
+  readonly #local = new Map<string, JobDefinition>()
+  readonly #runs = new Map<number, Run>()
+  readonly #isAside: (plugin: string) => boolean
+  #nextRun = 0
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
+
+  /** @param isAside tells the plugins whose jobs do not run for now */
+  constructor(
+    enabled: boolean,
+    lanes: () => Lane[],
+    isAside: (plugin: string) => boolean,
+    log: JobClockOptions['log'],
+  ) {
+    this.#lanes = lanes
+    this.#isAside = isAside
+    this.#clock = new JobClock({
+      enabled,
+      maxDeaths: POISON_DEATHS,
+      obstacleTo: (key) => this.#obstacleTo(key),
+      run: (key) => this.#run(key),
+      log,
+    })
+  }
+
+  addLocal(job: JobDefinition): void {
+    this.#local.set(keyOf(job.owner.name, job.name), job)
+  }
+
+  /** Takes away the jobs of a plugin of the primary that has failed. */
+  dropLocal(plugin: string): void {
+    for (const [key, { owner }] of this.#local) if (owner.name === plugin) this.#local.delete(key)
+  }
+
+  /** @param isRefused tells the plugins whose jobs do not run */
+  addOf(lane: Lane, isRefused: (plugin: string) => boolean): void {
+    for (const { plugin, name, schedule } of lane.manifest!.jobs) {
+      if (isRefused(plugin)) continue
+      this.#clock.add(keyOf(plugin, name), plugin, name, schedule)
+    }
+  }
+
+  #obstacleTo(key: string): string | null {
+    if (this.#local.has(key)) return null
+    const seat = this.#seatFor(key)
+    if (seat === null) return 'no lane that hosts it is up'
+    return this.#isAside(seat.plugin) ? 'its plugin is set aside' : null
+  }
+
+  async #run(key: string): Promise<RunEnd> {
+    const local = this.#local.get(key)
+    if (local !== undefined) {
+      await runJob(local, this.tracing)
+      return 'done'
+    }
+    const seat = this.#seatFor(key)
+    if (seat === null) return 'cut-off'
+    const { lane, job, plugin, name } = seat
+    const run = this.#nextRun++
+    return new Promise((resolve, reject) => {
+      this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })
+      lane.post({ type: 'job', run, job })
+    })
+  }
+
+  /** The lane for a job, with the job's number there: whose loop turns, and of those the one with the fewest requests. */
+  #seatFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
+    let best: { lane: Lane; job: number } | undefined
+    for (const lane of this.#lanes()) {
+      const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
+      if (job >= 0 && (best === undefined || isBetter(lane, best.lane))) best = { lane, job }
+    }
+    return best === undefined ? null : { ...best, ...best.lane.manifest!.jobs[best.job]! }
+  }
+
+  done(run: number, error: string | null): void {
+    const open = this.#runs.get(run)
+    this.#runs.delete(run)
+    if (error === null) open?.resolve('done')
+    else open?.reject(new Error(error))
+  }
+
+  /** Jobs that a lane is at. */
+  worksOf(lane: Lane): WorkInFlight[] {
+    const nowMs = Date.now()
+    return [...this.#runs.values()]
+      .filter((run) => run.lane === lane)
+      .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))
+  }
+
+  /** Takes away the lanes' jobs that none of them has any more. */
+  keepHosted(lanes: readonly Lane[]): void {
+    const hosted = new Set<string>()
+    for (const { manifest } of lanes)
+      for (const { plugin, name } of manifest?.jobs ?? []) hosted.add(keyOf(plugin, name))
+    this.#clock.keep((key) => hosted.has(key) || this.#local.has(key))
+  }
+
+  /**
+   * A lane is gone, and the runs there with it.
+   * @param blackBox null when it was told to end
+   */
+  laneGone(lane: Lane, blackBox: BlackBox | null): void {
+    for (const [run, { lane: at, plugin, resolve }] of this.#runs) {
+      if (at !== lane) continue
+      this.#runs.delete(run)
+      resolve(blackBox === null || isInnocent(plugin, blackBox) ? 'cut-off' : 'fatal')
+    }
+  }
+
+  list(): JobInfo[] {
+    return this.#clock.list()
+  }
+
+  /** The jobs of the primary are complete by now. */
+  start(): void {
+    for (const [key, { owner, name, schedule }] of this.#local) this.#clock.add(key, owner.name, name, schedule)
+    this.#clock.start()
+  }
+
+  stop(): Promise<void> {
+    return this.#clock.stop()
+  }
+}
+
+function isBetter(lane: Lane, other: Lane): boolean {
+  if (lane.responsive !== other.responsive) return lane.responsive
+  return lane.requestsInFlight < other.requestsInFlight
+}
+
+/** True when the stack names another plugin. */
+function isInnocent(plugin: string, { guilty }: BlackBox): boolean {
+  return guilty?.evidence === 'stack' && guilty.plugin !== null && guilty.plugin !== plugin
+}
+
+const keyOf = (plugin: string, name: string): string => `${plugin}/${name}`

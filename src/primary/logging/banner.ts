@@ -1,0 +1,40 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { shown } from '../../core/files/shown-path.ts'
+
+export interface BannerOptions {
+  settings: Pick<Settings, 'httpHost' | 'lanes' | 'domainsDir'>
+  port: number
+  /** Paths that are served. */
+  paths: readonly string[]
+  isDeveloped: boolean
+}
+
+/** Pages of the runtime that a person opens, where they are served. */
+const PAGES = [
+  ['Dashboard', '/system/dashboard'],
+  ['API', '/system/docs'],
+] as const
+
+/** What somebody who has started the process on a terminal wants next. */
+export function banner({ settings, port, paths, isDeveloped }: BannerOptions): string[] {
+  const base = `http://${reachable(settings.httpHost)}:${port}`
+  const lines = PAGES.filter(([, path]) => paths.includes(path)).map(([name, path]) => line(name, base + path))
+  if (!isDeveloped) return lines
+  const folders = settings.domainsDir.map((folder) => shown(folder)).join(', ')
+  const lanes = settings.lanes === 1 ? '1 lane' : `${settings.lanes} lanes`
+  return [
+    ...lines,
+    line('Development', `what you change in ${folders} is live at once, in ${lanes}; each request is a line`),
+  ]
+}
+
+function line(name: string, text: string): string {
+  return `  ${name.padEnd(12)} ${text}`
+}
+
+/** An address that a browser can open. */
+function reachable(host: string): string {
+  if (host === '0.0.0.0') return '127.0.0.1'
+  if (host === '::') return '[::1]'
+  return host.includes(':') && !host.startsWith('[') ? `[${host}]` : host
+}

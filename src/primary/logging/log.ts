@@ -1,0 +1,142 @@
+import pino, { type Logger as Pino } from 'pino'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import type { RequestLine } from './request-log.ts'
+import { type Colour, Terminal } from './terminal.ts'
+
+const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error' } as const
+/** Columns of a request's method: the longest usual one is OPTIONS. */
+const METHOD_WIDTH = 7
+
+/** Where all log records of the process end: one stream on standard output, JSON lines or, on a terminal, for people. */
+export async function createLog(settings: Settings, terminal?: Terminal): Promise<LogWriter> {
+  const options: pino.LoggerOptions = {
+    base: { replica: settings.replicaId },
+    level: PINO_LEVELS[settings.logLevel.toUpperCase() as LogLevel],
+    timestamp: false,
+  }
+  if (settings.logFormat === 'json') return new LogWriter(pino(options, pino.destination({ sync: true })), null)
+  // Loaded only when somebody looks: it costs some megabytes.
+  const { prettyFactory } = await import('pino-pretty')
+  const people = terminal ?? new Terminal()
+  const format = prettyFactory({
+    colorize: people.hasColours,
+    translateTime: 'SYS:HH:MM:ss.l',
+    hideObject: true,
+    messageFormat: (line) => forPeople(line as unknown as LogLine),
+  })
+  return new LogWriter(pino(options, { write: (line: string) => people.write(format(line)) }), people)
+}
+
+export class LogWriter {
+  readonly #pino: Pino
+  readonly #terminal: Terminal | null
+  /** What the lanes have failed with at their boot, since the code is as it is: each of them says it. */
+  readonly #bootFaults = new Set<string>()
+
+  /** @param terminal null when programs read what is written, not people */
+  constructor(logger: Pino, terminal: Terminal | null) {
+    this.#pino = logger
+    this.#terminal = terminal
+  }
+
+  write(
+    level: LogLevel,
+    message: string,
+    timestampMs: number,
+    identity: string,
+    fields?: Record<string, unknown>,
+  ): void {
+    if (this.#terminal !== null && fields !== undefined) {
+      if (fields.stage === 'boot' && this.#isRepeated(message)) return
+      if (this.#terminal.canReplace && this.#pino.isLevelEnabled('info') && isProgress(fields)) {
+        return this.#progress(message, identity, fields)
+      }
+    }
+    this.#pino[PINO_LEVELS[level]]({ ...fields, time: timestampMs, identity }, message)
+  }
+
+  /** The code is another, or is tried again: what is wrong with it is told anew. */
+  forgetFaults(): void {
+    this.#bootFaults.clear()
+  }
+
+  #isRepeated(message: string): boolean {
+    if (this.#bootFaults.has(message)) return true
+    this.#bootFaults.add(message)
+    return false
+  }
+
+  /** One line for all steps; the last one stays. */
+  #progress(message: string, identity: string, fields: Progress): void {
+    const took = fields.duration_ms === undefined ? '' : `  ${fields.duration_ms} ms`
+    this.#terminal!.replace(`${identity}  ${fields.done} of ${fields.of}  ${message}${took}`)
+    if (fields.done === fields.of) this.#terminal!.write('')
+  }
+
+  /** A request that is over. */
+  request({ method, path, status, durationMs, plugin }: RequestLine): void {
+    const ms = durationMs < 10 ? Number(durationMs.toFixed(1)) : Math.round(durationMs)
+    const terminal = this.#terminal
+    if (terminal === null) {
+      const fields = { method, path, status, duration_ms: ms, plugin, time: Date.now(), identity: 'http' }
+      this.#pino.info(fields, `${method} ${path} ${status}`)
+    } else if (this.#pino.isLevelEnabled('info')) {
+      const shown = terminal.paint(colourOf(status), status === 0 ? 'gone' : String(status))
+      const rest = terminal.paint('dim', `${ms} ms${plugin === '' ? '' : `  ${plugin}`}`)
+      terminal.write(`${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}\n`)
+    }
+  }
+
+  /** Lines for people: where programs read, nothing. */
+  tellPeople(lines: readonly string[]): void {
+    if (this.#terminal !== null) this.#terminal.write(lines.map((line) => `${line}\n`).join(''))
+  }
+
+  flush(): void {
+    this.#pino.flush()
+  }
+}
+
+/** By the status's class; 0 is a client that did not wait. */
+function colourOf(status: number): Colour {
+  if (status >= 500) return 'red'
+  if (status >= 400 || status === 0) return 'yellow'
+  return status >= 300 ? 'cyan' : 'green'
+}
+
+/** As the other lines have it. */
+function timeNow(): string {
+  const now = new Date()
+  return `[${now.toTimeString().slice(0, 8)}.${String(now.getMilliseconds()).padStart(3, '0')}]`
+}
+
+interface Progress {
+  done: number
+  of: number
+  duration_ms?: number
+}
+
+/** A record with `done` and `of` is a step of something that takes several. */
+function isProgress(fields: Record<string, unknown>): fields is Record<string, unknown> & Progress {
+  return typeof fields.done === 'number' && typeof fields.of === 'number'
+}
+
+interface LogLine {
+  identity: string
+  msg: string
+  stack?: unknown
+  [field: string]: unknown
+}
+
+const NOT_SHOWN = new Set(['level', 'time', 'replica', 'identity', 'msg', 'stack'])
+
+/** `users.CreateUser  Something happened  user_id=7`, then further lines of the message, and a stack on lines of its own. */
+function forPeople(line: LogLine): string {
+  const fields = Object.entries(line)
+    .filter(([name]) => !NOT_SHOWN.has(name))
+    .map(([name, value]) => `  ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+  const stack = typeof line.stack === 'string' ? `\n${line.stack}` : ''
+  const [first, ...rest] = line.msg.split('\n')
+  return [`${line.identity}  ${first}${fields.join('')}`, ...rest].join('\n') + stack
+}

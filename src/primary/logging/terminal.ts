@@ -1,0 +1,72 @@
+import pino from 'pino'
+import { copyEnvironment } from '../../core/config/load.ts'
+
+const CODES = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const
+export type Colour = keyof typeof CODES
+
+/** Back to the line's start, and all behind it away. */
+const CLEAR = '\r\x1b[K'
+
+type Environment = Readonly<Record<string, string | undefined>>
+
+/**
+ * Whether colours are wanted: FORCE_COLOR says so for any output (`0` and `false`: none), NO_COLOR forbids them, and else a terminal
+ * gets them that is not `dumb`. See https://no-color.org and https://force-color.org.
+ */
+export function wantsColours(isTerminal: boolean, { FORCE_COLOR, NO_COLOR, TERM }: Environment): boolean {
+  if (FORCE_COLOR) return FORCE_COLOR !== '0' && FORCE_COLOR !== 'false'
+  return !NO_COLOR && isTerminal && TERM !== 'dumb'
+}
+
+/** Standard output for people: whole lines and, on a terminal, a last one that is written over. */
+export class Terminal {
+  readonly hasColours: boolean
+  /** True where a line can be written over. */
+  readonly canReplace: boolean
+  readonly #write: (text: string) => void
+  readonly #columns: () => number
+  /** What stands on the line that may be written over; null when there is none. */
+  #open: string | null = null
+
+  /** @param write to standard output; it has been written when this returns */
+  constructor(
+    write?: (text: string) => void,
+    isTerminal = process.stdout.isTTY === true,
+    environment: Environment = copyEnvironment(),
+    columns = () => process.stdout.columns || 80,
+  ) {
+    this.hasColours = wantsColours(isTerminal, environment)
+    this.canReplace = isTerminal && environment.TERM !== 'dumb'
+    this.#columns = columns
+    if (write !== undefined) this.#write = write
+    else {
+      const output = pino.destination({ sync: true })
+      this.#write = (text) => void output.write(text)
+    }
+  }
+
+  /** @param text whole lines, each with its end */
+  write(text: string): void {
+    this.#write(this.#open === null ? text : `\n${text}`)
+    this.#open = null
+  }
+
+  /** Writes one line over the last that was written so; nothing where that cannot be. */
+  replace(text: string): void {
+    // One that wraps could not be written over.
+    const line = [...text].slice(0, this.#columns() - 1).join('')
+    if (!this.canReplace || line === this.#open) return
+    this.#write(this.#open === null ? line : `${CLEAR}${line}`)
+    this.#open = line
+  }
+
+  /** Takes away the line that could still be written over. */
+  clear(): void {
+    if (this.#open !== null) this.#write(CLEAR)
+    this.#open = null
+  }
+
+  paint(colour: Colour, text: string): string {
+    return this.hasColours ? `\x1b[${CODES[colour]}m${text}\x1b[0m` : text
+  }
+}

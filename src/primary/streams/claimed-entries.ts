@@ -1,0 +1,72 @@
+import { pairKey } from './stream-group.ts'
+
+/** Events of one group, and characters of their payloads, that the hub takes on: beyond, they stay in the stream. */
+const FULL_AT = 1000
+const FULL_AT_CHARS = 32 << 20
+
+interface Held {
+  readonly stream: string
+  readonly group: string
+  /** By entry id, the length of the payload. */
+  readonly entries: Map<string, number>
+  chars: number
+  isFull: boolean
+}
+
+/** What the hub of this process has in hand: entries of streams that it is to bring to their end, or to give back. */
+export class Custody {
+  readonly #pairs = new Map<string, Held>()
+  readonly #onFull: (stream: string, group: string, isFull: boolean) => void
+
+  /** @param onFull told when the hub has as much of a group as it takes, and when half of that has gone */
+  constructor(onFull: (stream: string, group: string, isFull: boolean) => void) {
+    this.#onFull = onFull
+  }
+
+  /** @param chars length of its payload */
+  add(stream: string, group: string, entryId: string, chars: number): void {
+    const key = pairKey(stream, group)
+    let held = this.#pairs.get(key)
+    if (held === undefined) {
+      held = { stream, group, entries: new Map(), chars: 0, isFull: false }
+      this.#pairs.set(key, held)
+    }
+    held.chars += chars - (held.entries.get(entryId) ?? 0)
+    held.entries.set(entryId, chars)
+    this.#weigh(held)
+  }
+
+  delete(stream: string, group: string, entryId: string): void {
+    const key = pairKey(stream, group)
+    const held = this.#pairs.get(key)
+    const chars = held?.entries.get(entryId)
+    if (held === undefined || chars === undefined) return
+    held.entries.delete(entryId)
+    held.chars -= chars
+    if (held.entries.size === 0) this.#pairs.delete(key)
+    this.#weigh(held)
+  }
+
+  #weigh(held: Held): void {
+    const { stream, group, entries, chars, isFull } = held
+    const isMuch = isFull
+      ? entries.size > FULL_AT / 2 || chars > FULL_AT_CHARS / 2
+      : entries.size >= FULL_AT || chars >= FULL_AT_CHARS
+    if (isMuch === isFull) return
+    held.isFull = isMuch
+    this.#onFull(stream, group, isMuch)
+  }
+
+  has(stream: string, group: string, entryId: string): boolean {
+    return this.#pairs.get(pairKey(stream, group))?.entries.has(entryId) === true
+  }
+
+  /** The hub has as much of the group as it takes. */
+  isFull(stream: string, group: string): boolean {
+    return this.#pairs.get(pairKey(stream, group))?.isFull === true
+  }
+
+  all(): { stream: string; group: string; ids: string[] }[] {
+    return [...this.#pairs.values()].map(({ stream, group, entries }) => ({ stream, group, ids: [...entries.keys()] }))
+  }
+}

@@ -1,0 +1,230 @@
+import type { BlackBox } from '../../contracts/registry.ts'
+import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
+import type { KeyGate } from '../../runtime/streams/key-gate.ts'
+import { eventOf } from '../../runtime/streams/keys.ts'
+import type { Entry } from '../../runtime/streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import type { Adoption } from '../events/consumer.ts'
+import type { Custody } from './claimed-entries.ts'
+
+/** Entries that are taken over at a time. */
+const TAKEOVER_BATCH = 200
+/** An entry that was given out so often without an end may be what ended those processes: such entries are tried one by one. */
+export const SUSPECT_AFTER_TIMES = 3
+/** An entry that was given out so often without an end is a dead letter. */
+export const POISON_AFTER_TIMES = 6
+/** A suspect that takes longer, with its repetitions, does not hold up the next one any more, milliseconds. */
+const ALONE_MAX_MS = 60_000
+/** Before a suspect that the store did not give is asked for again, milliseconds. */
+const RETRY_MS = 500
+
+export interface TakeoverOptions {
+  redis: RedisClient
+  /** What this process has taken over is in this consumer's hand. */
+  hubConsumer: string
+  custody: Custody
+  gate: KeyGate
+  /** A thread of this process that lives: what it has in hand is being worked at. */
+  isAtWork: (consumer: string) => boolean
+  /** @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
+  adopt: (
+    stream: string,
+    entry: StreamEvent,
+    adoption: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
+    onEnded: () => void,
+  ) => boolean
+  /** An entry that is no event. */
+  onForeign: (stream: string, group: string, entryId: string, why: string) => void
+  /** Nobody here takes it: others may. */
+  giveBack: (stream: string, group: string, entryId: string) => void
+}
+
+type Pending = [id: string, consumer: string, idleMs: number, times: number]
+
+/** Claimed, and not counted as given out yet. */
+interface Suspect {
+  readonly stream: string
+  readonly group: string
+  readonly entry: StreamEvent
+  readonly times: number
+  readonly blackBox: BlackBox | null
+}
+
+/** Takes entries out of the hand of a thread that has died, or of a replica that does not answer, and gives them to the hub. */
+export class Takeover {
+  readonly #options: TakeoverOptions
+  readonly #suspects: Suspect[] = []
+  #isTrying = false
+  #isClosed = false
+
+  constructor(options: TakeoverOptions) {
+    this.#options = options
+  }
+
+  /** Suspects that wait for their turn are left in the hand of the hub. */
+  close(): void {
+    this.#isClosed = true
+  }
+
+  /** All that a consumer of this process has left behind. @param blackBox of the thread, when it has died of something */
+  async ofConsumer(stream: string, group: string, consumer: string, blackBox: BlackBox | null): Promise<number> {
+    let taken = 0
+    // Onwards from entry to entry: what the hub's consumer has left stays in its hand, and would be met again.
+    for (let from = '-'; ; ) {
+      const rows = await this.#pending(stream, group, [from, '+', TAKEOVER_BATCH, consumer])
+      if (rows.length === 0) return taken
+      taken += await this.#claim(stream, group, rows, 0, blackBox)
+      if (rows.length < TAKEOVER_BATCH) return taken
+      from = `(${rows.at(-1)![0]}`
+    }
+  }
+
+  /** What nobody has touched for so long, at most one batch. */
+  async ofIdle(stream: string, group: string, idleMs: number): Promise<number> {
+    const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', TAKEOVER_BATCH])
+    const { hubConsumer, custody, isAtWork } = this.#options
+    // What the hub's consumer has and the hub does not know was given back, or got lost on the way here.
+    const theirs = rows.filter(([id, consumer]) =>
+      consumer === hubConsumer ? !custody.has(stream, group, id) : !isAtWork(consumer),
+    )
+    return theirs.length === 0 ? 0 : this.#claim(stream, group, theirs, idleMs, null)
+  }
+
+  async #pending(stream: string, group: string, args: (string | number)[]): Promise<Pending[]> {
+    return this.#options.redis.command<Pending[]>('xpending', [stream, group, ...args])
+  }
+
+  async #claim(
+    stream: string,
+    group: string,
+    rows: readonly Pending[],
+    minIdleMs: number,
+    blackBox: BlackBox | null,
+  ): Promise<number> {
+    const suspects = rows.filter(([, , , times]) => times >= SUSPECT_AFTER_TIMES)
+    const others = rows.filter(([, , , times]) => times < SUSPECT_AFTER_TIMES)
+    let count = await this.#claimSuspects(stream, group, suspects, minIdleMs, blackBox)
+    for (const entry of await this.#take(stream, group, others, minIdleMs)) {
+      count++
+      const [id, fields] = entry
+      this.#whenFree(stream, group, id, fields, (event) => this.#give(stream, group, event, { deaths: 0, blackBox }))
+    }
+    return count
+  }
+
+  /** Each counts as given out once more. */
+  async #take(stream: string, group: string, rows: readonly Pending[], minIdleMs: number): Promise<Taken[]> {
+    if (rows.length === 0) return []
+    const { redis, hubConsumer, custody } = this.#options
+    const ids = rows.map(([id]) => id)
+    const entries = await redis.command<(Entry | null)[]>('xclaim', [stream, group, hubConsumer, minIdleMs, ...ids])
+    // Somebody else was faster; or it was cut from the stream, and the server has dropped it.
+    const taken = entries.filter((entry): entry is Taken => entry !== null && entry[1] !== null)
+    for (const [id, fields] of taken) custody.add(stream, group, id, charsOf(fields))
+    return taken
+  }
+
+  /** Into the hub's hand without being counted: of many that a process had when it ended, most never had to do with it. */
+  async #claimSuspects(
+    stream: string,
+    group: string,
+    rows: readonly Pending[],
+    minIdleMs: number,
+    blackBox: BlackBox | null,
+  ): Promise<number> {
+    if (rows.length === 0) return 0
+    const { redis, hubConsumer, custody } = this.#options
+    const times = new Map(rows.map(([id, , , count]) => [id, count]))
+    const args = [stream, group, hubConsumer, minIdleMs, ...times.keys(), 'JUSTID']
+    const ids = await redis.command<string[]>('xclaim', args)
+    const found = await Promise.all(ids.map((id) => redis.command<Taken[]>('xrange', [stream, id, id])))
+    for (const [entry] of found) {
+      if (entry === undefined) continue
+      const [id, fields] = entry
+      custody.add(stream, group, id, charsOf(fields))
+      this.#whenFree(stream, group, id, fields, (event) => {
+        this.#suspects.push({ stream, group, entry: event, times: times.get(id)!, blackBox })
+        void this.#tryAlone()
+      })
+    }
+    return ids.length
+  }
+
+  async #tryAlone(): Promise<void> {
+    if (this.#isTrying) return
+    this.#isTrying = true
+    for (let suspect = this.#suspects.shift(); suspect !== undefined; suspect = this.#suspects.shift()) {
+      const { stream, group, entry, times, blackBox } = suspect
+      if (this.#isClosed) break
+      try {
+        const taken = await this.#take(stream, group, [[entry.entryId, '', 0, times]], 0)
+        if (taken.length === 0) {
+          this.#options.custody.delete(stream, group, entry.entryId)
+          continue
+        }
+      } catch {
+        this.#suspects.unshift(suspect)
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        continue
+      }
+      const deaths = times >= POISON_AFTER_TIMES ? Number.POSITIVE_INFINITY : 1
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, ALONE_MAX_MS)
+        this.#give(stream, group, entry, { deaths, blackBox: blackBox ?? processDeath(times) }, () => {
+          clearTimeout(timer)
+          resolve()
+        })
+      })
+    }
+    this.#isTrying = false
+  }
+
+  /** When the event before it with the same key is finished. */
+  #whenFree(stream: string, group: string, entryId: string, fields: string[], run: (entry: StreamEvent) => void): void {
+    const { onForeign, gate } = this.#options
+    const entry = decodeEntry(eventOf(stream) ?? stream, entryId, fields)
+    if (typeof entry === 'string') onForeign(stream, group, entryId, entry)
+    else if (entry.after === null) run(entry)
+    else gate.wait(stream, group, entry.after, () => run(entry))
+  }
+
+  /** @param death `deaths` of a process; with a black box it was the thread's */
+  #give(
+    stream: string,
+    group: string,
+    entry: StreamEvent,
+    { deaths, blackBox }: { deaths: number; blackBox: BlackBox | null },
+    onEnded: () => void = () => {},
+  ): void {
+    const { adopt, giveBack } = this.#options
+    const adoption = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
+    if (adopt(stream, entry, adoption, onEnded)) return
+    giveBack(stream, group, entry.entryId)
+    onEnded()
+  }
+}
+
+type Taken = [id: string, fields: string[]]
+
+const charsOf = (fields: readonly string[]): number => fields.reduce((sum, field) => sum + field.length, 0)
+
+/** The death of a whole process leaves no black box: how often an entry was given out is all that is known. */
+function processDeath(times: number): BlackBox {
+  return {
+    at: new Date().toISOString(),
+    lane: -1,
+    reason: 'process',
+    message: `The event was given out ${times} times, and each time its process ended or stood still before it was done`,
+    guilty: null,
+    stack: [],
+    stood_still_ms: 0,
+    lived_ms: 0,
+    cpu_ms: null,
+    cpu_ms_while_still: null,
+    heap_bytes: 0,
+    external_bytes: 0,
+    in_flight: [],
+    in_flight_count: 0,
+    steps: [],
+  }
+}

@@ -1,0 +1,332 @@
+import type { SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
+import type { DeliveryTracing } from '../../contracts/tracing.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import type { WireError } from '../../core/errors/wire.ts'
+import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
+import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
+import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
+import type { EventHost, Seat } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import { Orphans } from './dead-consumers.ts'
+import { DelayedEvents } from './delayed.ts'
+import { GroupOpener } from './group-provisioner.ts'
+import { HubStreams } from './hub-streams.ts'
+import { Upkeep } from './maintenance.ts'
+import { ReadingThreads, type StreamLane } from './reading-threads.ts'
+import { StreamRecords } from './records.ts'
+import { ReplicaLock } from './replica-lock.ts'
+import { Opening } from './startup.ts'
+import { StreamDriver } from './stream-driver.ts'
+import { StreamWatch, WATCH_MS } from './stream-watch.ts'
+import { shownTrimReport } from './trim-report.ts'
+import { Trimmer } from './trimmer.ts'
+
+export type { StreamLane } from './reading-threads.ts'
+
+export interface StewardOptions {
+  settings: Settings
+  hub: Hub
+  /** Of the primary's own subscribers. */
+  ownSeat: (local: number) => Seat | null
+  /** Begins a delivery at one of them. */
+  serve: (deliveryId: number, frame: EventFrame) => void
+  /** Another process has this REPLICA_ID by now: this one must end. */
+  onReplicaLost: (message: string) => void
+  /** Null while tracing is off. */
+  tracing: DeliveryTracing | null
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/**
+ * The streams of one process, in its primary: it says who reads as which consumer and wakes them, renews what they have in hand,
+ * and takes over what nobody has any more. The events themselves pass it by.
+ */
+export class StreamSteward {
+  readonly #options: StewardOptions
+  readonly #own: ThreadStreams
+  readonly #redis: RedisClient
+  readonly #blocking: RedisClient
+  readonly #lock: ReplicaLock
+  readonly driver: StreamDriver
+  readonly #records: StreamRecords
+  readonly #delayed: DelayedEvents
+  readonly #hub: HubStreams
+  readonly #watch: StreamWatch
+  readonly #threads: ReadingThreads
+  readonly #opening: Opening
+  readonly #upkeep: Upkeep
+  readonly #trimmer: Trimmer
+  #isStopping = false
+
+  constructor(options: StewardOptions) {
+    this.#options = options
+    const { settings, log, hub } = options
+    const replica = settings.replicaId
+    const mayBegin = (): boolean => !this.#isStopping && !this.#lock.isLost
+
+    // ── connections, and who this process is ──
+    this.#own = new ThreadStreams({
+      settings,
+      role: 'primary',
+      serve: options.serve,
+      received: (frame) => this.#records.received(frame),
+      tracing: options.tracing,
+      published: () => {},
+      delayed: (delayMs) => this.#delayed.poke(delayMs),
+      handOver: (taken) => this.#hub.adoptions.takeOn(taken, this.#threads.own.consumer, options.ownSeat(taken.local)),
+      idle: (event, upTo) => this.#watch.sleepers.idle(this.#threads.own, event, upTo),
+      more: (event) => this.#watch.sleepers.more(this.#threads.own, event),
+      full: (event, isFull) => this.#watch.sleepers.full(this.#threads.own, event, isFull),
+      log,
+    })
+    this.#redis = this.#own.redis
+    const redis = this.#redis
+    // The own connection tells of the store's state: this one would say the same.
+    this.#blocking = openRedis(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#lock = new ReplicaLock(redis, replica, {
+      onLost: ({ host, pid }) => {
+        void this.#endReading()
+        options.onReplicaLost(
+          `Process ${pid} on ${host} has taken the REPLICA_ID ${replica} while this one stood still: give each replica a REPLICA_ID of its own`,
+        )
+      },
+    })
+
+    // ── what the primary publishes, and what is told of it ──
+    this.#delayed = new DelayedEvents(redis, { log })
+    this.#records = new StreamRecords(hub)
+    this.driver = new StreamDriver({
+      settings,
+      own: this.#own,
+      published: (event, origin) => this.#records.published(event, origin),
+      log,
+    })
+
+    // ── who reads, and what becomes of what they do not bring to its end ──
+    this.#hub = new HubStreams({
+      redis,
+      hub,
+      letters: this.driver.letters,
+      replica,
+      isAtWork: (consumer) => this.#threads.isReading(consumer),
+      received: (frame) => this.#records.received(frame),
+      full: (stream, group, isFull) => this.#threads.hold(stream, group, isFull),
+      log,
+    })
+    const { custody, takeover } = this.#hub
+    this.#watch = new StreamWatch(this.#blocking, redis)
+    const groups = new GroupOpener({
+      redis,
+      replica,
+      takeover,
+      mayOpen: mayBegin,
+      onOpen: (thread, pair) => {
+        if (custody.isFull(pair.stream, pair.group)) thread.tell.hold(pair, true)
+        thread.tell.open(pair)
+        this.#watch.sleepers.add(thread, pair.event, pair.group)
+      },
+    })
+    this.#threads = new ReadingThreads({
+      replica,
+      lanes: settings.lanes,
+      own: this.#own,
+      sleepers: this.#watch.sleepers,
+      groups,
+      orphans: new Orphans(takeover, mayBegin),
+    })
+    this.#opening = new Opening({
+      redis,
+      lock: this.#lock,
+      groups,
+      threads: this.#threads,
+      onHeld: () => this.#begin(),
+      onTaken: options.onReplicaLost,
+      log,
+    })
+
+    // ── what has to be done from time to time ──
+    this.#upkeep = new Upkeep({
+      redis,
+      claimIdleMs: settings.eventBusClaimIdleMs,
+      threads: this.#threads,
+      hub: this.#hub,
+      mayTakeOver: mayBegin,
+      isOurs: () => this.#lock.isHeld,
+      log,
+    })
+    this.#trimmer = new Trimmer(redis, {
+      streams: () => Object.keys(hub.topology()).map(streamOf),
+      report: (report) => log(...shownTrimReport(report)),
+      isLeftOver: (consumer) => replicaOfConsumer(consumer) === replica && !this.#threads.isReading(consumer),
+      maxLen: settings.eventBusStreamMaxlen,
+    })
+  }
+
+  // ── start ─────────────────────────────────────────────────────────────────
+
+  /**
+   * Takes the name of this replica. When the store does not answer it goes on trying, and the process serves what it can.
+   * @throws REPLICA_ID_TAKEN
+   */
+  start(): Promise<void> {
+    return this.#opening.start()
+  }
+
+  #begin(): void {
+    // Before others look: after a long absence all that is in hand here looks left.
+    this.#redis.onUp(() => void this.#upkeep.renew().catch(() => {}))
+    this.#watch.start()
+    this.#delayed.start()
+    this.#upkeep.start()
+    this.#trimmer.start()
+    this.#threads.start()
+  }
+
+  /** Why events do not flow; null when they do. */
+  get fault(): string | null {
+    return this.#opening.fault
+  }
+
+  /** All threads have been able to read, at some time: before, this process should get no traffic. */
+  get wasOpen(): boolean {
+    return this.#opening.wasOpen
+  }
+
+  /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
+  opened(): Promise<void> {
+    return this.#opening.done()
+  }
+
+  // ── the primary's own subscribers ─────────────────────────────────────────
+
+  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    this.#own.add(local, plugin, event, identity, options)
+    this.#threads.subscribe(this.#threads.own, { local, event, identity, options })
+  }
+  remove(local: number): void {
+    this.#own.remove(local)
+    this.#threads.unsubscribe(this.#threads.own, local)
+  }
+  delivered(deliveryId: number): void {
+    this.#own.delivered(deliveryId)
+  }
+  reply(deliveryId: number, json: string): void {
+    this.#own.reply(deliveryId, json)
+  }
+  failed(deliveryId: number, error: WireError): void {
+    this.#own.failed(deliveryId, error)
+  }
+
+  // ── lanes ─────────────────────────────────────────────────────────────────
+
+  /** A lane has booted, with these subscribers. */
+  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { local: number })[]): void {
+    this.#threads.laneUp(lane, subscriptions)
+  }
+
+  /** @param seat gives it its seat in the hub: when its group is there, so that what is published from then on is its */
+  laneSubscribed(lane: StreamLane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
+    const thread = this.#threads.of(lane)
+    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, local }, seat)
+  }
+  laneUnsubscribed(lane: StreamLane, local: number): void {
+    const thread = this.#threads.of(lane)
+    if (thread !== undefined) this.#threads.unsubscribe(thread, local)
+  }
+
+  /** Its loop stands still. */
+  laneStill(lane: StreamLane): void {
+    const thread = this.#threads.of(lane)
+    if (thread !== undefined) this.#watch.sleepers.still(thread)
+  }
+
+  /** It gets nothing more, and ends when it has nothing in hand. */
+  laneLeaving(lane: StreamLane): void {
+    this.#threads.laneLeaving(lane)
+  }
+
+  /** @param blackBox null when it was told to end */
+  laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
+    this.#threads.laneGone(lane, blackBox)
+  }
+
+  /** What a lane says of its streams. */
+  onMessage(lane: StreamLane, message: ToPrimary): void {
+    const thread = this.#threads.of(lane)
+    if (thread === undefined) return
+    switch (message.type) {
+      case 'stream-idle':
+        return this.#watch.sleepers.idle(thread, message.event, message.upTo)
+      case 'stream-more':
+        return this.#watch.sleepers.more(thread, message.event)
+      case 'stream-full':
+        return this.#watch.sleepers.full(thread, message.event, message.isFull)
+      case 'stream-delayed':
+        return this.#delayed.poke(message.delayMs)
+      case 'stream-hand-over': {
+        const { handOver } = message
+        return this.#hub.adoptions.takeOn(handOver, thread.consumer, lane.seatOf(handOver.local))
+      }
+      case 'stream-stopped':
+        thread.isStopped = true
+    }
+  }
+
+  /** The subscribers of a plugin get nothing new, or go on. */
+  pausePlugin(plugin: string, isPaused: boolean): void {
+    this.#threads.pause(plugin, isPaused)
+  }
+
+  /** An event that a lane has published, or received from another replica, for the trace. */
+  noteRecord(frame: EventFrame, origin: EventHost | null, isReceived: boolean): void {
+    if (isReceived) this.#records.received(frame, origin)
+    else this.#records.published(frame, origin)
+  }
+
+  // ── stop ──────────────────────────────────────────────────────────────────
+
+  /** Reads nothing more. Resolves when all threads have nothing in hand, or at the deadline. */
+  async stopReading(deadlineMs: number): Promise<void> {
+    this.#isStopping = true
+    this.#opening.stop()
+    this.#options.hub.returnResting()
+    const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
+    await Promise.race([this.#endReading(), late])
+    while (Date.now() < deadlineMs && !this.#threads.areStopped) await pause(10)
+  }
+
+  async #endReading(): Promise<void> {
+    await this.#watch.stop()
+    this.#threads.stop()
+  }
+
+  /** Acknowledgements that are not confirmed. */
+  get open(): number {
+    return this.#hub.adoptions.open
+  }
+
+  /** Gives back what is left, gives up the name, and closes the connections. */
+  async close(): Promise<void> {
+    this.#isStopping = true
+    this.#opening.stop()
+    this.#upkeep.stop()
+    this.#hub.stop()
+    await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
+    if (this.#redis.isReady) {
+      try {
+        await this.#upkeep.release()
+        await this.#lock.release()
+      } catch {
+        // The others take it over when its time is up.
+      }
+    }
+    this.#hub.close()
+    await Promise.all([this.#own.close(), this.#blocking.close(), this.driver.close()])
+  }
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,0 +1,184 @@
+import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
+import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
+import { SCRIPTS } from '../../runtime/streams/scripts.ts'
+import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
+
+/** Letters that are kept, approximately; the oldest give way. */
+export const DEAD_LETTERS_STREAM_MAX = 10_000
+/** Letters that a list shows. */
+const LISTED_MAX = 1000
+const PAGE = 50
+
+/** A delivery that failed for good. */
+export interface StreamLetter {
+  /** JSON with `id`, `payload_keys` and `request_id` among others. */
+  readonly envelope: RedisArgument
+  /** JSON. */
+  readonly payload: RedisArgument
+  readonly event: string
+  /** The group as the server knows it: `groupOf` or `broadcastGroupOf`. */
+  readonly group: string
+  readonly subscriber: string
+  readonly error: string
+  readonly attempts: number
+  /** Of a delivery that threads died of: what is known of the last death. */
+  readonly blackBox: BlackBox | null
+}
+
+/** A letter as it is stored. */
+export interface StoredStreamLetter extends StreamLetter {
+  readonly id: string
+  readonly envelope: string
+  readonly payload: string
+  readonly atMs: number
+}
+
+/** Where the failed delivery is pending. */
+export interface FailedEntry {
+  readonly stream: string
+  readonly group: string
+  readonly entryId: string
+}
+
+interface Options {
+  /** Old letters had to give way to new ones. */
+  onCut: (letters: number) => void
+  /** Default DEAD_LETTERS_STREAM_MAX. */
+  max?: number
+}
+
+type Reply = [entryId: string, fields: string[]]
+
+/** The dead letters of all replicas, in a stream of their own. What else somebody writes into it is left alone and not shown. */
+export class StreamDeadLetters {
+  readonly #redis: RedisClient
+  readonly #options: Options
+
+  constructor(redis: RedisClient, options: Options) {
+    this.#redis = redis
+    this.#options = options
+  }
+
+  /**
+   * Stores a letter.
+   * @param entry is acknowledged in the same step. With it the call can be repeated when its outcome is unknown: an entry that is
+   *   acknowledged already becomes no second letter. Without it a repeated call may store the letter twice.
+   * @returns the letter's id; null when the entry had been acknowledged before
+   */
+  async add(letter: StreamLetter, entry?: FailedEntry): Promise<string | null> {
+    const fields = ['e', letter.envelope, 'p', letter.payload, 'event', letter.event, 'group', letter.group]
+    fields.push('subscriber', letter.subscriber, 'error', letter.error, 'attempts', letter.attempts)
+    if (letter.blackBox !== null) fields.push('black_box', JSON.stringify(letter.blackBox))
+    const [entryId, cut] = await this.#redis.run<[string, number]>(
+      SCRIPTS.addDeadLetter,
+      [DEAD_STREAM, entry?.stream ?? DEAD_STREAM],
+      [this.#options.max ?? DEAD_LETTERS_STREAM_MAX, entry?.group ?? '', entry?.entryId ?? '', ...fields],
+    )
+    if (cut > 0) this.#options.onCut(cut)
+    return entryId === '' ? null : idOf(entryId)
+  }
+
+  /** The newest 1000, oldest first, without payload values. */
+  async list(): Promise<DeadLetter[]> {
+    const letters: DeadLetter[] = []
+    let from = '+'
+    for (;;) {
+      const page = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], [from, PAGE])
+      for (const reply of page) {
+        const letter = listed(reply)
+        if (letter !== null) letters.push(letter)
+      }
+      if (page.length < PAGE || letters.length >= LISTED_MAX) return letters.slice(0, LISTED_MAX).reverse()
+      from = `(${page.at(-1)![0]}`
+    }
+  }
+
+  /** With its payload; null when there is none. */
+  async get(id: string): Promise<StoredStreamLetter | null> {
+    const entryId = entryIdOf(id)
+    if (entryId === null) return null
+    const [reply] = await this.#redis.command<Reply[]>('xrange', [DEAD_STREAM, entryId, entryId])
+    return reply === undefined ? null : stored(reply)
+  }
+
+  /** False when there is no such letter. */
+  async delete(id: string): Promise<boolean> {
+    const entryId = entryIdOf(id)
+    return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
+  }
+
+  /** Puts it back into its event's stream for its group alone, and away here. False when there is no such letter, or no such group any more. */
+  async replay(id: string): Promise<boolean> {
+    const entryId = entryIdOf(id)
+    if (entryId === null) return false
+    return (await this.#redis.run<number>(SCRIPTS.replayDeadLetter, [DEAD_STREAM], [entryId, EVENT_PREFIX])) === 1
+  }
+}
+
+const idOf = (entryId: string): string => `dl_${entryId}`
+
+function entryIdOf(id: string): string | null {
+  return /^dl_(\d{1,15}-\d{1,15})$/.exec(id)?.[1] ?? null
+}
+
+/** An entry's id begins with the server's time. */
+const atMsOf = ([entryId]: Reply): number => Number(entryId.split('-')[0])
+
+function fieldsOf([, list]: Reply): Record<string, string | undefined> {
+  const fields: Record<string, string> = Object.create(null)
+  for (let at = 0; at + 1 < list.length; at += 2) fields[list[at]!] = list[at + 1]!
+  return fields
+}
+
+/** Null for what is no letter of ours. */
+function listed(reply: Reply): DeadLetter | null {
+  const { e, event, subscriber, error, attempts = '', black_box } = fieldsOf(reply)
+  const envelope = objectIn(e)
+  if (entryIdOf(idOf(reply[0])) === null || envelope === null || !/^\d{1,9}$/.test(attempts)) return null
+  if (event === undefined || subscriber === undefined || error === undefined) return null
+  const { id, payload_keys, request_id } = envelope
+  if (typeof id !== 'string' || !Array.isArray(payload_keys)) return null
+  const blackBox = objectIn(black_box)
+  return {
+    id: idOf(reply[0]),
+    event,
+    event_id: id,
+    subscriber,
+    error,
+    attempts: Number(attempts),
+    ...(blackBox === null ? {} : { black_box: { ...(blackBox as unknown as BlackBox), steps: [] } }),
+    payload_keys: payload_keys.map(String),
+    timestamp: new Date(atMsOf(reply)).toISOString(),
+    request_id: typeof request_id === 'string' ? request_id : null,
+  }
+}
+
+function stored(reply: Reply): StoredStreamLetter | null {
+  const { e, p, event, group, subscriber, error, attempts, black_box } = fieldsOf(reply)
+  if (listed(reply) === null || p === undefined || group === undefined) return null
+  return {
+    id: idOf(reply[0]),
+    envelope: e!,
+    payload: p,
+    event: event!,
+    group,
+    subscriber: subscriber!,
+    error: error!,
+    attempts: Number(attempts),
+    blackBox: objectIn(black_box) as BlackBox | null,
+    atMs: atMsOf(reply),
+  }
+}
+
+function objectIn(json: string | undefined): Record<string, unknown> | null {
+  if (json === undefined) return null
+  try {
+    const value: unknown = JSON.parse(json)
+    return typeof value === 'object' && value !== null && !Array.isArray(value)
+      ? (value as Record<string, unknown>)
+      : null
+  } catch {
+    return null // No JSON: somebody else's.
+  }
+}

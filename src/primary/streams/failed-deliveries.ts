@@ -1,0 +1,210 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { Acknowledger } from '../../runtime/streams/acknowledger.ts'
+import { encodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
+import { streamOf, subscriberOf } from '../../runtime/streams/keys.ts'
+import type { StreamCommands } from '../../runtime/streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { StreamHandOver } from '../../transport/messages.ts'
+import type { Adoption, Asker, DeliverySource, Failed, Seat } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+import type { Custody } from './claimed-entries.ts'
+import type { StreamDeadLetters } from './dead-letters.ts'
+import { handOver, releaseEntries } from './leases.ts'
+
+/** Before a dead letter that the store did not take is brought there again, milliseconds. */
+const RETRY_MS = 500
+
+export interface AdoptionsOptions {
+  redis: RedisClient
+  commands: StreamCommands
+  hub: Hub
+  letters: StreamDeadLetters
+  custody: Custody
+  /** REPLICA_ID. */
+  replica: string
+  /** What the hub has adopted is in this consumer's hand. */
+  consumer: string
+  /** Told of entries that are done. */
+  onConfirmed: (stream: string, group: string, entryIds: readonly string[]) => void
+  log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+}
+
+/**
+ * Events of the streams that the hub brings to their end: those whose first attempt failed, those that a thread died with,
+ * those of replicas that do not answer. The hub repeats, isolates and gives up as it does with its own; what is kept stays in the store.
+ */
+export class Adoptions {
+  readonly #options: AdoptionsOptions
+  readonly #acks: Acknowledger
+  #isClosed = false
+
+  constructor(options: AdoptionsOptions) {
+    this.#options = options
+    this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#confirmed(stream, group, ids))
+  }
+
+  #confirmed(stream: string, group: string, ids: readonly string[]): void {
+    for (const id of ids) this.#options.custody.delete(stream, group, id)
+    this.#options.onConfirmed(stream, group, ids)
+  }
+
+  /** Acknowledgements and letters that are not confirmed. */
+  get open(): number {
+    return this.#acks.open + this.#keeping
+  }
+
+  /** What a thread does not bring to its end. @param from that thread's consumer; @param seat its subscriber */
+  takeOn(taken: StreamHandOver, from: string, seat: Seat | null): void {
+    const { redis, consumer } = this.#options
+    const { event, group, entryId, frame, replyTo, fault, span } = taken
+    const stream = streamOf(event)
+    this.#options.custody.add(stream, group, entryId, frame?.payload.length ?? 0)
+    if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
+    // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
+    handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
+    const adoption = { seat, attempt: 1, deaths: 0, blackBox: null, fault, span }
+    if (!this.#adopt(stream, group, entryId, frame, replyTo, adoption)) this.giveBack(stream, group, entryId)
+  }
+
+  /** An entry that was taken over. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
+  adopt(
+    stream: string,
+    entry: StreamEvent,
+    { group, deaths, blackBox }: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
+    onEnded: () => void,
+  ) {
+    const adoption = { seat: null, attempt: 1, deaths, blackBox, fault: null, span: null }
+    if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
+      this.#acks.add(stream, group, entry.entryId)
+      onEnded()
+      return true
+    }
+    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, adoption, onEnded)
+  }
+
+  #adopt(
+    stream: string,
+    group: string,
+    entryId: string,
+    frame: EventFrame,
+    replyTo: string | null,
+    adoption: Pick<Adoption, 'seat' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
+    onEnded: () => void = () => {},
+  ): boolean {
+    const inBytes = { ...frame, payload: Buffer.from(frame.payload).toString('latin1') }
+    return this.#options.hub.adopt(inBytes, {
+      ...adoption,
+      group: subscriberOf(group),
+      asker: replyTo === null ? null : this.#asker(replyTo),
+      source: this.#source(stream, group, entryId, onEnded),
+    })
+  }
+
+  #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
+    let isKept = false
+    return {
+      keep: async (letter) => {
+        isKept = true
+        await this.#keep(stream, group, entryId, letter)
+      },
+      ended: (isDone) => {
+        if (!isDone) this.giveBack(stream, group, entryId)
+        // A letter is acknowledged in the step that stores it.
+        else if (!isKept) this.#acks.add(stream, group, entryId)
+        onEnded()
+      },
+    }
+  }
+
+  #asker(replyTo: string): Asker {
+    const { commands } = this.#options
+    // Whoever asked has a time limit of his own.
+    return {
+      open: 0,
+      onlyFailures: true,
+      reply: (json) => void commands.reply(replyTo, 'reply', json).catch(() => {}),
+      failed: (error) => void commands.reply(replyTo, 'failed', error).catch(() => {}),
+    }
+  }
+
+  /** Nobody here takes it: whoever claims next gets it. */
+  giveBack(stream: string, group: string, entryId: string): void {
+    const { redis, consumer, custody } = this.#options
+    custody.delete(stream, group, entryId)
+    releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
+      // Then it is claimed when its time is up.
+    })
+  }
+
+  // ── dead letters ──────────────────────────────────────────────────────────
+
+  #keeping = 0
+
+  async #keep(stream: string, group: string, entryId: string, letter: Failed): Promise<void> {
+    const { event, subscriber, error, attempts, blackBox } = letter
+    const frame = { ...event, trace: event.producer, payload: Buffer.from(event.payload, 'latin1').toString() }
+    const [, envelope, , payload] = encodeEntry(frame, this.#options.replica, null)
+    await this.#store(stream, group, entryId, {
+      envelope: envelope!,
+      payload: payload!,
+      event: event.event,
+      group,
+      subscriber,
+      error,
+      attempts,
+      blackBox,
+    })
+  }
+
+  /** An entry that is no event: kept as it is, for people. */
+  async keepForeign(stream: string, group: string, entryId: string, why: string): Promise<void> {
+    const { redis, log } = this.#options
+    log('WARNING', `An entry of ${stream} is no event and goes to the dead letters: ${why}`, { entry: entryId, group })
+    let fields: string[] = []
+    try {
+      const rows = await redis.command<[string, string[]][]>('xrange', [stream, entryId, entryId])
+      fields = rows[0]?.[1] ?? []
+    } catch {
+      // Then the letter names the entry alone.
+    }
+    const payload: Record<string, string> = {}
+    for (let n = 0; n + 1 < fields.length; n += 2) payload[fields[n]!] = fields[n + 1]!
+    const envelope = { id: entryId, payload_keys: Object.keys(payload), request_id: null }
+    await this.#store(stream, group, entryId, {
+      envelope: JSON.stringify(envelope),
+      payload: JSON.stringify(payload),
+      event: stream.replace(streamOf(''), ''),
+      group,
+      subscriber: subscriberOf(group),
+      error: `It is no event: ${why}`,
+      attempts: 0,
+      blackBox: null,
+    })
+  }
+
+  /** Until the store has it. What this process does not live to store is still pending, and comes again. */
+  async #store(
+    stream: string,
+    group: string,
+    entryId: string,
+    letter: Parameters<StreamDeadLetters['add']>[0],
+  ): Promise<void> {
+    this.#keeping++
+    while (!this.#isClosed) {
+      try {
+        await this.#options.letters.add(letter, { stream, group, entryId })
+        break
+      } catch {
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+    this.#keeping--
+    this.#confirmed(stream, group, [entryId])
+  }
+
+  close(): void {
+    this.#isClosed = true
+    this.#acks.close()
+  }
+}

@@ -1,0 +1,86 @@
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import { STEP_EVENT } from '../../transport/memory/flight-recorder.ts'
+import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { LaneSeats } from '../events/lane-subscribers.ts'
+import type { StreamLane, StreamSteward } from './coordinator.ts'
+
+/** What becomes of a lane, for whoever reads the streams. Does nothing while the hub carries all events. */
+export class LaneStreams {
+  readonly #seats: LaneSeats
+  readonly #ends = new Map<Lane, StreamLane>()
+  steward: StreamSteward | null = null
+
+  constructor(seats: LaneSeats) {
+    this.#seats = seats
+  }
+
+  /** The quarantine lane reads nothing: it gets what the hub gives it. */
+  up(lane: Lane, isRefused: (plugin: string) => boolean): void {
+    if (this.steward === null || lane.role === 'quarantine') return
+    const seats = this.#seats
+    const end: StreamLane = {
+      index: lane.index,
+      get isResponsive() {
+        return lane.responsive && lane.state === 'ready'
+      },
+      post: (message) => lane.post(message),
+      seatOf: (local) => seats.seatOf(lane, local),
+    }
+    this.#ends.set(lane, end)
+    lane.isReading = true
+    this.steward.laneUp(
+      end,
+      lane.manifest!.subscriptions.filter(({ plugin }) => !isRefused(plugin)),
+    )
+  }
+
+  onMessage(lane: Lane, message: ToPrimary): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return
+    if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
+    else {
+      if (message.type === 'stream-stopped') lane.isReading = false
+      this.steward!.onMessage(end, message)
+    }
+  }
+
+  /** @param seat gives it its seat: when all that is published from then on is its, and it is still wanted */
+  subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return seat()
+    this.steward!.laneSubscribed(end, local, subscription, seat)
+  }
+
+  still(lane: Lane): void {
+    const end = this.#ends.get(lane)
+    if (end !== undefined) this.steward!.laneStill(end)
+  }
+
+  leaving(lane: Lane): void {
+    const end = this.#ends.get(lane)
+    if (end !== undefined) this.steward!.laneLeaving(end)
+  }
+
+  /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */
+  worksOf(lane: Lane): WorkInFlight[] {
+    if (!this.#ends.has(lane)) return []
+    const nowMs = Date.now()
+    const works: WorkInFlight[] = []
+    for (const { kind, subject, frame, id, begunMs, endedMs } of lane.flight.steps()) {
+      if (kind !== STEP_EVENT || frame >= 0 || endedMs !== 0) continue
+      const subscription = lane.manifest?.subscriptions.find(({ local }) => local === subject)
+      if (subscription === undefined) continue
+      const { event, plugin } = subscription
+      works.push({ kind: 'event', name: event, plugin, id: `evt_${id}`, for_ms: nowMs - begunMs })
+    }
+    return works
+  }
+
+  gone(lane: Lane, blackBox: BlackBox | null): void {
+    const end = this.#ends.get(lane)
+    if (end === undefined) return
+    this.#ends.delete(lane)
+    this.steward!.laneGone(end, blackBox)
+  }
+}

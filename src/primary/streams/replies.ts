@@ -1,0 +1,91 @@
+import { randomBytes } from 'node:crypto'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { replyChannelOf } from '../../runtime/streams/keys.ts'
+import type { ReplyOutcome } from '../../runtime/streams/stream-commands.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+
+interface Asking {
+  readonly event: string
+  /** Groups that have not failed. */
+  open: number
+  resolve(json: string): void
+  reject(error: Error): void
+  readonly timer: NodeJS.Timeout
+}
+
+/** Requests of this replica that wait for a subscriber's reply, wherever that is. A reply that comes while the connection is lost is lost. */
+export class Replies {
+  readonly #channel: string
+  /** Its own: it only listens. */
+  readonly #listening: RedisClient
+  readonly #asking = new Map<number, Asking>()
+  #lastNumber = 0
+  #subscribed: Promise<unknown> | null = null
+
+  constructor(listening: RedisClient, replica: string) {
+    this.#listening = listening
+    // Channels know no database number: another deployment on the same server may have a replica of this name.
+    this.#channel = `${replyChannelOf(replica)}:${randomBytes(8).toString('hex')}`
+  }
+
+  /**
+   * Publishes for one who wants a reply.
+   * @param groups how many subscribers there are
+   * @param publish takes the address of the reply
+   * @returns the first object that a subscriber returns, as JSON
+   */
+  async ask(
+    event: string,
+    groups: number,
+    timeoutMs: number,
+    publish: (replyTo: string) => Promise<unknown>,
+  ): Promise<string> {
+    this.#subscribed ??= this.#listening.subscribe(this.#channel, (message) => this.#onMessage(message))
+    try {
+      await this.#subscribed
+    } catch (error) {
+      this.#subscribed = null
+      throw error
+    }
+    this.#lastNumber = (this.#lastNumber + 1) & 0x7fffffff
+    const number = this.#lastNumber
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        this.#asking.delete(number)
+        reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
+      }, timeoutMs)
+      this.#asking.set(number, { event, open: groups, resolve, reject, timer })
+      publish(`${this.#channel} ${number}`).catch((error: Error) => this.#take(number)?.reject(error))
+    })
+  }
+
+  #onMessage(message: string): void {
+    let answer: [number: number, outcome: ReplyOutcome, text: string]
+    try {
+      answer = JSON.parse(message)
+    } catch {
+      return
+    }
+    if (!Array.isArray(answer)) return
+    const [number, outcome, text] = answer
+    if (outcome === 'reply') this.#take(number)?.resolve(text)
+    else {
+      const asking = this.#asking.get(number)
+      if (asking === undefined || --asking.open > 0) return
+      this.#take(number)?.reject(new HeddleError('EVENT_HANDLER_FAILED', text))
+    }
+  }
+
+  #take(number: number): Asking | undefined {
+    const asking = this.#asking.get(number)
+    if (asking === undefined) return undefined
+    this.#asking.delete(number)
+    clearTimeout(asking.timer)
+    return asking
+  }
+
+  close(): void {
+    for (const { timer } of this.#asking.values()) clearTimeout(timer)
+    this.#asking.clear()
+  }
+}

@@ -1,0 +1,116 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import type { GroupOpener } from './group-provisioner.ts'
+import type { ReadingThreads } from './reading-threads.ts'
+import type { ReplicaLock } from './replica-lock.ts'
+
+/** Before a name that the store did not give is asked for again, milliseconds. */
+const RETRY_MS = 500
+/** How often it is looked whether all is open, milliseconds. */
+const LOOK_MS = 5
+
+export interface OpeningOptions {
+  redis: RedisClient
+  lock: ReplicaLock
+  groups: GroupOpener
+  threads: ReadingThreads
+  /** This process has its name: all that stands under it may begin. */
+  onHeld: () => void
+  /** Somebody else has it, as it turned out after the boot. */
+  onTaken: (message: string) => void
+  log: (level: LogLevel, message: string) => void
+}
+
+/** How the streams of a process open: it takes its name, however long the store keeps it waiting, and its threads get their groups. */
+export class Opening {
+  readonly #options: OpeningOptions
+  /** Why the store does not give this process its name, though it answers. */
+  #refusal: string | null = null
+  #wasOpen = false
+  #isStopping = false
+
+  constructor(options: OpeningOptions) {
+    this.#options = options
+  }
+
+  /**
+   * When the store does not answer it goes on trying, and the process serves what it can.
+   * @throws REPLICA_ID_TAKEN
+   */
+  async start(): Promise<void> {
+    await this.#options.redis.opened
+    try {
+      await this.#takeName()
+    } catch (error) {
+      if (isTaken(error)) throw error
+      this.#refused(error)
+      void this.#takeNameLater()
+    }
+  }
+
+  async #takeName(): Promise<void> {
+    const { lock, onHeld } = this.#options
+    await lock.acquire()
+    this.#refusal = null
+    // When the end came first there is a name to give back, and nothing to begin.
+    if (!this.#isStopping) onHeld()
+  }
+
+  async #takeNameLater(): Promise<void> {
+    for (;;) {
+      await pause(RETRY_MS)
+      if (this.#isStopping) return
+      try {
+        return await this.#takeName()
+      } catch (error) {
+        if (isTaken(error)) return this.#options.onTaken((error as Error).message)
+        this.#refused(error)
+      }
+    }
+  }
+
+  #refused(error: unknown): void {
+    const fault = messageOf(error)
+    const isAway = error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
+    if (isAway || fault === this.#refusal) return
+    this.#refusal = fault
+    this.#options.log('ERROR', `The event streams cannot be used: ${fault}. Trying again until it works.`)
+  }
+
+  /** Begins nothing any more. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  /** Why events do not flow; null when they do. */
+  get fault(): string | null {
+    const { redis, groups } = this.#options
+    if (redis.fault !== null) return redis.fault.message
+    if (this.#isOpen) return null
+    return this.#refusal ?? groups.refusal ?? 'the groups of the event streams are not made yet'
+  }
+
+  get #isOpen(): boolean {
+    const { threads, groups } = this.#options
+    // The primary's plugins subscribe after it has begun.
+    return threads.areStarted && !groups.isOpening
+  }
+
+  /** All threads have been able to read, at some time: before, this process should get no traffic. */
+  get wasOpen(): boolean {
+    this.#wasOpen ||= this.#isOpen
+    return this.#wasOpen
+  }
+
+  /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
+  async done(): Promise<void> {
+    const { redis, groups } = this.#options
+    const isHopeful = (): boolean => redis.fault === null && groups.refusal === null && this.#refusal === null
+    while (!this.wasOpen && isHopeful() && !this.#isStopping) await pause(LOOK_MS)
+  }
+}
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

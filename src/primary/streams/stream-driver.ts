@@ -1,0 +1,73 @@
+import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { listGroups } from '../../runtime/streams/consumers.ts'
+import { streamOf } from '../../runtime/streams/keys.ts'
+import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
+import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventHost } from '../events/consumer.ts'
+import { StreamDeadLetters } from './dead-letters.ts'
+import { Replies } from './replies.ts'
+
+export interface StreamDriverOptions {
+  settings: Settings
+  own: ThreadStreams
+  /** Told of each event that the store has taken. */
+  published: (event: EventFrame, origin: EventHost | null) => void
+  log: (level: LogLevel, message: string) => void
+}
+
+/** What the primary publishes, asks for and buries, by the streams. Payloads are JSON text. */
+export class StreamDriver {
+  readonly #options: StreamDriverOptions
+  readonly letters: StreamDeadLetters
+  readonly #listening: RedisClient
+  readonly #replies: Replies
+
+  constructor(options: StreamDriverOptions) {
+    this.#options = options
+    const { settings, own, log } = options
+    this.letters = new StreamDeadLetters(own.redis, {
+      onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
+    })
+    // The primary's own connection tells of the store's state: this one would say the same.
+    this.#listening = openRedis(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
+    this.#replies = new Replies(this.#listening, settings.replicaId)
+  }
+
+  async publish(event: EventFrame, origin: EventHost | null): Promise<void> {
+    const { own, published } = this.#options
+    await own.publish(event)
+    published(event, origin)
+  }
+
+  /** Publishes and resolves with the first object that a subscriber returns, on whatever replica, as JSON. */
+  async request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+    const { own, published } = this.#options
+    const groups = await listGroups(own.redis, streamOf(event.event))
+    if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
+    return this.#replies.ask(event.event, groups.length, timeoutMs, async (replyTo) => {
+      await own.publish(event, replyTo)
+      published(event, origin)
+    })
+  }
+
+  deadLetters(): Promise<DeadLetter[]> {
+    return this.letters.list()
+  }
+  /** False when there is no such letter, or no such group any more. */
+  replayDeadLetter(id: string): Promise<boolean> {
+    return this.letters.replay(id)
+  }
+  deleteDeadLetter(id: string): Promise<boolean> {
+    return this.letters.delete(id)
+  }
+
+  /** Requests that are open get no answer any more. */
+  async close(): Promise<void> {
+    this.#replies.close()
+    await this.#listening.close()
+  }
+}

@@ -1,0 +1,103 @@
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { Sleepers } from './reader-wakeups.ts'
+
+/** One look at the streams lasts so long at most, milliseconds. */
+export const WATCH_MS = 2000
+/** Before a look that failed is repeated, milliseconds. */
+const RETRY_MS = 200
+/** Between two tries to end a look early, milliseconds. */
+const INTERRUPT_MS = 2
+
+/** Waits for new entries, in the primary and for all its threads: one blocking read of all streams whose readers sleep. */
+export class StreamWatch {
+  /** Who is to be woken. */
+  readonly sleepers: Sleepers
+  /** Its own: it blocks. */
+  readonly #blocking: RedisClient
+  readonly #commands: RedisClient
+  /** Of the blocking connection, as the server counts; null when it is not known. */
+  #clientId: number | null = null
+  #isRunning = false
+  #isBlocked = false
+  #isChanged = false
+  #isInterrupting = false
+  #wakeLoop: (() => void) | null = null
+  #loop: Promise<void> = Promise.resolve()
+
+  constructor(blocking: RedisClient, commands: RedisClient) {
+    this.#blocking = blocking
+    this.#commands = commands
+    this.sleepers = new Sleepers(() => this.#changed())
+  }
+
+  start(): void {
+    this.#isRunning = true
+    this.#loop = this.#run()
+  }
+
+  async stop(): Promise<void> {
+    this.#isRunning = false
+    this.sleepers.close()
+    this.#changed()
+    await this.#loop
+  }
+
+  /** What is watched has changed: the look that is under way ends. */
+  #changed(): void {
+    this.#isChanged = true
+    this.#wakeLoop?.()
+    if (this.#isBlocked && !this.#isInterrupting) void this.#interrupt()
+  }
+
+  async #interrupt(): Promise<void> {
+    this.#isInterrupting = true
+    // Those of one turn together.
+    await new Promise((resolve) => setImmediate(resolve))
+    // The read may not have reached the server yet: then there is nothing to end, and it is tried again.
+    while (this.#isBlocked && this.#isChanged && this.#clientId !== null) {
+      const ended = await this.#commands.command<number>('client', ['UNBLOCK', this.#clientId]).catch(() => 0)
+      if (ended !== 1) await new Promise((resolve) => setTimeout(resolve, INTERRUPT_MS))
+    }
+    this.#isInterrupting = false
+  }
+
+  async #run(): Promise<void> {
+    const stopHearing = this.#blocking.onUp(() => {
+      this.#clientId = null
+    })
+    while (this.#isRunning) {
+      try {
+        this.#clientId ??= await this.#blocking.command<number>('client', ['ID'])
+        this.#isChanged = false
+        const asleep = this.sleepers.asleep()
+        if (asleep.size === 0) {
+          await this.#untilChanged()
+          continue
+        }
+        this.#isBlocked = true
+        const reply = await this.#blocking.command<[string, [string, unknown][]][] | null>('xread', [
+          ...['COUNT', 1, 'BLOCK', WATCH_MS, 'STREAMS'],
+          ...asleep.keys(),
+          ...asleep.values(),
+        ])
+        this.#isBlocked = false
+        for (const [stream, entries] of reply ?? []) this.sleepers.arrived(stream, entries[0]![0])
+      } catch {
+        // The connection says what is wrong, and when it is back.
+        this.#isBlocked = false
+        this.#clientId = null
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        if (this.#blocking.isReady) this.sleepers.wakeAll()
+      }
+    }
+    stopHearing()
+  }
+
+  async #untilChanged(): Promise<void> {
+    if (this.#isChanged || !this.#isRunning) return
+    await new Promise<void>((resolve) => {
+      this.#wakeLoop = resolve
+    })
+    this.#wakeLoop = null
+  }
+}

@@ -1,0 +1,230 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
+import {
+  consumerOfBroadcast,
+  EVENT_PREFIX,
+  eventOf,
+  GROUPS_SEEN,
+  groupOfSeenField,
+  replicaKey,
+  replicaOfConsumer,
+  seenField,
+} from '../../runtime/streams/keys.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import {
+  destroyBroadcastGroup,
+  GROUP_KEEP_MS,
+  type Loss,
+  retireGroups,
+  trimStream,
+  type UnseenGroup,
+} from './trimming.ts'
+
+/** Between two looks at every stream. */
+const TRIM_MS = 1000
+/** Between two looks at groups and consumers. */
+const TIDY_MS = 15_000
+/** Looks in a row at which a replica's key was missing until it counts as gone: a server that stood still lets all of them lapse. */
+const GONE_LOOKS = 4
+/** Between two searches for streams that this process has not heard of. */
+const SEARCH_MS = 3_600_000
+const SEARCH_PAGE = 1000
+/** A group without a living subscriber that keeps more entries than this is told of, at most once in REMINDER_MS. */
+const HELD_UP_MIN = 10_000
+const REMINDER_MS = 3_600_000
+
+export type TrimReport =
+  /** A cap has cut entries that a group needed. */
+  | ({ kind: 'lost' } & Loss)
+  /** A group without a living subscriber keeps many entries in the server's memory, or was destroyed after a week. */
+  | ({ kind: 'held up' | 'destroyed' } & UnseenGroup)
+  /** A stream cannot be looked after, for another reason than a lost connection. */
+  | { kind: 'fault'; stream: string; message: string }
+
+interface Options {
+  /** The streams that this process publishes to or reads. Those of other replicas are found in the store. */
+  streams: () => Iterable<string>
+  report: (report: TrimReport) => void
+  /** Whether a consumer is a thread of this replica that it has no more: the groups that were its alone are destroyed. */
+  isLeftOver?: (consumer: string) => boolean
+  /** Beyond so many entries the oldest of a stream are cut even when they are needed. */
+  maxLen?: number
+}
+
+/** Keeps the streams as short as they can be. Every replica has one; what two of them do at once is done once. */
+export class Trimmer {
+  readonly #redis: RedisClient
+  readonly #options: Options
+  #status: 'idle' | 'started' | 'stopped' = 'idle'
+  #timer: NodeJS.Timeout | undefined
+  #looking: Promise<void> | null = null
+  #tidiedMs = Number.NEGATIVE_INFINITY
+  #searchedMs = Number.NEGATIVE_INFINITY
+  readonly #found = new Set<string>()
+  /** Replica → looks in a row at which its key was missing. */
+  readonly #missing = new Map<string, number>()
+  /** What was told of → when. */
+  readonly #told = new Map<string, number>()
+
+  constructor(redis: RedisClient, options: Options) {
+    this.#redis = redis
+    this.#options = options
+  }
+
+  start(): void {
+    if (this.#status !== 'idle') return
+    this.#status = 'started'
+    this.#lookLater()
+  }
+
+  /** Resolves when a look that is under way has ended. */
+  async stop(): Promise<void> {
+    this.#status = 'stopped'
+    clearTimeout(this.#timer)
+    await this.#looking
+  }
+
+  /** Trims every stream once. */
+  async trim(): Promise<void> {
+    await this.#eachStream(async (stream) => {
+      const { losses } = await trimStream(this.#redis, stream, this.#options.maxLen)
+      for (const loss of losses) this.#options.report({ kind: 'lost', ...loss })
+    })
+  }
+
+  /** Once: destroys groups that nobody needs, and removes consumers whose replica is gone. */
+  async tidy(): Promise<void> {
+    await this.#findStreams()
+    const threads = await this.#threads()
+    const gone = await this.#goneReplicas(threads)
+    await this.#eachStream(async (stream) => {
+      for (const unseen of await retireGroups(this.#redis, stream)) this.#tellUnseen(unseen)
+      await Promise.all((threads.get(stream) ?? []).map((thread) => this.#remove(stream, thread, gone)))
+    })
+  }
+
+  async #remove(
+    stream: string,
+    { group, consumer, isAlone, pending }: Thread,
+    gone: ReadonlySet<string>,
+  ): Promise<void> {
+    const replica = replicaOfConsumer(consumer)
+    if (isAlone && this.#options.isLeftOver?.(consumer)) await this.#redis.command('xgroup', ['DESTROY', stream, group])
+    else if (replica === null || !gone.has(replica)) return
+    else if (isAlone) await destroyBroadcastGroup(this.#redis, stream, group, replica)
+    else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
+  }
+
+  /** Every thread that reads a stream, or did. */
+  async #threads(): Promise<Map<string, Thread[]>> {
+    const threads = new Map<string, Thread[]>()
+    await this.#eachStream(async (stream) => {
+      const groups = await listGroups(this.#redis, stream)
+      const found = await Promise.all(
+        groups.map(async (group): Promise<Thread[]> => {
+          const alone = consumerOfBroadcast(group)
+          if (alone !== null) return [{ group, consumer: alone, isAlone: true, pending: 0 }]
+          const consumers = await listConsumers(this.#redis, stream, group)
+          return consumers.map(({ name, pending }) => ({ group, consumer: name, isAlone: false, pending }))
+        }),
+      )
+      threads.set(stream, found.flat())
+    })
+    return threads
+  }
+
+  async #goneReplicas(threads: Map<string, Thread[]>): Promise<Set<string>> {
+    const replicas = new Set([...threads.values()].flat().map(({ consumer }) => replicaOfConsumer(consumer)))
+    for (const replica of this.#missing.keys()) if (!replicas.has(replica)) this.#missing.delete(replica)
+    const gone = new Set<string>()
+    await Promise.all(
+      [...replicas].map(async (replica) => {
+        if (replica === null) return
+        const exists = await this.#redis.command<number>('exists', [replicaKey(replica)])
+        const looks = exists === 1 ? 0 : (this.#missing.get(replica) ?? 0) + 1
+        this.#missing.set(replica, looks)
+        if (looks >= GONE_LOOKS) gone.add(replica)
+      }),
+    )
+    return gone
+  }
+
+  /** Streams of others: those with groups are known by them, the rest are searched for now and then. */
+  async #findStreams(): Promise<void> {
+    const seen = await this.#redis.command<Record<string, string>>('hgetall', [GROUPS_SEEN])
+    for (const [field, seenMs] of Object.entries(seen)) {
+      if (Date.now() - Number(seenMs) > 2 * GROUP_KEEP_MS) await this.#redis.command('hdel', [GROUPS_SEEN, field])
+      const named = groupOfSeenField(field)
+      if (named !== null && eventOf(named.stream) !== null) this.#found.add(named.stream)
+    }
+    if (performance.now() - this.#searchedMs < SEARCH_MS) return
+    let cursor = '0'
+    do {
+      const args = [cursor, 'MATCH', `${EVENT_PREFIX}*`, 'COUNT', SEARCH_PAGE, 'TYPE', 'stream']
+      const [next, page] = await this.#redis.command<[string, string[]]>('scan', args)
+      for (const stream of page) this.#found.add(stream)
+      cursor = next
+    } while (cursor !== '0' && this.#status !== 'stopped')
+    this.#searchedMs = performance.now()
+  }
+
+  /** A stream in trouble does not keep the others from being looked after. */
+  async #eachStream(look: (stream: string) => Promise<void>): Promise<void> {
+    const streams = new Set([...this.#found, ...this.#options.streams()])
+    await Promise.all(
+      [...streams].map((stream) =>
+        look(stream).catch((fault: unknown) => {
+          if (fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE') throw fault
+          this.#tellOnce(`fault ${stream}`, { kind: 'fault', stream, message: messageOf(fault) })
+        }),
+      ),
+    )
+  }
+
+  #tellUnseen(unseen: UnseenGroup): void {
+    if (unseen.isDestroyed) this.#options.report({ kind: 'destroyed', ...unseen })
+    else if (unseen.waiting > HELD_UP_MIN) {
+      this.#tellOnce(`held up ${seenField(unseen.stream, unseen.group)}`, { kind: 'held up', ...unseen })
+    }
+  }
+
+  #tellOnce(what: string, report: TrimReport): void {
+    const nowMs = performance.now()
+    if (nowMs - (this.#told.get(what) ?? Number.NEGATIVE_INFINITY) < REMINDER_MS) return
+    this.#told.set(what, nowMs)
+    this.#options.report(report)
+  }
+
+  #lookLater(): void {
+    this.#timer = setTimeout(() => {
+      this.#looking = this.#look().finally(() => {
+        this.#looking = null
+        if (this.#status === 'started') this.#lookLater()
+      })
+    }, TRIM_MS)
+  }
+
+  async #look(): Promise<void> {
+    try {
+      if (performance.now() - this.#tidiedMs >= TIDY_MS) {
+        await this.tidy()
+        this.#tidiedMs = performance.now()
+      }
+      await this.trim()
+    } catch (fault) {
+      // A connection tells of itself, and a stream that is not trimmed for a while only grows.
+      if (fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE') return
+      this.#tellOnce('fault', { kind: 'fault', stream: GROUPS_SEEN, message: messageOf(fault) })
+    }
+  }
+}
+
+/** A consumer of a group. */
+interface Thread {
+  group: string
+  consumer: string
+  /** The group is this thread's alone. */
+  isAlone: boolean
+  pending: number
+}

@@ -1,0 +1,141 @@
+import { relative } from 'node:path'
+import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import { type RawStep, STEP_CALL, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { Death } from './lane-thread.ts'
+import { shownFrame } from './stack-probe.ts'
+
+const KINDS: Record<number, FlightStep['kind']> = {
+  [STEP_REQUEST]: 'request',
+  [STEP_CALL]: 'call',
+  [STEP_EVENT]: 'event',
+  [STEP_JOB]: 'job',
+}
+
+/** Works that a black box names. */
+const IN_FLIGHT_KEPT = 50
+/** What ended this long before a death may have left something behind that killed the lane, milliseconds. */
+const AFTERMATH_MS = 1000
+
+/** What the numbers in a flight recorder stand for, and what the primary knows of the lane's work. */
+export interface LaneKnowledge {
+  routeName(number: number): string
+  callName(number: number): string
+  subscriberName(local: number): string
+  jobName(job: number): string
+  /** Events and jobs in flight there. */
+  works: WorkInFlight[]
+  /** True for a file in one of the domains. */
+  isDomainFile(file: string): boolean
+}
+
+/** Puts together what is known of a lane's end. */
+export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): BlackBox {
+  const nowMs = Date.now()
+  const requests = death.requests.map(
+    ({ exchange, sentMs }): WorkInFlight => ({
+      kind: 'request',
+      name: exchange.label,
+      plugin: exchange.plugin,
+      id: exchange.requestId,
+      for_ms: nowMs - sentMs,
+    }),
+  )
+  // An open stream is there for hours, whoever else does harm.
+  const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
+  const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)
+  const steps = lane.flight.steps()
+  return {
+    at: new Date(nowMs).toISOString(),
+    lane: lane.index,
+    reason: death.reason,
+    message: death.message,
+    guilty: guiltyOf(
+      lane,
+      death,
+      works.filter((work) => !streams.has(work)),
+      steps,
+      known,
+    ),
+    stack: death.stack.map(shownFrame),
+    stood_still_ms: death.stoodStillMs,
+    lived_ms: nowMs - lane.startedMs,
+    cpu_ms: death.cpuMs,
+    cpu_ms_while_still: death.cpuMsWhileStill,
+    heap_bytes: lane.pulse.heapBytes,
+    external_bytes: lane.pulse.externalBytes,
+    in_flight: works.slice(0, IN_FLIGHT_KEPT),
+    in_flight_count: works.length,
+    steps: steps.map((step) => shownStep(step, known)),
+  }
+}
+
+/**
+ * Who brought the lane down. The stack is proof; work that was there alone is nearly so. What was begun last is the best guess
+ * only where a handler must have been running: the loop stood still, or the memory ran out.
+ */
+function guiltyOf(
+  lane: Lane,
+  { reason, stack, booting }: Death,
+  works: readonly WorkInFlight[],
+  steps: readonly RawStep[],
+  known: LaneKnowledge,
+): BlackBox['guilty'] {
+  const frame = stack.find(({ file }) => known.isDomainFile(file))
+  const line = frame === undefined ? null : `${relative(process.cwd(), frame.file)}:${frame.line}:${frame.column}`
+  const files = new Map(Object.entries(lane.manifest?.files ?? {}).map(([plugin, file]) => [file, plugin]))
+  const plugin = stack.map(({ file }) => files.get(file)).find((name) => name !== undefined)
+  if (plugin !== undefined) {
+    const own = works.filter((work) => work.plugin === plugin)
+    return { plugin, handler: own.length === 1 ? own[0]!.name : null, line, evidence: 'stack' }
+  }
+  if (booting !== null) {
+    return { plugin: null, handler: null, line: line ?? relative(process.cwd(), booting), evidence: 'alone' }
+  }
+  if (works.length === 1) {
+    const isAlone = reason !== 'memory' && !hasAftermath(steps)
+    return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAlone ? 'alone' : 'last' }
+  }
+  if (reason === 'stalled' || reason === 'memory') {
+    const last = steps.findLast(({ kind, endedMs }) => kind !== STEP_CALL && endedMs === 0)
+    const id = last === undefined ? '' : shownId(last)
+    const work = works.find((each) => id !== null && id !== '' && each.id?.startsWith(id))
+    if (work !== undefined) return { plugin: work.plugin, handler: work.name, line, evidence: 'last' }
+  }
+  return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
+}
+
+/** True when something that has ended was there shortly before: a timer of its own may have done it. */
+function hasAftermath(steps: readonly RawStep[]): boolean {
+  const sinceMs = Date.now() - AFTERMATH_MS
+  return steps.some(({ kind, endedMs }) => kind !== STEP_CALL && endedMs > sinceMs)
+}
+
+function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
+  return {
+    at: new Date(step.begunMs).toISOString(),
+    kind: KINDS[step.kind] ?? 'call',
+    name: nameOf(step, known),
+    id: shownId(step),
+    duration_ms: step.endedMs === 0 ? null : Math.max(0, step.endedMs - step.begunMs),
+    success: !step.failed,
+  }
+}
+
+function shownId({ kind, id }: RawStep): string | null {
+  if (id === '') return null
+  return kind === STEP_EVENT ? `evt_${id}` : id
+}
+
+function nameOf({ kind, subject }: RawStep, known: LaneKnowledge): string {
+  switch (kind) {
+    case STEP_REQUEST:
+      return known.routeName(subject)
+    case STEP_EVENT:
+      return known.subscriberName(subject)
+    case STEP_JOB:
+      return known.jobName(subject)
+    default:
+      return known.callName(subject)
+  }
+}

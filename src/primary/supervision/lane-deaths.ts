@@ -1,0 +1,128 @@
+import { relative, resolve, sep } from 'node:path'
+import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
+import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import { makeEventId } from '../../core/causality/ids.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { encodePayload } from '../../runtime/events/payload.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { LaneRegistrar } from '../assembly/lane-registrar.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { Routing } from '../http/routing.ts'
+import { blackBoxOf } from './black-box.ts'
+import type { SetAside } from './circuit-breaker.ts'
+import type { Death } from './lane-thread.ts'
+import type { Standstill } from './lane-watch.ts'
+import { shownFrame } from './stack-probe.ts'
+
+/** The event that tells of a lane's death; its payload is the black box. */
+export const LANE_DIED = 'runtime.lane.died'
+const IDENTITY = 'supervisor'
+/** Steps that the log and the event show; `/system/lanes` shows all. */
+const STEPS_TOLD = 10
+
+export interface DeathParts {
+  readonly domainsDir: readonly string[]
+  readonly routing: Routing
+  readonly registrar: LaneRegistrar
+  readonly setAside: SetAside
+  callName(number: number): string
+  /** Takes an event of the runtime's own, its payload JSON text. */
+  publish(event: EventFrame): Awaitable<void>
+  /** A thread of that id is gone: for tools that hold something for it. */
+  threadGone(threadId: number): void
+  log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+}
+
+/** What happens when a lane dies: its requests are answered, its black box is read, told and remembered, its events go elsewhere. */
+export class LaneDeaths {
+  readonly #parts: DeathParts
+  readonly #domains: string[]
+
+  constructor(parts: DeathParts) {
+    this.#parts = parts
+    this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
+  }
+
+  onDeath(lane: Lane, death: Death): BlackBox {
+    const { registrar, setAside } = this.#parts
+    for (const { exchange } of death.requests) {
+      exchange.fail(death.reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
+    }
+    this.#parts.threadGone(lane.pulse.threadId)
+    const box = this.#read(lane, death)
+    const { guilty } = box
+    this.#tell(box)
+    registrar.gone(lane, death.unreadDeliveries, box)
+    // Who was begun last is a hint for people, and no proof.
+    if (guilty?.plugin && guilty.evidence !== 'last')
+      setAside.blame(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
+    return box
+  }
+
+  /** It went on by itself: nothing is lost, but somebody should know where it stood. */
+  onRecovered(lane: Lane, { stillMs, stack }: Standstill): void {
+    const line = stack?.find(({ file }) => this.#isDomainFile(file))
+    if (line === undefined) return
+    const where = `${relative(process.cwd(), line.file)}:${line.line}:${line.column}`
+    this.#parts.log('WARNING', `Lane ${lane.index} stood still for ${Math.round(stillMs)} ms (${where})`, IDENTITY, {
+      lane: lane.index,
+      still_ms: Math.round(stillMs),
+      stack: stack!.map(shownFrame).join('\n'),
+    })
+  }
+
+  #read(lane: Lane, death: Death): BlackBox {
+    const { routing, registrar, callName } = this.#parts
+    const { manifest } = lane
+    return blackBoxOf(lane, death, {
+      routeName: (number) => routing.nameOf(number),
+      callName,
+      subscriberName: (local) => manifest?.subscriptions.find((each) => each.local === local)?.identity ?? 'subscriber',
+      jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
+      works: registrar.worksOf(lane, death.unreadDeliveries),
+      isDomainFile: (file) => this.#isDomainFile(file),
+    })
+  }
+
+  #isDomainFile(file: string): boolean {
+    return this.#domains.some((directory) => file.startsWith(directory)) && !file.includes('node_modules')
+  }
+
+  #tell(box: BlackBox): void {
+    const { guilty } = box
+    const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
+    const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
+    const short = { ...box, steps: box.steps.slice(-STEPS_TOLD) }
+    const { at: _, stack, ...fields } = short
+    this.#parts.log('ERROR', `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`, IDENTITY, {
+      ...fields,
+      stack: stack.join('\n'),
+    })
+    const unpublished = (error: unknown): void =>
+      this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
+    try {
+      const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
+      const taken = this.#parts.publish({
+        id: makeEventId(),
+        parentId: null,
+        event: LANE_DIED,
+        emitter: IDENTITY,
+        requestId: null,
+        key: null,
+        trace: NO_CARRIER,
+        payloadKeys: keys,
+        timestampMs: Date.now(),
+        delayMs: 0,
+        ttlMs: 0,
+        a: 0,
+        b: 0,
+        payload: json,
+      })
+      taken?.catch(unpublished)
+    } catch (error) {
+      unpublished(error)
+    }
+  }
+}

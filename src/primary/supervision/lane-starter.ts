@@ -1,0 +1,165 @@
+import { getHeapStatistics } from 'node:v8'
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import {
+  LANE_PROTOCOL,
+  type LaneInit,
+  type LaneTracing,
+  type SharedMemories,
+  type ToPrimary,
+} from '../../transport/messages.ts'
+import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import { LanePool } from './lane-pool.ts'
+import type { Berth, Death } from './lane-thread.ts'
+import { LaneWatch, type Standstill } from './lane-watch.ts'
+
+export interface StarterOptions {
+  settings: Settings
+  shared: SharedMemories
+  /** Threads are started ahead of their lanes. */
+  isWarm: boolean
+  /** Null while tracing is off. */
+  tracing: () => LaneTracing | null
+  /** Everything that a lane says, but for its boot and its end. */
+  listener: LaneListener
+  /** Every lane whose thread runs, or is about to. */
+  all: () => readonly Lane[]
+  /** A lane that nobody waits for has booted. */
+  open: (lane: Lane) => void
+  onRecovered: (lane: Lane, standstill: Standstill) => void
+  /** Its thread has ended. @param error null when it ended by itself */
+  onEnd: (berth: Berth, error: unknown) => void
+  log: (message: string, fields?: Record<string, unknown>) => void
+}
+
+/** Starts the threads of the lanes, with the code that is due, and follows each until it has booted. */
+export class LaneStarter {
+  readonly #options: StarterOptions
+  readonly #pool: LanePool
+  #generation = 0
+  /** Plugins that are not booted any more, by file, each with the reason. */
+  #barred: Record<string, string> = {}
+
+  constructor(options: StarterOptions) {
+    this.#options = options
+    this.#pool = new LanePool(options.settings, options.isWarm, (error) =>
+      options.log(`Lane pool: ${messageOf(error)}`),
+    )
+  }
+
+  start(index: number, role: LaneRole): Berth {
+    const { settings, shared, tracing, listener, onRecovered, onEnd } = this.#options
+    const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
+      ...listener,
+      onMessage: (_, message) => this.#onMessage(berth, message),
+    })
+    const abort = new AbortController()
+    const { port, bulk, ...memory } = lane.threadSide
+    const spans = tracing()?.laneInit(index) ?? null
+    const init: LaneInit = {
+      protocol: LANE_PROTOCOL,
+      index,
+      settings,
+      port,
+      bulk,
+      ...memory,
+      shared,
+      tracing: spans,
+      barred: this.#barred,
+    }
+    const berth: Berth = {
+      lane,
+      watch: new LaneWatch(
+        lane,
+        settings,
+        () => this.#memoryBeside(lane),
+        () => this.#isQuiet(),
+        (standstill) => onRecovered(lane, standstill),
+      ),
+      abort,
+      verdict: 'fine',
+      stack: null,
+      cpuMs: null,
+      cpuMsWhileStill: null,
+      booting: null,
+      bootedFiles: [],
+      bootStillMs: 0,
+      deathMessage: null,
+      bootFault: null,
+      arrived: null,
+      ended: Promise.resolve(),
+    }
+    const ended = (error: unknown): void => {
+      if (spans !== null) tracing()?.laneGone(spans)
+      onEnd(berth, error)
+    }
+    berth.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
+    return berth
+  }
+
+  /** What all threads but one say that they use, bytes. */
+  #memoryBeside(lane: Lane): number {
+    const { total_heap_size, external_memory } = getHeapStatistics()
+    let bytes = total_heap_size + external_memory
+    for (const other of this.#options.all()) {
+      if (other !== lane) bytes += other.pulse.heapBytes + other.pulse.externalBytes
+    }
+    return bytes
+  }
+
+  /** False while a thread is about to end, as far as can be known: not of one whose heap is full. */
+  #isQuiet(): boolean {
+    return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasLastWords)
+  }
+
+  #onMessage(berth: Berth, message: ToPrimary): void {
+    const { lane } = berth
+    const { listener, open, log } = this.#options
+    switch (message.type) {
+      case 'booting':
+        berth.booting = message.file
+        berth.bootedFiles.push(message.file)
+        berth.bootStillMs = 0
+        return
+      case 'manifest':
+        berth.booting = null
+        lane.manifest = message.manifest
+        if (berth.arrived === null) open(lane)
+        else berth.arrived(null)
+        return this.#pool.warm()
+      case 'boot-failed':
+        berth.bootFault = message.message
+        log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
+        // Ended, as below.
+        berth.verdict = 'boot'
+        return berth.abort.abort()
+      case 'drained':
+        // Ended, not returned to the pool: the next lane must load its code anew.
+        return berth.abort.abort()
+      default:
+        listener.onMessage(lane, message)
+    }
+  }
+
+  /** A plugin brought a lane down while it booted: the one that the stack names, else the one whose turn it was. Without it, the lane comes up. */
+  bar({ booting, bootedFiles }: Berth, { stack, message }: Death, line: string | null | undefined): void {
+    const named = stack.find(({ file }) => bootedFiles.includes(file))?.file
+    const reason = `It brought down a lane while it booted: ${message}${line ? ` (${line})` : ''}`
+    this.#barred = { ...this.#barred, [named ?? booting!]: reason }
+  }
+
+  /** Threads from now on have new code: every plugin gets another chance. @returns what takes that chance back */
+  beginGeneration(): () => void {
+    this.#generation++
+    const barred = this.#barred
+    this.#barred = {}
+    return () => {
+      this.#barred = barred
+    }
+  }
+
+  /** Ends all threads. */
+  destroy(): Promise<void> {
+    return this.#pool.destroy()
+  }
+}

@@ -1,0 +1,56 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { ReloadInfo } from '../../contracts/registry.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+
+export interface ReloadsOptions {
+  /** False while the process starts or stops. */
+  isServing: () => boolean
+  /** Replaces the lanes. @throws why the old ones go on */
+  replace: () => Promise<void>
+  /** All lanes have the new code. */
+  onNewCode: () => void
+  /** Told how each has ended. */
+  onEnd: (info: ReloadInfo) => void
+  log: (level: LogLevel, message: string) => void
+}
+
+/** New code for the lanes, on demand: one reload after another. */
+export class Reloads {
+  readonly #options: ReloadsOptions
+  #last: Promise<unknown> = Promise.resolve()
+
+  constructor(options: ReloadsOptions) {
+    this.#options = options
+  }
+
+  /** @returns why the old code goes on, or null */
+  next(): Promise<string | null> {
+    const own = this.#last.then(() => this.#run())
+    this.#last = own
+    return own
+  }
+
+  async #run(): Promise<string | null> {
+    const { isServing, replace, onNewCode, onEnd, log } = this.#options
+    if (!isServing()) return 'the process is starting or stopping'
+    const startedMs = Date.now()
+    let error: string | null = null
+    try {
+      await replace()
+      onNewCode()
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    onEnd({ at: new Date().toISOString(), ok: error === null, error })
+    if (error === null) log('INFO', `Reloaded in ${Date.now() - startedMs} ms`)
+    // The lanes have told the rest of it.
+    else log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`)
+    return error
+  }
+}
+
+/** What was wrong and where, without the lines of code and what would mend it. */
+function withoutCode(error: string): string {
+  const lines = error.split('\n').filter((line) => !/^ {2}(?: {2}|Mend: )/.test(line))
+  return lines.map((line) => (line.startsWith('  ') ? `(${line.trim()})` : line)).join(' ')
+}

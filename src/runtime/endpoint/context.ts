@@ -1,0 +1,156 @@
+import type { CookieOptions, HttpContext } from '../../contracts/http.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { FileBody } from './file-body.ts'
+import type { Incoming } from './incoming.ts'
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
+const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
+const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
+
+const NO_BYTES = new Uint8Array(0)
+
+/** Headers that belong to the listener: what a plugin sets there is dropped. */
+const LISTENERS_OWN = new Set([
+  'content-length',
+  'transfer-encoding',
+  'connection',
+  'date',
+  'upgrade',
+  'keep-alive',
+  'trailer',
+  'x-request-id',
+  'x-content-type-options',
+])
+
+/** The handler's view of one request, and what it says of the answer. */
+export class RequestContext implements HttpContext {
+  readonly route: string
+  body: unknown
+  readonly #incoming: Incoming
+  #status = 0
+  /** `name: value` lines of the answer, but for those that every answer has. */
+  #head = ''
+  #hasContentType = false
+  #binary: Uint8Array | null = null
+  #file: FileBody | null = null
+  #abort: AbortController | undefined
+  #aborted = false
+
+  constructor(incoming: Incoming, route: string) {
+    this.#incoming = incoming
+    this.route = route
+  }
+
+  get method(): string {
+    return this.#incoming.method
+  }
+  get path(): string {
+    return this.#incoming.path
+  }
+  get headers(): Readonly<Record<string, string>> {
+    return this.#incoming.headers
+  }
+  get ip(): string {
+    return this.#incoming.ip
+  }
+  get requestId(): string {
+    return this.#incoming.requestId
+  }
+
+  /** Made when a handler first asks: most never do. */
+  get signal(): AbortSignal {
+    if (this.#abort === undefined) {
+      this.#abort = new AbortController()
+      if (this.#aborted) this.#abort.abort()
+    }
+    return this.#abort.signal
+  }
+
+  setStatus(status: number): void {
+    if (!Number.isInteger(status) || status < 200 || status > 599) {
+      throw new HeddleError('HTTP_STATUS_INVALID', `A status is an integer from 200 to 599, not ${String(status)}`)
+    }
+    this.#status = status
+  }
+
+  setHeader(name: string, value: string): void {
+    const lower = String(name).toLowerCase()
+    if (!TOKEN.test(lower)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no header name`)
+    const text = String(value)
+    if (UNSAFE_VALUE.test(text)) {
+      throw new HeddleError(
+        'HTTP_HEADER_INVALID',
+        `The value of the header ${lower} has characters that a header cannot hold`,
+      )
+    }
+    if (LISTENERS_OWN.has(lower)) return
+    if (lower === 'content-type') {
+      if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
+      this.#hasContentType = true
+    } else if (lower !== 'set-cookie') {
+      // Setting a header again replaces it; only cookies add up.
+      const at = `\r\n${this.#head}`.indexOf(`\r\n${lower}: `)
+      if (at >= 0) this.#head = this.#head.slice(0, at) + this.#head.slice(this.#head.indexOf('\r\n', at) + 2)
+    }
+    this.#head += `${lower}: ${text}\r\n`
+  }
+
+  setCookie(name: string, value: string, options: CookieOptions = {}): void {
+    if (!TOKEN.test(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no cookie name`)
+    const encoded = COOKIE_VALUE.test(value) ? value : encodeURIComponent(value)
+    const { maxAgeSec, path = '/', domain, httpOnly = true, secure = true, sameSite = 'Lax' } = options
+    for (const part of [path, domain ?? '']) {
+      if (part.includes(';')) throw new HeddleError('HTTP_HEADER_INVALID', 'An attribute of a cookie has a semicolon')
+    }
+    let cookie = `${name}=${encoded}; Path=${path}; SameSite=${sameSite}`
+    if (maxAgeSec !== undefined) cookie += `; Max-Age=${Math.trunc(maxAgeSec)}`
+    if (domain !== undefined) cookie += `; Domain=${domain}`
+    if (httpOnly) cookie += '; HttpOnly'
+    if (secure) cookie += '; Secure'
+    this.setHeader('set-cookie', cookie)
+  }
+
+  redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): void {
+    this.setHeader('location', location)
+    this.setStatus(status)
+  }
+
+  sendBinary(bytes: Uint8Array, type: string): void {
+    // Whatever else is handed over here would first fail where the answer crosses the threads, and take the lane with it.
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
+    this.setHeader('content-type', type)
+    this.#binary = bytes
+  }
+
+  // ── for the runtime ───────────────────────────────────────────────────────
+
+  get chosenStatus(): number {
+    return this.#status
+  }
+  get head(): string {
+    return this.#head
+  }
+  get hasContentType(): boolean {
+    return this.#hasContentType
+  }
+  get binary(): Uint8Array | null {
+    return this.#binary
+  }
+  /** Only where there is a `binary`. */
+  get file(): FileBody | null {
+    return this.#file
+  }
+  /** Answers with a file, whose content type is set. It is closed when it was sent. */
+  sendFile(file: FileBody): void {
+    this.#file = file
+    this.#binary = NO_BYTES
+  }
+  get isAborted(): boolean {
+    return this.#aborted
+  }
+  abort(): void {
+    this.#aborted = true
+    this.#abort?.abort()
+  }
+}

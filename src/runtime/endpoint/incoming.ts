@@ -1,0 +1,87 @@
+import type { Carrier } from '../../core/causality/carrier.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { METHODS } from './methods.ts'
+
+/** Between a header's name and its value and after it: the one character that a header line cannot hold. */
+export const HEADER_SEPARATOR = '\r'
+
+/** Who knows the client's address of a request that came without it. */
+export interface AddressSource {
+  clientAddress(id: number): string
+}
+
+/** One request as it crossed into the thread that handles it. Nothing is split before somebody asks. */
+export class Incoming {
+  readonly method: string
+  readonly requestId: string
+  readonly body: Uint8Array | null
+  readonly #frame: RequestFrame
+  readonly #sink: AddressSource
+  readonly #id: number
+  #headers: Record<string, string> | undefined
+  #ip: string | undefined
+
+  constructor(frame: RequestFrame, sink: AddressSource, id: number) {
+    this.#frame = frame
+    this.#sink = sink
+    this.#id = id
+    this.method = METHODS[frame.methodNumber]!
+    this.requestId = frame.text.slice(0, frame.requestIdLength)
+    this.body = frame.body
+  }
+
+  /** Asking the kernel for it costs more than routing, parsing and answering: it is asked for where handlers read it. */
+  get ip(): string {
+    if (this.#ip === undefined) {
+      const { ipLength, requestIdLength, text } = this.#frame
+      this.#ip =
+        ipLength > 0 ? text.slice(requestIdLength, requestIdLength + ipLength) : this.#sink.clientAddress(this.#id)
+    }
+    return this.#ip
+  }
+
+  /** Raw, as it came. */
+  get path(): string {
+    const from = this.#frame.requestIdLength + this.#frame.ipLength
+    return this.#frame.text.slice(from, from + this.#frame.pathLength)
+  }
+
+  get hasQuery(): boolean {
+    return this.#frame.queryLength > 0
+  }
+
+  /** Raw, without the question mark. */
+  get query(): string {
+    const from = this.#frame.requestIdLength + this.#frame.ipLength + this.#frame.pathLength
+    return this.#frame.text.slice(from, from + this.#frame.queryLength)
+  }
+
+  get headers(): Record<string, string> {
+    this.#headers ??= this.#splitHeaders()
+    return this.#headers
+  }
+
+  /** The span of the request; empty while tracing is off. */
+  get trace(): Carrier {
+    const from = this.#traceFrom
+    return this.#frame.text.slice(from, from + this.#frame.traceLength)
+  }
+
+  get #traceFrom(): number {
+    const { requestIdLength, ipLength, pathLength, queryLength } = this.#frame
+    return requestIdLength + ipLength + pathLength + queryLength
+  }
+
+  #splitHeaders(): Record<string, string> {
+    const { traceLength, text } = this.#frame
+    const parts = text.slice(this.#traceFrom + traceLength).split(HEADER_SEPARATOR)
+    const headers: Record<string, string> = Object.create(null)
+    for (let n = 0; n + 1 < parts.length; n += 2) {
+      const name = parts[n]!
+      const before = headers[name]
+      // Cookies alone are joined by `;` (RFC 6265, section 5.4).
+      headers[name] = before === undefined ? parts[n + 1]! : before + (name === 'cookie' ? '; ' : ', ') + parts[n + 1]!
+    }
+    return headers
+  }
+}

@@ -1,0 +1,165 @@
+import type { Data } from '../../contracts/http.ts'
+import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { faultsOf } from '../../core/schemas/standard-schema.ts'
+import type { RequestContext } from './context.ts'
+import { parseForm } from './form.ts'
+import type { Incoming } from './incoming.ts'
+import { parseJsonBody } from './json-body.ts'
+import { isReservedKey } from './keys.ts'
+import { parseMultipart } from './multipart.ts'
+import type { PathTemplate } from './path-template.ts'
+
+export interface InputSchemas {
+  body?: StandardSchemaV1
+  query?: StandardSchemaV1
+  params?: StandardSchemaV1
+}
+
+/**
+ * The handler's `data`: query, then body fields, then path parameters; later wins.
+ * Returns it at once when nothing in it has to be awaited.
+ */
+export function readInput(
+  incoming: Incoming,
+  template: PathTemplate,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Data | Promise<Data> {
+  const params: Data = {}
+  if (template.hasParameters) template.read(incoming.path, params)
+  const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
+  if (incoming.body === null && !incoming.hasQuery && !validated) return params
+  if (incoming.body === null && !validated) {
+    const data: Data = {}
+    parseForm(incoming.query, data, 'query')
+    return Object.assign(data, params)
+  }
+  return readAll(incoming, params, schemas, context)
+}
+
+async function readAll(
+  incoming: Incoming,
+  params: Data,
+  schemas: InputSchemas,
+  context: RequestContext,
+): Promise<Data> {
+  const issues: StandardIssue[] = []
+  let query: unknown = {}
+  if (incoming.hasQuery) parseForm(incoming.query, query as Data, 'query')
+  const form: Form = { isForm: false, files: undefined }
+  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, form)
+  if (schemas.query) query = await validate(schemas.query, query, true, issues)
+  if (schemas.body) {
+    // No body at all is held against the schema as an empty one; JSON's null is a value of its own.
+    const given = fields ?? (context.body === undefined ? {} : context.body)
+    fields = await validate(schemas.body, given, form.isForm, issues)
+  }
+  const named = schemas.params ? await validate(schemas.params, params, false, issues) : params
+  if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: faultsOf(issues) })
+  if (fields !== undefined && !isPlainObject(fields)) context.body = fields
+  const data: Data = Object.assign({}, ...[query, fields, named].filter(isPlainObject))
+  // Like `_auth`, not for a schema to judge: it knows the form's fields.
+  if (form.files !== undefined) data._files = form.files
+  return data
+}
+
+/** What is known of a body beside its fields. */
+interface Form {
+  /** All of its values are text. */
+  isForm: boolean
+  files: unknown
+}
+
+/** The body's fields; undefined when it has none, and `context.body` holds what it is. */
+async function readBody(
+  incoming: Incoming,
+  wanted: boolean,
+  context: RequestContext,
+  form: Form,
+): Promise<Data | undefined> {
+  const bytes = incoming.body
+  if (bytes === null || bytes.byteLength === 0) return undefined
+  const encoding = incoming.headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
+    throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
+  }
+  const contentType = incoming.headers['content-type'] ?? ''
+  const semicolon = contentType.indexOf(';')
+  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  if (type === 'application/json' || type.endsWith('+json')) {
+    if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
+    const value = parseJsonBody(bytes)
+    if (!isPlainObject(value)) {
+      context.body = value
+      return undefined
+    }
+    return withoutReserved(value)
+  }
+  if (type === 'application/x-www-form-urlencoded') {
+    const fields: Data = {}
+    form.isForm = true
+    parseForm(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'), fields, 'form body')
+    return fields
+  }
+  if (type === 'multipart/form-data') {
+    const fields: Data = {}
+    form.isForm = true
+    await parseMultipart(bytes, contentType, fields)
+    form.files = fields._files
+    delete fields._files
+    return fields
+  }
+  if (wanted)
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported media type ${type || '(none)'}; send application/json`)
+  context.body = bytes
+  return undefined
+}
+
+function requireUtf8(parameters: string): void {
+  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(parameters)?.[1]
+  if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
+    throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported charset ${charset}; send UTF-8`)
+  }
+}
+
+function withoutReserved(value: Data): Data {
+  for (const key of Object.keys(value)) if (isReservedKey(key)) delete value[key]
+  return value
+}
+
+function isPlainObject(value: unknown): value is Data {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** @param isText of a query or a form, which cannot tell a list of one from a single value */
+async function validate(
+  schema: StandardSchemaV1,
+  value: unknown,
+  isText: boolean,
+  issues: StandardIssue[],
+): Promise<unknown> {
+  const outcome = schema['~standard'].validate(value)
+  let result = outcome instanceof Promise ? await outcome : outcome
+  if (result.issues !== undefined && isText) {
+    const listed = withLists(value as Data, result.issues)
+    if (listed !== null) result = await schema['~standard'].validate(listed)
+  }
+  if (result.issues === undefined) return result.value
+  for (const issue of result.issues) issues.push(issue)
+  return value
+}
+
+/** The fields with each text in a list of one that the schema says it wants as a list; null when there is none. */
+function withLists(fields: Data, issues: readonly StandardIssue[]): Data | null {
+  let listed: Data | null = null
+  for (const { path, expected } of issues as readonly (StandardIssue & { expected?: unknown })[]) {
+    // No part of the specification, but the libraries agree on it: zod says `array`, others `Array` or `an array`.
+    if (path?.length !== 1 || typeof expected !== 'string' || !/\barray\b/i.test(expected)) continue
+    const key = String(typeof path[0] === 'object' ? path[0].key : path[0])
+    if (typeof fields[key] !== 'string') continue
+    listed ??= { ...fields }
+    listed[key] = [fields[key]]
+  }
+  return listed
+}

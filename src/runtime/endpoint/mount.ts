@@ -1,0 +1,28 @@
+import type { Endpoint, StaticMount } from '../../contracts/http.ts'
+import type { RequestContext } from './context.ts'
+import { StaticFiles } from './static-files.ts'
+
+const SUMMARY = 'Files of a folder'
+
+/** The endpoints that serve a folder: what is under its prefix, and the prefix itself. */
+export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpoint[] {
+  const files = new StaticFiles(directory)
+  const options = { summary: SUMMARY }
+  const rest: Endpoint = {
+    owner,
+    method: 'GET',
+    path: `${prefix}/*`,
+    handler: (data, context) => files.send(data, context as RequestContext),
+    options,
+  }
+  if (prefix === '') return [rest]
+  const itself: Endpoint = {
+    owner,
+    method: 'GET',
+    path: prefix,
+    // Its pages' relative addresses begin behind the slash.
+    handler: (_data, context) => context.redirect(`${prefix}/`, 308),
+    options,
+  }
+  return [rest, itself]
+}

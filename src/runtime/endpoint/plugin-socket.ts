@@ -1,0 +1,199 @@
+import type { Data, HttpContext } from '../../contracts/http.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { Socket, SocketHandlers } from '../../contracts/web-socket.ts'
+import type { Carrier } from '../../core/causality/carrier.ts'
+import { causality } from '../../core/causality/context.ts'
+import { timeOrderedId } from '../../core/causality/ids.ts'
+import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
+import type { SocketHost } from './web-socket-server.ts'
+
+/** Bytes that were sent and that nobody knows to have left for the client: from here on `send` says that there is no room. */
+export const SOCKET_ROOM_BYTES = 256 * 1024
+const REASON_MAX_BYTES = 123
+
+/** One thing after another: a step begins when the one before has ended. */
+type Step =
+  | { readonly kind: 'open'; readonly context: HttpContext }
+  | { readonly kind: 'message'; readonly message: string | Uint8Array; readonly weight: number }
+  | { readonly kind: 'close'; readonly code: number; readonly reason: string }
+
+/** What a socket was opened with. */
+export interface SocketStart {
+  readonly number: number
+  readonly routeNumber: number
+  readonly owner: Owner
+  readonly handlers: SocketHandlers
+  readonly data: Data
+  readonly context: HttpContext
+  /** Of the handshake. */
+  readonly trace: Carrier
+}
+
+/** A plugin's end of one WebSocket, in the thread that has it. */
+export class ServerSocket implements Socket {
+  readonly id = `ws_${timeOrderedId()}`
+  readonly data: Data
+  readonly requestId: string
+  readonly #start: SocketStart
+  readonly #host: SocketHost
+  readonly #gone = new AbortController()
+  readonly #steps: Step[] = []
+  #isRunning = false
+  /** `closing`: it was told to close, and what comes is dropped. */
+  #state: 'open' | 'closing' | 'closed' = 'open'
+  #unreadBytes = 0
+  #wakers: (() => void)[] = []
+
+  constructor(start: SocketStart, host: SocketHost) {
+    this.#start = start
+    this.#host = host
+    this.data = start.data
+    this.requestId = start.context.requestId
+  }
+
+  get signal(): AbortSignal {
+    return this.#gone.signal
+  }
+
+  send(message: unknown): boolean {
+    const frame = typeof message === 'string' || message instanceof Uint8Array ? message : JSON.stringify(message)
+    if (frame === undefined) throw new TypeError('What is sent must be text, bytes or JSON')
+    if (this.#state !== 'open') return false
+    this.#unreadBytes += typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength
+    if (!this.#host.sink.sendMessage(this.#start.number, frame)) {
+      this.#close(1013, 'too much waits to be sent')
+      return false
+    }
+    return this.#unreadBytes < SOCKET_ROOM_BYTES
+  }
+
+  drained(): Promise<void> {
+    if (this.#state === 'closed' || this.#unreadBytes < SOCKET_ROOM_BYTES) return Promise.resolve()
+    return new Promise((resolve) => this.#wakers.push(resolve))
+  }
+
+  close(code = 1000, reason = ''): void {
+    const isKnown =
+      Number.isInteger(code) &&
+      ((code >= 1000 && code <= 1003) || (code >= 1007 && code <= 1014) || (code >= 3000 && code <= 4999))
+    if (!isKnown) {
+      throw new RangeError(`A close code is 1000 to 1003, 1007 to 1014 or 3000 to 4999, not ${String(code)}`)
+    }
+    if (Buffer.byteLength(reason) > REASON_MAX_BYTES) {
+      throw new RangeError(`The reason of a close has at most ${REASON_MAX_BYTES} bytes`)
+    }
+    this.#close(code, reason)
+  }
+
+  // ── for the runtime ───────────────────────────────────────────────────────
+
+  opened(): void {
+    this.#push({ kind: 'open', context: this.#start.context })
+  }
+
+  /** @param bytes as long as it was on the wire */
+  received(message: string | Uint8Array, bytes: number): void {
+    this.#push({ kind: 'message', message, weight: bytes + HANDLED_OVERHEAD_BYTES })
+  }
+
+  /** So many bytes have left for the client. */
+  taken(bytes: number): void {
+    this.#unreadBytes = Math.max(0, this.#unreadBytes - bytes)
+    if (this.#unreadBytes < SOCKET_ROOM_BYTES) this.#wake()
+  }
+
+  closed(code: number, reason: string): void {
+    if (this.#state === 'closed') return
+    this.#state = 'closed'
+    this.#wake()
+    this.#gone.abort()
+    this.#push({ kind: 'close', code, reason })
+  }
+
+  #wake(): void {
+    for (const wake of this.#wakers.splice(0)) wake()
+  }
+
+  #close(code: number, reason: string): void {
+    if (this.#state !== 'open') return
+    this.#state = 'closing'
+    this.#host.sink.closeSocket(this.#start.number, code, reason)
+  }
+
+  #push(step: Step): void {
+    this.#steps.push(step)
+    if (!this.#isRunning) this.#run()
+  }
+
+  #run(): void {
+    for (let step = this.#steps.shift(); step !== undefined; step = this.#steps.shift()) {
+      const pending = this.#begin(step)
+      if (pending !== null) {
+        this.#isRunning = true
+        const next = step
+        void pending.then(() => {
+          this.#isRunning = false
+          this.#end(next)
+          this.#run()
+        })
+        return
+      }
+      this.#end(step)
+    }
+  }
+
+  #end(step: Step): void {
+    const { number } = this.#start
+    if (step.kind === 'close') this.#host.ended(number)
+    else this.#host.sink.messageHandled(number, step.kind === 'message' ? step.weight : HANDLED_OVERHEAD_BYTES)
+  }
+
+  /** Null when it has ended. What is returned never rejects. */
+  #begin(step: Step): Promise<void> | null {
+    const { kind } = step
+    const handler = this.#start.handlers[kind]
+    // A plugin that has closed its socket is done with what the client says.
+    if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
+    const { owner, routeNumber, trace } = this.#start
+    const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
+    const span =
+      this.#host.tracing?.open(trace, name, {
+        'code.function.name': name,
+        'heddle.plugin': owner.name,
+        'heddle.socket.id': this.id,
+      }) ?? null
+    const ticket = this.#host.begin?.(routeNumber, this.requestId)
+    const settle = (thrown: unknown, isFault: boolean): void => {
+      if (ticket !== undefined) this.#host.end!(ticket, isFault)
+      if (!isFault) return span?.end()
+      span?.fail(thrown)
+      this.#host.onFault(this.#start, thrown)
+      this.#close(1011, 'internal error')
+    }
+    try {
+      const outcome = causality.run({ eventId: null, requestId: this.requestId, trace: span }, () => this.#call(step))
+      if (typeof (outcome as { then?: unknown } | null | undefined)?.then === 'function') {
+        return (outcome as Promise<unknown>).then(
+          () => settle(null, false),
+          (thrown) => settle(thrown, true),
+        )
+      }
+      settle(null, false)
+    } catch (thrown) {
+      settle(thrown, true)
+    }
+    return null
+  }
+
+  #call(step: Step): unknown {
+    const { handlers, owner } = this.#start
+    switch (step.kind) {
+      case 'open':
+        return handlers.open!.call(owner.instance, this, this.data, step.context)
+      case 'message':
+        return handlers.message!.call(owner.instance, this, step.message)
+      case 'close':
+        return handlers.close!.call(owner.instance, this, step.code, step.reason)
+    }
+  }
+}

@@ -1,0 +1,69 @@
+import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
+import type { RequestContext } from './context.ts'
+import type { FileBody } from './file-body.ts'
+
+/** An answer, ready to be written. */
+export interface Reply {
+  status: number
+  /** `name: value` lines, each ended by CR LF. Always has the content type when there is a body that is no JSON. */
+  head: string
+  /** JSON text, bytes, or null for none. */
+  body: string | Uint8Array | null
+  /** Is the body. Whoever sends it closes it. */
+  file?: FileBody
+}
+
+export const JSON_TYPE = 'application/json; charset=utf-8'
+
+/** Seconds that a client is asked to wait before it tries again. */
+export const RETRY_AFTER_SEC = 1
+
+/** The answer that a handler's return value stands for. */
+export function replyOf(result: unknown, context: RequestContext): Reply {
+  let status = context.chosenStatus
+  if (status === 0) {
+    const failed = typeof result === 'object' && result !== null && (result as { success?: unknown }).success === false
+    status = failed ? 400 : 200
+  }
+  if (status === 204 || status === 304) return { status, head: context.head, body: null }
+  if (context.binary !== null) {
+    const { binary, file, head } = context
+    return file === null ? { status, head, body: binary } : { status, head, body: null, file }
+  }
+  if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
+  // A handler's JSON may be sent as another type; head decides.
+  return { status, head: context.head, body: JSON.stringify(result) ?? 'null' }
+}
+
+/** The failure envelope of an error that the runtime makes. */
+export function errorReply(code: ErrorCode, message?: string, details?: unknown): Reply {
+  const [status, fallback] = CATALOGUE[code]
+  const envelope =
+    details === undefined
+      ? { success: false as const, error: message ?? fallback }
+      : { success: false as const, error: message ?? fallback, details }
+  let head = ''
+  if (status === 503) head = `retry-after: ${RETRY_AFTER_SEC}\r\n`
+  if (status === 401) head = 'www-authenticate: Bearer\r\n'
+  return { status, head, body: envelopeText(envelope) }
+}
+
+/** Details come from whoever threw: what is no JSON is left out. */
+function envelopeText(envelope: { success: false; error: string; details?: unknown }): string {
+  try {
+    return JSON.stringify(envelope)
+  } catch {
+    return JSON.stringify({ success: false, error: envelope.error })
+  }
+}
+
+/** What a client may know of a thrown error: errors of its own making, overload; of everything else nothing. */
+export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {
+  if (thrown instanceof HeddleError) {
+    if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
+      return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
+    }
+    if (thrown.status === 503) return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: true }
+  }
+  return { reply: errorReply('HTTP_INTERNAL'), isFault: true }
+}

@@ -1,0 +1,197 @@
+import type { Data, EndpointOptions, Handler, SseStream, StreamHandler } from '../../contracts/http.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
+import type { SocketRoute } from '../../contracts/web-socket.ts'
+import { causality } from '../../core/causality/context.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { RequestContext } from './context.ts'
+import type { FileBody } from './file-body.ts'
+import { FileSender, type FileSink } from './file-sender.ts'
+import { Incoming } from './incoming.ts'
+import { readInput } from './input.ts'
+import { PathTemplate } from './path-template.ts'
+import { errorReply, type Reply, replyOfThrown } from './reply.ts'
+import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
+import type { SocketEntry, SocketServer } from './web-socket-server.ts'
+
+/** Where answers go: over the ring in a lane, straight to the listener in the primary. */
+export interface ReplySink extends FileSink {
+  openStream(requestId: number, head: string): void
+  /** False when there was no room for it. */
+  streamData(requestId: number, chunk: string): boolean
+  /** The client's address of a request that came without it; empty when it was answered or the client is gone. */
+  clientAddress(requestId: number): string
+}
+
+interface StreamRoute extends Omit<Route, 'handler'> {
+  streamHandler: StreamHandler
+}
+
+/** The routes that one thread hosts, and the requests that it is at. */
+export class RequestServer {
+  readonly sockets: SocketServer
+  #tracing: CodeTracing | null = null
+  readonly #sink: ReplySink
+  readonly #onFault: FaultLog
+  /** By the number that the primary gave. */
+  readonly #routes: (Route | StreamRoute | SocketEntry | undefined)[] = []
+  /** Only those that were not answered at once: whom a cancellation may still reach. */
+  readonly #running = new Map<number, RequestContext>()
+  readonly #streams = new Map<number, AbortController>()
+  /** Of the streams that are open, where they are traced. */
+  readonly #streamSpans = new Map<number, OpenSpan>()
+  readonly #files = new Map<number, FileSender>()
+
+  constructor(sink: ReplySink, onFault: FaultLog, sockets: SocketServer) {
+    this.#sink = sink
+    this.#onFault = onFault
+    this.sockets = sockets
+  }
+
+  /** Null while tracing is off. */
+  set tracing(tracing: CodeTracing | null) {
+    this.#tracing = tracing
+    this.sockets.tracing = tracing
+  }
+
+  addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
+    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options, ...spanOf(owner, handler) }
+  }
+
+  addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
+    const span = spanOf(owner, streamHandler)
+    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, ...span }
+  }
+
+  addWebSocket(number: number, route: SocketRoute): void {
+    this.#routes[number] = { ...route, number, template: new PathTemplate(route.path) }
+  }
+
+  /** Requests and streams that have no answer yet. */
+  get inFlight(): number {
+    return this.#running.size + this.#streams.size
+  }
+
+  handle(requestId: number, frame: RequestFrame): void {
+    const route = this.#routes[frame.routeNumber]
+    // Its plugin is up in another thread and failed in this one.
+    if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
+    const incoming = new Incoming(frame, this.#sink, requestId)
+    const context = new RequestContext(incoming, route.template.text)
+    if (!('handler' in route)) {
+      if ('handlers' in route) void this.sockets.handshake(requestId, route, incoming, context)
+      else void this.#stream(requestId, route, incoming, context)
+      return
+    }
+    const reply = runRequest(route, incoming, context, this.#onFault, this.#tracing)
+    if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
+    this.#running.set(requestId, context)
+    void this.#answerLater(requestId, reply, route, context)
+  }
+
+  async #answerLater(requestId: number, pending: Promise<Reply>, route: Route, context: RequestContext): Promise<void> {
+    const reply = await pending
+    this.#running.delete(requestId)
+    if (reply.file === undefined) this.#sink.answer(requestId, reply)
+    else await this.#sendFile(requestId, reply, reply.file, route, context)
+  }
+
+  async #sendFile(
+    requestId: number,
+    { status, head }: Reply,
+    file: FileBody,
+    route: Route,
+    context: RequestContext,
+  ): Promise<void> {
+    if (context.isAborted) return file.close()
+    const sender = new FileSender(this.#sink, requestId)
+    this.#files.set(requestId, sender)
+    try {
+      await sender.send(status, head, file, context.method === 'HEAD')
+    } catch (thrown) {
+      this.#onFault(route, context.requestId, thrown)
+      // Nothing happens where the answer has begun: the connection was closed then.
+      this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
+    }
+    this.#files.delete(requestId)
+  }
+
+  /** So many bytes of a file have left for the client. */
+  fileTaken(requestId: number, bytes: number): void {
+    this.#files.get(requestId)?.taken(bytes)
+  }
+
+  /** The client is gone or the time is up. */
+  cancel(requestId: number): void {
+    this.#running.get(requestId)?.abort()
+    this.#streams.get(requestId)?.abort()
+    this.#files.get(requestId)?.cancel()
+  }
+
+  async #stream(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
+    const gone = new AbortController()
+    this.#streams.set(requestId, gone)
+    gone.signal.addEventListener('abort', () => this.#streams.delete(requestId))
+    let opened = false
+    const span = this.#tracing === null ? null : openSpan(this.#tracing, route as unknown as Route, incoming)
+    if (span !== null) this.#streamSpans.set(requestId, span)
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+    try {
+      const data = await causality.run(cause, streamInput, route, incoming, context)
+      this.#sink.openStream(requestId, context.head)
+      opened = true
+      // A HEAD request, or a client that left meanwhile: its handler would wait for an abort that has been.
+      if (gone.signal.aborted) return span?.end()
+      const stream: SseStream = {
+        send: (frame) => {
+          if (gone.signal.aborted) return
+          // A stream that ends is seen by its client, one with a hole in it is not.
+          if (!this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)) this.#close(requestId)
+        },
+        close: () => this.#close(requestId),
+        signal: gone.signal,
+      }
+      await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
+      span?.end()
+    } catch (thrown) {
+      const { reply, isFault } = replyOfThrown(thrown)
+      if (isFault) span?.fail(thrown)
+      else span?.end()
+      if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown)
+      if (opened) return this.#close(requestId)
+      this.#streams.delete(requestId)
+      this.#sink.answer(requestId, reply)
+    } finally {
+      this.#streamSpans.delete(requestId)
+    }
+  }
+
+  #close(requestId: number): void {
+    const gone = this.#streams.get(requestId)
+    if (gone === undefined) return
+    this.#streams.delete(requestId)
+    gone.abort()
+    this.#sink.endStream(requestId)
+  }
+
+  /** Ends all streams: the thread is about to drain. */
+  closeStreams(): void {
+    for (const requestId of [...this.#streams.keys()]) this.#close(requestId)
+    // Their handlers are not waited for.
+    for (const span of this.#streamSpans.values()) span.end()
+  }
+}
+
+async function streamInput(route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<Data> {
+  const { authValidator } = route.options
+  const claims = authValidator && (await authenticate(authValidator, incoming))
+  const data = await readInput(incoming, route.template, route.options, context)
+  if (claims !== undefined) data._auth = claims
+  return data
+}
+
+/** What the spans of a handler have in common. */
+function spanOf(owner: Owner, handler: Handler | StreamHandler): Pick<Route, 'name' | 'spanAttributes'> {
+  const name = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+  return { name, spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name } }
+}

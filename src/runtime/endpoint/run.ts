@@ -1,0 +1,135 @@
+import type { AuthValidator, Data, EndpointOptions, Handler } from '../../contracts/http.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { RequestContext } from './context.ts'
+import type { Incoming } from './incoming.ts'
+import { readInput } from './input.ts'
+import type { PathTemplate } from './path-template.ts'
+import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+import { checkResponse, isResponseChecked } from './response-check.ts'
+
+/** A handler and what has to happen before it. */
+export interface Route {
+  owner: Owner
+  template: PathTemplate
+  handler: Handler
+  options: EndpointOptions
+  /** `<plugin>.<handler>`: what its spans are called. */
+  name: string
+  /** Of each of its spans. */
+  spanAttributes: SpanAttributes
+}
+
+/** Told of what a handler threw: it goes to the log, never to the client. */
+export type FaultLog = (route: Route, requestId: string, thrown: unknown) => void
+
+/**
+ * Runs one request through its route: authentication, input, handler, reply. Never throws or rejects.
+ * A handler that is not async, on a route with nothing to await, answers without a single promise.
+ */
+export function runRequest(
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  onFault: FaultLog,
+  tracing: CodeTracing | null,
+): Reply | Promise<Reply> {
+  const span = tracing === null ? null : openSpan(tracing, route, incoming)
+  try {
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+    const outcome = causality.run(cause, handle, route, incoming, context)
+    if (isPromise(outcome) || isResponseChecked(route)) {
+      return finish(outcome, route, incoming, context, onFault, span)
+    }
+    const reply = replyOf(outcome, context)
+    span?.end()
+    return reply
+  } catch (thrown) {
+    return refuse(thrown, route, incoming, onFault, span)
+  }
+}
+
+export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, { trace }: Incoming): OpenSpan {
+  return tracing.open(trace, name, spanAttributes)
+}
+
+function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
+  const { authValidator } = route.options
+  if (authValidator !== undefined) return handleAuthenticated(authValidator, route, incoming, context)
+  const data = readInput(incoming, route.template, route.options, context)
+  if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
+  return route.handler.call(route.owner.instance, data, context)
+}
+
+async function handleAuthenticated(
+  authValidator: AuthValidator,
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<unknown> {
+  const claims = await authenticate(authValidator, incoming)
+  const data = await readInput(incoming, route.template, route.options, context)
+  data._auth = claims
+  return route.handler.call(route.owner.instance, data, context)
+}
+
+/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
+export function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
+  return checkToken(authValidator, bearerToken(incoming))
+}
+
+/** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
+export function bearerToken({ headers }: Incoming): string | undefined {
+  const { authorization } = headers
+  return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
+}
+
+/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
+export async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
+  if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
+  const claims: unknown = await authValidator(token)
+  // A validator that says `false` must not let anybody in: only an object is a yes.
+  if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
+  return claims
+}
+
+async function finish(
+  outcome: unknown,
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  onFault: FaultLog,
+  span: OpenSpan | null,
+): Promise<Reply> {
+  try {
+    const reply = replyOf(await outcome, context)
+    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    span?.end()
+    return reply
+  } catch (thrown) {
+    return refuse(thrown, route, incoming, onFault, span)
+  }
+}
+
+function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog, span: OpenSpan | null): Reply {
+  const { reply, isFault } = replyOfThrown(thrown)
+  // What the client did wrong is no fault of the handler.
+  if (!isFault) {
+    span?.end()
+    return reply
+  }
+  span?.fail(thrown)
+  try {
+    onFault(route, incoming.requestId, thrown)
+  } catch {
+    // Its message or stack is a getter that throws: that must not end the thread.
+    onFault(route, incoming.requestId, 'something was thrown that cannot be read')
+  }
+  return reply
+}
+
+function isPromise(value: unknown): value is Promise<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}

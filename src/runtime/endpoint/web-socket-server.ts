@@ -1,0 +1,131 @@
+import type { HttpContext } from '../../contracts/http.ts'
+import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { SocketRoute } from '../../contracts/web-socket.ts'
+import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import { causality } from '../../core/causality/context.ts'
+import type { RequestContext } from './context.ts'
+import type { Incoming } from './incoming.ts'
+import { readInput } from './input.ts'
+import type { PathTemplate } from './path-template.ts'
+import { ServerSocket, type SocketStart } from './plugin-socket.ts'
+import { type Reply, replyOfThrown } from './reply.ts'
+import { bearerToken, checkToken } from './run.ts'
+
+/** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
+export const BEARER_PROTOCOL = 'bearer'
+
+/** Where sockets' frames go: over the ring in a lane, straight to the listener in the primary. */
+export interface SocketSink {
+  answer(requestId: number, reply: Reply): void
+  /** The handshake is done: from now on the socket has this number. @param protocol the accepted subprotocol, or empty */
+  acceptSocket(requestId: number, number: number, protocol: string): void
+  /** False when there is no room for it. */
+  sendMessage(number: number, message: string | Uint8Array): boolean
+  /** @param weight its bytes on the wire and HANDLED_OVERHEAD_BYTES */
+  messageHandled(number: number, weight: number): void
+  closeSocket(number: number, code: number, reason: string): void
+}
+
+/** What a socket asks of its thread. */
+export interface SocketHost {
+  readonly sink: SocketSink
+  readonly tracing: CodeTracing | null
+  /** Notes that a handler begins. @returns what `end` wants to have back */
+  readonly begin?: ((routeNumber: number, requestId: string) => number) | undefined
+  readonly end?: ((ticket: number, failed: boolean) => void) | undefined
+  onFault(start: SocketStart, thrown: unknown): void
+  ended(number: number): void
+}
+
+/** A WebSocket route of this thread. */
+export interface SocketEntry extends SocketRoute {
+  readonly number: number
+  readonly template: PathTemplate
+}
+
+export interface SocketServerOptions {
+  sink: SocketSink
+  onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void
+  /** As in SocketHost. */
+  begin?: (routeNumber: number, requestId: string) => number
+  end?: (ticket: number, failed: boolean) => void
+}
+
+/** The WebSockets of one thread, from the check of their tokens to their ends. */
+export class SocketServer implements SocketHost {
+  readonly sink: SocketSink
+  readonly begin: SocketHost['begin']
+  readonly end: SocketHost['end']
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
+  readonly #onFault: SocketServerOptions['onFault']
+  readonly #open = new Map<number, ServerSocket>()
+  #next = 0
+
+  constructor({ sink, onFault, begin, end }: SocketServerOptions) {
+    this.sink = sink
+    this.begin = begin
+    this.end = end
+    this.#onFault = onFault
+  }
+
+  /** Sockets whose `close` has not run. */
+  get size(): number {
+    return this.#open.size
+  }
+
+  /** Looks at a handshake: it is answered like a request, or accepted. */
+  async handshake(requestId: number, entry: SocketEntry, incoming: Incoming, context: RequestContext): Promise<void> {
+    const { owner, options, template } = entry
+    const offered = (incoming.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim())
+    const bearerAt = offered.indexOf(BEARER_PROTOCOL)
+    let start: SocketStart
+    try {
+      const trace = incoming.trace === NO_CARRIER ? null : (this.tracing?.scope(incoming.trace) ?? null)
+      const data = await causality.run({ eventId: null, requestId: incoming.requestId, trace }, async () => {
+        const { authValidator } = options
+        const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
+        const claims = authValidator && (await checkToken(authValidator, token))
+        const input = await readInput(incoming, template, options, context)
+        if (claims !== undefined) input._auth = claims
+        return input
+      })
+      const number = this.#next
+      this.#next = (number + 1) & 0x7fffffff
+      const { handlers, number: routeNumber } = entry
+      start = { number, routeNumber, owner, handlers, data, context: context as HttpContext, trace: incoming.trace }
+    } catch (thrown) {
+      const { reply, isFault } = replyOfThrown(thrown)
+      if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
+      return this.sink.answer(requestId, reply)
+    }
+    const socket = new ServerSocket(start, this)
+    this.#open.set(start.number, socket)
+    this.sink.acceptSocket(requestId, start.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
+    socket.opened()
+  }
+
+  // ── what comes from the client ────────────────────────────────────────────
+
+  received(number: number, message: string | Uint8Array, bytes: number): void {
+    this.#open.get(number)?.received(message, bytes)
+  }
+
+  taken(number: number, bytes: number): void {
+    this.#open.get(number)?.taken(bytes)
+  }
+
+  closed(number: number, code: number, reason: string): void {
+    this.#open.get(number)?.closed(code, reason)
+  }
+
+  // ── what its sockets say ──────────────────────────────────────────────────
+
+  onFault({ owner, context }: SocketStart, thrown: unknown): void {
+    this.#onFault(context.route, owner.name, context.requestId, thrown)
+  }
+
+  ended(number: number): void {
+    this.#open.delete(number)
+  }
+}

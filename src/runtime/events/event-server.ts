@@ -1,0 +1,136 @@
+import type { EventMeta, Payload, Subscription } from '../../contracts/event-bus.ts'
+import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
+import { causality } from '../../core/causality/context.ts'
+import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { toWire, type WireError } from '../../core/errors/wire.ts'
+import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+
+/** Where a subscriber's outcome goes: over the ring in a lane, straight to the hub in the primary. */
+export interface DeliverySink {
+  delivered(deliveryId: number): void
+  reply(deliveryId: number, json: string): void
+  failed(deliveryId: number, error: WireError): void
+}
+
+/** The subscribers of one thread. */
+export class EventServer {
+  /** Null while tracing is off. */
+  tracing: CodeTracing | null = null
+  readonly #sink: DeliverySink
+  readonly #subscriptions: (Subscription | undefined)[] = []
+  /** Of each method and event, the numbers that are in use. */
+  readonly #identities = new Map<string, Set<number>>()
+  readonly #numbers = new Map<number, { key: string; number: number }>()
+  #inFlight = 0
+
+  constructor(sink: DeliverySink) {
+    this.#sink = sink
+  }
+
+  /** @returns the subscriber's number in this thread, and what the bus knows it by */
+  add(subscription: Subscription): { local: number; identity: string } {
+    const { owner, event, handler } = subscription
+    const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
+    // The same method may subscribe twice to one event, and two nameless functions are two subscribers.
+    const key = `${base} ${event}`
+    const used = this.#identities.get(key) ?? new Set()
+    let number = 1
+    // Who leaves and comes back is the same subscriber.
+    while (used.has(number)) number++
+    this.#identities.set(key, used.add(number))
+    const local = this.#subscriptions.push(subscription) - 1
+    this.#numbers.set(local, { key, number })
+    return { local, identity: this.#identityOf(local) }
+  }
+
+  #identityOf(local: number): string {
+    const { key, number } = this.#numbers.get(local)!
+    const base = key.slice(0, key.indexOf(' '))
+    return number === 1 ? base : `${base}#${number}`
+  }
+
+  remove(local: number): void {
+    this.#subscriptions[local] = undefined
+    const { key, number } = this.#numbers.get(local) ?? { key: '', number: 0 }
+    this.#identities.get(key)?.delete(number)
+    this.#numbers.delete(local)
+  }
+
+  get inFlight(): number {
+    return this.#inFlight
+  }
+
+  /** Runs a subscriber in the causal context of its event, and answers exactly once. */
+  handle(deliveryId: number, frame: EventFrame): void {
+    const subscription = this.#subscriptions[frame.a]
+    // It has unsubscribed while the event was on its way.
+    if (subscription === undefined) return this.#sink.delivered(deliveryId)
+    const wantsReply = (frame.b & WANTS_REPLY) !== 0
+    const span = this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.a), subscription, frame)
+    let outcome: unknown
+    try {
+      const cause = { eventId: frame.id, requestId: frame.requestId, trace: span }
+      outcome = causality.run(cause, callSubscriber, subscription, frame)
+    } catch (thrown) {
+      span?.fail(thrown)
+      return this.#sink.failed(deliveryId, toWire(thrown))
+    }
+    if (!isThenable(outcome)) {
+      span?.end()
+      return this.#settle(deliveryId, outcome, wantsReply)
+    }
+    this.#inFlight++
+    // Also a library's own kind of promise, whose `then` may do anything.
+    Promise.resolve(outcome).then(
+      (value) => {
+        this.#inFlight--
+        span?.end()
+        this.#settle(deliveryId, value, wantsReply)
+      },
+      (thrown) => {
+        this.#inFlight--
+        span?.fail(thrown)
+        this.#sink.failed(deliveryId, toWire(thrown))
+      },
+    )
+  }
+
+  #settle(deliveryId: number, value: unknown, wantsReply: boolean): void {
+    if (!wantsReply || typeof value !== 'object' || value === null) return this.#sink.delivered(deliveryId)
+    let json: string | undefined
+    try {
+      json = JSON.stringify(value)
+    } catch (thrown) {
+      return this.#sink.failed(deliveryId, toWire(thrown))
+    }
+    // An object whose `toJSON` makes nothing of it is none.
+    if (json === undefined) return this.#sink.delivered(deliveryId)
+    this.#sink.reply(deliveryId, json)
+  }
+}
+
+function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return typeof value === 'object' && value !== null && typeof (value as { then?: unknown }).then === 'function'
+}
+
+function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscription, frame: EventFrame): OpenSpan {
+  return tracing.open(frame.trace, identity, {
+    'code.function.name': identity,
+    'heddle.plugin': owner.name,
+    'heddle.event.id': frame.id,
+    'heddle.event.attempt': frame.b & (WANTS_REPLY - 1),
+  })
+}
+
+function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {
+  const meta: EventMeta = {
+    id: frame.id,
+    parent_id: frame.parentId,
+    event: frame.event,
+    emitter: frame.emitter,
+    timestamp: isoTimestamp(frame.timestampMs),
+    request_id: frame.requestId,
+    attempt: frame.b & (WANTS_REPLY - 1),
+  }
+  return handler.call(owner.instance, JSON.parse(frame.payload) as Payload, meta)
+}

@@ -1,0 +1,36 @@
+import type { PublishOptions } from '../../contracts/event-bus.ts'
+import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import { causality } from '../../core/causality/context.ts'
+import { makeEventId } from '../../core/causality/ids.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+
+/**
+ * A new event of the running handler: its id, its time, and what caused it.
+ * @param payload in the form in which the next hop takes it (see EventFrame)
+ * @param payloadKeys joined by U+0000
+ */
+export function publicationOf(
+  emitter: string,
+  event: string,
+  payload: string,
+  payloadKeys: string,
+  options: PublishOptions,
+): EventFrame {
+  const context = causality.getStore()
+  return {
+    id: makeEventId(),
+    parentId: context?.eventId ?? null,
+    event,
+    emitter,
+    requestId: context?.requestId ?? null,
+    key: options.key ?? null,
+    trace: context?.trace?.carrier ?? NO_CARRIER,
+    payloadKeys,
+    timestampMs: Date.now(),
+    delayMs: options.delayMs ?? 0,
+    ttlMs: options.ttlMs ?? 0,
+    a: 0,
+    b: 0,
+    payload,
+  }
+}

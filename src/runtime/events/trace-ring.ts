@@ -1,0 +1,52 @@
+import type { EventRecord } from '../../contracts/event-bus.ts'
+import { type Carrier, sampledTraceIdOf } from '../../core/causality/carrier.ts'
+import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { splitKeys } from './payload.ts'
+
+/** Records that `/system/traces/flat` shows. */
+export const TRACE_RECORDS = 500
+
+/** One event as the hub keeps it: what costs something to format is formatted when somebody reads it. */
+export interface Trace {
+  readonly id: string
+  readonly parentId: string | null
+  readonly event: string
+  readonly emitter: string
+  readonly subscribers: readonly string[]
+  readonly payloadKeys: string
+  readonly timestampMs: number
+  readonly requestId: string | null
+  readonly trace: Carrier
+}
+
+export function recordOf(trace: Trace): EventRecord {
+  return {
+    id: trace.id,
+    parent_id: trace.parentId,
+    event: trace.event,
+    emitter: trace.emitter,
+    subscribers: [...trace.subscribers],
+    payload_keys: splitKeys(trace.payloadKeys),
+    timestamp: isoTimestamp(trace.timestampMs),
+    request_id: trace.requestId,
+    trace_id: sampledTraceIdOf(trace.trace),
+  }
+}
+
+/** The last events of the process. */
+export class TraceRing {
+  readonly #slots: (Trace | undefined)[] = new Array(TRACE_RECORDS).fill(undefined)
+  #count = 0
+
+  push(trace: Trace): void {
+    this.#slots[this.#count++ % TRACE_RECORDS] = trace
+  }
+
+  /** Oldest first, by the time of their publication: a lane that is busy hands in later what it has published earlier. */
+  records(): EventRecord[] {
+    const from = Math.max(0, this.#count - TRACE_RECORDS)
+    const traces: Trace[] = []
+    for (let n = from; n < this.#count; n++) traces.push(this.#slots[n % TRACE_RECORDS]!)
+    return traces.sort((a, b) => a.timestampMs - b.timestampMs).map(recordOf)
+  }
+}

@@ -1,0 +1,148 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, dirname, join, resolve } from 'node:path'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { shown } from '../../core/files/shown-path.ts'
+import { nearestName } from './nearest-name.ts'
+import { placeOf, placeOfText, type SourcePlace, showPlace } from './source-place.ts'
+
+/** What a plugin was at when it failed. */
+export type BootStage = 'load' | 'constructor' | 'onBoot'
+
+export interface BootContext {
+  /** The plugin's file, absolute. */
+  file: string
+  stage: BootStage
+  tools: readonly string[]
+  /** The file of another plugin. */
+  fileOf(plugin: string): string | undefined
+}
+
+/** Why a plugin did not come up. */
+export interface BootFault {
+  /** One line, for `/system/status`. */
+  status: string
+  /** For the log: the mistake, the line, the mend. */
+  text: string
+}
+
+interface Explained {
+  mistake: string
+  place?: SourcePlace | undefined
+  mend?: string | undefined
+}
+
+/** Puts what a plugin failed with in words for its author. */
+export function bootFault(error: unknown, context: BootContext): BootFault {
+  const { mistake, place, mend } = explain(error, context)
+  const where = place === undefined ? [`${shown(context.file)}, ${STAGES[context.stage]}`] : showPlace(place)
+  const lines = [mistake, ...where.map((line) => `  ${line}`), ...(mend === undefined ? [] : [`  Mend: ${mend}`])]
+  // A file that does not even load has no plugin that one could look for: its place belongs to the message.
+  const isUnloaded = context.stage === 'load' && place !== undefined && !(error instanceof HeddleError)
+  return { status: isUnloaded ? `${showPlace(place)[0]}: ${mistake}` : mistake, text: lines.join('\n') }
+}
+
+const STAGES: Record<BootStage, string> = {
+  load: 'while it was loaded',
+  constructor: 'in its constructor',
+  onBoot: 'in its onBoot',
+}
+
+function explain(error: unknown, context: BootContext): Explained {
+  const { file } = context
+  const syntax = syntaxFault(error, file)
+  if (syntax !== undefined) return syntax
+  const unresolved = unresolvedImport(error, file)
+  if (unresolved !== undefined) return unresolved
+  const explained = { mistake: messageOf(error), place: placeOf(error, dirname(dirname(file))) }
+  return error instanceof HeddleError ? { ...explained, ...ofRuntime(error, context) } : explained
+}
+
+/** Errors of the runtime itself: each of them has one mend. */
+function ofRuntime({ code, message }: HeddleError, { file, tools, fileOf }: BootContext): Partial<Explained> {
+  switch (code) {
+    case 'TOOL_MISSING': {
+      const name = message.slice(message.lastIndexOf(' ') + 1)
+      const meant = nearestName(name, tools)
+      return {
+        mend: `${meant === undefined ? '' : `did you mean ${meant}? `}Installed: ${[...tools].sort().join(', ')}.`,
+      }
+    }
+    case 'HTTP_ROUTE_TAKEN': {
+      const first = fileOf(message.slice(message.lastIndexOf(' ') + 1))
+      const where = first === undefined ? '' : `, the other stands in ${shown(first)}`
+      return { mend: `give one of the two another path or another method${where}.` }
+    }
+    case 'HTTP_PATH_INVALID':
+      return { mend: PATH_MENDS.find(([fault]) => fault.test(message))?.[1] }
+    case 'PLUGIN_INVALID':
+      return { place: { file, line: 1, column: 1 } }
+    case 'CONFIG_MISSING':
+    case 'CONFIG_INVALID':
+      return { mend: 'set the variable, or give config.get a default.' }
+  }
+  return {}
+}
+
+const PATH_MENDS: readonly [RegExp, string][] = [
+  [/handler must be/, 'hand over a method of the plugin, like this.show; a name that it does not have is undefined.'],
+  [/must start with/, "write it from the root: '/users/:id'."],
+  [
+    /'\*' must be/,
+    "one wildcard, at the end: '/files/*'; for what stands before it take parameters, like '/:folder/*'.",
+  ],
+  [/stands there twice/, "give each parameter a name of its own: '/users/:userId/orders/:orderId'."],
+  [/in onBoot, not later/, 'register it in onBoot.'],
+]
+
+/** What the compiler, or Node itself, says of a file that is no TypeScript or JavaScript. */
+function syntaxFault(error: unknown, file: string): Explained | undefined {
+  const [, path, line, column, text] = /^(.+?):(\d+):(\d+): (?:ERROR|error): (.*)$/m.exec(messageOf(error)) ?? []
+  if (path !== undefined) {
+    const isAwait = /top-level await/i.test(text!)
+    return {
+      mistake: isAwait ? 'await at the top level of a plugin file' : `Syntax error: ${text}`,
+      // The compiler counts columns from 0.
+      place: { file: resolve(path), line: Number(line), column: Number(column) + 1 },
+      mend: isAwait ? 'move it into onBoot, which may be async.' : undefined,
+    }
+  }
+  if (!(error instanceof SyntaxError)) return undefined
+  // Of an error that no code has thrown the stack begins with the place.
+  const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)$/m.exec(error.stack ?? '') ?? []
+  const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
+  // Node calls it so too when a name is imported that the other file does not export.
+  const isImport = error.message.includes('does not provide an export')
+  return { mistake: isImport ? error.message : `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
+}
+
+/** An import that leads nowhere: a file of the domain, or a package. */
+function unresolvedImport(error: unknown, file: string): Explained | undefined {
+  const code = (error as { code?: unknown } | null)?.code
+  if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND') return undefined
+  const message = messageOf(error)
+  const named = /Cannot find (?:module|package) '([^']+)'/.exec(message)?.[1]
+  if (named === undefined) return undefined
+  const importer = /(?:imported from |Require stack:\n- )(.+)$/m.exec(message)?.[1] ?? file
+  // Node names what it looked for, the author what he wrote.
+  const stem = basename(named)
+  const place = placeOfText(importer, named) ?? placeOfText(importer, stem)
+  const mistake = `Cannot find ${named.startsWith('/') ? shown(named) : `'${named}'`}, which ${shown(importer)} imports`
+  if (!/^[./]/.test(named)) return { mistake, place, mend: `npm install ${packageOf(named)}, or correct its name.` }
+  const folder = dirname(resolve(dirname(importer), named))
+  const siblings = existsSync(folder) ? readdirSync(folder) : []
+  const meant = siblings.includes(`${stem}.ts`) ? `${stem}.ts` : nearestName(stem, siblings)
+  return {
+    mistake,
+    place,
+    mend:
+      meant === undefined
+        ? `there is no such file in ${shown(folder)}.`
+        : `did you mean ${shown(join(folder, meant))}?`,
+  }
+}
+
+/** `@scope/name/part` → `@scope/name` */
+function packageOf(specifier: string): string {
+  return specifier.split('/', specifier.startsWith('@') ? 2 : 1).join('/')
+}

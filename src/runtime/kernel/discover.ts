@@ -1,0 +1,80 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { loadModule } from '../../core/files/load-module.ts'
+
+/** A folder that holds a tool. */
+export interface ToolFolder {
+  path: string
+  file: string
+}
+
+/** A file that holds a plugin. */
+export interface PluginFile {
+  domain: string
+  path: string
+  /** Which thread it says it belongs to. Read from the text: a worker plugin's code must not even be loaded in the primary. */
+  thread: 'primary' | 'worker'
+}
+
+const PRIMARY = /\bstatic\s+(?:(?:override|readonly)\s+)*thread\s*(?::[^=]+)?=\s*(['"`])primary\1/
+
+/** Folders of the tools directory, in the order of their names. */
+export function findTools(toolsDir: string): ToolFolder[] {
+  if (!existsSync(toolsDir)) throw new HeddleError('CONFIG_INVALID', `TOOLS_DIR: there is no folder ${toolsDir}`)
+  return readdirSync(toolsDir, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map((entry) => join(toolsDir, entry.name))
+    .sort()
+    .flatMap((path) => {
+      const file = ['index.ts', 'index.js', 'index.mjs']
+        .map((name) => join(path, name))
+        .find((name) => existsSync(name))
+      return file === undefined ? [] : [{ path, file }]
+    })
+}
+
+/** Loads a tool's class and makes its instance. @throws TOOL_INVALID that names the folder */
+export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => string) => ToolRuntime): Promise<Tool> {
+  const module = await loadModule(folder.file)
+  if (typeof module.default !== 'function') {
+    throw new HeddleError('TOOL_INVALID', `${folder.file} must have a class with a \`name\` as its default export`)
+  }
+  const Class = module.default as ToolClass
+  // A tool may ask its runtime for things in its constructor, when its name is not readable yet but for a static one.
+  let tool: Tool | undefined
+  const staticName = (Class as unknown as { toolName?: unknown }).toolName
+  tool = new Class(
+    runtimeFor(() => tool?.name ?? (typeof staticName === 'string' ? staticName : basename(folder.path))),
+  )
+  if (typeof tool.name !== 'string' || tool.name === '') {
+    throw new HeddleError('TOOL_INVALID', `The tool in ${folder.path} has no \`name\``)
+  }
+  return tool
+}
+
+/** Plugin files of all domain folders, in the order of DOMAINS_DIR, then of names. */
+export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
+  return domainsDirs.flatMap((root) => {
+    if (!existsSync(root)) throw new HeddleError('CONFIG_INVALID', `DOMAINS_DIR: there is no folder ${root}`)
+    return foldersOf(root).flatMap((domain) => {
+      const folder = join(root, domain, 'plugins')
+      if (!existsSync(folder)) return []
+      return readdirSync(folder)
+        .filter((name) => /\.(ts|js|mjs)$/.test(name) && !/(\.d|\.test)\.ts$/.test(name) && !/^[._]/.test(name))
+        .sort()
+        .map((name): PluginFile => {
+          const path = join(folder, name)
+          return { domain, path, thread: PRIMARY.test(readFileSync(path, 'utf8')) ? 'primary' : 'worker' }
+        })
+    })
+  })
+}
+
+function foldersOf(root: string): string[] {
+  return readdirSync(root, { withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && !entry.name.startsWith('.'))
+    .map((entry) => entry.name)
+    .sort()
+}

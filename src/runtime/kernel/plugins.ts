@@ -1,0 +1,180 @@
+import { basename } from 'node:path'
+import type { Owner } from '../../contracts/owner.ts'
+import type { PluginHealth } from '../../contracts/registry.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { loadModule } from '../../core/files/load-module.ts'
+import { shown } from '../../core/files/shown-path.ts'
+import { type BootStage, bootFault } from './boot-fault.ts'
+import { findPlugins, type PluginFile } from './discover.ts'
+import type { Toolbox } from './toolbox.ts'
+
+interface PluginInstance {
+  onBoot?(): void | Promise<void>
+  onReady?(): void | Promise<void>
+  onStop?(): void | Promise<void>
+}
+
+interface Loaded {
+  readonly owner: Owner
+  readonly instance: PluginInstance
+}
+
+export interface BootOptions {
+  /** Plugins that are not booted, by file, each with the reason. */
+  barred?: Readonly<Record<string, string>>
+  /** Told of each plugin's file before it is loaded. */
+  onNext?: (file: string) => void
+}
+
+/** Told of every fault of a plugin's own code. */
+export type PluginFault = (plugin: string, stage: string, error: unknown) => void
+
+/** The plugins of one thread. One that fails is `DEAD`, and everybody else boots. */
+export class Plugins {
+  /** The state of each plugin that belongs to this thread, by its name. */
+  readonly health: Record<string, PluginHealth> = {}
+  /** What those that are dead failed with, for their author: the mistake, the line, the mend. */
+  readonly faults: Record<string, string> = {}
+  /** Absolute path of each plugin's file, by its name. */
+  readonly files: Record<string, string> = {}
+  readonly #toolbox: Toolbox
+  readonly #onFault: PluginFault
+  readonly #loaded: Loaded[] = []
+
+  constructor(toolbox: Toolbox, onFault: PluginFault) {
+    this.#toolbox = toolbox
+    this.#onFault = onFault
+  }
+
+  /** Loads, constructs and boots all plugins of one kind of thread, in the order of their files. */
+  async boot(
+    domainsDirs: readonly string[],
+    thread: 'primary' | 'worker',
+    { barred = {}, onNext = () => {} }: BootOptions = {},
+  ): Promise<void> {
+    for (const file of findPlugins(domainsDirs)) {
+      if (file.thread !== thread) continue
+      onNext(file.path)
+      await this.#bootOne(file, barred[file.path])
+    }
+  }
+
+  async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
+    let name = `${file.domain}.${pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+    const touched = new Set<string>()
+    const at: { stage: BootStage } = { stage: 'load' }
+    try {
+      if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
+      const Class = await loadClass(file)
+      name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
+      if (this.health[name] !== undefined) {
+        const taken = new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
+        name = `${name} (${shown(file.path)})`
+        throw taken
+      }
+      this.files[name] = file.path
+      await this.#construct(name, Class, touched, at)
+      this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
+    } catch (error) {
+      const fault = bootFault(error, {
+        file: file.path,
+        stage: at.stage,
+        tools: this.#toolbox.names,
+        fileOf: (plugin) => this.files[plugin],
+      })
+      this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
+      this.faults[name] = fault.text
+      this.#onFault(name, 'boot', fault.text)
+    }
+  }
+
+  /** Constructs and boots one plugin whose class is loaded already. @throws what its constructor or `onBoot` throws */
+  async add(domain: string, Class: PluginClass): Promise<object> {
+    const name = `${domain}.${Class.name}`
+    const touched = new Set<string>()
+    const instance = await this.#construct(name, Class, touched, { stage: 'load' })
+    this.health[name] = { status: 'OK', domain, tools: [...touched] }
+    return instance
+  }
+
+  /** @param at what the plugin is at */
+  async #construct(
+    name: string,
+    Class: PluginClass,
+    touched: Set<string>,
+    at: { stage: BootStage },
+  ): Promise<PluginInstance> {
+    const owner: Owner = { name, instance: undefined }
+    at.stage = 'constructor'
+    const instance = new Class(this.#toolbox.injection(owner, touched))
+    owner.instance = instance
+    at.stage = 'onBoot'
+    await instance.onBoot?.()
+    this.#loaded.push({ owner, instance })
+    return instance
+  }
+
+  /**
+   * Runs `onReady` of every plugin, or of some. One whose `onReady` fails stays: its routes are up already.
+   * @param onDone told of each that is over
+   */
+  async ready(plugins?: readonly string[], onDone: (plugin: string) => void = () => {}): Promise<void> {
+    for (const loaded of this.#loaded) {
+      const { name } = loaded.owner
+      if (plugins !== undefined && !plugins.includes(name)) continue
+      await this.#run('onReady', loaded)
+      onDone(name)
+    }
+  }
+
+  async stop(): Promise<void> {
+    for (const loaded of this.#loaded) await this.#run('onStop', loaded)
+  }
+
+  async #run(stage: 'onReady' | 'onStop', { owner, instance }: Loaded): Promise<void> {
+    try {
+      await instance[stage]?.()
+    } catch (error) {
+      this.#onFault(owner.name, stage, error)
+    }
+  }
+}
+
+export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
+
+async function loadClass(file: PluginFile): Promise<PluginClass> {
+  const module = await loadModule(file.path)
+  const Class = module.default as PluginClass | undefined
+  if (!isClass(Class)) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)} must have a class as its default export: ${instead(module)}`,
+    )
+  }
+  const thread = Class.thread ?? 'worker'
+  if (thread !== file.thread) {
+    throw new HeddleError(
+      'PLUGIN_INVALID',
+      `${shown(file.path)}: \`static thread\` must be written as a literal, 'primary' or 'worker', in the class itself`,
+    )
+  }
+  return Class
+}
+
+function isClass(value: unknown): value is PluginClass {
+  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
+}
+
+/** What a file exports that should export a class, and what to write. */
+function instead(module: Record<string, unknown>): string {
+  if (module.default !== undefined) {
+    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, write \`export default class … extends Plugin\``
+  }
+  const named = Object.keys(module).find((name) => isClass(module[name]))
+  if (named !== undefined) return `it exports ${named} by name, write \`export default class ${named}\``
+  return 'it has none, write `export default class … extends Plugin`'
+}
+
+function pascalCase(fileName: string): string {
+  return fileName.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())
+}

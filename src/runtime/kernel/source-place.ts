@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs'
+import { sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { shown } from '../../core/files/shown-path.ts'
+
+/** A line of somebody's source. Line and column count from 1. */
+export interface SourcePlace {
+  file: string
+  line: number
+  column: number
+}
+
+const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]*?):(\d+):(\d+)\)?$/
+/** The runtime's own sources, which no author of a plugin has to look at. */
+const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
+
+/** The innermost frame of an error below a folder, else the innermost one that belongs to neither the runtime nor a package. */
+export function placeOf(error: unknown, folder: string): SourcePlace | undefined {
+  if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined
+  const frames = error.stack.split('\n').flatMap((text): SourcePlace[] => {
+    const [, path, line, column] = FRAME.exec(text.trim()) ?? []
+    if (path === undefined) return []
+    const file = path.startsWith('file:') ? fileURLToPath(path) : path
+    return [{ file, line: Number(line), column: Number(column) }]
+  })
+  return (
+    frames.find(({ file }) => file.startsWith(folder + sep)) ??
+    frames.find(({ file }) => !file.startsWith(RUNTIME) && !file.includes(`${sep}node_modules${sep}`))
+  )
+}
+
+/** Where a text stands first in a file. */
+export function placeOfText(file: string, text: string): SourcePlace | undefined {
+  const lines = linesOf(file)
+  const index = lines.findIndex((line) => line.includes(text))
+  return index < 0 ? undefined : { file, line: index + 1, column: lines[index]!.indexOf(text) + 1 }
+}
+
+/** `domains/a/plugins/b.ts:4:15`, and below it the line itself with a mark under the column. */
+export function showPlace({ file, line, column }: SourcePlace): string[] {
+  const head = `${shown(file)}:${line}:${column}`
+  const text = linesOf(file)[line - 1]
+  if (text === undefined || text.trim() === '') return [head]
+  const number = `${line} | `
+  const indent = text.length - text.trimStart().length
+  const mark = ' '.repeat(number.length + Math.max(0, column - 1 - indent))
+  return [head, `  ${number}${text.trim()}`, `  ${mark}^`]
+}
+
+function linesOf(file: string): string[] {
+  try {
+    return readFileSync(file, 'utf8').split('\n')
+  } catch {
+    // It is gone, or never was a file: the place alone has to do.
+    return []
+  }
+}

@@ -1,0 +1,191 @@
+import type { LogLevel, LogSink } from '../../contracts/logger.ts'
+import type { MetricRecord, MetricsSink, ToolStatus } from '../../contracts/registry.ts'
+import type { Host, ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import { causality } from '../../core/causality/context.ts'
+import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { readVariable } from '../../core/config/load.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
+import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
+import { NameTable } from '../../transport/memory/name-table.ts'
+import { StatusTable } from '../../transport/memory/status-table.ts'
+import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
+import { added, tellAll } from './listeners.ts'
+import { Plugins } from './plugins.ts'
+import { Meter } from './proxy.ts'
+import { Toolbox } from './toolbox.ts'
+
+/** Records that `registry.getMetrics()` shows. */
+export const METRICS_SHOWN = 1000
+/** How late a sink may hear of another thread's calls, milliseconds. */
+const METRICS_FEED_MS = 50
+
+/** What differs between the primary and a lane. */
+export interface ThreadOptions {
+  thread: ThreadRef
+  settings: Settings
+  metrics: SharedArrayBuffer
+  names: SharedArrayBuffer
+  statuses: SharedArrayBuffer
+  /** Null in the primary: nobody survives to read it. */
+  flight: FlightRecorder | null
+  sharedMemory(key: string, byteLength: number): SharedArrayBuffer
+  callPrimary(tool: string, method: string, args: readonly unknown[]): Promise<unknown>
+  onToolStatus(tool: string, status: ToolStatus, message: string | null): void
+  writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+}
+
+/** The kernel of one thread: its meter, its tools, its plugins, and its own sinks. */
+export class ThreadKernel {
+  readonly toolbox: Toolbox
+  readonly plugins: Plugins
+  readonly meter: Meter
+  readonly #options: ThreadOptions
+  readonly #metrics: MetricsRing
+  readonly #names: NameTable
+  readonly #logSinks: LogSink[] = []
+  readonly #faultySinks = new WeakSet<LogSink>()
+  readonly #metricsSinks: MetricsSink[] = []
+  readonly #threadNumber: number
+  #metricsFrom = 0
+  /** The next record for the sinks was still being written when they were last fed. */
+  #isHeldUp = false
+  #metricsTimer: NodeJS.Timeout | undefined
+
+  constructor(options: ThreadOptions) {
+    this.#options = options
+    this.#metrics = new MetricsRing(options.metrics)
+    this.#names = new NameTable(options.names)
+    this.#threadNumber = options.thread.kind === 'primary' ? 0 : options.thread.index + 1
+    this.meter = new Meter({
+      threadNumber: this.#threadNumber,
+      metrics: this.#metrics,
+      names: this.#names,
+      statuses: new StatusTable(options.statuses),
+      flight: options.flight,
+      onStatus: options.onToolStatus,
+      onSinkFault: (thrown) => this.sinkFault('metrics sink', thrown),
+    })
+    const uses = new ToolUses(options.sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
+    this.toolbox = new Toolbox(this.meter, (plugin, tool) => uses.add(plugin, tool))
+    this.plugins = new Plugins(this.toolbox, (plugin, stage, error) =>
+      options.writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
+        plugin,
+        stage,
+        stack: error instanceof Error ? error.stack : undefined,
+      }),
+    )
+  }
+
+  /** Makes the runtime of each tool of this thread. */
+  runtimeFactory(host: Host): (toolName: () => string) => ToolRuntime {
+    const { thread, settings, sharedMemory, callPrimary, writeLog } = this.#options
+    return (name) => ({
+      thread,
+      settings,
+      env: readVariable,
+      log: (level, message, fields) => writeLog(level, message, name(), fields),
+      context: () => causality.getStore(),
+      callPrimary: (method, args) => callPrimary(name(), method, args),
+      sharedMemory: (key, byteLength) => sharedMemory(`${name()}/${key}`, byteLength),
+      instrument: (target) => this.toolbox.instrument(name(), target),
+      host,
+    })
+  }
+
+  // ── sinks of this thread ──────────────────────────────────────────────────
+
+  addLogSink(sink: LogSink): () => void {
+    return added(this.#logSinks, sink)
+  }
+
+  get hasLogSinks(): boolean {
+    return this.#logSinks.length > 0
+  }
+
+  tellLogSinks(level: LogLevel, message: string, timestampMs: number, identity: string): void {
+    if (this.#logSinks.length === 0) return
+    const timestamp = isoTimestamp(timestampMs)
+    for (const sink of [...this.#logSinks]) {
+      try {
+        sink(level, message, timestamp, identity)
+      } catch (thrown) {
+        // Marked before it is reported: the report is a log record, and comes back to the sink.
+        if (this.#faultySinks.has(sink)) continue
+        this.#faultySinks.add(sink)
+        this.sinkFault('log sink', thrown)
+      }
+    }
+  }
+
+  /** A sink hears its own thread's calls at once, and those of others by looking at the ring. */
+  addMetricsSink(sink: MetricsSink): () => void {
+    const removeOwn = this.meter.addSink(sink)
+    const removeOthers = added(this.#metricsSinks, sink)
+    if (this.#metricsTimer === undefined) {
+      this.#metricsFrom = this.#metrics.cursor
+      this.#metricsTimer = setInterval(() => this.#feedMetrics(), METRICS_FEED_MS).unref()
+    }
+    return () => {
+      removeOwn()
+      removeOthers()
+      if (this.#metricsSinks.length > 0) return
+      clearInterval(this.#metricsTimer)
+      this.#metricsTimer = undefined
+    }
+  }
+
+  #feedMetrics(): void {
+    const cursor = this.#metrics.cursor
+    let to = this.#metrics.firstOpen(this.#metricsFrom, cursor)
+    // Nothing but an open record since last time: its writer has died.
+    this.#isHeldUp = to === this.#metricsFrom && to !== cursor && !this.#isHeldUp
+    if (to === this.#metricsFrom && !this.#isHeldUp) to = cursor
+    this.#metrics.read(this.#metricsFrom, to, (raw) => {
+      if (raw.threadNumber === this.#threadNumber) return
+      tellAll(this.#metricsSinks, this.#recordOf(raw), (thrown) => this.sinkFault('metrics sink', thrown))
+    })
+    this.#metricsFrom = to
+  }
+
+  /** The last calls of the whole process, oldest first. */
+  recentMetrics(): MetricRecord[] {
+    const to = this.#metrics.cursor
+    const records: MetricRecord[] = []
+    this.#metrics.read(to - METRICS_SHOWN, to, (raw) => records.push(this.#recordOf(raw)))
+    return records
+  }
+
+  #recordOf(raw: RawMetric): MetricRecord {
+    const call = this.#names.nameOf(raw.callNumber)
+    const dot = call.indexOf('.')
+    return {
+      tool: call.slice(0, dot),
+      method: call.slice(dot + 1),
+      duration_ms: raw.durationMs,
+      success: !raw.failed,
+      timestamp: isoTimestamp(raw.endedMs),
+    }
+  }
+
+  sinkFault(kind: string, thrown: unknown): void {
+    this.#options.writeLog('ERROR', `A ${kind} threw; it is not reported again: ${messageOf(thrown)}`, 'kernel')
+  }
+
+  async stop(): Promise<void> {
+    await this.plugins.stop()
+    clearInterval(this.#metricsTimer)
+    await this.toolbox.stop((tool, error) =>
+      this.#options.writeLog('ERROR', `Tool ${tool} failed to stop: ${messageOf(error)}`, tool),
+    )
+  }
+}
+
+/** Refuses what a lane's instance of a tool may not ask for. */
+export function existingMemory(memories: Record<string, SharedArrayBuffer>, key: string): SharedArrayBuffer {
+  const memory = memories[key]
+  if (memory === undefined) throw new HeddleError('INTERNAL', `The primary's instance made no shared memory ${key}`)
+  return memory
+}

@@ -1,0 +1,183 @@
+import type { Owner } from '../../contracts/owner.ts'
+import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import type { DescribeCall } from '../../contracts/tracing.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { findTools, loadTool } from './discover.ts'
+import { tellingFirstCall } from './first-call.ts'
+import type { Meter } from './proxy.ts'
+
+/** Everything in a tool's runtime but what is the tool's own. */
+export type RuntimeFactory = (toolName: () => string) => ToolRuntime
+
+interface Installed {
+  readonly tool: Tool
+  readonly index: number
+  readonly folder: string
+  /** One wrapped object for all plugins, for a tool that makes no difference between them. */
+  shared: object | undefined
+  /** Why its boot failed. */
+  fault: string | null
+  /** What failed may pass: it is handed out all the same, and booted again. */
+  isPassing: boolean
+}
+
+/** The tools of one thread: found, made, booted, and handed to plugins as metered objects. */
+export class Toolbox {
+  readonly #meter: Meter
+  readonly #onFirstCall: (plugin: string, tool: string) => void
+  readonly #installed = new Map<string, Installed>()
+
+  /** @param onFirstCall told when a plugin of this thread calls a tool that it was given for the first time */
+  constructor(meter: Meter, onFirstCall: (plugin: string, tool: string) => void = () => {}) {
+    this.#meter = meter
+    this.#onFirstCall = onFirstCall
+  }
+
+  /**
+   * Makes an instance of every tool.
+   * @throws TOOL_DUPLICATE naming both folders, TOOL_INVALID
+   */
+  async install(toolsDir: string, runtimeFor: RuntimeFactory): Promise<void> {
+    for (const folder of findTools(toolsDir)) {
+      const tool = await loadTool(folder, runtimeFor)
+      const before = this.#installed.get(tool.name)
+      if (before !== undefined) {
+        throw new HeddleError(
+          'TOOL_DUPLICATE',
+          `Two folders hold a tool named ${tool.name}: ${before.folder} and ${folder.path}. Move one of them out of the tools folder.`,
+        )
+      }
+      this.#installed.set(tool.name, {
+        tool,
+        index: this.#installed.size,
+        folder: folder.path,
+        shared: undefined,
+        fault: null,
+        isPassing: false,
+      })
+    }
+  }
+
+  /** Boots all tools, one after another. One that fails is reported and stays: its calls fail with the reason. */
+  async boot(onFault: (tool: string, error: unknown) => void, only?: string): Promise<void> {
+    for (const [name, installed] of this.#installed) {
+      if (only !== undefined && name !== only) continue
+      try {
+        await installed.tool.boot?.()
+      } catch (error) {
+        note(installed, error)
+        onFault(name, error)
+      }
+    }
+  }
+
+  /** Its boot failed for a reason that may pass. */
+  mayBootLater(name: string): boolean {
+    return this.#installed.get(name)?.isPassing === true
+  }
+
+  /** Boots one whose boot has failed once more. @throws what its boot rejects with */
+  async bootAgain(name: string): Promise<void> {
+    const installed = this.#installed.get(name)!
+    try {
+      await installed.tool.boot?.()
+      installed.fault = null
+      installed.isPassing = false
+    } catch (error) {
+      note(installed, error)
+      throw error
+    }
+  }
+
+  get names(): string[] {
+    return [...this.#installed.keys()]
+  }
+
+  indexOf(name: string): number {
+    return this.#installed.get(name)?.index ?? -1
+  }
+
+  get(name: string): Tool | undefined {
+    return this.#installed.get(name)?.tool
+  }
+
+  /** The instance behind `callPrimary`. */
+  serve(name: string, method: string, args: readonly unknown[]): unknown {
+    const tool = this.#installed.get(name)?.tool
+    if (tool?.serve === undefined) throw new HeddleError('TOOL_MISSING', `No tool ${name} serves ${method}`)
+    return tool.serve(method, args)
+  }
+
+  /** A thread of that id (`threadId` of worker_threads) has died. */
+  threadGone(threadId: number): void {
+    for (const { tool } of this.#installed.values()) tool.threadGone?.(threadId)
+  }
+
+  /** One tool as one owner sees it. @throws TOOL_MISSING, TOOL_UNAVAILABLE */
+  for(owner: Owner, name: string): object {
+    const installed = this.#installed.get(name)
+    if (installed === undefined) throw new HeddleError('TOOL_MISSING', `Missing tool: ${name}`)
+    if (installed.fault !== null && !installed.isPassing)
+      throw new HeddleError('TOOL_UNAVAILABLE', `Tool ${name} did not boot: ${installed.fault}`)
+    const { tool, index } = installed
+    if (tool.api !== undefined) {
+      const api = tool.api(owner)
+      // Whoever checks tools finds the check on each that has one, whatever its API object is made of.
+      const { healthCheck } = tool
+      const checked =
+        healthCheck === undefined || 'healthCheck' in api ? api : { ...api, healthCheck: healthCheck.bind(tool) }
+      return this.#meter.wrap(name, index, checked, describeOf(tool))
+    }
+    installed.shared ??= this.#meter.wrap(name, index, tool, describeOf(tool))
+    return installed.shared
+  }
+
+  instrument<T extends object>(name: string, target: T): T {
+    return this.#meter.wrap(name, this.indexOf(name), target, describeOf(this.get(name)))
+  }
+
+  /**
+   * What a plugin's constructor destructures.
+   * @param touched gets the names that it took
+   */
+  injection(owner: Owner, touched: Set<string>): object {
+    const given = new Map<string, object>()
+    return new Proxy(Object.create(null), {
+      get: (_, name) => {
+        if (typeof name !== 'string') return undefined
+        touched.add(name)
+        let tool = given.get(name)
+        if (tool === undefined) {
+          tool = tellingFirstCall(this.for(owner, name), () => this.#onFirstCall(owner.name, name))
+          given.set(name, tool)
+        }
+        return tool
+      },
+      has: (_, name) => typeof name === 'string' && this.#installed.has(name),
+      ownKeys: () => this.names,
+      getOwnPropertyDescriptor: (_, name) => ({
+        enumerable: typeof name === 'string' && this.#installed.has(name),
+        configurable: true,
+      }),
+    })
+  }
+
+  /** Stops all tools, in the reverse order of their boot. */
+  async stop(onFault: (tool: string, error: unknown) => void): Promise<void> {
+    for (const [name, { tool }] of [...this.#installed].reverse()) {
+      try {
+        await tool.stop?.()
+      } catch (error) {
+        onFault(name, error)
+      }
+    }
+  }
+}
+
+const describeOf = (tool: Tool | undefined): DescribeCall | undefined => tool?.describeCall?.bind(tool)
+
+function note(installed: Installed, error: unknown): void {
+  installed.fault = messageOf(error)
+  installed.isPassing = (error as { isPassing?: unknown } | null)?.isPassing === true
+}

@@ -1,0 +1,193 @@
+import { carrierOf, NO_CARRIER, traceparentOf, tracestateOf } from '../../core/causality/carrier.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+
+/**
+ * One entry of a stream, as XADD takes it: field and value in turns.
+ *
+ *   e  the envelope, JSON
+ *   p  the payload, JSON
+ *   o  a group: for this one alone, every other acknowledges it unseen (a replay)
+ *   a  entry id of the event before it with the same ordering key
+ *   r  where a reply goes: `<channel> <number>`
+ */
+export type EntryFields = string[]
+
+/** What the envelope holds. Times are milliseconds since the epoch, of the publisher's clock. */
+interface Envelope {
+  id: string
+  parent_id: string | null
+  emitter: string
+  request_id: string | null
+  timestamp: number
+  payload_keys: string[]
+  key?: string
+  /** Not delivered any more from here on. */
+  expires?: number
+  /** REPLICA_ID of the publisher. */
+  replica: string
+  /** The span that published, as W3C Trace Context writes it; absent while tracing is off there. */
+  traceparent?: string
+  tracestate?: string
+}
+
+/** An entry as a thread has read it. */
+export interface StreamEvent {
+  /** The stream's own id of the entry, `<milliseconds>-<number>`. */
+  entryId: string
+  frame: EventFrame
+  expiresMs: number
+  replica: string
+  onlyGroup: string | null
+  after: string | null
+  replyTo: string | null
+}
+
+/** JSON texts that come again and again: an emitter's name, an event's keys. */
+const TEXTS_MAX = 1000
+const names = new Map<string, string>()
+const keyTexts = new Map<string, string>()
+
+function remembered(texts: Map<string, string>, of: string, make: (of: string) => string): string {
+  let text = texts.get(of)
+  if (text === undefined) {
+    text = make(of)
+    if (texts.size >= TEXTS_MAX) texts.clear()
+    texts.set(of, text)
+  }
+  return text
+}
+
+const nameText = (name: string): string => JSON.stringify(name)
+const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
+
+function traceText(carrier: string): string {
+  const tracestate = tracestateOf(carrier)
+  const state = tracestate === '' ? '' : `,"tracestate":${JSON.stringify(tracestate)}`
+  return `,"traceparent":"${traceparentOf(carrier)}"${state}`
+}
+
+/** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
+export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
+  const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
+  const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
+  let envelope =
+    `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
+    `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
+    `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
+  if (frame.trace !== NO_CARRIER) envelope += traceText(frame.trace)
+  if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
+  if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
+  envelope += '}'
+  return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
+}
+
+/** @returns why it is no event of ours, when it is not */
+export function decodeEntry(event: string, entryId: string, fields: readonly string[]): StreamEvent | string {
+  let envelopeText: string | undefined
+  let payload: string | undefined
+  let onlyGroup: string | null = null
+  let after: string | null = null
+  let replyTo: string | null = null
+  for (let n = 0; n + 1 < fields.length; n += 2) {
+    const value = fields[n + 1]!
+    switch (fields[n]) {
+      case 'e':
+        envelopeText = value
+        break
+      case 'p':
+        payload = value
+        break
+      case 'o':
+        onlyGroup = value
+        break
+      case 'a':
+        after = value
+        break
+      case 'r':
+        replyTo = value
+    }
+  }
+  if (envelopeText === undefined) return 'it has no envelope (field e)'
+  if (payload === undefined) return 'it has no payload (field p)'
+  const envelope = readEnvelope(envelopeText)
+  if (envelope === undefined) return 'its envelope is no JSON'
+  // The payload is parsed where it is handled, once; a lane that cannot must know before it begins.
+  if (payload.charCodeAt(0) !== 0x7b) return 'its payload is no JSON object'
+  if (typeof envelope !== 'object' || envelope === null) return 'its envelope is no JSON object'
+  const { id, emitter, timestamp, payload_keys: keys } = envelope
+  if (typeof id !== 'string' || !id.startsWith('evt_') || id.length > 64) return 'its envelope has no event id'
+  if (typeof emitter !== 'string' || emitter.length > 1024) return 'its envelope has no emitter'
+  if (typeof timestamp !== 'number' || !Number.isFinite(timestamp)) return 'its envelope has no timestamp'
+  return {
+    entryId,
+    frame: {
+      id,
+      parentId: textOrNull(envelope.parent_id),
+      event,
+      emitter,
+      requestId: textOrNull(envelope.request_id),
+      key: null,
+      trace: carrierOf(envelope.traceparent, envelope.tracestate),
+      payloadKeys: Array.isArray(keys) && keys.every((each) => typeof each === 'string') ? keys.join('\0') : '',
+      timestampMs: timestamp,
+      delayMs: 0,
+      ttlMs: 0,
+      a: 0,
+      b: 0,
+      payload,
+    },
+    expiresMs: typeof envelope.expires === 'number' ? envelope.expires : 0,
+    replica: typeof envelope.replica === 'string' ? envelope.replica : '',
+    onlyGroup,
+    after,
+    replyTo,
+  }
+}
+
+/** The envelope as `encodeEntry` writes it, but for the strings that hold an escape, and for keys and lifetimes, which are rare. */
+const USUAL =
+  /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
+
+/** @returns undefined for what is no JSON, null for what is no object */
+function readEnvelope(text: string): Partial<Envelope> | null | undefined {
+  const usual = USUAL.exec(text)
+  const keyList = usual === null ? null : keysOf(usual[6]!)
+  if (usual !== null && keyList !== null) {
+    const [, id, parentId, emitter, requestId, timestamp, , replica, traceparent] = usual
+    return {
+      id: id!,
+      parent_id: parentId ?? null,
+      emitter: emitter!,
+      request_id: requestId ?? null,
+      timestamp: Number(timestamp),
+      payload_keys: keyList,
+      replica: replica!,
+      traceparent: traceparent ?? '',
+    }
+  }
+  try {
+    const envelope: unknown = JSON.parse(text)
+    return typeof envelope === 'object' ? envelope : null
+  } catch {
+    return undefined
+  }
+}
+
+const keyLists = new Map<string, string[]>()
+
+/** The keys of one event's payloads are mostly the same. @returns null for what is no JSON */
+function keysOf(text: string): string[] | null {
+  let keys = keyLists.get(text)
+  if (keys === undefined) {
+    try {
+      keys = JSON.parse(text) as string[]
+    } catch {
+      return null
+    }
+    if (keyLists.size >= TEXTS_MAX) keyLists.clear()
+    keyLists.set(text, keys)
+  }
+  return keys
+}
+
+const textOrNull = (value: unknown): string | null => (typeof value === 'string' && value.length <= 1024 ? value : null)

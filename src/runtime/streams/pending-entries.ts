@@ -1,0 +1,249 @@
+import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
+import type { WireError } from '../../core/errors/wire.ts'
+import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import type { StreamHandOver } from '../../transport/messages.ts'
+import { Acknowledger } from './acknowledger.ts'
+import { decodeEntry, type StreamEvent } from './entry.ts'
+import { KeyGate } from './key-gate.ts'
+import { eventOf } from './keys.ts'
+import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
+import type { Group, ThreadGroups } from './thread-groups.ts'
+
+/** Events that one thread has in hand at most: read, and not answered. */
+const IN_HAND_MAX = 1024
+/** Characters of their payloads, about: with so many it reads no more. */
+const IN_HAND_MAX_CHARS = 32 << 20
+/** How often deadlines are looked at, milliseconds. */
+const SWEEP_MS = 100
+/** A loop that has not turned for so long was blocked: whose time is up meanwhile may have been ready long before, milliseconds. */
+const BLOCKED_MS = 1000
+/** Entries that were handed over are not this thread's any more within so long, milliseconds. */
+const HANDED_OVER_MS = 600_000
+
+export interface HandsOptions {
+  commands: StreamCommands
+  groups: ThreadGroups
+  /** REPLICA_ID. */
+  replica: string
+  /** Begins a delivery; its answer comes by `delivered`, `reply` or `failed`. */
+  serve: (deliveryId: number, frame: EventFrame) => void
+  /** Told of each event that another replica has published, once per group. */
+  received: (frame: EventFrame) => void
+  handOver: (handOver: StreamHandOver) => void
+  /** Told whenever something has left: there may be room again, or nothing left. */
+  laid: () => void
+  /** Null while tracing is off. */
+  tracing: DeliveryTracing | null
+}
+
+/** One entry in hand. */
+interface Hand {
+  readonly group: Group
+  readonly entry: StreamEvent
+  local: number
+  /** 0: not begun. */
+  deadlineMs: number
+  /** From when it was begun, where it is traced. */
+  span: DeliverySpan | null
+}
+
+/**
+ * What one thread has in hand: from when it is read until the store knows that it is done.
+ * What goes wrong with an event is not for this thread to mend: it hands it over.
+ */
+export class Hands {
+  readonly #options: HandsOptions
+  /** Those that are begun, by delivery number, which is negative: the hub's are positive. */
+  readonly #begun = new Map<number, Hand>()
+  /** Not begun. Of those that come free together the gate forgets all at once; here each counts until its turn. */
+  #waitingForKey = 0
+  readonly #gate: KeyGate
+  readonly #acks: Acknowledger
+  readonly #sweepTimer: NodeJS.Timeout
+  readonly #handedOver: { group: Group; entryId: string; untilMs: number }[] = []
+  /** Of the payloads of all in hand. */
+  #chars = 0
+  #lastDelivery = 0
+  #lastSweepMs = Date.now()
+  #isStopping = false
+
+  constructor(options: HandsOptions) {
+    this.#options = options
+    this.#gate = new KeyGate((stream, group, ids) => options.commands.finished(stream, group, ids))
+    this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#acknowledged(stream, group, ids))
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  /** Entries that are not answered. */
+  get load(): number {
+    return this.#begun.size + this.#waitingForKey
+  }
+
+  /** For so many entries; 0 or less: for none. */
+  get room(): number {
+    return this.#chars >= IN_HAND_MAX_CHARS ? 0 : IN_HAND_MAX - this.load
+  }
+
+  /** Entries that are not answered, or whose acknowledgement the store has not confirmed. */
+  get size(): number {
+    return this.load + this.#acks.open
+  }
+
+  // ── from the stream ───────────────────────────────────────────────────────
+
+  take(group: Group, entryId: string, fields: Entry[1]): void {
+    group.held.add(entryId)
+    // Cut from the stream while it was on its way.
+    if (fields === null) return this.#acknowledge(group, entryId)
+    const entry = decodeEntry(group.event, entryId, fields)
+    if (typeof entry === 'string') {
+      return this.#handOver(group, { entryId, frame: null, replyTo: null }, group.locals[0]?.local ?? -1, entry)
+    }
+    if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
+    if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
+    const hand: Hand = { group, entry, local: -1, deadlineMs: 0, span: null }
+    this.#chars += entry.frame.payload.length
+    if (entry.after === null) return this.#begin(hand)
+    this.#waitingForKey++
+    this.#gate.wait(group.stream, group.inStream, entry.after, () => {
+      this.#waitingForKey--
+      this.#begin(hand)
+    })
+  }
+
+  #begin(hand: Hand): void {
+    const { group, entry } = hand
+    const { groups, tracing, serve } = this.#options
+    const local = groups.nextLocal(group)
+    // It has unsubscribed here meanwhile: elsewhere it may be wanted.
+    if (local === null) {
+      this.#chars -= entry.frame.payload.length
+      return this.#handOver(group, entry, -1, null)
+    }
+    if (entry.expiresMs !== 0 && entry.expiresMs < Date.now()) {
+      this.#chars -= entry.frame.payload.length
+      if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
+      return this.#acknowledge(group, entry.entryId)
+    }
+    hand.local = local
+    hand.deadlineMs = Date.now() + group.timeoutMs
+    this.#lastDelivery = (this.#lastDelivery % 0x3fffffff) + 1
+    const id = -this.#lastDelivery
+    this.#begun.set(id, hand)
+    const { frame } = entry
+    frame.a = local
+    frame.b = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
+    hand.span = tracing?.begin(frame.trace) ?? null
+    if (hand.span !== null) frame.trace = hand.span.carrier
+    serve(id, frame)
+  }
+
+  // ── answers ───────────────────────────────────────────────────────────────
+
+  delivered(deliveryId: number): void {
+    const hand = this.#lay(deliveryId)
+    if (hand === undefined) return
+    this.#endSpan(hand)
+    this.#acknowledge(hand.group, hand.entry.entryId)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    const replyTo = this.#begun.get(deliveryId)?.entry.replyTo
+    if (replyTo != null) this.#reply(replyTo, 'reply', json)
+    this.delivered(deliveryId)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    const hand = this.#lay(deliveryId)
+    if (hand !== undefined) this.#fail(hand, error.message)
+  }
+
+  /** @returns undefined for one that was given up: it is somebody else's by now */
+  #lay(deliveryId: number): Hand | undefined {
+    const hand = this.#begun.get(deliveryId)
+    if (hand === undefined) return undefined
+    this.#begun.delete(deliveryId)
+    this.#chars -= hand.entry.frame.payload.length
+    return hand
+  }
+
+  #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
+    this.#options.commands.reply(replyTo, outcome, text).catch(() => {
+      // Whoever asked learns of it by its time limit.
+    })
+  }
+
+  #endSpan({ span, group, entry: { frame } }: Hand): void {
+    if (span === null) return
+    const { event, id: eventId, requestId } = frame
+    this.#options.tracing!.end(span, { event, eventId, group: group.name, requestId }, false)
+  }
+
+  /** Whose time is up fails, and whatever was handed over long ago has left. */
+  #sweep(): void {
+    const nowMs = Date.now()
+    const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
+    this.#lastSweepMs = nowMs
+    if (wasBlocked) return
+    for (const [id, hand] of this.#begun) {
+      if (hand.deadlineMs + SWEEP_MS > nowMs) continue
+      this.#lay(id)
+      this.#fail(hand, `The subscriber did not finish within ${hand.group.timeoutMs} ms`)
+    }
+    while (this.#handedOver.length > 0 && this.#handedOver[0]!.untilMs < nowMs) {
+      const { group, entryId } = this.#handedOver.shift()!
+      group.held.delete(entryId)
+    }
+  }
+
+  // ── out of hand ───────────────────────────────────────────────────────────
+
+  /** An attempt at it has failed. Its span goes with it: whoever brings it to its end ends that too. */
+  #fail({ group, entry, local, span }: Hand, fault: string): void {
+    if (span !== null) entry.frame.trace = span.parent
+    this.#handOver(group, entry, local, fault, span)
+  }
+
+  #handOver(
+    group: Group,
+    { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
+    local: number,
+    fault: string | null,
+    span: DeliverySpan | null = null,
+  ): void {
+    const { handOver, laid } = this.#options
+    this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
+    handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault, span })
+    laid()
+  }
+
+  #acknowledge({ stream, inStream }: Group, entryId: string): void {
+    this.#acks.add(stream, inStream, entryId)
+    // Whoever comes behind it with the same key waits for this.
+    if (this.#gate.size > 0 || this.#isStopping) this.#acks.flush()
+  }
+
+  #acknowledged(stream: string, inStream: string, ids: readonly string[]): void {
+    const { groups, laid } = this.#options
+    const held = groups.find(eventOf(stream)!, inStream)?.held
+    if (held !== undefined) for (const id of ids) held.delete(id)
+    this.#gate.acknowledged(stream, inStream, ids)
+    laid()
+  }
+
+  /** Acknowledgements that have gathered go out now. */
+  flush(): void {
+    this.#acks.flush()
+  }
+
+  /** Nothing more will come: no acknowledgement waits for others. */
+  stop(): void {
+    this.#isStopping = true
+  }
+
+  close(): void {
+    clearInterval(this.#sweepTimer)
+    this.#gate.close()
+    this.#acks.close()
+  }
+}

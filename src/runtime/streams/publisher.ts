@@ -1,0 +1,158 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { RedisClient } from '../../stores/redis/client.ts'
+import { answerFault, type KvSettings } from '../../stores/redis/fault.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { delayEvent } from './delay.ts'
+import { encodeEntry } from './entry.ts'
+import { streamOf } from './keys.ts'
+import { publishKeyed } from './publishing.ts'
+import { SCRIPTS } from './scripts.ts'
+
+/** Events that one command adds at most, and about how many characters: the server does nothing else meanwhile. */
+const BATCH_MAX = 128
+const BATCH_MAX_CHARS = 256 * 1024
+
+export interface PublisherOptions {
+  redis: RedisClient
+  kv: KvSettings
+  /** REPLICA_ID. */
+  replica: string
+  /** Publications of this thread that are on their way at most. */
+  maxOpen: number
+  /** Told of each event that the store has taken. */
+  published: (frame: EventFrame) => void
+  /** Told of each delay: somebody has to look when it is over. */
+  delayed: (delayMs: number) => void
+}
+
+interface Publication {
+  readonly frame: EventFrame
+  readonly resolve: (id: string) => void
+  readonly reject: (fault: unknown) => void
+}
+
+/** Events of one turn of the loop, for one stream. */
+interface Batch {
+  readonly stream: string
+  publications: Publication[]
+  /** Envelope and payload, in turn. */
+  args: string[]
+  chars: number
+}
+
+/** Publishes to the streams. Resolves when the store has taken the event. */
+export class StreamPublisher {
+  readonly #options: PublisherOptions
+  readonly #batches = new Map<string, Batch>()
+  #isScheduled = false
+  #open = 0
+
+  constructor(options: PublisherOptions) {
+    this.#options = options
+  }
+
+  /** @throws EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE; with `details.outcome` `unknown` the event may have been taken all the same */
+  publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
+    if (this.#open >= this.#options.maxOpen) {
+      const message = `${this.#open} events are on their way to the store already`
+      return Promise.reject(new HeddleError('EVENT_BUS_FULL', message))
+    }
+    this.#open++
+    return new Promise((resolve, reject) => {
+      const publication = { frame, resolve, reject }
+      const fields = encodeEntry(frame, this.#options.replica, replyTo)
+      if (frame.key === null && frame.delayMs === 0 && replyTo === null) this.#add(publication, fields)
+      else this.#settle([publication], this.#sendAlone(frame, fields))
+    })
+  }
+
+  #add(publication: Publication, fields: string[]): void {
+    const { event } = publication.frame
+    let batch = this.#batches.get(event)
+    if (batch === undefined) {
+      batch = { stream: streamOf(event), publications: [], args: [], chars: 0 }
+      this.#batches.set(event, batch)
+    }
+    const [, envelope, , payload] = fields as [string, string, string, string]
+    batch.publications.push(publication)
+    batch.args.push(envelope, payload)
+    batch.chars += envelope.length + payload.length
+    if (batch.publications.length >= BATCH_MAX || batch.chars >= BATCH_MAX_CHARS) this.#sendBatch(batch)
+    else if (!this.#isScheduled) {
+      this.#isScheduled = true
+      setImmediate(this.#endTurn)
+    }
+  }
+
+  readonly #endTurn = (): void => {
+    this.#isScheduled = false
+    for (const batch of this.#batches.values()) if (batch.publications.length > 0) this.#sendBatch(batch)
+  }
+
+  #sendBatch(batch: Batch): void {
+    const { redis } = this.#options
+    const { stream, publications, args } = batch
+    batch.publications = []
+    batch.args = []
+    batch.chars = 0
+    if (publications.length > 1) this.#settle(publications, redis.run(SCRIPTS.publishBatch, [stream], args))
+    else this.#settle(publications, redis.command('xadd', [stream, '*', 'e', args[0]!, 'p', args[1]!]))
+  }
+
+  #sendAlone(frame: EventFrame, fields: string[]): Promise<unknown> {
+    const { redis, delayed } = this.#options
+    const { event, id, key, delayMs } = frame
+    if (delayMs > 0) {
+      return delayEvent(redis, { event, eventId: id, key, fields }, delayMs).then(() => delayed(delayMs))
+    }
+    if (key !== null) return publishKeyed(redis, event, key, fields)
+    return redis.command('xadd', [streamOf(event), '*', ...fields])
+  }
+
+  /** @param sent resolves with the numbers and errors of those that failed, where several are sent together */
+  #settle(publications: readonly Publication[], sent: Promise<unknown>): void {
+    sent.then(
+      (reply) => {
+        this.#open -= publications.length
+        const failed = publications.length > 1 && (reply as unknown[]).length > 0 ? this.#faultsOf(reply) : null
+        for (let n = 0; n < publications.length; n++) {
+          const { frame, resolve, reject } = publications[n]!
+          const fault = failed?.get(n + 1)
+          if (fault !== undefined) {
+            reject(fault)
+            continue
+          }
+          this.#options.published(frame)
+          resolve(frame.id)
+        }
+      },
+      (fault) => {
+        this.#open -= publications.length
+        for (const { frame, reject } of publications) reject(unpublished(frame.event, fault))
+      },
+    )
+  }
+
+  #faultsOf(reply: unknown): Map<number, HeddleError> {
+    const list = reply as (number | string)[]
+    const faults = new Map<number, HeddleError>()
+    for (let n = 0; n < list.length; n += 2) {
+      const fault = answerFault(String(list[n + 1]), 'XADD', this.#options.kv)
+      faults.set(
+        Number(list[n]),
+        new HeddleError('EVENT_BUS_UNAVAILABLE', `Not published: ${fault.message}`, { cause: fault }),
+      )
+    }
+    return faults
+  }
+}
+
+function unpublished(event: string, fault: unknown): unknown {
+  if (!(fault instanceof HeddleError)) return fault
+  const isUnknown = (fault.details as { outcome?: string } | undefined)?.outcome === 'unknown'
+  const doubt = isUnknown ? '; it may have been taken all the same' : ''
+  return new HeddleError('EVENT_BUS_UNAVAILABLE', `${event} was not published${doubt}: ${fault.message}`, {
+    cause: fault,
+    details: fault.details,
+  })
+}

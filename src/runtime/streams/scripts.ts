@@ -1,0 +1,30 @@
+import { type RedisScript, readScript } from '../../stores/redis/script.ts'
+
+const script = (name: string): RedisScript => readScript(new URL(`./commands/${name}.lua`, import.meta.url))
+
+/** What the stream transport does in the server, in one step each. */
+export const SCRIPTS = {
+  lastId: script('last-id-1'),
+  publishBatch: script('publish-batch-1'),
+  publishKeyed: script('publish-keyed-2'),
+  acknowledged: script('acknowledged-1'),
+  delay: script('delay-1'),
+  releaseDue: script('release-due-1'),
+  ensureGroup: script('ensure-group-1'),
+  removeConsumer: script('remove-consumer-2'),
+  renewLeases: script('renew-leases-1'),
+  moveEntries: script('move-entries-1'),
+  takeReplica: script('take-replica-1'),
+  renewReplica: script('renew-replica-1'),
+  releaseReplica: script('release-replica-1'),
+  trim: script('trim-2'),
+  seeGroups: script('see-groups-1'),
+  retireGroups: script('retire-groups-2'),
+  destroyBroadcast: script('destroy-broadcast-2'),
+  addDeadLetter: script('add-dead-letter-2'),
+  listDeadLetters: script('list-dead-letters-1'),
+  replayDeadLetter: script('replay-dead-letter-1'),
+} as const
+
+/** For `openRedis`: a connection that has them sends hashes alone. */
+export const STREAM_SCRIPTS: readonly RedisScript[] = Object.values(SCRIPTS)

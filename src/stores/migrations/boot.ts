@@ -1,0 +1,30 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import type { MigrationDriver } from './migration.ts'
+import { type MigrationLog, migrate, pending } from './runner.ts'
+
+/**
+ * What a database does when the process starts: applies what is pending, or (DB_AUTO_MIGRATE=false) says what is pending and changes
+ * nothing.
+ * @throws as `migrate`
+ */
+export async function migrateOrReport(
+  driver: MigrationDriver,
+  { domainsDir, dbAutoMigrate }: Pick<Settings, 'domainsDir' | 'dbAutoMigrate'>,
+  log: MigrationLog,
+): Promise<void> {
+  if (dbAutoMigrate) {
+    await migrate(driver, domainsDir, log)
+    return
+  }
+  try {
+    const waiting = await pending(driver, domainsDir)
+    if (waiting.length === 0) return
+    log('WARNING', 'Migrations are pending, and DB_AUTO_MIGRATE is false', {
+      migrations: waiting.map((migration) => migration.id),
+    })
+  } catch (thrown) {
+    // The schema is someone else's task here, so it does not keep this process from starting.
+    log('ERROR', messageOf(thrown))
+  }
+}

@@ -1,0 +1,89 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Migration } from './migration.ts'
+
+const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
+const DEPENDS = /^--\s*depends\s*:(.*)$/i
+const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
+
+/**
+ * All migrations below the domains folders, in the order of their domains' names and their file numbers.
+ * Folders that do not exist hold none.
+ * @throws MIGRATION_INVALID for a `.sql` file with another name than `NNN_name.sql`, a malformed header, one id in two folders
+ */
+export async function discoverMigrations(domainsFolders: readonly string[]): Promise<Migration[]> {
+  const byId = new Map<string, Migration>()
+  for (const folder of domainsFolders) {
+    for (const domain of await subfolders(folder)) {
+      for (const migration of await migrationsOf(domain, join(folder, domain, 'migrations'))) {
+        const other = byId.get(migration.id)
+        if (other && other.path !== migration.path) {
+          throw invalid(`Two files are the migration ${migration.id}: ${other.path} and ${migration.path}`)
+        }
+        byId.set(migration.id, migration)
+      }
+    }
+  }
+  return [...byId.values()].sort(byDomainAndNumber)
+}
+
+async function migrationsOf(domain: string, folder: string): Promise<Migration[]> {
+  const migrations: Migration[] = []
+  for (const entry of await entriesOf(folder)) {
+    if (!entry.isFile() || !entry.name.endsWith('.sql')) continue
+    const path = resolve(folder, entry.name)
+    if (!FILE_NAME.test(entry.name))
+      throw invalid(`${path}: a migration's file is named NNN_name.sql, for example 001_create.sql`)
+    const sql = await readFile(path, 'utf8')
+    const id = `${domain}/${entry.name.slice(0, -'.sql'.length)}`
+    migrations.push({ id, domain, path, sql, checksum: checksumOf(sql), depends: dependsOf(sql, path) })
+  }
+  return migrations
+}
+
+/** The header is what stands before the first line that is neither blank nor a `--` comment. */
+function dependsOf(sql: string, path: string): string[] {
+  const depends: string[] = []
+  for (const rawLine of sql.replace(/^\uFEFF/, '').split('\n')) {
+    const line = rawLine.trim()
+    if (line !== '' && !line.startsWith('--')) break
+    const target = DEPENDS.exec(line)?.[1]?.trim()
+    if (target === undefined) continue
+    if (!ID.test(target)) throw invalid(`${path}: "-- depends: ${target}" does not name <domain>/<NNN_name>`)
+    depends.push(target)
+  }
+  return depends
+}
+
+function checksumOf(sql: string): string {
+  return createHash('sha256').update(sql.replaceAll('\r\n', '\n')).digest('hex')
+}
+
+function byDomainAndNumber(a: Migration, b: Migration): number {
+  if (a.domain !== b.domain) return a.domain < b.domain ? -1 : 1
+  return numberOf(a) - numberOf(b) || (a.id < b.id ? -1 : 1)
+}
+
+function numberOf(migration: Migration): number {
+  return Number.parseInt(migration.id.slice(migration.domain.length + 1), 10)
+}
+
+async function subfolders(folder: string): Promise<string[]> {
+  return (await entriesOf(folder)).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+}
+
+async function entriesOf(folder: string) {
+  try {
+    return await readdir(folder, { withFileTypes: true })
+  } catch (thrown) {
+    // No folder, no migrations; everything else (no permission, for example) must not pass for that.
+    if (['ENOENT', 'ENOTDIR'].includes((thrown as NodeJS.ErrnoException).code ?? '')) return []
+    throw thrown
+  }
+}
+
+function invalid(message: string): HeddleError {
+  return new HeddleError('MIGRATION_INVALID', message)
+}

@@ -1,0 +1,54 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Migration } from './migration.ts'
+
+/**
+ * Topological order: within a domain the order given, across domains `depends`; what is free in both keeps the order given.
+ * @param migrations in the order of `discoverMigrations`
+ * @throws MIGRATION_INVALID that names the missing dependency, or the cycle
+ */
+export function orderMigrations(migrations: readonly Migration[]): Migration[] {
+  const before = predecessors(migrations)
+  const ordered: Migration[] = []
+  const done = new Set<string>()
+  /** From the one asked for down to the one that it needs: a second visit closes a cycle. */
+  const path: string[] = []
+
+  function visit(migration: Migration): void {
+    if (done.has(migration.id)) return
+    const start = path.indexOf(migration.id)
+    if (start >= 0) throw cycle([...path.slice(start), migration.id])
+    path.push(migration.id)
+    for (const needed of before.get(migration.id) ?? []) visit(needed)
+    path.pop()
+    done.add(migration.id)
+    ordered.push(migration)
+  }
+
+  for (const migration of migrations) visit(migration)
+  return ordered
+}
+
+/** What has to be applied directly before each migration. */
+function predecessors(migrations: readonly Migration[]): Map<string, Migration[]> {
+  const byId = new Map(migrations.map((migration) => [migration.id, migration]))
+  const lastOfDomain = new Map<string, Migration>()
+  const before = new Map<string, Migration[]>()
+  for (const migration of migrations) {
+    const needed = migration.depends.map((id) => {
+      const target = byId.get(id)
+      if (target) return target
+      throw new HeddleError(
+        'MIGRATION_INVALID',
+        `${migration.id} depends on ${id}, which does not exist (${migration.path})`,
+      )
+    })
+    const previous = lastOfDomain.get(migration.domain)
+    before.set(migration.id, previous ? [previous, ...needed] : needed)
+    lastOfDomain.set(migration.domain, migration)
+  }
+  return before
+}
+
+function cycle(ids: readonly string[]): HeddleError {
+  return new HeddleError('MIGRATION_INVALID', `Migrations depend on each other in a circle: ${ids.join(' → ')}`)
+}

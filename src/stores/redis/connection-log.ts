@@ -1,0 +1,57 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+
+/** Between two lines of one connection that only repeat or vary the first, milliseconds. */
+const REMINDER_MS = 60_000
+/** A connection that comes and goes more often than this is told of once in this time, milliseconds. */
+const FLAP_MS = 5000
+
+export type WriteLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
+
+/** One line when a connection is lost, one when it is back, and a reminder now and then: never a line per attempt. */
+export class ConnectionLog {
+  readonly #write: WriteLog
+  readonly #name: string
+  /** Null while the connection is up. */
+  #downSinceMs: number | null = null
+  #toldMs = Number.NEGATIVE_INFINITY
+  #told = ''
+  /** The last loss is in the log, and its end is to be. */
+  #isTold = false
+  /** Losses that no line has told of. */
+  #untold = 0
+
+  constructor(write: WriteLog, name: string) {
+    this.#write = write
+    this.#name = name
+  }
+
+  /** Call it with every failure, also of an attempt to connect again. */
+  down(message: string): void {
+    const nowMs = performance.now()
+    const isLoss = this.#downSinceMs === null
+    this.#downSinceMs ??= nowMs
+    const silentMs = nowMs - this.#toldMs
+    const isDue = isLoss || !this.#isTold || message !== this.#told ? silentMs >= FLAP_MS : silentMs >= REMINDER_MS
+    if (!isDue) {
+      if (isLoss) this.#untold++
+      return
+    }
+    const fields: Record<string, unknown> = { connection: this.#name }
+    if (!isLoss) fields.down_s = Math.round((nowMs - this.#downSinceMs) / 1000)
+    if (this.#untold > 0) fields.losses_not_logged = this.#untold
+    this.#write('WARNING', `${message}. Trying again until it works.`, fields)
+    this.#untold = 0
+    this.#toldMs = nowMs
+    this.#told = message
+    this.#isTold = true
+  }
+
+  up(place: string): void {
+    if (this.#downSinceMs === null) return
+    const down_s = Math.round((performance.now() - this.#downSinceMs) / 1000)
+    this.#downSinceMs = null
+    if (!this.#isTold) return
+    this.#isTold = false
+    this.#write('INFO', `${place} answers again`, { connection: this.#name, down_s })
+  }
+}

@@ -1,0 +1,275 @@
+import { Command, Redis } from 'ioredis'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { ConnectionLog, type WriteLog } from './connection-log.ts'
+import { isAnswer, type KvSettings, type Outcome, placeOf, redisFault, unavailable } from './fault.ts'
+import { Watch } from './watch.ts'
+
+const COMMAND_TIMEOUT_MS = 2000
+const BACKOFF_MIN_MS = 50
+const BACKOFF_MAX_MS = 2000
+const KEEP_ALIVE_MS = 10_000
+/** Between two questions whether a server has loaded its data. */
+const LOADING_PAUSE_MS = 250
+/** What `close` leaves to the commands that are under way. */
+const CLOSE_WAIT_MS = 1000
+/** Beyond these a command is refused: a server that is slower than its callers must not fill the memory of this process. */
+const MAX_IN_FLIGHT = 65_536
+const MAX_UNSENT_BYTES = 64 * 1024 * 1024
+
+export type RedisArgument = string | number | Buffer
+
+export interface ConnectionOptions {
+  /** Shown by CLIENT LIST and in the log: `heddle:<replica>:<role>`. */
+  name: string
+  log: WriteLog
+  /** The longest BLOCK of a read on this connection, which is then its alone; milliseconds. Left out: it never blocks. */
+  blockingMs?: number
+  /** Without an answer for so long the server counts as gone, and the connection is given up. Default 2000. */
+  commandTimeoutMs?: number
+}
+
+export interface ConnectionListener {
+  /** The connection is about to be ready: what is sent now goes out before all else. */
+  onGreeted(): void
+  onMessage(channel: string, message: string): void
+}
+
+/**
+ * `opening` → `ready` ⇄ `down` → `closed`: opening ends with the first success or failure, or after KV_CONNECT_TIMEOUT.
+ * Only `close` leads to `closed`.
+ */
+type State = 'opening' | 'ready' | 'down' | 'closed'
+
+/**
+ * One connection, and the only user of ioredis: what ioredis would queue, send again or go on with after a fault ends here.
+ * A connection of its is given up at the first thing that is wrong with it, and the next one is tried, for ever.
+ */
+export class Connection {
+  readonly #kv: KvSettings
+  readonly #options: ConnectionOptions
+  readonly #listener: ConnectionListener
+  readonly #redis: Redis
+  readonly #log: ConnectionLog
+  readonly #watch: Watch
+  #state: State = 'opening'
+  #fault: HeddleError | null = null
+  /** Why the present connection is being given up, told by the first who knows. */
+  #loss: HeddleError | null = null
+  #attempts = 0
+  #isCorked = false
+  #closing: Promise<void> | null = null
+  readonly #opened: Promise<void>
+  #endOpening!: () => void
+  #openTimer: NodeJS.Timeout
+  #loadingTimer: NodeJS.Timeout | undefined
+  #endTimer: NodeJS.Timeout | undefined
+
+  constructor(kv: KvSettings, options: ConnectionOptions, listener: ConnectionListener) {
+    this.#kv = kv
+    this.#options = options
+    this.#listener = listener
+    this.#log = new ConnectionLog(options.log, options.name)
+    const connectTimeoutMs = kv.kvConnectTimeout * 1000
+    this.#opened = new Promise((resolve) => {
+      this.#endOpening = () => {
+        clearTimeout(this.#openTimer)
+        resolve()
+      }
+    })
+    this.#openTimer = setTimeout(() => this.#goDown(this.#fault ?? this.#tooLate()), connectTimeoutMs)
+    const timeoutMs = (options.commandTimeoutMs ?? COMMAND_TIMEOUT_MS) + (options.blockingMs ?? 0)
+    this.#watch = new Watch({
+      timeoutMs,
+      connectTimeoutMs,
+      bytesRead: () => this.#redis.stream?.bytesRead ?? 0,
+      onTimeout: () => this.#giveUp(unavailable(kv, `it has not answered for ${timeoutMs} ms`)),
+      onSilence: () => this.#giveUp(unavailable(kv, 'it takes connections and does not answer: it may be frozen')),
+    })
+    this.#redis = new Redis({
+      host: kv.kvHost,
+      port: kv.kvPort,
+      db: kv.kvDb,
+      password: kv.kvPassword === '' ? undefined : kv.kvPassword,
+      connectTimeout: connectTimeoutMs,
+      connectionName: options.name.replace(/[^!-~]/g, '_'),
+      keepAlive: KEEP_ALIVE_MS,
+      disableClientInfo: true,
+      lazyConnect: true,
+      // A command must never be sent again or later: whoever called may have given up, and may have tried again.
+      enableOfflineQueue: false,
+      autoResendUnfulfilledCommands: false,
+      maxRetriesPerRequest: 0,
+      // ioredis resubscribes without a look at the outcome, and its ready check writes to the console.
+      autoResubscribe: false,
+      enableReadyCheck: false,
+      retryStrategy: () => this.#onClosed(),
+    })
+    // Among the errors is a database that is not there: ioredis itself would go on in database 0.
+    this.#redis.on('error', (error: Error) => this.#giveUp(redisFault(error, '', kv)))
+    this.#redis.on('connect', () => {
+      this.#loss = null
+      this.#watch.connected()
+    })
+    this.#redis.on('ready', () => void this.#greet())
+    this.#redis.on('end', () => this.#onEnd())
+    this.#redis.on('message', (channel: string, message: string) => listener.onMessage(channel, message))
+    this.#connect()
+  }
+
+  get isReady(): boolean {
+    return this.#state === 'ready'
+  }
+
+  get fault(): HeddleError | null {
+    return this.#state === 'ready' ? null : this.#fault
+  }
+
+  get opened(): Promise<void> {
+    return this.#opened
+  }
+
+  /** Sends a command when the connection is up, waits while it opens for the first time, and rejects otherwise. */
+  call(name: string, args: readonly RedisArgument[], encoding: 'utf8' | null): Promise<unknown> {
+    if (this.#state === 'ready' && this.#closing === null) return this.send(name, args, encoding)
+    if (this.#state === 'opening') return this.#opened.then(() => this.call(name, args, encoding))
+    return Promise.reject(this.#refusal('not sent'))
+  }
+
+  /** Sends a command whatever the state: for `onGreeted`. */
+  send(name: string, args: readonly RedisArgument[], encoding: 'utf8' | null): Promise<unknown> {
+    const { stream } = this.#redis
+    if (this.#watch.inFlight >= MAX_IN_FLIGHT || stream.writableLength > MAX_UNSENT_BYTES) {
+      const sentence = `${this.#watch.inFlight} commands await its answer; it is slower than what this process asks`
+      return Promise.reject(unavailable(this.#kv, sentence, 'not sent'))
+    }
+    if (!this.#isCorked) {
+      this.#isCorked = true
+      stream.cork()
+      process.nextTick(() => {
+        this.#isCorked = false
+        stream.uncork()
+      })
+    }
+    this.#watch.sent()
+    const command = new Command(name, args as RedisArgument[], { replyEncoding: encoding })
+    return (this.#redis.sendCommand(command) as Promise<unknown>).then(this.#onReply, this.#onFailure)
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#end()
+    return this.#closing
+  }
+
+  readonly #onReply = (reply: unknown): unknown => {
+    this.#watch.answered()
+    return reply
+  }
+
+  readonly #onFailure = (error: Error & { command?: { name: string } }): never => {
+    this.#watch.answered()
+    if (isAnswer(error)) throw redisFault(error, (error.command?.name ?? '').toUpperCase(), this.#kv)
+    this.#fault ??= this.#loss ?? redisFault(error, '', this.#kv)
+    throw this.#refusal(error.message.startsWith("Stream isn't writeable") ? 'not sent' : 'unknown')
+  }
+
+  /** A new error each time: its stack names the caller. */
+  #refusal(outcome: Outcome): HeddleError {
+    const fault = this.#loss ?? this.#fault
+    if (fault === null || this.#state === 'closed') return unavailable(this.#kv, 'the connection is closed', outcome)
+    return new HeddleError(fault.code, fault.message, { cause: fault.cause, details: { outcome } })
+  }
+
+  // ── up and down ───────────────────────────────────────────────────────────
+
+  #connect(): void {
+    // Why it failed was told by the event `error`.
+    this.#redis.connect().catch(() => {})
+  }
+
+  /** The server has taken the password: asks whether it is of use. */
+  async #greet(): Promise<void> {
+    const { stream } = this.#redis
+    const fault = await this.#faultOfServer()
+    if (stream !== this.#redis.stream || stream.destroyed || this.#state === 'closed') return
+    if (fault !== null && !isLoading(fault)) return this.#giveUp(fault)
+    if (fault !== null) {
+      // The first commands may go on waiting.
+      if (this.#state === 'opening') this.#fault = fault
+      else this.#goDown(fault)
+      this.#loadingTimer = setTimeout(() => void this.#greet(), LOADING_PAUSE_MS)
+      return
+    }
+    this.#watch.ready()
+    this.#listener.onGreeted()
+    this.#state = 'ready'
+    this.#fault = null
+    this.#attempts = 0
+    this.#endOpening()
+    this.#log.up(placeOf(this.#kv))
+  }
+
+  async #faultOfServer(): Promise<HeddleError | null> {
+    try {
+      const info = await this.send('info', ['persistence'], 'utf8')
+      return /^loading:1/m.test(String(info)) ? redisFault(new Error('LOADING'), '', this.#kv) : null
+    } catch (fault) {
+      // Whoever may not ask takes the server at its word: it has let this connection in.
+      return causeOf(fault as HeddleError).startsWith('NOPERM') ? null : (fault as HeddleError)
+    }
+  }
+
+  /** Ends the present connection; `#onClosed` follows. */
+  #giveUp(fault: HeddleError): void {
+    if (this.#state === 'closed') return
+    this.#loss ??= fault
+    this.#goDown(this.#loss)
+    this.#redis.stream?.destroy()
+  }
+
+  /** Called by ioredis before it rejects what was under way. @returns when to connect again, milliseconds */
+  #onClosed(): number {
+    clearTimeout(this.#loadingTimer)
+    this.#watch.closed()
+    this.#goDown(this.#loss ?? unavailable(this.#kv, 'it has closed the connection'))
+    this.#loss = null
+    const limitMs = Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** Math.min(this.#attempts++, 10))
+    return limitMs * (0.5 + Math.random() / 2)
+  }
+
+  #goDown(fault: HeddleError): void {
+    if (this.#state === 'closed') return
+    this.#state = 'down'
+    this.#fault = fault
+    this.#endOpening()
+    if (this.#closing === null) this.#log.down(fault.message)
+  }
+
+  /** ioredis takes some faults of an attempt for final. */
+  #onEnd(): void {
+    if (this.#state !== 'closed') this.#endTimer = setTimeout(() => this.#connect(), BACKOFF_MAX_MS)
+  }
+
+  #tooLate(): HeddleError {
+    return redisFault(Object.assign(new Error('too late'), { code: 'ETIMEDOUT' }), '', this.#kv)
+  }
+
+  async #end(): Promise<void> {
+    if (this.isReady && this.#options.blockingMs === undefined) await this.#watch.idle(CLOSE_WAIT_MS)
+    this.#state = 'closed'
+    clearTimeout(this.#loadingTimer)
+    clearTimeout(this.#endTimer)
+    this.#watch.closed()
+    this.#endOpening()
+    this.#redis.disconnect()
+    this.#redis.stream?.destroy()
+  }
+}
+
+/** What the server or the socket said itself. */
+export function causeOf({ cause }: HeddleError): string {
+  return cause instanceof Error ? cause.message : ''
+}
+
+function isLoading(fault: HeddleError): boolean {
+  return causeOf(fault).startsWith('LOADING')
+}

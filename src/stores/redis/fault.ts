@@ -1,0 +1,131 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+
+/** The variables of the key-value store. */
+export type KvSettings = Pick<Settings, 'kvHost' | 'kvPort' | 'kvDb' | 'kvPassword' | 'kvConnectTimeout'>
+
+/** What became of a command whose connection was lost: `unknown` means that the server may have run it. */
+export type Outcome = 'not sent' | 'unknown'
+
+type Diagnosis = readonly [code: ErrorCode, sentence: string]
+type Reason = (kv: KvSettings, text: string) => Diagnosis
+
+/** What the operating system says of a connection, by `code`. */
+const SYSTEM_REASONS: Record<string, Reason> = {
+  ECONNREFUSED: () => ['KV_UNAVAILABLE', 'nothing listens there; start it, or mend KV_HOST and KV_PORT'],
+  ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; mend KV_HOST`],
+  EAI_AGAIN: ({ kvHost }) => [
+    'KV_UNAVAILABLE',
+    `the address of ${kvHost} cannot be looked up at the moment; mend the name service or KV_HOST`,
+  ],
+  ETIMEDOUT: ({ kvConnectTimeout }) => [
+    'KV_UNAVAILABLE',
+    `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); see that it runs and that the network lets this host through`,
+  ],
+  EHOSTUNREACH: () => ['KV_UNAVAILABLE', 'there is no way to that host; mend the network or KV_HOST'],
+  ENETUNREACH: () => ['KV_UNAVAILABLE', 'there is no way to that network; mend the network or KV_HOST'],
+}
+
+/** What a server answers, by how its message begins. */
+const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
+  [/^(?:WRONGPASS|ERR invalid password)/, () => ['KV_REFUSED', 'it refuses the password; mend KV_PASSWORD']],
+  [
+    /^NOAUTH/,
+    ({ kvPassword }) => [
+      'KV_REFUSED',
+      kvPassword === '' ? 'it wants a password; set KV_PASSWORD' : 'it does not take the password; mend KV_PASSWORD',
+    ],
+  ],
+  [
+    /DB index is out of range|invalid DB index/,
+    ({ kvDb }) => ['KV_REFUSED', `it has no database ${kvDb}; mend KV_DB, or raise its setting "databases"`],
+  ],
+  [
+    /^ERR SELECT is not allowed/,
+    ({ kvDb }) => ['KV_REFUSED', `it is part of a cluster and has no database ${kvDb}; name a single server`],
+  ],
+  [
+    /^NOPERM/,
+    (_, text) => ['KV_REFUSED', `the user of KV_PASSWORD may not do this; widen its rights on the server (${text})`],
+  ],
+  [/^DENIED/, () => ['KV_REFUSED', 'it is in protected mode and lets only its own host in; give it a password']],
+  [
+    /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
+    () => ['KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
+  ],
+  [/^READONLY/, () => ['KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT']],
+  [/^MISCONF/, () => ['KV_READONLY', 'it cannot save to its disk and takes no writes; look at its disk and its log']],
+  [/^NOREPLICAS/, () => ['KV_READONLY', 'it has too few replicas to take writes; bring its replicas up']],
+  [
+    /^OOM/,
+    () => [
+      'KV_FULL',
+      'it has reached its maxmemory and takes no more; raise that, or delete keys or give them a ttlMs',
+    ],
+  ],
+  [/^WRONGTYPE/, () => ['KV_WRONG_TYPE', 'something else than this service keeps its data under the key; delete it']],
+  [/^LOADING/, () => ['KV_UNAVAILABLE', 'it is loading its data; wait']],
+  [/^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/, (_, text) => ['KV_UNAVAILABLE', `it takes no commands at the moment (${text})`]],
+  [/^ERR max number of clients/, () => ['KV_UNAVAILABLE', 'it has too many clients; raise its maxclients']],
+]
+
+/**
+ * Says what is wrong between this process and the key-value store, and what to do about it.
+ * @param error what ioredis, the socket or the server said; a HeddleError is given back as it is
+ * @param what the command or step that failed, for example `XADD`
+ * @returns KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY or KV_WRONG_TYPE, never with the password in its message
+ */
+export function redisFault(error: unknown, what: string, kv: KvSettings): HeddleError {
+  if (error instanceof HeddleError) return error
+  const text = withoutSecret(messageOf(error), kv)
+  const [code, sentence] = diagnose(error, text, kv)
+  return new HeddleError(code, `${placeOf(kv)}${what === '' ? '' : `, ${what}`}: ${sentence}`, {
+    cause: withoutArguments(error, kv),
+  })
+}
+
+/** What the server said inside of a script's result. */
+export function answerFault(text: string, what: string, kv: KvSettings): HeddleError {
+  return redisFault(Object.assign(new Error(text), { name: 'ReplyError' }), what, kv)
+}
+
+/** A fault that no library has thrown. */
+export function unavailable(kv: KvSettings, sentence: string, outcome?: Outcome): HeddleError {
+  return new HeddleError('KV_UNAVAILABLE', `${placeOf(kv)}: ${sentence}`, {
+    details: outcome === undefined ? undefined : { outcome },
+  })
+}
+
+export function placeOf({ kvHost, kvPort }: KvSettings): string {
+  return `The key-value store at ${kvHost.includes(':') ? `[${kvHost}]` : kvHost}:${kvPort}`
+}
+
+/** Whether it is the server's own answer, after which the connection is as good as before. */
+export function isAnswer(error: unknown): boolean {
+  return error instanceof Error && error.name === 'ReplyError'
+}
+
+function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
+  const { code } = (error ?? {}) as { code?: unknown }
+  if (typeof code === 'string' && Object.hasOwn(SYSTEM_REASONS, code)) return SYSTEM_REASONS[code]!(kv, text)
+  for (const [beginning, reason] of ANSWERS) if (beginning.test(text)) return reason(kv, text)
+  if (isAnswer(error)) return ['KV_REFUSED', `it refuses the command (${text})`]
+  if (/Unknown RESP|unexpected|Protocol error|Command queue state|Please report this/i.test(text)) {
+    return ['KV_UNAVAILABLE', 'what answers there is no key-value store; mend KV_HOST and KV_PORT']
+  }
+  return ['KV_UNAVAILABLE', `the connection was lost${typeof code === 'string' ? ` (${code})` : ''}`]
+}
+
+function withoutSecret(text: string, { kvPassword }: KvSettings): string {
+  return kvPassword === '' ? text : text.replaceAll(kvPassword, '(password)')
+}
+
+/** A reply error carries the arguments of its command, the password of the handshake among them. */
+function withoutArguments(error: unknown, kv: KvSettings): unknown {
+  if (!(error instanceof Error)) return undefined
+  delete (error as { command?: unknown }).command
+  const text = withoutSecret(error.message, kv)
+  if (text !== error.message) return new Error(text)
+  return error
+}

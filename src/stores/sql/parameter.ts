@@ -1,0 +1,49 @@
+/// <reference lib="es2024.string" />
+import { DbError } from '../../core/errors/db-error.ts'
+
+/** A value as every database can take it. */
+export type Parameter = string | number | bigint | boolean | Uint8Array | null
+
+const INT64_MIN = -(2n ** 63n)
+const INT64_MAX = 2n ** 63n - 1n
+
+/** @throws DbError `other` unless there is one value for each placeholder */
+export function checkCount(params: readonly unknown[], expected: number): void {
+  if (params.length === expected) return
+  throw new DbError('other', `The statement has ${expected} parameter(s), but ${params.length} values were given`)
+}
+
+/**
+ * The value of `$number` as it is sent: a Date becomes its ISO 8601 text in UTC.
+ * @throws DbError `other` for a value that not every database would store as it is
+ */
+export function parameterOf(value: unknown, number: number): Parameter {
+  switch (typeof value) {
+    case 'string':
+      // PostgreSQL cannot store a NUL in text, and UTF-8 has no half of a surrogate pair: it would become another character.
+      if (value.includes('\0')) throw refused(number, 'a string with a NUL character')
+      if (!value.isWellFormed()) throw refused(number, 'a string with half of a surrogate pair')
+      return value
+    case 'number':
+      if (!Number.isFinite(value)) throw refused(number, String(value))
+      return value
+    case 'bigint':
+      if (value < INT64_MIN || value > INT64_MAX) throw refused(number, 'an integer of more than 64 bits')
+      return value
+    case 'boolean':
+      return value
+    case 'object':
+      if (value === null || value instanceof Uint8Array) return value
+      if (value instanceof Date) {
+        if (Number.isNaN(value.getTime())) throw refused(number, 'an invalid Date')
+        return value.toISOString()
+      }
+      throw refused(number, Array.isArray(value) ? 'an array' : 'an object (JSON.stringify it)')
+    default:
+      throw refused(number, value === undefined ? 'undefined (null stands for no value)' : `a ${typeof value}`)
+  }
+}
+
+function refused(number: number, what: string): DbError {
+  return new DbError('other', `Parameter $${number} is ${what}`)
+}

@@ -1,0 +1,54 @@
+import type { AttributeValue } from '@opentelemetry/api'
+import type { Carrier } from '../../core/causality/carrier.ts'
+
+export type RecordAttributes = Record<string, AttributeValue | null | undefined>
+
+/** A span that has ended. Times are milliseconds since the epoch, with fractions. */
+export interface SpanRecord {
+  readonly carrier: Carrier
+  /** The carrier of the span above it; empty for the root of a trace. */
+  readonly parent: Carrier
+  readonly isParentRemote: boolean
+  readonly name: string
+  /** `SpanKind` of the API. */
+  readonly kind: number
+  readonly startMs: number
+  readonly endMs: number
+  readonly attributes: RecordAttributes
+  readonly events: readonly SpanRecordEvent[]
+  readonly links: readonly SpanRecordLink[]
+  /** `SpanStatusCode` of the API. */
+  readonly statusCode: number
+  readonly statusMessage: string
+  /** Whose span it is. */
+  readonly scope: SpanRecordScope
+  /** Beyond the limits of the SDK. */
+  readonly droppedAttributes: number
+  readonly droppedEvents: number
+  readonly droppedLinks: number
+}
+
+export interface SpanRecordScope {
+  readonly name: string
+  readonly version: string
+}
+
+export interface SpanRecordEvent {
+  readonly name: string
+  readonly atMs: number
+  readonly attributes: RecordAttributes
+  readonly droppedAttributes: number
+}
+
+export interface SpanRecordLink {
+  /** Of the span that it points to. */
+  readonly carrier: Carrier
+  readonly attributes: RecordAttributes
+  readonly droppedAttributes: number
+}
+
+/** Names, messages and what clients send are cut beyond, characters: an export of many spans has to stay below what receivers take. */
+export const TEXT_MAX_LENGTH = 1024
+
+/** Spans of the runtime itself. */
+export const RUNTIME_SCOPE: SpanRecordScope = { name: 'heddle', version: '' }

@@ -1,0 +1,36 @@
+/** The thread that exports spans: a process has one while tracing is on. */
+import { readlinkSync } from 'node:fs'
+import { setPriority } from 'node:os'
+import { parentPort, workerData } from 'node:worker_threads'
+import type { ExportInit, FromExporter, ToExporter } from '../export-messages.ts'
+import { Exporter } from './exporter.ts'
+
+/** Behind all that answers requests: niceness of 0 to 19. */
+const NICENESS = 10
+
+/** Linux gives each thread a priority of its own, by its own number. */
+function giveWay(): void {
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
+  } catch {
+    // Elsewhere, or not allowed: it takes its share like everybody.
+  }
+}
+
+giveWay()
+const port = parentPort!
+const { settings, sources } = workerData as ExportInit
+const tell = (message: FromExporter): void => port.postMessage(message)
+const exporter = new Exporter(settings, tell)
+for (const source of sources) exporter.add(source)
+port.on('message', (message: ToExporter) => {
+  switch (message.type) {
+    case 'source':
+      return exporter.add(message.source)
+    case 'source-gone':
+      return exporter.remove(message.id)
+    case 'flush':
+      void exporter.flush(message.withinMs).then((left) => tell({ type: 'flushed', left }))
+  }
+})
+void exporter.start()

@@ -1,0 +1,188 @@
+import { defaultResource, resourceFromAttributes } from '@opentelemetry/resources'
+import type { Settings } from '../../core/config/schema.ts'
+import type { FromExporter, ThreadRing } from '../export-messages.ts'
+import { Receiver } from './receiver.ts'
+import { resourceAttributes } from './resource.ts'
+import { type QueuedSpan, SpanQueue } from './span-queue.ts'
+import { SpanSource } from './span-source.ts'
+
+/** How often the threads' spans are fetched, milliseconds: while there are many, and while there are few. */
+const BUSY_LOOK_MS = 20
+const IDLE_LOOK_MS = 100
+/** Frames that one look takes of one thread. */
+const FRAMES_PER_LOOK = 4096
+/** Of the spans of one export: receivers take 4 MiB. */
+const BATCH_MAX_BYTES = 3 << 20
+/**
+ * Of a core it takes a fifth at most, and less where it has to wait for one: beyond, the oldest give way. Whoever makes more wants a sampler;
+ * requests do not become slow for the sake of their spans.
+ */
+const REST_PER_WORK = 4
+/** At most: the first exports take long, before they are compiled, and what waits meanwhile fills the rings. */
+const REST_MAX_MS = 100
+/** So many in one look of one thread are many. */
+const MANY = 32
+/** An export that takes longer does not count as on its way. */
+const PATIENCE_MS = 250
+
+/** How long this thread was at work, or waited for a core with work to do. */
+const activeMs = (): number => performance.eventLoopUtilization().active
+
+/** Fetches the ended spans of all threads and exports them in batches, as the batch processor of OpenTelemetry's specification does. */
+export class Exporter {
+  readonly #settings: Settings
+  readonly #tell: (message: FromExporter) => void
+  readonly #sources = new Map<number, SpanSource>()
+  readonly #queue: SpanQueue<SpanSource>
+  readonly #receiver: Receiver
+  #oldestMs = 0
+  #exporting: Promise<void> | null = null
+  #isFlushing = false
+  #restUntilMs = 0
+  #patientUntilMs = 0
+  /** Since the flush began. */
+  #failed = 0
+  #inTrouble = false
+  /** Since the trouble began. */
+  #lost = 0
+  #timer: NodeJS.Timeout | undefined
+
+  constructor(settings: Settings, tell: (message: FromExporter) => void) {
+    this.#settings = settings
+    this.#tell = tell
+    this.#queue = new SpanQueue(settings.otelBspMaxQueueSize)
+    this.#receiver = new Receiver(settings, (why, lost) => {
+      this.#inTrouble = true
+      this.#lost += lost
+      tell({ type: 'trouble', why, lost })
+    })
+  }
+
+  async start(): Promise<void> {
+    await this.#receiver.open()
+    this.#tell({ type: 'up' })
+    this.#look()
+  }
+
+  add({ id, ring, thread }: ThreadRing): void {
+    const own = resourceFromAttributes(resourceAttributes(this.#settings, thread))
+    this.#sources.set(id, new SpanSource(ring, defaultResource().merge(own).attributes))
+  }
+
+  remove(id: number): void {
+    const source = this.#sources.get(id)
+    if (source === undefined) return
+    while (source.fetch(FRAMES_PER_LOOK, this.#take) > 0);
+    this.#queue.dropped += source.takeLost()
+    this.#sources.delete(id)
+  }
+
+  readonly #look = (): void => {
+    const found = this.#fetchAll()
+    this.#exportDue()
+    this.#tellDropped()
+    this.#lookIn(found >= MANY || this.#isBatchFull ? BUSY_LOOK_MS : IDLE_LOOK_MS)
+  }
+
+  #lookIn(ms: number): void {
+    clearTimeout(this.#timer)
+    if (this.#isFlushing) return
+    const restMs = this.#restUntilMs - performance.now()
+    // A batch that is full leaves with the end of the rest.
+    const isDueThen = this.#exporting === null && this.#isBatchFull
+    this.#timer = setTimeout(this.#look, isDueThen ? Math.max(1, Math.ceil(restMs)) : ms)
+  }
+
+  readonly #take = (span: QueuedSpan<SpanSource>): void => {
+    if (this.#queue.size === 0) this.#oldestMs = Date.now()
+    this.#queue.push(span)
+  }
+
+  /**
+   * While exports are on their way spans wait where their threads left them: what is given up then was not copied in vain. Otherwise all
+   * are fetched, and the queue is where they wait.
+   * @returns the most that one thread had
+   */
+  #fetchAll(): number {
+    const areTaken = this.#isFlushing || performance.now() < this.#patientUntilMs
+    let most = 0
+    for (const source of this.#sources.values()) {
+      if (source.isOverfull && areTaken && !this.#isFlushing) {
+        // The oldest are those in the queue.
+        this.#queue.clear()
+        source.makeRoom()
+      }
+      const max = areTaken ? Math.ceil(this.#queue.room / this.#sources.size) : FRAMES_PER_LOOK
+      most = Math.max(most, source.fetch(max, this.#take))
+      this.#queue.dropped += source.takeLost()
+    }
+    return most
+  }
+
+  #exportDue(): void {
+    if (this.#exporting !== null || this.#queue.size === 0) return
+    if (!this.#isFlushing && performance.now() < this.#restUntilMs) return
+    const { otelBspScheduleDelay } = this.#settings
+    if (!this.#isBatchFull && !this.#isFlushing && Date.now() - this.#oldestMs < otelBspScheduleDelay) return
+    this.#exporting = this.#exportBatch().finally(() => {
+      this.#exporting = null
+      this.#oldestMs = Date.now()
+      if (this.#isBatchFull) this.#lookIn(0)
+    })
+  }
+
+  /** A batch that the queue cannot hold would never be full. */
+  get #batchSize(): number {
+    return Math.min(this.#settings.otelBspMaxExportBatchSize, this.#settings.otelBspMaxQueueSize)
+  }
+
+  get #isBatchFull(): boolean {
+    return this.#queue.size >= this.#batchSize
+  }
+
+  async #exportBatch(): Promise<void> {
+    const batch = this.#queue.shift(this.#batchSize, BATCH_MAX_BYTES)
+    const workedMs = activeMs()
+    const begunMs = performance.now()
+    this.#patientUntilMs = begunMs + PATIENCE_MS
+    const lost = await this.#receiver.send(batch)
+    // To wait for the answer is rest, too.
+    this.#restUntilMs = begunMs + Math.min(REST_MAX_MS, (activeMs() - workedMs) * (1 + REST_PER_WORK))
+    this.#failed += lost
+    if (lost > 0 || !this.#inTrouble) return
+    this.#inTrouble = false
+    this.#tell({ type: 'recovered', lost: this.#lost })
+    this.#lost = 0
+  }
+
+  #tellDropped(): void {
+    if (this.#queue.dropped === 0) return
+    if (this.#inTrouble) this.#lost += this.#queue.dropped
+    this.#tell({ type: 'dropped', count: this.#queue.dropped })
+    this.#queue.dropped = 0
+  }
+
+  /** Exports all that has ended by now. @returns how many were left when the time was up */
+  async flush(withinMs: number): Promise<number> {
+    const deadlineMs = Date.now() + withinMs
+    this.#isFlushing = true
+    this.#failed = 0
+    this.#receiver.hurry()
+    clearTimeout(this.#timer)
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late'))
+    for (;;) {
+      this.#fetchAll()
+      this.#exportDue()
+      if (this.#exporting === null) return this.#failed
+      const outcome = await Promise.race([this.#exporting, late])
+      // Whoever did not take this batch does not take the next one in time.
+      if (outcome === 'late' || this.#failed > 0 || Date.now() > deadlineMs) return this.#countLeft() + this.#failed
+    }
+  }
+
+  #countLeft(): number {
+    let left = this.#queue.size
+    for (const source of this.#sources.values()) left += source.fetch(Number.POSITIVE_INFINITY, () => {})
+    return left
+  }
+}

@@ -1,0 +1,127 @@
+import type { ExportResult } from '@opentelemetry/core'
+import { ConsoleSpanExporter } from '@opentelemetry/sdk-trace-node'
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { type Batch, exportRequest } from './export-request.ts'
+import { ProtoReader } from './proto-reader.ts'
+import { readableSpan, scopeOf } from './readable-span.ts'
+
+/** What spans are given to: the library's, for OTLP or for the console. */
+export interface SpanExporter {
+  export(batch: Batch, onResult: (result: ExportResult) => void): void
+  shutdown(): Promise<void>
+}
+
+/**
+ * To the receiver that is set, else to the console. The library itself reads the headers, OTEL_EXPORTER_OTLP_HEADERS.
+ * @param onPartial the receiver has taken only a part
+ * @throws for settings that it cannot use
+ */
+export async function exporterOf(settings: Settings, onPartial: (why: string) => void): Promise<SpanExporter> {
+  const { otelExporterOtlpEndpoint: url, otelBspExportTimeout: timeoutMillis } = settings
+  if (url === undefined) return consoleExporter()
+  const { convertLegacyOtlpGrpcOptions, createEmptyMetadata, createOtlpGrpcExportDelegate } = await import(
+    '@opentelemetry/otlp-grpc-exporter-base'
+  )
+  // Loads the gRPC client, which takes a second on a busy machine: now, and not when the first spans wait for it.
+  createEmptyMetadata()
+  const serializer = {
+    serializeRequest: exportRequest,
+    deserializeResponse: (bytes: Uint8Array) => {
+      const why = partialSuccess(bytes)
+      if (why !== null) onPartial(why)
+    },
+  }
+  try {
+    return createOtlpGrpcExportDelegate<Batch, void>(
+      convertLegacyOtlpGrpcOptions({ url, timeoutMillis }, 'TRACES'),
+      serializer,
+      'otlp_grpc_span_exporter',
+      { name: 'span', countItems: (batch) => batch.length },
+      undefined,
+      'TraceExportService',
+      '/opentelemetry.proto.collector.trace.v1.TraceService/Export',
+    )
+  } catch (error) {
+    throw new Error(withoutValue(messageOf(error)))
+  }
+}
+
+function consoleExporter(): SpanExporter {
+  const inner = new ConsoleSpanExporter()
+  return {
+    export: (batch, onResult) => {
+      const spans = batch.map(({ memory, from, to, scope, source }) =>
+        readableSpan(memory.subarray(from, to), scopeOf(scope), source.resource),
+      )
+      inner.export(spans, onResult)
+    },
+    shutdown: () => inner.shutdown(),
+  }
+}
+
+/** Fields of ExportTraceServiceResponse and of its ExportTracePartialSuccess. */
+const RESPONSE = { partialSuccess: 1 } as const
+const PARTIAL_SUCCESS = { rejectedSpans: 1, message: 2 } as const
+
+/** What a receiver says that did not take all; null when it took all and says nothing. @throws RangeError for what is no response */
+function partialSuccess(bytes: Uint8Array): string | null {
+  const response = new ProtoReader(bytes)
+  let [rejected, message] = [0, '']
+  for (let field = response.next(); field !== 0; field = response.next()) {
+    if (field !== RESPONSE.partialSuccess) {
+      response.skip()
+      continue
+    }
+    const partial = new ProtoReader(response.bytes())
+    for (let part = partial.next(); part !== 0; part = partial.next()) {
+      if (part === PARTIAL_SUCCESS.rejectedSpans) rejected = partial.number()
+      else if (part === PARTIAL_SUCCESS.message) message = partial.text()
+      else partial.skip()
+    }
+  }
+  return rejected === 0 && message === '' ? null : `${message} (${rejected} spans rejected)`
+}
+
+/** What is wrong with a header is said with its value, which is a secret. */
+function withoutValue(why: string): string {
+  return why.replace(/ value ".*" contains/s, ' value in OTEL_EXPORTER_OTLP_HEADERS contains')
+}
+
+/** Why an export failed. */
+export interface ExportFault {
+  readonly why: string
+  /** The same may be taken later. */
+  readonly mayBeTakenLater: boolean
+}
+
+/** gRPC's codes that a client may answer by trying again. Source: OTLP 1.7, section "Failures" of OTLP/gRPC. */
+const RETRYABLE: ReadonlySet<unknown> = new Set([1, 4, 10, 11, 14, 15])
+
+/** Resolves with why it failed; null when the receiver has taken the spans. */
+export function exportSpans(exporter: SpanExporter, batch: Batch, withinMs: number): Promise<ExportFault | null> {
+  return new Promise((resolve) => {
+    const why = `no answer within ${withinMs} ms`
+    const timer = setTimeout(() => resolve({ why, mayBeTakenLater: false }), withinMs)
+    const settle = (fault: ExportFault | null): void => {
+      clearTimeout(timer)
+      resolve(fault)
+    }
+    try {
+      exporter.export(batch, ({ code, error }) => settle(code === EXPORTED ? null : faultOf(error)))
+    } catch (error) {
+      settle({ why: messageOf(error), mayBeTakenLater: false })
+    }
+  })
+}
+
+/** `ExportResultCode.SUCCESS` of the library. */
+const EXPORTED = 0
+
+function faultOf(error: Error | undefined): ExportFault {
+  const { code, details, message } = (error ?? {}) as { code?: unknown; details?: unknown; message?: unknown }
+  return {
+    why: String(details || message || 'the exporter gives no reason'),
+    mayBeTakenLater: RETRYABLE.has(code),
+  }
+}

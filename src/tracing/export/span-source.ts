@@ -1,0 +1,88 @@
+import type { Attributes } from '@opentelemetry/api'
+import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
+import { RingConsumer } from '../../transport/memory/spsc-ring.ts'
+import { SCOPED_SPAN_FRAME, SPAN_RING_BYTES } from '../encoding/span-writer.ts'
+import { encodeResource } from './export-request.ts'
+import { ProtoReader } from './proto-reader.ts'
+import type { QueuedSpan } from './span-queue.ts'
+
+/** So full a ring loses its oldest spans, for its thread would soon lose its newest, and so full it is then, bytes. */
+const HIGH_WATER_BYTES = SPAN_RING_BYTES / 2
+const LOW_WATER_BYTES = SPAN_RING_BYTES / 4
+/** Frames that are skipped at once. */
+const SKIPPED_FRAMES = 64
+/** Pieces of memory into which spans are copied, bytes. */
+const PIECE_BYTES = 256 << 10
+
+/** A thread that leaves spans, as the exporting thread has it. */
+export class SpanSource {
+  readonly resource: Resource
+  /** The same, encoded. */
+  readonly resourceFields: Uint8Array
+  readonly #ring: RingConsumer
+  readonly #memory = new Pieces()
+  /** What its thread says it has lost; -1 before it has said anything. */
+  #lost = -1
+  #newlyLost = 0
+
+  constructor(ring: SharedArrayBuffer, attributes: Attributes) {
+    this.#ring = new RingConsumer(ring)
+    this.resource = resourceFromAttributes(attributes)
+    this.resourceFields = encodeResource(attributes)
+  }
+
+  /** Hands on the oldest spans, `max` at most. @returns how many */
+  fetch(max: number, take: (span: QueuedSpan<SpanSource>) => void): number {
+    const ring = this.#ring
+    return ring.drain((kind, lost, at, length) => {
+      this.#note(lost)
+      const { memory, from } = this.#memory.copy(ring.bytes, at, length)
+      const to = from + length
+      if (kind !== SCOPED_SPAN_FRAME) return take({ memory, from, to, scope: null, source: this })
+      const fields = new ProtoReader(memory.subarray(from, to))
+      fields.next()
+      const scope = fields.bytes()
+      take({ memory, from: scope.byteOffset - memory.byteOffset + scope.length, to, scope, source: this })
+    }, max)
+  }
+
+  get isOverfull(): boolean {
+    return this.#ring.usedBytes > HIGH_WATER_BYTES
+  }
+
+  /** Gives up the oldest spans until there is room again. */
+  makeRoom(): void {
+    const skip = (_kind: number, lost: number): void => this.#note(lost)
+    while (this.#ring.usedBytes > LOW_WATER_BYTES) this.#newlyLost += this.#ring.drain(skip, SKIPPED_FRAMES)
+  }
+
+  #note(lost: number): void {
+    // A thread that exports anew knows nothing of what was told before.
+    if (this.#lost >= 0) this.#newlyLost += lost - this.#lost
+    this.#lost = lost
+  }
+
+  /** How many spans were lost here since this was last asked. */
+  takeLost(): number {
+    const lost = this.#newlyLost
+    this.#newlyLost = 0
+    return lost
+  }
+}
+
+/** Memory that many spans are copied into: one of its own for each would keep the garbage collector busy. */
+class Pieces {
+  #memory: Buffer = Buffer.alloc(0)
+  #used = 0
+
+  copy(bytes: Buffer, at: number, length: number): { memory: Buffer; from: number } {
+    if (this.#used + length > this.#memory.length) {
+      this.#memory = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, length))
+      this.#used = 0
+    }
+    const from = this.#used
+    this.#used += length
+    bytes.copy(this.#memory, from, at, at + length)
+    return { memory: this.#memory, from }
+  }
+}

@@ -1,0 +1,127 @@
+import { fileURLToPath } from 'node:url'
+import type { Worker } from 'node:worker_threads'
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { startThread } from '../../core/files/typescript-thread.ts'
+import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
+
+const THREAD_FILE = fileURLToPath(new URL('../export/export-thread.ts', import.meta.url))
+/** Between two lines in the log about one trouble. */
+const REMINDER_MS = 60_000
+/** Before a thread that died is replaced. */
+const RESTART_MS = 1000
+/** Threads that end before they have exported anything: so many in a row, and no further one is tried. */
+const STILLBORN_MAX = 5
+/** JavaScript heap of the thread: the queue, a batch, and the libraries. */
+const HEAP_MB = 256
+
+/** Keeps the exporting thread up, and tells of its troubles: seldom, and never louder than a warning. */
+export class ExportSupervisor {
+  readonly #settings: Settings
+  readonly #log: (level: LogLevel, message: string) => void
+  readonly #sources = new Map<number, ThreadRing>()
+  #thread: Worker | null = null
+  #restartTimer: NodeJS.Timeout | undefined
+  #toldMs = Number.NEGATIVE_INFINITY
+  /** Of the present trouble, or of one whose end has not been told. */
+  #isTold = false
+  /** Since it was last told. */
+  #lost = 0
+  #isStopped = false
+  #stillborn = 0
+  #onFlushed: (left: number) => void = () => {}
+
+  constructor(settings: Settings, log: (level: LogLevel, message: string) => void) {
+    this.#settings = settings
+    this.#log = log
+  }
+
+  start(): void {
+    const thread = startThread(THREAD_FILE, {
+      workerData: { settings: this.#settings, sources: [...this.#sources.values()] },
+      resourceLimits: { maxOldGenerationSizeMb: HEAP_MB },
+      name: 'span exporter',
+    })
+    this.#thread = thread
+    thread.on('message', (message: FromExporter) => this.#onMessage(message))
+    thread.on('error', (error) => this.#trouble(`the exporting thread has died: ${messageOf(error)}`, 0))
+    thread.on('exit', () => {
+      this.#thread = null
+      this.#onFlushed(-1)
+      if (this.#isStopped) return
+      if (++this.#stillborn < STILLBORN_MAX) this.#restartTimer = setTimeout(() => this.start(), RESTART_MS).unref()
+      else this.#log('ERROR', 'No spans are exported any more: the exporting thread does not come up')
+    })
+    // It keeps no process alive.
+    thread.unref()
+  }
+
+  add(source: ThreadRing): void {
+    this.#sources.set(source.id, source)
+    this.#post({ type: 'source', source })
+  }
+
+  /** Its thread has ended. */
+  remove(id: number): void {
+    if (this.#sources.delete(id)) this.#post({ type: 'source-gone', id })
+  }
+
+  #post(message: ToExporter): void {
+    this.#thread?.postMessage(message)
+  }
+
+  #onMessage(message: FromExporter): void {
+    switch (message.type) {
+      case 'up':
+        this.#stillborn = 0
+        return
+      case 'trouble':
+        return this.#trouble(message.why, message.lost)
+      case 'recovered':
+        // The next trouble waits for its turn all the same: a receiver may take every other export.
+        if (!this.#isTold) return
+        this.#isTold = false
+        this.#lost = 0
+        return this.#log('INFO', `Spans are exported again; ${message.lost} were lost meanwhile`)
+      case 'dropped':
+        return this.#trouble('more spans than are exported', message.count)
+      case 'flushed':
+        this.#onFlushed(message.left)
+    }
+  }
+
+  #trouble(why: string, lost: number): void {
+    this.#lost += lost
+    const nowMs = Date.now()
+    if (nowMs - this.#toldMs < REMINDER_MS) return
+    this.#toldMs = nowMs
+    this.#isTold = true
+    const to = this.#settings.otelExporterOtlpEndpoint ?? 'the console'
+    const howMany = this.#lost === 0 ? '' : ` (${this.#lost} lost)`
+    this.#log('WARNING', `Spans are not all exported to ${to}: ${why}${howMany}`)
+    this.#lost = 0
+  }
+
+  /** Exports what has ended, and ends the thread. Resolves within that time, whatever the receiver does. */
+  async stop(withinMs: number): Promise<void> {
+    this.#isStopped = true
+    clearTimeout(this.#restartTimer)
+    const thread = this.#thread
+    if (thread === null) return this.#log('WARNING', 'The last spans are lost: nobody exports them')
+    const flushed = new Promise<number>((resolve) => {
+      this.#onFlushed = resolve
+      setTimeout(resolve, withinMs, -1)
+    })
+    this.#post({ type: 'flush', withinMs: withinMs * 0.9 })
+    const left = await flushed
+    if (left !== 0) {
+      const count = left < 0 ? 'The last spans' : `${left} spans`
+      this.#log(
+        'WARNING',
+        `${count} were not exported before the end: the receiver did not take them within ${Math.round(withinMs)} ms`,
+      )
+    }
+    await thread.terminate()
+  }
+}

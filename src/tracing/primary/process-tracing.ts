@@ -1,0 +1,56 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import type { ClockAnchor, RequestTracing, TracingInit } from '../../contracts/tracing.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { createSpanRing } from '../encoding/span-writer.ts'
+import { anchorHere } from '../spans/clock.ts'
+import { TraceSampler } from '../spans/sampler.ts'
+import { ThreadTracing } from '../spans/thread-tracing.ts'
+import { ExportSupervisor } from './export-supervisor.ts'
+import { RequestSpans } from './request-spans.ts'
+
+/** Flushing takes so long at most, milliseconds: a receiver that is gone must not hold up the end. */
+const FLUSH_MAX_MS = 3000
+
+/** Tracing as the primary has it: its own spans, a ring for each thread, and the thread that exports. */
+export class ProcessTracing {
+  readonly own: ThreadTracing
+  readonly requests: RequestTracing
+  readonly #clock: ClockAnchor = anchorHere()
+  readonly #exports: ExportSupervisor
+  readonly #ids = new Map<SharedArrayBuffer, number>()
+  #lastId = 0
+
+  constructor(settings: Settings, log: (level: LogLevel, message: string) => void) {
+    this.#exports = new ExportSupervisor(settings, log)
+    const init = this.#init('primary')
+    this.own = new ThreadTracing(settings, init)
+    this.requests = new RequestSpans(this.own.writer, new TraceSampler(settings), this.own.nowMs)
+    this.#exports.start()
+  }
+
+  /** What a new lane needs. */
+  laneInit(index: number): TracingInit {
+    return this.#init(index)
+  }
+
+  #init(thread: 'primary' | number): TracingInit {
+    const ring = createSpanRing()
+    const id = ++this.#lastId
+    this.#ids.set(ring, id)
+    this.#exports.add({ id, ring, thread })
+    return { ring, clock: this.#clock }
+  }
+
+  /** A lane's thread has ended: what it left is still exported. */
+  laneGone({ ring }: TracingInit): void {
+    const id = this.#ids.get(ring)
+    if (id === undefined) return
+    this.#ids.delete(ring)
+    this.#exports.remove(id)
+  }
+
+  /** Exports what is left. @param withinMs of this the flush takes 3 s at most */
+  stop(withinMs: number): Promise<void> {
+    return this.#exports.stop(Math.min(FLUSH_MAX_MS, withinMs))
+  }
+}

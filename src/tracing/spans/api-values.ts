@@ -1,0 +1,22 @@
+import { type HrTime, isSpanContextValid, type Link, type TimeInput } from '@opentelemetry/api'
+import { isTimeInput, timeInputToHrTime } from '@opentelemetry/core'
+import type { SpanRecordLink } from '../encoding/span-record.ts'
+import { carrierOfSpan } from './scope.ts'
+
+/** Milliseconds since the epoch. */
+export const msOfHrTime = ([seconds, nanoseconds]: HrTime): number => seconds * 1e3 + nanoseconds / 1e6
+
+/** A time that a plugin gave, in milliseconds since the epoch; undefined for none. */
+export function msOfTime(time: TimeInput | undefined): number | undefined {
+  return isTimeInput(time) ? msOfHrTime(timeInputToHrTime(time)) : undefined
+}
+
+/** Null for one that points nowhere. */
+export function linkRecordOf({ context, attributes, droppedAttributesCount }: Link): SpanRecordLink | null {
+  if (!isSpanContextValid(context)) return null
+  return {
+    carrier: carrierOfSpan(context),
+    attributes: attributes ?? {},
+    droppedAttributes: droppedAttributesCount ?? 0,
+  }
+}

@@ -1,0 +1,16 @@
+import type { ClockAnchor } from '../../contracts/tracing.ts'
+
+export const monotonicMs = (): number => Number(process.hrtime.bigint()) / 1e6
+
+export function anchorHere(): ClockAnchor {
+  return { wallMs: performance.timeOrigin + performance.now(), monotonicMs: monotonicMs() }
+}
+
+/**
+ * Milliseconds since the epoch, with fractions, the same in all threads that share an anchor. `performance.timeOrigin` would not do:
+ * each thread reads the wall clock for its own, and a span could seem to begin before the one that caused it.
+ */
+export function clockOf(anchor: ClockAnchor): () => number {
+  const originMs = anchor.wallMs - anchor.monotonicMs + (monotonicMs() - performance.now())
+  return () => originMs + performance.now()
+}

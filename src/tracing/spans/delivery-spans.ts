@@ -1,0 +1,107 @@
+import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
+import type {
+  DeliveryEvent,
+  DeliveryFacts,
+  DeliverySpan,
+  DeliveryTracing,
+  TraceScope,
+} from '../../contracts/tracing.ts'
+import { type Carrier, isSampled, NO_CARRIER, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
+import { randomHex } from '../../core/causality/ids.ts'
+import { ATTR, MESSAGING_SYSTEM } from '../encoding/attributes.ts'
+import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecordEvent } from '../encoding/span-record.ts'
+import type { SpanWriter } from '../encoding/span-writer.ts'
+import type { TraceSampler } from './sampler.ts'
+import { ContextScope, remoteContext } from './scope.ts'
+
+/** What is told of the attempts at one delivery at most; the first ones are kept. */
+const EVENTS_MAX = 128
+
+/** CONSUMER spans: one for a delivery with all its attempts, made of plain data since no single thread sees them all. */
+export class DeliverySpans implements DeliveryTracing {
+  readonly nowMs: () => number
+  readonly #writer: SpanWriter
+  readonly #sampler: TraceSampler
+
+  constructor(writer: SpanWriter, sampler: TraceSampler, nowMs: () => number) {
+    this.#writer = writer
+    this.#sampler = sampler
+    this.nowMs = nowMs
+  }
+
+  scope(carrier: Carrier): TraceScope {
+    return new ContextScope(remoteContext(carrier))
+  }
+
+  begin(parent: Carrier): DeliverySpan | null {
+    if (parent === NO_CARRIER) return this.#beginTrace()
+    if (!isSampled(parent)) return null
+    const carrier = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
+    return { carrier, parent, startMs: this.nowMs(), events: [] }
+  }
+
+  /** Who published belongs to no trace. */
+  #beginTrace(): DeliverySpan {
+    const traceId = randomHex(16)
+    const flags = this.#sampler.samples(NO_CARRIER, traceId) ? '01' : '00'
+    const carrier = `00-${traceId}-${randomHex(8)}-${flags}`
+    return { carrier, parent: NO_CARRIER, startMs: this.nowMs(), events: [] }
+  }
+
+  note(span: DeliverySpan, event: DeliveryEvent): void {
+    if (span.events.length < EVENTS_MAX) span.events.push(event)
+  }
+
+  end(span: DeliverySpan, { event, eventId, group, requestId }: DeliveryFacts, isGivenUp: boolean): void {
+    const { carrier, parent, startMs, events } = span
+    if (!isSampled(carrier)) return
+    const attributes: RecordAttributes = {
+      [ATTR.MESSAGING_SYSTEM]: MESSAGING_SYSTEM,
+      [ATTR.MESSAGING_OPERATION]: 'process',
+      [ATTR.MESSAGING_OPERATION_TYPE]: 'process',
+      [ATTR.MESSAGING_DESTINATION]: event,
+      [ATTR.MESSAGING_MESSAGE_ID]: eventId,
+      [ATTR.MESSAGING_GROUP]: group,
+      [ATTR.EVENT_ID]: eventId,
+    }
+    if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
+    if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
+    this.#writer.write({
+      carrier,
+      parent,
+      isParentRemote: parent !== NO_CARRIER,
+      name: `process ${event}`,
+      kind: SpanKind.CONSUMER,
+      startMs,
+      endMs: Math.max(startMs, this.nowMs()),
+      attributes,
+      events: events.map(recordEventOf),
+      links: [],
+      statusCode: isGivenUp ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
+      // Not the fault's own text: it may hold a value of the payload. The subscriber's span has its exception.
+      statusMessage: isGivenUp ? 'It is a dead letter' : '',
+      scope: RUNTIME_SCOPE,
+      droppedAttributes: 0,
+      droppedEvents: 0,
+      droppedLinks: 0,
+    })
+  }
+}
+
+function recordEventOf(event: DeliveryEvent): SpanRecordEvent {
+  return { name: event.name, atMs: event.atMs, attributes: attributesOf(event), droppedAttributes: 0 }
+}
+
+function attributesOf(event: DeliveryEvent): RecordAttributes {
+  switch (event.name) {
+    case 'retry':
+      return { [ATTR.EVENT_ATTEMPT]: event.attempt, [ATTR.RETRY_DELAY]: Math.round(event.delayMs) }
+    case 'thread_death':
+      return { [ATTR.EVENT_DEATHS]: event.deaths }
+    case 'dead_letter':
+      return { [ATTR.EVENT_ATTEMPTS]: event.attempts }
+    case 'handed_over':
+    case 'taken_over':
+      return {}
+  }
+}

@@ -1,0 +1,56 @@
+import { SpanKind } from '@opentelemetry/api'
+import { NodeTracerProvider, ParentBasedSampler } from '@opentelemetry/sdk-trace-node'
+import type {
+  CodeTracing,
+  DeliveryTracing,
+  OpenSpan,
+  SpanAttributes,
+  ToolTracing,
+  TraceScope,
+  TracingInit,
+} from '../../contracts/tracing.ts'
+import type { Carrier } from '../../core/causality/carrier.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { ATTRIBUTE_MAX_LENGTH } from '../encoding/otlp.ts'
+import { SpanWriter } from '../encoding/span-writer.ts'
+import { clockOf } from './clock.ts'
+import { CausalContextManager } from './context-manager.ts'
+import { DeliverySpans } from './delivery-spans.ts'
+import { RecordingProcessor } from './recording-processor.ts'
+import { TraceSampler } from './sampler.ts'
+import { ContextScope, remoteContext } from './scope.ts'
+import { SpanMaker } from './span-maker.ts'
+import { ToolSpans } from './tool-spans.ts'
+
+/** All that makes spans in one thread: the runtime's own, and with the SDK those of plugins. How they leave the thread is the writer's affair. */
+export class ThreadTracing implements CodeTracing {
+  readonly tools: ToolTracing
+  readonly deliveries: DeliveryTracing
+  readonly writer: SpanWriter
+  readonly nowMs: () => number
+  readonly #spans: SpanMaker
+
+  constructor(settings: Settings, init: TracingInit) {
+    this.writer = new SpanWriter(init.ring)
+    this.nowMs = clockOf(init.clock)
+    const sampler = new TraceSampler(settings)
+    const provider = new NodeTracerProvider({
+      // What is under a span follows it, whatever is asked for where a trace begins.
+      sampler: new ParentBasedSampler({ root: sampler }),
+      spanProcessors: [new RecordingProcessor(this.writer, this.nowMs)],
+      spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },
+    })
+    provider.register({ contextManager: new CausalContextManager() })
+    this.#spans = new SpanMaker(this.writer, sampler, this.nowMs)
+    this.tools = new ToolSpans(this.#spans)
+    this.deliveries = new DeliverySpans(this.writer, sampler, this.nowMs)
+  }
+
+  scope(carrier: Carrier): TraceScope {
+    return new ContextScope(remoteContext(carrier))
+  }
+
+  open(carrier: Carrier, name: string, attributes: SpanAttributes): OpenSpan {
+    return this.#spans.openUnder(carrier, name, SpanKind.INTERNAL, attributes)
+  }
+}

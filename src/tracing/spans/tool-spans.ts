@@ -1,0 +1,81 @@
+import { SpanKind } from '@opentelemetry/api'
+import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../../contracts/tracing.ts'
+import { type CausalContext, causality } from '../../core/causality/context.ts'
+import { ATTR } from '../encoding/attributes.ts'
+import type { RuntimeSpan } from './runtime-span.ts'
+import type { ThreadScope } from './scope.ts'
+import type { SpanMaker } from './span-maker.ts'
+
+const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const
+
+/** What the spans of one tool's method have in common. */
+interface Call {
+  readonly name: string
+  readonly attributes: SpanAttributes
+}
+
+/** A span around each tool call that belongs to a trace: one outside of all, such as a registration, has none. */
+export class ToolSpans implements ToolTracing {
+  readonly #spans: SpanMaker
+  readonly #calls = new Map<string, Map<string, Call>>()
+
+  constructor(spans: SpanMaker) {
+    this.#spans = spans
+  }
+
+  run(
+    tool: string,
+    method: string,
+    describe: DescribeCall | undefined,
+    args: readonly unknown[],
+    call: () => unknown,
+  ): unknown {
+    const cause = causality.getStore() ?? NO_CAUSE
+    const parent = cause.trace as ThreadScope | null
+    if (parent !== null && !parent.isSampled) return call()
+    const details = describe?.(method, args)
+    // Outside of all traces an event begins one: its deliveries would else begin one each.
+    if (parent === null && details?.kind !== 'producer') return call()
+    const { name, attributes } = this.#callOf(tool, method)
+    const kind = KINDS[details?.kind ?? 'internal']
+    const more = details?.attributes
+    const scope = this.#spans.open(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
+    if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
+    const { eventId, requestId } = cause
+    return causality.run({ eventId, requestId, trace: scope }, call)
+  }
+
+  #callOf(tool: string, method: string): Call {
+    const known = this.#calls.get(tool)?.get(method)
+    if (known !== undefined) return known
+    const call = { name: `${tool}.${method}`, attributes: { [ATTR.TOOL]: tool, [ATTR.METHOD]: method } }
+    this.#calls.set(tool, (this.#calls.get(tool) ?? new Map<string, Call>()).set(method, call))
+    return call
+  }
+}
+
+const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null }
+
+function runIn(
+  { eventId, requestId }: CausalContext,
+  span: RuntimeSpan,
+  details: CallDetails | undefined,
+  call: () => unknown,
+): unknown {
+  let result: unknown
+  try {
+    result = causality.run({ eventId, requestId, trace: span }, call)
+  } catch (thrown) {
+    span.fail(thrown)
+    throw thrown
+  }
+  const ended = (outcome: unknown): void => {
+    const more = details?.ofResult?.(outcome)
+    if (more !== undefined) span.setAttributes(more)
+    span.end()
+  }
+  // A side branch: the caller gets the tool's own promise, settled no later than without us.
+  if (result instanceof Promise) result.then(ended, (thrown) => span.fail(thrown))
+  else ended(result)
+  return result
+}

@@ -1,0 +1,60 @@
+import { messageOf } from '../core/errors/wire.ts'
+import type { FlightRecorder } from './memory/flight-recorder.ts'
+
+// Characters: with their escapes they fit into the flight recorder's last words.
+const MESSAGE_MAX = 500
+const STACK_MAX = 3000
+
+/** What a thread said of its own end. */
+export interface LastWords {
+  kind: 'exit' | 'throw'
+  message: string
+  /** Text of an error's stack, innermost frame first. */
+  stack: string
+}
+
+/**
+ * Has this thread leave the reason of its end in its flight recorder: the stack of what it threw, or of who called `process.exit`.
+ * Nothing else tells: the pool's error has no stack for the one and loses the other's.
+ * A plugin that signals its own process is refused: the process is not its to end.
+ */
+export function keepLastWords(flight: FlightRecorder): void {
+  const say = ({ kind, message, stack }: LastWords): void => {
+    const cut = { kind, message: message.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }
+    flight.sayLastWords(JSON.stringify(cut))
+  }
+  process.on('uncaughtExceptionMonitor', (error: unknown) => {
+    const stack = error instanceof Error ? framesIn(String(error.stack)) : ''
+    say({ kind: 'throw', message: messageOf(error), stack })
+  })
+  const exit = process.exit.bind(process)
+  process.exit = (code?: number | string | null): never => {
+    const asked = new Error('process.exit')
+    Error.captureStackTrace(asked, process.exit)
+    say({ kind: 'exit', message: `process.exit(${code ?? ''}) was called`, stack: asked.stack ?? '' })
+    return exit(code)
+  }
+  const kill = process.kill.bind(process)
+  process.kill = (pid: number, signal?: string | number): true => {
+    const isOwn = pid === process.pid || pid === 0 || pid === -process.pid
+    if (isOwn && signal !== 0) throw new Error('A plugin cannot signal the process that it runs in')
+    return kill(pid, signal)
+  }
+}
+
+/** A stack's text without the message that it begins with: that may be of any length. */
+function framesIn(stack: string): string {
+  const from = stack.search(/^ {4}at /m)
+  return from < 0 ? '' : stack.slice(from)
+}
+
+/** @returns null when it said nothing */
+export function parseLastWords(text: string): LastWords | null {
+  if (text === '') return null
+  try {
+    return JSON.parse(text) as LastWords
+  } catch {
+    // Cut off by its bound.
+    return { kind: 'throw', message: text.slice(0, 500), stack: '' }
+  }
+}

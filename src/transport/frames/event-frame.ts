@@ -1,0 +1,134 @@
+import type { Carrier } from '../../core/causality/carrier.ts'
+import { INLINE_MAX_BYTES } from './frame-kinds.ts'
+import type { FrameTarget } from './frame-target.ts'
+
+/** An event on its way to the hub, or from the hub to a subscriber. */
+export interface EventFrame {
+  id: string
+  parentId: string | null
+  event: string
+  emitter: string
+  requestId: string | null
+  /** Ordering key of `publish`: the hub's alone, a subscriber never sees it. */
+  key: string | null
+  /** Of a publication, the span that published; of a delivery, its own. Empty while tracing is off. */
+  trace: Carrier
+  /** Payload keys joined by U+0000: for the trace, a subscriber never sees them. */
+  payloadKeys: string
+  timestampMs: number
+  delayMs: number
+  /** 0: none. */
+  ttlMs: number
+  /** Of a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publish. */
+  a: number
+  b: number
+  /** JSON text; in the hub, which never reads it, the text's UTF-8 bytes as a string of one character per byte. */
+  payload: string
+}
+
+/** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
+export type PayloadForm = 'text' | 'bytes'
+
+/** In a delivery's `b`, beside the attempt: the publisher waits for what the subscriber returns. */
+export const WANTS_REPLY = 1 << 16
+
+/**
+ * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: a, b, lengths of id and parent,
+ * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace. The text follows, then the payload.
+ */
+const EVENT_FIXED_BYTES = 64
+const NULL_LENGTH = 0xffff
+
+export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
+  const units =
+    frame.id.length +
+    (frame.parentId?.length ?? 0) +
+    frame.event.length +
+    frame.emitter.length +
+    (frame.requestId?.length ?? 0) +
+    (frame.key?.length ?? 0) +
+    frame.trace.length +
+    frame.payloadKeys.length
+  const { payload } = frame
+  if (form === 'bytes') return EVENT_FIXED_BYTES + units * 3 + payload.length
+  const most = EVENT_FIXED_BYTES + (units + payload.length) * 3
+  return most <= INLINE_MAX_BYTES ? most : EVENT_FIXED_BYTES + units * 3 + Buffer.byteLength(payload)
+}
+
+export function writeEvent(
+  to: FrameTarget,
+  doubles: Float64Array,
+  at: number,
+  frame: EventFrame,
+  form: PayloadForm,
+): number {
+  const { bytes, words } = to
+  const word = at >> 2
+  const double = at >> 3
+  const text =
+    frame.id +
+    (frame.parentId ?? '') +
+    frame.event +
+    frame.emitter +
+    (frame.requestId ?? '') +
+    (frame.key ?? '') +
+    frame.trace +
+    frame.payloadKeys
+  doubles[double] = frame.timestampMs
+  doubles[double + 1] = frame.delayMs
+  doubles[double + 2] = frame.ttlMs
+  words[word + 6] = frame.a
+  words[word + 7] = frame.b
+  words[word + 8] = frame.id.length | ((frame.parentId === null ? NULL_LENGTH : frame.parentId.length) << 16)
+  words[word + 9] = frame.event.length | (frame.emitter.length << 16)
+  words[word + 10] = frame.requestId === null ? -1 : frame.requestId.length
+  words[word + 11] = frame.key === null ? -1 : frame.key.length
+  const textBytes = bytes.utf8Write(text, at + EVENT_FIXED_BYTES)
+  words[word + 12] = textBytes
+  words[word + 13] = frame.trace.length
+  const payloadAt = at + EVENT_FIXED_BYTES + textBytes
+  const payloadBytes =
+    form === 'text' ? bytes.utf8Write(frame.payload, payloadAt) : bytes.latin1Write(frame.payload, payloadAt)
+  return payloadAt - at + payloadBytes
+}
+
+/** The reading side of `writeEvent`. */
+export function readEvent(
+  from: FrameTarget,
+  doubles: Float64Array,
+  at: number,
+  length: number,
+  form: PayloadForm,
+): EventFrame {
+  const { bytes, words } = from
+  const word = at >> 2
+  const double = at >> 3
+  const payloadAt = at + EVENT_FIXED_BYTES + words[word + 12]!
+  const text = bytes.utf8Slice(at + EVENT_FIXED_BYTES, payloadAt)
+  const idEnd = words[word + 8]! & 0xffff
+  const parentLength = words[word + 8]! >>> 16
+  const parentEnd = idEnd + (parentLength === NULL_LENGTH ? 0 : parentLength)
+  const eventEnd = parentEnd + (words[word + 9]! & 0xffff)
+  const emitterEnd = eventEnd + (words[word + 9]! >>> 16)
+  const requestIdLength = words[word + 10]!
+  const requestIdEnd = emitterEnd + Math.max(0, requestIdLength)
+  const keyLength = words[word + 11]!
+  const keyEnd = requestIdEnd + Math.max(0, keyLength)
+  const traceEnd = keyEnd + words[word + 13]!
+  return {
+    id: text.slice(0, idEnd),
+    parentId: parentLength === NULL_LENGTH ? null : text.slice(idEnd, parentEnd),
+    event: text.slice(parentEnd, eventEnd),
+    emitter: text.slice(eventEnd, emitterEnd),
+    requestId: requestIdLength < 0 ? null : text.slice(emitterEnd, requestIdEnd),
+    key: keyLength < 0 ? null : text.slice(requestIdEnd, keyEnd),
+    trace: text.slice(keyEnd, traceEnd),
+    payloadKeys: text.slice(traceEnd),
+    timestampMs: doubles[double]!,
+    delayMs: doubles[double + 1]!,
+    ttlMs: doubles[double + 2]!,
+    a: words[word + 6]!,
+    b: words[word + 7]!,
+    payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),
+  }
+}

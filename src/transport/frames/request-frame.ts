@@ -1,0 +1,64 @@
+import { type FrameTarget, utf8MaxBytes } from './frame-target.ts'
+
+/**
+ * A request as the primary's listener hands it over. `text` is requestId + ip + path + query + trace + headers, in this order.
+ * Texts of one frame are written as one string and cut by their lengths (in UTF-16 units) on the other side: one copy instead of one per field.
+ */
+export interface RequestFrame {
+  routeNumber: number
+  methodNumber: number
+  requestIdLength: number
+  ipLength: number
+  pathLength: number
+  queryLength: number
+  /** Of the carrier of the request's span (src/core/causality/carrier.ts); 0 while tracing is off. */
+  traceLength: number
+  text: string
+  body: Uint8Array | null
+}
+
+const REQUEST_FIXED_BYTES = 24
+/** Routes that a process can have: their numbers must fit into a frame. */
+export const ROUTES_MAX = 65_535
+
+export function requestMaxBytes(frame: RequestFrame): number {
+  return REQUEST_FIXED_BYTES + utf8MaxBytes(frame.text) + (frame.body === null ? 0 : frame.body.byteLength)
+}
+
+export function writeRequest(to: FrameTarget, at: number, frame: RequestFrame): number {
+  const word = at >> 2
+  const { bytes, words } = to
+  const textBytes = bytes.utf8Write(frame.text, at + REQUEST_FIXED_BYTES)
+  words[word] = frame.routeNumber | (frame.methodNumber << 16)
+  words[word + 1] = frame.requestIdLength | (frame.ipLength << 16)
+  words[word + 2] = frame.pathLength
+  words[word + 3] = frame.queryLength | (frame.traceLength << 16)
+  words[word + 4] = textBytes
+  if (frame.body === null) {
+    words[word + 5] = -1
+    return REQUEST_FIXED_BYTES + textBytes
+  }
+  words[word + 5] = frame.body.byteLength
+  bytes.set(frame.body, at + REQUEST_FIXED_BYTES + textBytes)
+  return REQUEST_FIXED_BYTES + textBytes + frame.body.byteLength
+}
+
+/** The reading side of `writeRequest`. The body is copied: the frame's memory is reused. */
+export function readRequest(from: FrameTarget, at: number): RequestFrame {
+  const word = at >> 2
+  const { bytes, words } = from
+  const textAt = at + REQUEST_FIXED_BYTES
+  const bodyAt = textAt + words[word + 4]!
+  const bodyBytes = words[word + 5]!
+  return {
+    routeNumber: words[word]! & 0xffff,
+    methodNumber: (words[word]! >>> 16) & 0xff,
+    requestIdLength: words[word + 1]! & 0xffff,
+    ipLength: words[word + 1]! >>> 16,
+    pathLength: words[word + 2]!,
+    queryLength: words[word + 3]! & 0xffff,
+    traceLength: words[word + 3]! >>> 16,
+    text: bytes.utf8Slice(textAt, bodyAt),
+    body: bodyBytes < 0 ? null : Buffer.from(bytes.subarray(bodyAt, bodyAt + bodyBytes)),
+  }
+}

@@ -1,0 +1,252 @@
+/**
+ * Structured messages between the primary and a lane: all that is rare. What is frequent goes through the rings (frames/).
+ * Both unions are discriminated by `type`. A bare number is the doorbell.
+ */
+import type { MessagePort } from 'node:worker_threads'
+import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contracts/event-bus.ts'
+import type { Method } from '../contracts/http.ts'
+import type { LogLevel } from '../contracts/logger.ts'
+import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { Schedule } from '../contracts/scheduler.ts'
+import type { DeliverySpan, TracingInit } from '../contracts/tracing.ts'
+import type { Carrier } from '../core/causality/carrier.ts'
+import type { Settings } from '../core/config/schema.ts'
+import type { EventFrame } from './frames/event-frame.ts'
+
+/**
+ * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
+ * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
+ */
+export const LANE_PROTOCOL = 7
+
+/** What a lane is born with: the task of its thread's pool. */
+export interface LaneInit {
+  /** LANE_PROTOCOL of the primary. */
+  protocol: number
+  /** The lane's number, from 0: it stays the same when the thread is replaced. */
+  index: number
+  settings: Settings
+  port: MessagePort
+  bulk: MessagePort
+  /** Rings as the lane sees them. */
+  inbound: SharedArrayBuffer
+  outbound: SharedArrayBuffer
+  pulse: SharedArrayBuffer
+  /** Where the client's address comes in, when a handler reads it of a request that came without. */
+  address: SharedArrayBuffer
+  /** What the lane did last: the primary reads it when the thread is gone. */
+  flight: SharedArrayBuffer
+  /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
+  barred: Record<string, string>
+  shared: SharedMemories
+  /** Null while tracing is off. */
+  tracing: TracingInit | null
+}
+
+/** What a thread is to load while it waits for its lane. */
+export interface WarmUp {
+  toolsDir: string
+}
+
+/** Where the spans of lanes go, as the primary has it. */
+export interface LaneTracing {
+  laneInit(index: number): TracingInit
+  /** Its thread has ended: what it has left there is still exported. */
+  laneGone(init: TracingInit): void
+}
+
+/** Memory that all threads share. */
+export interface SharedMemories {
+  metrics: SharedArrayBuffer
+  names: SharedArrayBuffer
+  statuses: SharedArrayBuffer
+  /** `<tool>/<name>` → what a tool asked for in the primary. */
+  tools: Record<string, SharedArrayBuffer>
+}
+
+export interface RouteManifest {
+  plugin: string
+  method: Method
+  path: string
+  isStream: boolean
+  /** It speaks WebSocket. */
+  isSocket?: boolean
+  timeoutMs: number | undefined
+  tags: string[]
+  summary: string | undefined
+  /** What it asks of clients and promises them, as text (src/core/schemas/route-contract.ts); left out when there is nothing to tell. */
+  contract?: string | undefined
+}
+
+/** A folder that a plugin of the primary serves: all lanes do, for the primary never waits for a disk. */
+export interface SharedMount {
+  plugin: string
+  prefix: string
+  directory: string
+  /** Of its endpoints (`mountEndpoints`), in their order. */
+  numbers: number[]
+}
+
+export interface SubscriptionManifest {
+  plugin: string
+  event: string
+  /** `<plugin>.<handler>`: what the bus knows the subscriber by. */
+  identity: string
+  options: SubscribeOptions
+}
+
+export interface JobManifest {
+  plugin: string
+  name: string
+  schedule: Schedule
+}
+
+/** What a lane hosts. Numbers of routes and jobs are their places in these lists. */
+export interface Manifest {
+  plugins: Record<string, PluginHealth>
+  /** What plugins that are dead failed with: the mistake, the line, the mend. */
+  faults: Record<string, string>
+  /** Absolute path of each plugin's file. */
+  files: Record<string, string>
+  routes: RouteManifest[]
+  subscriptions: (SubscriptionManifest & { local: number })[]
+  jobs: JobManifest[]
+}
+
+export interface LogRecord {
+  level: LogLevel
+  message: string
+  timestampMs: number
+  identity: string
+  fields?: Record<string, unknown>
+}
+
+/** A failure for the listeners of a lane; what they publish belongs to the request and the delivery of the failed event. */
+export interface FailureRecord {
+  failure: DeliveryFailure
+  requestId: string | null
+  trace: Carrier
+}
+
+/** An event of a stream that its thread does not bring to its end. */
+export interface StreamHandOver {
+  event: string
+  /** Consumer group of the stream. */
+  group: string
+  /** The subscriber's number in the thread; -1 when it has left. */
+  local: number
+  /** The stream's id of the entry. */
+  entryId: string
+  /** Null for an entry that is no event. */
+  frame: EventFrame | null
+  /** Where a reply goes; null when nobody waits for one. */
+  replyTo: string | null
+  /** Why the first attempt has failed, or why it is no event; null when none was made. */
+  fault: string | null
+  /** Of the delivery, when it has begun and is traced. */
+  span: DeliverySpan | null
+}
+
+/** What a thread may ask the primary to forward, because a plugin in it listens. */
+export type Feed = 'traces' | 'failures' | 'logs'
+
+export type ToLane =
+  /** The primary's numbers of the lane's routes, in the manifest's order; -1: refused. Only now do frames come. */
+  | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
+  /** Run `onReady` of these plugins one after another, in this lane for the whole process. */
+  | { type: 'ready'; plugins: string[] }
+  | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
+  | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
+  | { type: 'job'; run: number; job: number }
+  /** Read the streams as this consumer: when there is something, and as long as there is. */
+  | { type: 'stream-start'; consumer: string }
+  /** A group is there and may be read. */
+  | { type: 'stream-open'; event: string; group: string }
+  | { type: 'stream-wake'; event: string }
+  /** So many of the group's events have failed and are tried again that it gets no more, or again. */
+  | { type: 'stream-hold'; event: string; group: string; isHeld: boolean }
+  /** The subscribers of a plugin get nothing new, or go on. */
+  | { type: 'stream-pause'; plugin: string; isPaused: boolean }
+  /** Read nothing more, and say when all in hand is done. */
+  | { type: 'stream-stop' }
+  /** Stop taking work, run `onStop`, close the tools, then end. */
+  | { type: 'drain' }
+
+export type ToPrimary =
+  /** The next plugin's turn to be loaded and booted. */
+  | { type: 'booting'; file: string }
+  | { type: 'manifest'; manifest: Manifest; bootMs: number }
+  | { type: 'boot-failed'; message: string; stack: string | undefined }
+  | { type: 'subscribe'; local: number; subscription: SubscriptionManifest }
+  | { type: 'unsubscribe'; local: number }
+  | { type: 'listen'; feed: Feed; on: boolean }
+  | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
+  /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the word in shared memory. */
+  | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
+  | { type: 'ready-done'; plugin: string }
+  | { type: 'job-done'; run: number; error: string | null }
+  /** All up to this entry is read: wake this thread for the next. */
+  | { type: 'stream-idle'; event: string; upTo: string }
+  /** There is more than this thread reads at a time. */
+  | { type: 'stream-more'; event: string }
+  /** It has its hands full and reads no more; or it has room again, and reads on. */
+  | { type: 'stream-full'; event: string; isFull: boolean }
+  | { type: 'stream-hand-over'; handOver: StreamHandOver }
+  /** An event was published that is to be delivered later. */
+  | { type: 'stream-delayed'; delayMs: number }
+  | { type: 'stream-stopped' }
+  /** All is closed: the thread may be ended. */
+  | { type: 'drained' }
+
+/** A request in flight, as the lane knows it: the listener's side of one exchange. */
+export interface Exchange {
+  /** When it is answered with 504, milliseconds since the epoch; 0: never. */
+  readonly deadlineMs: number
+  /** For the log: the route's method and path. */
+  readonly label: string
+  readonly plugin: string
+  readonly requestId: string
+  /** Learns who works at it. */
+  place(worker: { readonly index: number; cancelRequest(id: number): void }, id: number): void
+  /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
+  clientAddress(): string
+  /** The time is up: it is answered with 504. */
+  expire(): void
+  /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */
+  answer(status: number, head: string, body: Uint8Array | null): void
+  openStream(status: number, head: string): void
+  streamData(chunk: Uint8Array): void
+  endStream(): void
+  /** @param onTaken told how many bytes of what was sent have left for the client */
+  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void
+  /** Does the WebSocket handshake; null when nobody waits for it any more. */
+  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null
+  /** Answers with an error of the runtime, when nothing was answered yet. */
+  fail(code: 'HTTP_INTERNAL' | 'HTTP_LANE_STALLED' | 'HTTP_OVERLOADED'): void
+}
+
+/** A WebSocket as its worker knows it: the listener's side. Nothing happens when it is closed. */
+export interface SocketEnd {
+  readonly label: string
+  readonly plugin: string
+  readonly requestId: string
+  /** Since when something of it is being handled, milliseconds since the epoch; 0: nothing is. */
+  readonly busySinceMs: number
+  /** The memory is only lent for the call. */
+  send(message: Uint8Array, isBinary: boolean): void
+  /** So much of what came is handled: its bytes, and HANDLED_OVERHEAD_BYTES for each message. */
+  handled(weight: number): void
+  /** Closes it in order, behind what was sent. */
+  close(code: number, reason: string): void
+  /** Closes it as soon as nothing of it is being handled. */
+  leave(code: number, reason: string): void
+}
+
+/** Who handles the messages of a socket, in the primary: a lane's end, or what runs the primary's own plugins. */
+export interface SocketWorker {
+  /** The memory is only lent for the call. False when there is no room for it. */
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
+  /** So many bytes of what was sent have left for the client. */
+  socketTaken(number: number, bytes: number): void
+  socketClosed(number: number, code: number, reason: string): void
+}

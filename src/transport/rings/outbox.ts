@@ -1,0 +1,216 @@
+import type { MessagePort } from 'node:worker_threads'
+import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
+import type { FrameTarget } from '../frames/frame-target.ts'
+import type { RawBuffer } from '../memory/raw-buffer.ts'
+import { RingProducer } from '../memory/spsc-ring.ts'
+
+/** Frames that wait for room in the ring at most, answers aside: those are as many as the other side has asked for. */
+export const BACKLOG_MAX_FRAMES = 16_384
+const BACKLOG_RETRY_MS = 1
+/** A turn of the loop that goes on for long does not keep the other side asleep: it is rung whenever so many frames are new. */
+const FRAMES_PER_RING = 32
+/** What is not urgent waits so long for the doorbell, milliseconds, and takes so much of the ring. */
+const LAZY_MS = 10
+const LAZY_MAX_BYTES = 256 * 1024
+
+interface Waiting {
+  kind: number
+  id: number
+  body: ArrayBuffer
+  bodyBytes: number
+}
+
+/**
+ * The sending end of a lane's ring, with its doorbell and its way for large bodies.
+ *
+ * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
+ * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, and only when it has gone to sleep.
+ */
+export class Outbox implements FrameTarget {
+  bytes: RawBuffer
+  words: Int32Array
+  doubles: Float64Array
+  readonly #ring: RingProducer
+  readonly #ringDoubles: Float64Array
+  readonly #doorbell: MessagePort
+  readonly #bulk: MessagePort
+  readonly #backlog: Waiting[] = []
+  #backlogBytes = 0
+  #scratch: ArrayBuffer | null = null
+  /** Frames since the last ring. */
+  #unrung = 0
+  #ringScheduled = false
+  #retryTimer: NodeJS.Timeout | undefined
+  #lazyTimer: NodeJS.Timeout | undefined
+  #closed = false
+
+  constructor(memory: SharedArrayBuffer, doorbell: MessagePort, bulk: MessagePort) {
+    this.#ring = new RingProducer(memory)
+    this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
+    this.#doorbell = doorbell
+    this.#bulk = bulk
+    this.bytes = this.#ring.bytes
+    this.words = this.#ring.words
+    this.doubles = this.#ringDoubles
+  }
+
+  /** Where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full too and this is no answer. */
+  begin(maxBytes: number, mayWait: boolean, isAnswer = false): number {
+    if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
+      const at = this.#ring.reserve(maxBytes)
+      if (at >= 0) return at
+    }
+    if (!mayWait && (this.#backlog.length > 0 || this.#ring.reserve(0) < 0)) return -1
+    if ((this.#backlog.length >= BACKLOG_MAX_FRAMES && !isAnswer) || this.#closed) return -1
+    this.#scratch = new ArrayBuffer((maxBytes + 7) & ~7)
+    this.bytes = Buffer.from(this.#scratch) as RawBuffer
+    this.words = new Int32Array(this.#scratch)
+    this.doubles = new Float64Array(this.#scratch)
+    return 0
+  }
+
+  /**
+   * Sends what was written since `begin`.
+   * @param isUrgent false for what nobody waits for: the other side is rung for it within LAZY_MS, or when the ring fills up
+   * @returns the frame's position in the ring, or -1 when it waits or its body went another way
+   */
+  end(bodyBytes: number, kind: number, id: number, isUrgent = true): number {
+    let position = -1
+    if (this.#scratch === null) position = this.#ring.commit(bodyBytes, kind, id)
+    else {
+      const waiting = { kind, id, body: this.#scratch, bodyBytes }
+      this.#scratch = null
+      this.bytes = this.#ring.bytes
+      this.words = this.#ring.words
+      this.doubles = this.#ringDoubles
+      if (this.#backlog.length > 0 || !this.#trySend(waiting)) this.#wait(waiting)
+    }
+    if (!isUrgent && this.#ring.usedBytes < LAZY_MAX_BYTES) {
+      this.#lazyTimer ??= setTimeout(this.#endTurn, LAZY_MS)
+      return position
+    }
+    if (++this.#unrung === FRAMES_PER_RING) this.#ringDoorbell()
+    if (!this.#ringScheduled) {
+      this.#ringScheduled = true
+      setImmediate(this.#endTurn)
+    }
+    return position
+  }
+
+  /** The answer to a frame of the other side: never refused, for somebody waits for it there, and those who wait are bounded. */
+  answerText(kind: number, id: number, text: string): void {
+    this.sendText(kind, id, text, true, true)
+  }
+
+  /** A frame of bare text, or of none. False when there was no room at all. */
+  sendText(kind: number, id: number, text: string, mayWait = true, isAnswer = false): boolean {
+    // Thrice the length is a guess that costs nothing but room, which is short where frames wait.
+    const isGuessed = text.length * 3 <= INLINE_MAX_BYTES && this.#backlog.length === 0
+    const maxBytes = isGuessed ? text.length * 3 : Buffer.byteLength(text)
+    const at = this.begin(maxBytes, mayWait, isAnswer)
+    if (at < 0) return false
+    this.end(text === '' ? 0 : this.bytes.utf8Write(text, at), kind, id)
+    return true
+  }
+
+  /** Up to where the other side has read. */
+  get readPosition(): number {
+    return this.#ring.readPosition
+  }
+
+  /** True when nothing is left to read. */
+  get isRead(): boolean {
+    return this.#ring.isRead
+  }
+
+  /** Bytes in the ring that the other side has not read. */
+  get usedBytes(): number {
+    return this.#ring.usedBytes
+  }
+
+  /** Memory of the frames that wait for room in the ring. */
+  get waitingBytes(): number {
+    return this.#backlogBytes
+  }
+
+  /** Rings at once: the thread is about to wait for an answer. */
+  flush(): void {
+    this.#ringDoorbell()
+  }
+
+  /** Tries to take back a frame that the other side has not begun. */
+  takeBack(position: number): Buffer | null {
+    return this.#ring.takeBack(position)
+  }
+
+  /** The other side is gone: ids of the frames of one kind that it never began, and never will. */
+  takeBackAll(kind: number): Set<number> {
+    const ids = new Set<number>()
+    const visit = (each: number, id: number): void => {
+      if ((each & KIND_MASK) === kind) ids.add(id)
+    }
+    this.#ring.takeBackAll(visit)
+    for (const waiting of this.#backlog) visit(waiting.kind, waiting.id)
+    return ids
+  }
+
+  close(): void {
+    this.#closed = true
+    this.#backlog.length = 0
+    this.#backlogBytes = 0
+    clearTimeout(this.#retryTimer)
+    clearTimeout(this.#lazyTimer)
+  }
+
+  #trySend(waiting: Waiting): boolean {
+    const large = waiting.bodyBytes > INLINE_MAX_BYTES
+    const at = this.#ring.reserve(large ? 0 : waiting.bodyBytes)
+    if (at < 0) return false
+    if (large) {
+      // Posted before its header is committed, so that whoever reads the header finds the body.
+      const body = waiting.body
+      this.#bulk.postMessage({ body, bodyBytes: waiting.bodyBytes }, [body])
+      this.#ring.commit(0, waiting.kind | BULK_FLAG, waiting.id)
+    } else {
+      this.#ring.bytes.set(new Uint8Array(waiting.body, 0, waiting.bodyBytes), at)
+      this.#ring.commit(waiting.bodyBytes, waiting.kind, waiting.id)
+    }
+    return true
+  }
+
+  #wait(waiting: Waiting): void {
+    this.#backlog.push(waiting)
+    this.#backlogBytes += waiting.body.byteLength
+    this.#retryTimer ??= setTimeout(this.#retry, BACKLOG_RETRY_MS)
+  }
+
+  readonly #retry = (): void => {
+    this.#retryTimer = undefined
+    let sent = 0
+    while (sent < this.#backlog.length) {
+      const waiting = this.#backlog[sent]!
+      // Before it is sent: a large body is the other side's then, and empty here.
+      const { byteLength } = waiting.body
+      if (!this.#trySend(waiting)) break
+      this.#backlogBytes -= byteLength
+      sent++
+    }
+    this.#backlog.splice(0, sent)
+    if (this.#backlog.length > 0) this.#retryTimer = setTimeout(this.#retry, BACKLOG_RETRY_MS)
+    if (sent > 0) this.#ringDoorbell()
+  }
+
+  readonly #endTurn = (): void => {
+    this.#ringScheduled = false
+    this.#ringDoorbell()
+  }
+
+  #ringDoorbell(): void {
+    this.#unrung = 0
+    if (this.#lazyTimer !== undefined) {
+      clearTimeout(this.#lazyTimer)
+      this.#lazyTimer = undefined
+    }
+    if (!this.#closed && this.#ring.ring()) this.#doorbell.postMessage(0)
+  }
+}
