@@ -10,13 +10,13 @@ import { runJob } from '../runtime/jobs/run-job.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
 import type { ThreadTracing } from '../tracing/spans/thread-tracing.ts'
-import { keepLastWords } from '../transport/exit-report.ts'
+import { installExitReport } from '../transport/exit-report.ts'
 import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../transport/frames/event-frame.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import { readRequest } from '../transport/frames/request-frame.ts'
 import { AnswerCell } from '../transport/memory/answer-cell.ts'
 import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
-import { memoryLimits, PulseWriter } from '../transport/memory/heartbeat.ts'
+import { memoryLimits, HeartbeatWriter } from '../transport/memory/heartbeat.ts'
 import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
@@ -51,7 +51,7 @@ export class LaneServer {
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
   readonly #events: EventServer
-  readonly #pulse: PulseWriter
+  readonly #heartbeat: HeartbeatWriter
   readonly #flight: LaneFlight
   readonly #subscriptions: SubscriptionManifest[] = []
   readonly #acks: number[] = []
@@ -62,9 +62,9 @@ export class LaneServer {
     const { port, bulk, settings, shared } = init
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
-    this.#pulse = new PulseWriter(init.pulse, memoryLimits(settings.laneMemoryMb))
+    this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     const recorder = new FlightRecorder(init.flight)
-    keepLastWords(recorder)
+    installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new LaneCalls(this.#outbox)
     this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
@@ -143,7 +143,7 @@ export class LaneServer {
       if (typeof message === 'number') this.#inbox.drain()
       else this.#onMessage(message)
     })
-    this.#pulse.start()
+    this.#heartbeat.start()
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel
@@ -381,7 +381,7 @@ export class LaneServer {
     }
     await this.#kernel.stop()
     await this.#streams?.close()
-    this.#pulse.stop()
+    this.#heartbeat.stop()
     // One turn more, so that the last frames are rung for.
     await new Promise((resolve) => setImmediate(resolve))
     this.#post({ type: 'drained' })

@@ -6,7 +6,7 @@ const MESSAGE_MAX = 500
 const STACK_MAX = 3000
 
 /** What a thread said of its own end. */
-export interface LastWords {
+export interface ExitReport {
   kind: 'exit' | 'throw'
   message: string
   /** Text of an error's stack, innermost frame first. */
@@ -18,10 +18,10 @@ export interface LastWords {
  * Nothing else tells: the pool's error has no stack for the one and loses the other's.
  * A plugin that signals its own process is refused: the process is not its to end.
  */
-export function keepLastWords(flight: FlightRecorder): void {
-  const say = ({ kind, message, stack }: LastWords): void => {
+export function installExitReport(flight: FlightRecorder): void {
+  const say = ({ kind, message, stack }: ExitReport): void => {
     const cut = { kind, message: message.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX) }
-    flight.sayLastWords(JSON.stringify(cut))
+    flight.writeExitReport(JSON.stringify(cut))
   }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
     const stack = error instanceof Error ? framesIn(String(error.stack)) : ''
@@ -49,10 +49,10 @@ function framesIn(stack: string): string {
 }
 
 /** @returns null when it said nothing */
-export function parseLastWords(text: string): LastWords | null {
+export function parseExitReport(text: string): ExitReport | null {
   if (text === '') return null
   try {
-    return JSON.parse(text) as LastWords
+    return JSON.parse(text) as ExitReport
   } catch {
     // Cut off by its bound.
     return { kind: 'throw', message: text.slice(0, 500), stack: '' }

@@ -31,7 +31,7 @@ export interface LaneInit {
   /** Rings as the lane sees them. */
   inbound: SharedArrayBuffer
   outbound: SharedArrayBuffer
-  pulse: SharedArrayBuffer
+  heartbeat: SharedArrayBuffer
   /** Where the client's address comes in, when a handler reads it of a request that came without. */
   address: SharedArrayBuffer
   /** What the lane did last: the primary reads it when the thread is gone. */

@@ -24,7 +24,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
   const at = thread.begin(4, false)
   thread.words[at >> 2] = 7
   thread.end(4, KIND.DELIVERED, 0)
-  assert.deepEqual(lane.bury(), { requests: [], unreadDeliveries: new Set() })
+  assert.deepEqual(lane.dispose(), { requests: [], unreadDeliveries: new Set() })
   assert.deepEqual(seen, [[7, 'dead']])
   thread.close()
 })

@@ -36,7 +36,7 @@ function exchangeOf() {
 function hosting(t: TestContext): Lane {
   const lane = laneOf(t)
   lane.hosts[0] = 1
-  lane.paceWhenFull = () => 'quick'
+  lane.drainRateWhenFull = () => 'quick'
   return lane
 }
 

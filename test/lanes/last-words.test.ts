@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { parseLastWords } from '../../src/transport/exit-report.ts'
+import { parseExitReport } from '../../src/transport/exit-report.ts'
 import {
   createFlightRecorder,
   FlightReader,
@@ -10,20 +10,20 @@ import {
 
 test('last words come back as they were said', () => {
   const words = { kind: 'exit', message: 'process.exit(3) was called', stack: 'Error\n    at f (a.ts:1:2)' } as const
-  assert.deepEqual(parseLastWords(JSON.stringify(words)), words)
+  assert.deepEqual(parseExitReport(JSON.stringify(words)), words)
 })
 
 test('a thread that said nothing has no last words', () => {
-  assert.equal(parseLastWords(''), null)
-  assert.equal(parseLastWords(new FlightReader(createFlightRecorder()).lastWords()), null)
+  assert.equal(parseExitReport(''), null)
+  assert.equal(parseExitReport(new FlightReader(createFlightRecorder()).exitReport()), null)
 })
 
 test('last words that were cut off by their bound are told as far as they go', () => {
   const memory = createFlightRecorder()
-  new FlightRecorder(memory).sayLastWords(
+  new FlightRecorder(memory).writeExitReport(
     JSON.stringify({ kind: 'throw', message: 'é'.repeat(LAST_WORDS_BYTES), stack: '' }),
   )
-  const words = parseLastWords(new FlightReader(memory).lastWords())
+  const words = parseExitReport(new FlightReader(memory).exitReport())
   assert.equal(words?.kind, 'throw')
   assert.match(words!.message, /^\{"kind":"throw","message":"é+$/)
   assert.equal(words!.message.length, 500)
@@ -34,6 +34,6 @@ test('the first of two last words is kept', () => {
   const memory = createFlightRecorder()
   const recorder = new FlightRecorder(memory)
   for (const message of ['first', 'second'])
-    recorder.sayLastWords(JSON.stringify({ kind: 'throw', message, stack: '' }))
-  assert.equal(parseLastWords(new FlightReader(memory).lastWords())?.message, 'first')
+    recorder.writeExitReport(JSON.stringify({ kind: 'throw', message, stack: '' }))
+  assert.equal(parseExitReport(new FlightReader(memory).exitReport())?.message, 'first')
 })

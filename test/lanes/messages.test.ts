@@ -70,7 +70,7 @@ test('what a dead lane left unread and cannot be handled does not stop its buria
   port.postMessage({ type: 'ready-done' })
   port.close()
   bulk.close()
-  assert.deepEqual(lane.bury().requests, [])
+  assert.deepEqual(lane.dispose().requests, [])
   assert.deepEqual(
     faults.map((fault) => (fault as Error).message),
     ['no such thing'],

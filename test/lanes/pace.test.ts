@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { Pace } from '../../src/primary/dispatch/drain-rate.ts'
+import { DrainRate } from '../../src/primary/dispatch/drain-rate.ts'
 
 const LOOK_MS = 20
 const FULL_LOAD = 300
 
 /** Looks at a lane for a while that answers at a steady rate. */
 function run(
-  pace: Pace,
+  pace: DrainRate,
   { looks, answersPerLook, isFull }: { looks: number; answersPerLook: number; isFull: boolean },
 ) {
   for (let n = 0; n < looks; n++) {
@@ -20,13 +20,13 @@ function run(
 let nowMs = 1_000_000
 
 it('knows nothing of a lane that is asked little', () => {
-  const pace = new Pace(FULL_LOAD)
+  const pace = new DrainRate(FULL_LOAD)
   run(pace, { looks: 50, answersPerLook: 1, isFull: false })
   assert.equal(pace.verdict, 'unknown')
 })
 
 it('is quick from a third of a full load in a tenth of a second on, and stays so while little is asked', () => {
-  const pace = new Pace(FULL_LOAD)
+  const pace = new DrainRate(FULL_LOAD)
   run(pace, { looks: 10, answersPerLook: 20, isFull: false })
   assert.equal(pace.verdict, 'quick')
   run(pace, { looks: 50, answersPerLook: 0, isFull: false })
@@ -34,7 +34,7 @@ it('is quick from a third of a full load in a tenth of a second on, and stays so
 })
 
 it('is slow when it was full all the time and answered less', () => {
-  const pace = new Pace(FULL_LOAD)
+  const pace = new DrainRate(FULL_LOAD)
   run(pace, { looks: 10, answersPerLook: 20, isFull: true })
   assert.equal(pace.verdict, 'quick')
   run(pace, { looks: 10, answersPerLook: 19, isFull: true })
@@ -42,7 +42,7 @@ it('is slow when it was full all the time and answered less', () => {
 })
 
 it('is quick again before a window ends when enough was answered', () => {
-  const pace = new Pace(FULL_LOAD)
+  const pace = new DrainRate(FULL_LOAD)
   run(pace, { looks: 10, answersPerLook: 1, isFull: true })
   assert.equal(pace.whenFull(), 'slow')
   for (let answer = 0; answer < FULL_LOAD / 3; answer++) pace.countAnswer()
@@ -50,7 +50,7 @@ it('is quick again before a window ends when enough was answered', () => {
 })
 
 it('does not take a primary that is held up for a slow lane', () => {
-  const pace = new Pace(FULL_LOAD)
+  const pace = new DrainRate(FULL_LOAD)
   for (let look = 0; look < 10; look++) {
     for (let answer = 0; answer < FULL_LOAD; answer++) pace.countAnswer()
     nowMs += 500

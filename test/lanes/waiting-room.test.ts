@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, WaitingRoom } from '../../src/primary/dispatch/admission-queue.ts'
+import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, AdmissionQueue } from '../../src/primary/dispatch/admission-queue.ts'
 import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
 import type { Exchange } from '../../src/transport/messages.ts'
 
@@ -41,11 +41,11 @@ class Waiter {
   }
 }
 
-const enter = (room: WaitingRoom, waiter: Waiter, body: Uint8Array | null = null): boolean =>
+const enter = (room: AdmissionQueue, waiter: Waiter, body: Uint8Array | null = null): boolean =>
   room.enter(frameOf(body), waiter as unknown as Exchange)
 
 it('has room for a bounded number of requests', () => {
-  const room = new WaitingRoom()
+  const room = new AdmissionQueue()
   const waiters = Array.from({ length: WAITING_MAX_REQUESTS }, () => new Waiter())
   for (const waiter of waiters) assert.ok(enter(room, waiter))
   assert.equal(room.free, 0)
@@ -57,7 +57,7 @@ it('has room for a bounded number of requests', () => {
 })
 
 it('has room for a bounded number of bytes, and has it back from those who leave', () => {
-  const room = new WaitingRoom()
+  const room = new AdmissionQueue()
   const half = new Uint8Array(WAITING_MAX_BYTES / 2 - 100)
   const waiters = [new Waiter(), new Waiter()]
   for (const waiter of waiters) assert.ok(enter(room, waiter, half))
@@ -68,7 +68,7 @@ it('has room for a bounded number of bytes, and has it back from those who leave
 })
 
 it('copies a body: its memory is lent', () => {
-  const room = new WaitingRoom()
+  const room = new AdmissionQueue()
   const lent = Uint8Array.of(1, 2, 3)
   enter(room, new Waiter(), lent)
   lent.fill(0)
@@ -77,7 +77,7 @@ it('copies a body: its memory is lent', () => {
 })
 
 it('tells those whose time is up once, and keeps the others in their order', () => {
-  const room = new WaitingRoom()
+  const room = new AdmissionQueue()
   const waiters = [0, NOW_MS - 1, NOW_MS + 1, NOW_MS, 0].map((deadlineMs) => new Waiter(deadlineMs))
   for (const waiter of waiters) enter(room, waiter)
   room.expire(NOW_MS)

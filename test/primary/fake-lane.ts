@@ -30,7 +30,7 @@ export function laneOf(t: TestContext, options: LaneOptions = {}): Lane {
   lane.manifest = { plugins: {}, faults: {}, files: {}, routes: [], subscriptions: [], jobs: [], ...manifest }
   lane.state = 'ready'
   t.after(() => {
-    if (lane.state !== 'dead') lane.bury()
+    if (lane.state !== 'dead') lane.dispose()
   })
   return lane
 }

@@ -6,7 +6,7 @@ import {
   SET_ASIDE_MAX_PAUSE_MS,
   SET_ASIDE_PAUSE_MS,
   SET_ASIDE_WINDOW_MS,
-  SetAside,
+  CircuitBreaker,
 } from '../../src/primary/supervision/circuit-breaker.ts'
 
 /** A clock that the test moves, and what is told of plugins. */
@@ -14,7 +14,7 @@ function clocked(t: TestContext) {
   t.mock.timers.enable({ apis: ['setTimeout', 'Date'], now: 1_000_000 })
   const told: [plugin: string, pauseMs: number | null][] = []
   const reasons: string[] = []
-  const setAside = new SetAside((plugin: string, aside: Aside | null) => {
+  const setAside = new CircuitBreaker((plugin: string, aside: Aside | null) => {
     told.push([plugin, aside === null ? null : aside.untilMs - Date.now()])
     if (aside !== null) reasons.push(aside.reason)
   })
@@ -31,7 +31,7 @@ test('a plugin that brings down fewer lanes than the window allows is left alone
     pass(SET_ASIDE_WINDOW_MS / (SET_ASIDE_DEATHS - 1))
   }
   assert.deepEqual(told, [])
-  assert.equal(setAside.isAside('shop.Sell'), false)
+  assert.equal(setAside.isOpen('shop.Sell'), false)
 })
 
 test('one that brings down five within a minute is set aside, with the reason, and the others are not', (t) => {
@@ -45,7 +45,7 @@ test('one that brings down five within a minute is set aside, with the reason, a
     reasons[0],
     `Set aside until ${new Date(1_000_000 + SET_ASIDE_PAUSE_MS).toISOString()}: its handlers brought down 5 lanes in 60 s; last: it threw (sell.ts:1:1)`,
   )
-  assert.deepEqual([setAside.isAside('shop.Sell'), setAside.isAside('shop.Buy')], [true, false])
+  assert.deepEqual([setAside.isOpen('shop.Sell'), setAside.isOpen('shop.Buy')], [true, false])
   blame(3)
   assert.equal(told.length, 1, 'what was begun before ends without a second pause')
 })
@@ -56,10 +56,10 @@ test('on trial one death more sets it aside again, each time for twice as long, 
   for (let pauseMs = SET_ASIDE_PAUSE_MS, n = 0; n < 10; n++) {
     assert.deepEqual(told.at(-1), ['shop.Sell', pauseMs])
     pass(pauseMs - 1)
-    assert.equal(setAside.isAside('shop.Sell'), true)
+    assert.equal(setAside.isOpen('shop.Sell'), true)
     pass(1)
     assert.deepEqual(told.at(-1), ['shop.Sell', null])
-    assert.equal(setAside.isAside('shop.Sell'), false)
+    assert.equal(setAside.isOpen('shop.Sell'), false)
     pass(SET_ASIDE_WINDOW_MS - 1)
     blame(1)
     assert.match(reasons.at(-1)!, /brought down another lane; last/)
@@ -91,7 +91,7 @@ test('new code is forgiven all: who is aside goes on, nothing is counted, no tim
     ['shop.Sell', SET_ASIDE_PAUSE_MS],
     ['shop.Sell', null],
   ])
-  assert.equal(setAside.isAside('shop.Sell'), false)
+  assert.equal(setAside.isOpen('shop.Sell'), false)
   blame(1)
   blame(1, 'shop.Buy')
   pass(SET_ASIDE_MAX_PAUSE_MS)

@@ -46,9 +46,9 @@ test("the last 256 are kept, ids are cut at 32 bytes, and the end of a step that
 test('the first of the last words are kept, within their bound', () => {
   const memory = createFlightRecorder()
   const recorder = new FlightRecorder(memory)
-  recorder.sayLastWords('über '.repeat(LAST_WORDS_BYTES))
-  recorder.sayLastWords('not these')
-  const words = new FlightReader(memory).lastWords()
+  recorder.writeExitReport('über '.repeat(LAST_WORDS_BYTES))
+  recorder.writeExitReport('not these')
+  const words = new FlightReader(memory).exitReport()
   assert.ok(words.startsWith('über über'))
   assert.ok(Buffer.byteLength(words) <= LAST_WORDS_BYTES)
 })

@@ -54,7 +54,7 @@ test('a lane that is gone has closed its sockets, and still tells what they were
   lane.sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
   lane.sockets.accept(exchangeOf(null), numberedText(3, ''))
   assert.equal(lane.sockets.size, 2)
-  lane.bury()
+  lane.dispose()
   assert.deepEqual(closes, [
     ['close', 1012, 'service restart'],
     ['close', 1012, 'service restart'],

@@ -25,7 +25,7 @@ import type { LogWriter } from '../logging/log.ts'
 import { RequestLog } from '../logging/request-log.ts'
 import type { StreamSteward } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
-import { SetAside } from '../supervision/circuit-breaker.ts'
+import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
@@ -71,7 +71,7 @@ export class Runtime {
   readonly #supervisor: Supervisor
   readonly #listener: Listener
   readonly #registrar: LaneRegistrar
-  readonly #setAside: SetAside
+  readonly #setAside: CircuitBreaker
   readonly #bootWaiters: (() => void)[] = []
   readonly #toolBoots: ToolBoots
   #snapshotTimer: NodeJS.Timeout | undefined
@@ -139,7 +139,7 @@ export class Runtime {
       health: this.#health,
       log: (level, message, tool) => this.log(level, message, tool),
     })
-    this.#setAside = new SetAside((plugin, aside) => {
+    this.#setAside = new CircuitBreaker((plugin, aside) => {
       this.#routing.close(plugin, aside?.untilMs ?? 0)
       this.#hub.pausePlugin(plugin, aside !== null)
       this.#streams?.pausePlugin(plugin, aside !== null)
@@ -150,7 +150,7 @@ export class Runtime {
     this.#jobs = new Jobs(
       settings.schedulerEnabled,
       () => this.#supervisor.ready,
-      (plugin) => this.#setAside.isAside(plugin),
+      (plugin) => this.#setAside.isOpen(plugin),
       (level, message, fields) => this.log(level, message, 'scheduler', fields),
     )
     this.#registrar = new LaneRegistrar({
@@ -216,7 +216,7 @@ export class Runtime {
       isBusy: (lane) => this.#registrar.isBusy(lane),
       onLeft: (lane, { requests, unreadDeliveries }) => {
         for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
-        this.#kernel.toolbox.threadGone(lane.pulse.threadId)
+        this.#kernel.toolbox.threadGone(lane.heartbeat.threadId)
         this.#registrar.gone(lane, unreadDeliveries, null)
       },
       onChange: () => {

@@ -4,7 +4,7 @@ import type { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
 import type { Listener } from '../http/listener.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
-import { SocketFarewell } from '../http/socket-drain.ts'
+import { SocketDrain } from '../http/socket-drain.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { StreamSteward } from '../streams/coordinator.ts'
 import type { Supervisor } from '../supervision/supervisor.ts'
@@ -42,7 +42,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   const deadlineMs = Date.now() + shutdownTimeoutMs
   toolBoots.stop()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
-  const sockets = new SocketFarewell(supervisor.all, local)
+  const sockets = new SocketDrain(supervisor.all, local)
   sockets.begin()
   local.server.closeStreams()
   const requestsInFlight = (): number =>

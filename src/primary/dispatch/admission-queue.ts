@@ -13,7 +13,7 @@ interface Waiting {
 }
 
 /** Requests that no lane had room for, the longest waiting first. One leaves as soon as nobody waits for its answer. */
-export class WaitingRoom {
+export class AdmissionQueue {
   /** No lane has them. */
   readonly index = -1
   /** A map, for those in the middle leave too. */

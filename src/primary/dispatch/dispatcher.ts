@@ -3,8 +3,8 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
 import type { Exchange } from '../../transport/messages.ts'
-import { WaitingRoom } from './admission-queue.ts'
-import type { Pace } from './drain-rate.ts'
+import { AdmissionQueue } from './admission-queue.ts'
+import type { DrainRate } from './drain-rate.ts'
 import type { Lane } from './lane.ts'
 
 /** A lane that keeps its frames waiting is asked for them at most this often, milliseconds. */
@@ -19,7 +19,7 @@ const REFUSALS_PER_LOOK = 256
  * that is worth while: a refusal costs as much as an answer, and brings the client's next request sooner than the lane's next answer.
  */
 export class Dispatcher {
-  readonly #room = new WaitingRoom()
+  readonly #room = new AdmissionQueue()
   #lanes: Lane[] = []
   #rescuedMs = 0
   #lookTimer: NodeJS.Timeout | undefined
@@ -81,7 +81,7 @@ export class Dispatcher {
       this.rescue(late)
     }
     // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere. Where that is soon, it waits here.
-    if (best === undefined || (best.freeRequests === 0 && best.paceWhenFull() !== 'quick')) {
+    if (best === undefined || (best.freeRequests === 0 && best.drainRateWhenFull() !== 'quick')) {
       best = leastLoaded(lanes, routeNumber)
     }
     if (best === undefined) return false
@@ -99,11 +99,11 @@ export class Dispatcher {
   }
 
   /** How fast the fastest of the full lanes is that have the route. */
-  #paceOf(routeNumber: number): Pace['verdict'] {
-    let pace: Pace['verdict'] = 'slow'
+  #paceOf(routeNumber: number): DrainRate['verdict'] {
+    let pace: DrainRate['verdict'] = 'slow'
     for (const lane of this.#lanes) {
       if (lane.hosts[routeNumber] === 0 || lane.hasEnded) continue
-      const verdict = lane.paceWhenFull()
+      const verdict = lane.drainRateWhenFull()
       if (verdict === 'quick') return verdict
       if (verdict === 'unknown') pace = verdict
     }
@@ -161,7 +161,7 @@ export class Dispatcher {
     for (const lane of this.#lanes) {
       if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
       room += lane.freeRequests
-      mayWait ||= lane.freeRequests === 0 && lane.paceWhenFull() === 'quick'
+      mayWait ||= lane.freeRequests === 0 && lane.drainRateWhenFull() === 'quick'
     }
     if (mayWait) room += this.#room.free
     if (room === 0) return 0

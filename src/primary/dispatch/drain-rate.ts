@@ -7,7 +7,7 @@ const WINDOW_MS = 100
 const LOOK_MAX_MS = 50
 
 /** How fast a lane answers. One that is not full answers little because it is asked little: that does not make it slow. */
-export class Pace {
+export class DrainRate {
   /** What the last window told that told anything. */
   verdict: 'unknown' | 'quick' | 'slow' = 'unknown'
   readonly #fullLoad: number
@@ -29,7 +29,7 @@ export class Pace {
   }
 
   /** For who found no room: what is enough for a whole window is enough before its end. */
-  whenFull(): Pace['verdict'] {
+  whenFull(): DrainRate['verdict'] {
     this.#wasFull = true
     if (this.#isQuick(Math.max(WINDOW_MS, this.#elapsedMs))) this.verdict = 'quick'
     return this.verdict

@@ -7,13 +7,13 @@ import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '..
 import { NO_BODY_FLAG, RESPONSE_FIXED_BYTES, STATUS_MASK } from '../../transport/frames/response-frame.ts'
 import { AnswerCell, createAnswerCell } from '../../transport/memory/answer-cell.ts'
 import { createFlightRecorder, FlightReader } from '../../transport/memory/flight-recorder.ts'
-import { createPulse, PulseReader } from '../../transport/memory/heartbeat.ts'
+import { createHeartbeat, HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import { createRing } from '../../transport/memory/spsc-ring.ts'
 import type { Exchange, LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Inbox } from '../../transport/rings/inbox.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import { CallAnswers } from './call-answers.ts'
-import { Pace } from './drain-rate.ts'
+import { DrainRate } from './drain-rate.ts'
 import { LaneSockets } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
@@ -45,7 +45,7 @@ export interface LaneListener {
 }
 
 /** What was in flight in a lane when its thread had gone. */
-export interface Estate {
+export interface UnfinishedWork {
   /** Requests without an answer, the longest in flight first. */
   requests: PlacedRequest[]
   /** Deliveries that the thread never began. */
@@ -76,7 +76,7 @@ export class Lane {
   onRoom: () => void = () => {}
   readonly startedMs = Date.now()
   readonly port: MessagePort
-  readonly pulse: PulseReader
+  readonly heartbeat: HeartbeatReader
   readonly flight: FlightReader
   readonly sockets: LaneSockets
   /** What the thread gets; the ports in it are transferred. */
@@ -85,7 +85,7 @@ export class Lane {
     bulk: MessagePort
     inbound: SharedArrayBuffer
     outbound: SharedArrayBuffer
-    pulse: SharedArrayBuffer
+    heartbeat: SharedArrayBuffer
     address: SharedArrayBuffer
     flight: SharedArrayBuffer
   }
@@ -97,7 +97,7 @@ export class Lane {
   readonly #address: AnswerCell
   readonly #requests: RequestSlots
   readonly #calls: CallAnswers
-  readonly #pace: Pace
+  readonly #pace: DrainRate
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
   #seenPosition = -1
@@ -111,17 +111,17 @@ export class Lane {
     this.generation = generation
     this.#listener = listener
     this.#requests = new RequestSlots(maxInFlight)
-    this.#pace = new Pace(maxInFlight)
+    this.#pace = new DrainRate(maxInFlight)
     const control = new MessageChannel()
     const bulk = new MessageChannel()
     const toLane = createRing(RING_BYTES)
     const toPrimary = createRing(RING_BYTES)
-    const pulse = createPulse()
+    const heartbeat = createHeartbeat()
     const flight = createFlightRecorder()
     this.port = control.port1
     this.#bulk = bulk.port1
     const address = createAnswerCell()
-    this.pulse = new PulseReader(pulse)
+    this.heartbeat = new HeartbeatReader(heartbeat)
     this.flight = new FlightReader(flight)
     this.#address = new AnswerCell(address)
     this.threadSide = {
@@ -129,7 +129,7 @@ export class Lane {
       bulk: bulk.port2,
       inbound: toLane,
       outbound: toPrimary,
-      pulse,
+      heartbeat,
       address,
       flight,
     }
@@ -198,7 +198,7 @@ export class Lane {
   }
 
   /** How fast it works off what it has. For who found no room. */
-  paceWhenFull(): Pace['verdict'] {
+  drainRateWhenFull(): DrainRate['verdict'] {
     return this.#pace.whenFull()
   }
 
@@ -368,7 +368,7 @@ export class Lane {
   // ── end ───────────────────────────────────────────────────────────────────
 
   /** Reads what the thread wrote before it died, then gives up all that was in flight there. */
-  bury(): Estate {
+  dispose(): UnfinishedWork {
     // First: what its last acknowledgements make room for must not be sent into its ring.
     this.state = 'dead'
     try {
@@ -381,11 +381,11 @@ export class Lane {
     }
     this.#calls.close()
     this.sockets.abandon()
-    const estate = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
+    const unfinished = { requests: this.#requests.clear(), unreadDeliveries: this.#outbox.takeBackAll(KIND.DELIVERY) }
     this.deliveriesInFlight = 0
     this.#outbox.close()
     this.port.close()
     this.#bulk.close()
-    return estate
+    return unfinished
   }
 }

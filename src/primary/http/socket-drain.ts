@@ -6,7 +6,7 @@ import type { LocalWorker } from './local-worker.ts'
 const GOING_AWAY = [1001, 'the service is shutting down'] as const
 
 /** Closes the WebSockets of a process that stops: what is being handled is finished first. */
-export class SocketFarewell {
+export class SocketDrain {
   readonly #lanes: readonly Lane[]
   readonly #local: LocalWorker
 

@@ -5,7 +5,7 @@ import type { RedisClient } from '../../stores/redis/client.ts'
 /** The idle time of what was put down: longer than anybody waits before claiming. */
 const PUT_DOWN_IDLE_MS = 86_400_000
 
-export interface Renewal {
+export interface RollingReload {
   renewed: number
   /** In hand, but cut from the stream meanwhile: nobody can be given them again. */
   cut: number
@@ -22,7 +22,7 @@ export async function renewLeases(
   group: string,
   consumers: readonly string[],
   minIdleMs: number,
-): Promise<Renewal> {
+): Promise<RollingReload> {
   if (consumers.length === 0) return { renewed: 0, cut: 0 }
   try {
     const args = [group, Math.max(1, minIdleMs), ...consumers]

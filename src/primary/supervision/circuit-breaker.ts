@@ -22,7 +22,7 @@ export interface Aside {
 }
 
 /** Plugins whose handlers bring down lane after lane: they get nothing for a growing pause, so that everybody else keeps the lanes. */
-export class SetAside {
+export class CircuitBreaker {
   readonly #plugins = new Map<string, Offender>()
   readonly #onChange: (plugin: string, aside: Aside | null) => void
 
@@ -52,7 +52,7 @@ export class SetAside {
     })
   }
 
-  isAside(plugin: string): boolean {
+  isOpen(plugin: string): boolean {
     return this.#plugins.get(plugin)?.timer != null
   }
 

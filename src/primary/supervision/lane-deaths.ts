@@ -11,7 +11,7 @@ import type { LaneRegistrar } from '../assembly/lane-registrar.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
 import { blackBoxOf } from './black-box.ts'
-import type { SetAside } from './circuit-breaker.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Death } from './lane-thread.ts'
 import type { Standstill } from './lane-watch.ts'
 import { shownFrame } from './stack-probe.ts'
@@ -26,7 +26,7 @@ export interface DeathParts {
   readonly domainsDir: readonly string[]
   readonly routing: Routing
   readonly registrar: LaneRegistrar
-  readonly setAside: SetAside
+  readonly setAside: CircuitBreaker
   callName(number: number): string
   /** Takes an event of the runtime's own, its payload JSON text. */
   publish(event: EventFrame): Awaitable<void>
@@ -50,7 +50,7 @@ export class LaneDeaths {
     for (const { exchange } of death.requests) {
       exchange.fail(death.reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
     }
-    this.#parts.threadGone(lane.pulse.threadId)
+    this.#parts.threadGone(lane.heartbeat.threadId)
     const box = this.#read(lane, death)
     const { guilty } = box
     this.#tell(box)

@@ -1,9 +1,9 @@
 import type { LaneInfo } from '../../contracts/registry.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { Place } from './lane-thread.ts'
+import type { LaneSlot } from './lane-thread.ts'
 
 /** A lane as `/system/lanes` shows it. @param more what is different for this one */
-export function infoOf(lane: Lane, { index, role, restarts, deaths }: Place, more: Partial<LaneInfo>): LaneInfo {
+export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, more: Partial<LaneInfo>): LaneInfo {
   return {
     index,
     role,
@@ -12,10 +12,10 @@ export function infoOf(lane: Lane, { index, role, restarts, deaths }: Place, mor
     requests_in_flight: lane.requestsInFlight,
     deliveries_in_flight: lane.deliveriesInFlight,
     sockets_open: lane.sockets.size,
-    loop_delay_ms: lane.pulse.loopDelayMs,
-    heap_bytes: lane.pulse.heapBytes,
-    external_bytes: lane.pulse.externalBytes,
-    cpu_ms: lane.pulse.cpuMs,
+    loop_delay_ms: lane.heartbeat.loopDelayMs,
+    heap_bytes: lane.heartbeat.heapBytes,
+    external_bytes: lane.heartbeat.externalBytes,
+    cpu_ms: lane.heartbeat.cpuMs,
     started_at: new Date(lane.startedMs).toISOString(),
     restarts,
     deaths,

@@ -1,6 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { Berth, Place } from './lane-thread.ts'
+import type { LaneThread, LaneSlot } from './lane-thread.ts'
 
 /** Beyond its subscribers' time limits, for what a lane that reads streams acknowledges last, milliseconds. */
 const READ_GRACE_MS = 5000
@@ -11,10 +11,10 @@ const SOCKET_GRACE_MS = 5000
 /** Close code and reason of what a lane leaves: its clients connect again, and find another. */
 const RESTART = [1012, 'service restart'] as const
 
-export interface SuccessionOptions {
+export interface LaneReplacementOptions {
   settings: Settings
-  /** Starts a thread for a place. */
-  spawn: (place: Place) => Berth
+  /** Starts a thread for a slot. */
+  spawn: (slot: LaneSlot) => LaneThread
   /** A lane that has booted takes part from now on. */
   open: (lane: Lane) => void
   /** A lane gets no new work. */
@@ -25,18 +25,18 @@ export interface SuccessionOptions {
 }
 
 /** How a thread takes a lane over from another that still runs: when the code is new, or when the old one stands still. */
-export class Succession {
-  readonly #options: SuccessionOptions
+export class LaneReplacement {
+  readonly #options: LaneReplacementOptions
   /** Threads that are to take over, and those that have been taken over from. */
-  readonly others = new Set<Berth>()
+  readonly others = new Set<LaneThread>()
 
-  constructor(options: SuccessionOptions) {
+  constructor(options: LaneReplacementOptions) {
     this.#options = options
   }
 
-  /** Starts a thread beside the one that is in the place. @returns why it did not boot, or null */
-  async call(place: Place): Promise<{ fresh: Berth; fault: string | null }> {
-    const fresh = this.#options.spawn(place)
+  /** Starts a thread beside the one that is in the slot. @returns why it did not boot, or null */
+  async call(slot: LaneSlot): Promise<{ fresh: LaneThread; fault: string | null }> {
+    const fresh = this.#options.spawn(slot)
     this.others.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
       fresh.arrived = resolve
@@ -48,36 +48,36 @@ export class Succession {
   }
 
   /** It is not needed after all: it takes no part, and nothing is in flight there. */
-  dismiss(fresh: Berth): void {
+  dismiss(fresh: LaneThread): void {
     if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
     fresh.abort.abort()
   }
 
-  /** It takes the place. Resolves when the thread that was there has ended. */
-  async takeOver(place: Place, fresh: Berth): Promise<void> {
-    await Promise.all(this.succeed(place, fresh).map((each) => this.retire(each)))
+  /** It takes the slot. Resolves when the thread that was there has ended. */
+  async takeOver(slot: LaneSlot, fresh: LaneThread): Promise<void> {
+    await Promise.all(this.succeed(slot, fresh).map((each) => this.retire(each)))
   }
 
-  /** It takes the place. @returns those that were there: they still get work until they are retired */
-  succeed(place: Place, fresh: Berth): Berth[] {
-    const leaving = [place.berth, place.relief].filter((each) => each !== null && each.lane.state !== 'dead') as Berth[]
+  /** It takes the slot. @returns those that were there: they still get work until they are retired */
+  succeed(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
+    const leaving = [slot.thread, slot.standby].filter((each) => each !== null && each.lane.state !== 'dead') as LaneThread[]
     this.others.delete(fresh)
-    place.berth = fresh
-    place.relief = null
-    place.isRetried = false
+    slot.thread = fresh
+    slot.standby = null
+    slot.isRetried = false
     this.#options.open(fresh.lane)
     return leaving
   }
 
   /** No new work for it; it ends when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
-  async retire(berth: Berth): Promise<void> {
-    const { lane } = berth
+  async retire(thread: LaneThread): Promise<void> {
+    const { lane } = thread
     const hadBooted = lane.state === 'ready'
-    this.others.add(berth)
+    this.others.add(thread)
     lane.state = 'draining'
     this.#options.onLeaving(lane)
     lane.sockets.leave(...RESTART)
-    if (!hadBooted) berth.abort.abort()
+    if (!hadBooted) thread.abort.abort()
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs
     const graceEndMs = Date.now() + SOCKET_GRACE_MS
@@ -94,8 +94,8 @@ export class Succession {
     }
     lane.sockets.closeAll(...RESTART)
     lane.post({ type: 'drain' })
-    const timeout = setTimeout(() => berth.abort.abort(), shutdownTimeoutMs)
-    await berth.ended
+    const timeout = setTimeout(() => thread.abort.abort(), shutdownTimeoutMs)
+    await thread.ended
     clearTimeout(timeout)
   }
 }

@@ -10,7 +10,7 @@ import {
 } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
 import { LanePool } from './lane-pool.ts'
-import type { Berth, Death } from './lane-thread.ts'
+import type { LaneThread, Death } from './lane-thread.ts'
 import { LaneWatch, type Standstill } from './lane-watch.ts'
 
 export interface StarterOptions {
@@ -28,7 +28,7 @@ export interface StarterOptions {
   open: (lane: Lane) => void
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** Its thread has ended. @param error null when it ended by itself */
-  onEnd: (berth: Berth, error: unknown) => void
+  onEnd: (thread: LaneThread, error: unknown) => void
   log: (message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -47,11 +47,11 @@ export class LaneStarter {
     )
   }
 
-  start(index: number, role: LaneRole): Berth {
+  start(index: number, role: LaneRole): LaneThread {
     const { settings, shared, tracing, listener, onRecovered, onEnd } = this.#options
     const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
       ...listener,
-      onMessage: (_, message) => this.#onMessage(berth, message),
+      onMessage: (_, message) => this.#onMessage(thread, message),
     })
     const abort = new AbortController()
     const { port, bulk, ...memory } = lane.threadSide
@@ -67,7 +67,7 @@ export class LaneStarter {
       tracing: spans,
       barred: this.#barred,
     }
-    const berth: Berth = {
+    const thread: LaneThread = {
       lane,
       watch: new LaneWatch(
         lane,
@@ -91,10 +91,10 @@ export class LaneStarter {
     }
     const ended = (error: unknown): void => {
       if (spans !== null) tracing()?.laneGone(spans)
-      onEnd(berth, error)
+      onEnd(thread, error)
     }
-    berth.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
-    return berth
+    thread.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)
+    return thread
   }
 
   /** What all threads but one say that they use, bytes. */
@@ -102,47 +102,47 @@ export class LaneStarter {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
     for (const other of this.#options.all()) {
-      if (other !== lane) bytes += other.pulse.heapBytes + other.pulse.externalBytes
+      if (other !== lane) bytes += other.heartbeat.heapBytes + other.heartbeat.externalBytes
     }
     return bytes
   }
 
   /** False while a thread is about to end, as far as can be known: not of one whose heap is full. */
   #isQuiet(): boolean {
-    return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasLastWords)
+    return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasExitReport)
   }
 
-  #onMessage(berth: Berth, message: ToPrimary): void {
-    const { lane } = berth
+  #onMessage(thread: LaneThread, message: ToPrimary): void {
+    const { lane } = thread
     const { listener, open, log } = this.#options
     switch (message.type) {
       case 'booting':
-        berth.booting = message.file
-        berth.bootedFiles.push(message.file)
-        berth.bootStillMs = 0
+        thread.booting = message.file
+        thread.bootedFiles.push(message.file)
+        thread.bootStillMs = 0
         return
       case 'manifest':
-        berth.booting = null
+        thread.booting = null
         lane.manifest = message.manifest
-        if (berth.arrived === null) open(lane)
-        else berth.arrived(null)
+        if (thread.arrived === null) open(lane)
+        else thread.arrived(null)
         return this.#pool.warm()
       case 'boot-failed':
-        berth.bootFault = message.message
+        thread.bootFault = message.message
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
         // Ended, as below.
-        berth.verdict = 'boot'
-        return berth.abort.abort()
+        thread.verdict = 'boot'
+        return thread.abort.abort()
       case 'drained':
         // Ended, not returned to the pool: the next lane must load its code anew.
-        return berth.abort.abort()
+        return thread.abort.abort()
       default:
         listener.onMessage(lane, message)
     }
   }
 
   /** A plugin brought a lane down while it booted: the one that the stack names, else the one whose turn it was. Without it, the lane comes up. */
-  bar({ booting, bootedFiles }: Berth, { stack, message }: Death, line: string | null | undefined): void {
+  bar({ booting, bootedFiles }: LaneThread, { stack, message }: Death, line: string | null | undefined): void {
     const named = stack.find(({ file }) => bootedFiles.includes(file))?.file
     const reason = `It brought down a lane while it booted: ${message}${line ? ` (${line})` : ''}`
     this.#barred = { ...this.#barred, [named ?? booting!]: reason }

@@ -1,15 +1,15 @@
 import type { BlackBox, DeathReason } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/wire.ts'
-import { parseLastWords } from '../../transport/exit-report.ts'
-import type { Estate, Lane, LaneRole } from '../dispatch/lane.ts'
+import { parseExitReport } from '../../transport/exit-report.ts'
+import type { UnfinishedWork, Lane, LaneRole } from '../dispatch/lane.ts'
 import { type LaneWatch, STANDSTILL_GROWTH, type Verdict } from './lane-watch.ts'
 import { framesOfStack, type StackFrame } from './stack-probe.ts'
 
 /** Each plugin has this long to load and boot; then its lane is given up. */
 export const BOOT_TIMEOUT_MS = 30_000
 
-/** One lane's place: threads come and go in it. */
-export interface Place {
+/** One lane's slot: threads come and go in it. */
+export interface LaneSlot {
   readonly index: number
   readonly role: LaneRole
   restarts: number
@@ -18,20 +18,20 @@ export interface Place {
   /** It died of a plugin's boot, and is about to be started without that plugin. */
   isRetried: boolean
   /** A thread boots to help out for one that stands still. */
-  isRelieving: boolean
+  isStandbyStarting: boolean
   /** It helps out: beside the thread that stands still, until that goes on or has ended. */
-  relief: Berth | null
+  standby: LaneThread | null
   /** Of the restart that is due. */
   timer: NodeJS.Timeout | undefined
-  berth: Berth
+  thread: LaneThread
 }
 
-export function emptyPlace(index: number, role: LaneRole): Omit<Place, 'berth'> {
-  return { index, role, restarts: 0, deaths: [], isRetried: false, isRelieving: false, relief: null, timer: undefined }
+export function emptySlot(index: number, role: LaneRole): Omit<LaneSlot, 'thread'> {
+  return { index, role, restarts: 0, deaths: [], isRetried: false, isStandbyStarting: false, standby: null, timer: undefined }
 }
 
-/** A thread in its place, or one that is to take over. */
-export interface Berth {
+/** A thread in its slot, or one that is to take over. */
+export interface LaneThread {
   readonly lane: Lane
   readonly watch: LaneWatch
   readonly abort: AbortController
@@ -57,7 +57,7 @@ export interface Berth {
 }
 
 /** What is known of a lane's end, and what it leaves. */
-export interface Death extends Estate {
+export interface Death extends UnfinishedWork {
   reason: DeathReason
   message: string
   /** Where it stood or what it threw, innermost frame first; empty when unknown. */
@@ -69,37 +69,37 @@ export interface Death extends Estate {
   booting: string | null
 }
 
-function memoryMessage({ pulse }: Lane, isStill: boolean, memoryMb: number): string {
+function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number): string {
   if (isStill)
     return `it used up its memory: the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
-  return `its ${pulse.heapBytes > pulse.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
+  return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
 }
 
 /** @param error what its thread ended with: null when it ended by itself */
-export function deathOf(berth: Berth, error: unknown, estate: Estate, memoryMb: number): Death {
-  const { lane, watch } = berth
-  const words = parseLastWords(lane.flight.lastWords())
+export function deathOf(thread: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): Death {
+  const { lane, watch } = thread
+  const words = parseExitReport(lane.flight.exitReport())
   const death: Death = {
-    ...estate,
+    ...unfinished,
     reason: lane.manifest === null ? 'boot' : 'crashed',
-    message: berth.bootFault ?? words?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
-    stack: berth.stack ?? (words === null ? watch.lastStack : framesOfStack(words.stack)) ?? [],
+    message: thread.bootFault ?? words?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
+    stack: thread.stack ?? (words === null ? watch.lastStack : framesOfStack(words.stack)) ?? [],
     stoodStillMs: Math.round(watch.stillMs),
-    cpuMs: berth.cpuMs ?? lane.pulse.cpuMs,
-    cpuMsWhileStill: berth.cpuMsWhileStill,
-    booting: berth.booting,
+    cpuMs: thread.cpuMs ?? lane.heartbeat.cpuMs,
+    cpuMsWhileStill: thread.cpuMsWhileStill,
+    booting: thread.booting,
   }
-  if (berth.verdict === 'stalled') {
+  if (thread.verdict === 'stalled') {
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
   }
-  if (berth.verdict === 'memory') {
+  if (thread.verdict === 'memory') {
     return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
   }
   if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
     return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
   }
-  if (berth.verdict === 'boot') {
-    return { ...death, message: berth.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
+  if (thread.verdict === 'boot') {
+    return { ...death, message: thread.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
   }
   return words?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
 }

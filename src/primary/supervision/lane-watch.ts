@@ -5,9 +5,9 @@ import { type StackFrame, stackOf } from './stack-probe.ts'
 
 /** How often the lanes' pulses are looked at, milliseconds. */
 export const LOOK_MS = 20
-/** A pulse that stands still this long: the lane gets no new work, and loses what it has not begun. */
+/** A heartbeat that stands still this long: the lane gets no new work, and loses what it has not begun. */
 const UNRESPONSIVE_MS = 50
-/** A pulse that stands still this long: the stack of its thread is taken, before it is known whether it will go on. */
+/** A heartbeat that stands still this long: the stack of its thread is taken, before it is known whether it will go on. */
 const PROBE_MS = 200
 /** Such a stack is taken at most this often of one lane, milliseconds: to take it disturbs the thread for some. */
 const PROBE_PAUSE_MS = 5_000
@@ -29,7 +29,7 @@ export interface Standstill {
   stack: StackFrame[] | null
 }
 
-/** Watches one lane from the primary: its pulse, its memory, and where it stands when it stands still. */
+/** Watches one lane from the primary: its heartbeat, its memory, and where it stands when it stands still. */
 export class LaneWatch {
   readonly #lane: Lane
   readonly #settings: Settings
@@ -37,7 +37,7 @@ export class LaneWatch {
   readonly #isQuiet: () => boolean
   readonly #onRecovered: (standstill: Standstill) => void
   #seenBeats = -1
-  /** How long the pulse has stood still while this thread was looking. */
+  /** How long the heartbeat has stood still while this thread was looking. */
   #stillMs = 0
   #probe: Promise<StackFrame[] | null> | null = null
   #lastStack: StackFrame[] | null = null
@@ -82,31 +82,31 @@ export class LaneWatch {
 
   /** CPU time of the thread since its loop stands still; null when it does not, or the system does not tell. */
   get cpuMsWhileStill(): number | null {
-    const cpuMs = this.#lane.pulse.cpuMs
+    const cpuMs = this.#lane.heartbeat.cpuMs
     return this.#cpuBeforeMs === null || cpuMs === null ? null : cpuMs - this.#cpuBeforeMs
   }
 
   /** @param sinceLookMs since the last look, however long ago that was */
   look(nowMs: number, sinceLookMs: number): Verdict {
-    const { pulse } = this.#lane
-    const { beats } = pulse
+    const { heartbeat } = this.#lane
+    const { beats } = heartbeat
     if (beats !== this.#seenBeats) {
       this.#seenBeats = beats
       this.#goesOn()
       const { heapBytes, externalBytes } = memoryLimits(this.#settings.laneMemoryMb)
-      return pulse.heapBytes > heapBytes || pulse.externalBytes > externalBytes ? 'memory' : 'fine'
+      return heartbeat.heapBytes > heapBytes || heartbeat.externalBytes > externalBytes ? 'memory' : 'fine'
     }
     const wasTurning = this.isTurning
     this.#stillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
     if (this.isTurning) return 'fine'
     if (wasTurning) {
-      this.#cpuBeforeMs = pulse.cpuMs
+      this.#cpuBeforeMs = heartbeat.cpuMs
       this.#growthBefore = this.#ownMemory()
     }
     const isProbeDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
     if (isProbeDue && this.#isQuiet()) {
       this.#probedMs = nowMs
-      const probe = stackOf(pulse.threadId, undefined, this.#isQuiet)
+      const probe = stackOf(heartbeat.threadId, undefined, this.#isQuiet)
       this.#probe = probe
       void probe.then((stack) => {
         if (this.#probe === probe) this.#lastStack = stack
@@ -117,7 +117,7 @@ export class LaneWatch {
     return this.#grownBytes() > STANDSTILL_GROWTH * this.#settings.laneMemoryMb * MIB ? 'memory' : 'fine'
   }
 
-  /** While it boots it has no pulse that could be trusted. @returns what it takes too much of, in words, or null */
+  /** While it boots it has no heartbeat that could be trusted. @returns what it takes too much of, in words, or null */
   bootFault(): string | null {
     const { lanes, laneMemoryMb } = this.#settings
     const limitMb = STANDSTILL_GROWTH * laneMemoryMb + BOOT_ROOM_MB + lanes * BOOT_LANE_MB
@@ -134,7 +134,7 @@ export class LaneWatch {
 
   /** Where the thread stands now, or stood when it was last asked; null when it could not be had. */
   async stack(): Promise<StackFrame[] | null> {
-    const { threadId } = this.#lane.pulse
+    const { threadId } = this.#lane.heartbeat
     const earlier = this.#probe
     const isAsked = threadId !== 0 && !this.isTurning && this.#isQuiet()
     const now = isAsked ? await stackOf(threadId, undefined, this.#isQuiet) : null

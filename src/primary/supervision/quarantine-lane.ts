@@ -1,17 +1,17 @@
 import type { Lane } from '../dispatch/lane.ts'
-import type { Berth, Place } from './lane-thread.ts'
+import type { LaneThread, LaneSlot } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
 /** The quarantine lane ends when nobody has wanted it for this long. */
 const QUARANTINE_IDLE_MS = 10_000
 
 export interface QuarantineLaneOptions {
-  /** Makes its place, with a thread in it. */
-  settle: () => Place
-  /** Starts a thread in its place, unless one is there. */
-  restart: (place: Place) => void
+  /** Makes its slot, with a thread in it. */
+  fillSlot: () => LaneSlot
+  /** Starts a thread in its slot, unless one is there. */
+  restart: (slot: LaneSlot) => void
   /** Ends a thread when it has finished what it has. */
-  retire: (berth: Berth) => Promise<void>
+  retire: (thread: LaneThread) => Promise<void>
   /** A lane gets no new work. */
   onLeaving: (lane: Lane) => void
 }
@@ -21,7 +21,7 @@ export class QuarantineLane {
   /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
   readonly intensity = new RestartIntensity()
   readonly #options: QuarantineLaneOptions
-  #place: Place | null = null
+  #slot: LaneSlot | null = null
   #isWanted = false
   #idleTimer: NodeJS.Timeout | undefined
 
@@ -30,8 +30,8 @@ export class QuarantineLane {
   }
 
   /** Null until it has been wanted for the first time. */
-  get place(): Place | null {
-    return this.#place
+  get slot(): LaneSlot | null {
+    return this.#slot
   }
 
   get isWanted(): boolean {
@@ -42,8 +42,8 @@ export class QuarantineLane {
     this.#isWanted = isWanted
     clearTimeout(this.#idleTimer)
     if (!isWanted) this.#restLater()
-    else if (this.#place === null) this.#place = this.#options.settle()
-    else if (this.#place.timer === undefined) this.#options.restart(this.#place)
+    else if (this.#slot === null) this.#slot = this.#options.fillSlot()
+    else if (this.#slot.timer === undefined) this.#options.restart(this.#slot)
   }
 
   /** Its thread is up. */
@@ -60,22 +60,22 @@ export class QuarantineLane {
 
   /** It finishes its suspect, and comes anew when it is wanted again. */
   retire(): void {
-    const berth = this.#place?.berth
-    if (berth?.lane.state === 'ready') void this.#options.retire(berth)
+    const thread = this.#slot?.thread
+    if (thread?.lane.state === 'ready') void this.#options.retire(thread)
   }
 
   /** A handler in it was given up: what comes next must find nothing of it. When it has ended it starts anew, if it is wanted. */
   renew(): void {
-    const berth = this.#place?.berth
-    if (berth === undefined || berth.lane.state === 'dead') return
-    berth.lane.state = 'draining'
-    this.#options.onLeaving(berth.lane)
-    berth.abort.abort()
+    const thread = this.#slot?.thread
+    if (thread === undefined || thread.lane.state === 'dead') return
+    thread.lane.state = 'draining'
+    this.#options.onLeaving(thread.lane)
+    thread.abort.abort()
   }
 
   /** Nothing starts or ends by itself any more. */
   stop(): void {
-    clearTimeout(this.#place?.timer)
+    clearTimeout(this.#slot?.timer)
     clearTimeout(this.#idleTimer)
   }
 }

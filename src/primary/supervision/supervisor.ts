@@ -1,17 +1,17 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LaneTracing, Manifest, SharedMemories } from '../../transport/messages.ts'
-import type { Estate, Lane, LaneListener, LaneRole } from '../dispatch/lane.ts'
+import type { UnfinishedWork, Lane, LaneListener, LaneRole } from '../dispatch/lane.ts'
 import { infoOf } from './lane-info.ts'
-import { Succession } from './lane-replacement.ts'
+import { LaneReplacement } from './lane-replacement.ts'
 import { LaneStarter } from './lane-starter.ts'
-import { type Berth, type Death, deathOf, emptyPlace, type Place } from './lane-thread.ts'
+import { type LaneThread, type Death, deathOf, emptySlot, type LaneSlot } from './lane-thread.ts'
 import type { Standstill } from './lane-watch.ts'
 import { QuarantineLane } from './quarantine-lane.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
-import { Renewal } from './rolling-reload.ts'
-import { Relief } from './standby-lane.ts'
-import { Lookout } from './watchdog.ts'
+import { RollingReload } from './rolling-reload.ts'
+import { StandbyLane } from './standby-lane.ts'
+import { Watchdog } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
@@ -40,7 +40,7 @@ export interface SupervisorOptions {
   /** True while a lane that is leaving has work that only the primary knows of. */
   isBusy: (lane: Lane) => boolean
   /** A lane has ended because it was told to. */
-  onLeft: (lane: Lane, estate: Estate) => void
+  onLeft: (lane: Lane, unfinished: UnfinishedWork) => void
   /** The set of lanes that take work has changed. */
   onChange: () => void
 }
@@ -49,12 +49,12 @@ export interface SupervisorOptions {
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #starter: LaneStarter
-  readonly #places: Place[] = []
-  readonly #succession: Succession
-  readonly #renewal: Renewal
-  readonly #relief: Relief
+  readonly #slots: LaneSlot[] = []
+  readonly #replacement: LaneReplacement
+  readonly #rollingReload: RollingReload
+  readonly #standby: StandbyLane
   readonly #quarantine: QuarantineLane
-  readonly #lookout: Lookout
+  readonly #watchdog: Watchdog
   readonly #intensity = new RestartIntensity()
   #isStopping = false
 
@@ -69,14 +69,14 @@ export class Supervisor {
       all: () => this.all,
       open: (lane) => this.#open(lane),
       onRecovered: options.onRecovered,
-      onEnd: (berth, error) => this.#onEnd(berth, error),
+      onEnd: (thread, error) => this.#onEnd(thread, error),
       log: (message, fields) => this.#log(message, fields),
     })
     const onLeaving = (lane: Lane): void => {
       options.onLeaving(lane)
       options.onChange()
     }
-    this.#succession = new Succession({
+    this.#replacement = new LaneReplacement({
       settings: options.settings,
       spawn: ({ index, role }) => this.#starter.start(index, role),
       open: (lane) => this.#open(lane),
@@ -84,63 +84,63 @@ export class Supervisor {
       isBusy: options.isBusy,
       isStopping: () => this.#isStopping,
     })
-    this.#renewal = new Renewal({
-      places: this.#places,
-      succession: this.#succession,
+    this.#rollingReload = new RollingReload({
+      slots: this.#slots,
+      replacement: this.#replacement,
       beginGeneration: () => this.#starter.beginGeneration(),
       refusalOf: options.refusalOf,
       isStopping: () => this.#isStopping,
       onFault: options.listener.onFault,
     })
-    this.#relief = new Relief({
+    this.#standby = new StandbyLane({
       laneStallMs: options.settings.laneStallMs,
-      places: this.#places,
-      succession: this.#succession,
+      slots: this.#slots,
+      replacement: this.#replacement,
       isPaused: (nowMs) => this.#intensity.isExceeded(nowMs),
       open: (lane) => this.#open(lane),
-      restart: (place) => this.#restartLater(place),
+      restart: (slot) => this.#restartLater(slot),
       isStopping: () => this.#isStopping,
     })
     this.#quarantine = new QuarantineLane({
-      settle: () => this.#settle(options.settings.lanes, 'quarantine'),
-      restart: (place) => this.#restart(place),
-      retire: (berth) => this.#succession.retire(berth),
+      fillSlot: () => this.#fillSlot(options.settings.lanes, 'quarantine'),
+      restart: (slot) => this.#restart(slot),
+      retire: (thread) => this.#replacement.retire(thread),
       onLeaving: options.onLeaving,
     })
-    this.#lookout = new Lookout({
-      berths: () => this.#berths(),
-      onStill: (berth) => this.#tendStill(berth),
-      onTurning: (berth) => this.#relief.end(berth),
+    this.#watchdog = new Watchdog({
+      threads: () => this.#threads(),
+      onStill: (thread) => this.#tendStill(thread),
+      onTurning: (thread) => this.#standby.end(thread),
       onFault: (lane, error) => options.listener.onFault(lane, error),
     })
   }
 
   /** Starts all lanes; each reports by itself. */
   start(): void {
-    for (let index = 0; index < this.#options.settings.lanes; index++) this.#places.push(this.#settle(index, 'regular'))
-    this.#lookout.start()
+    for (let index = 0; index < this.#options.settings.lanes; index++) this.#slots.push(this.#fillSlot(index, 'regular'))
+    this.#watchdog.start()
   }
 
   /** Lanes that take work. */
   get ready(): Lane[] {
-    return this.#berths()
+    return this.#threads()
       .map(({ lane }) => lane)
       .filter(({ role, state }) => role === 'regular' && state === 'ready')
   }
 
-  /** The lanes that are in their places, whatever their state; without the quarantine lane. */
+  /** The lanes that are in their slots, whatever their state; without the quarantine lane. */
   get regular(): Lane[] {
-    return this.#places.map(({ berth }) => berth.lane)
+    return this.#slots.map(({ thread }) => thread.lane)
   }
 
   /** Every lane whose thread runs, or is about to. */
   get all(): Lane[] {
-    return this.#berths().map(({ lane }) => lane)
+    return this.#threads().map(({ lane }) => lane)
   }
 
   /** False while a lane is on its way up for the first time, or once more without a plugin that brought it down. */
   get isSettled(): boolean {
-    return this.#places.every(({ isRetried, berth }) => !isRetried && berth.lane.state !== 'starting')
+    return this.#slots.every(({ isRetried, thread }) => !isRetried && thread.lane.state !== 'starting')
   }
 
   countByState(): Record<string, number> {
@@ -151,27 +151,27 @@ export class Supervisor {
 
   info(): LaneInfo[] {
     const infos: LaneInfo[] = []
-    const { place: quarantine, isWanted } = this.#quarantine
-    for (const place of quarantine === null ? this.#places : [...this.#places, quarantine]) {
-      const { role, berth, relief } = place
-      const isIdle = role === 'quarantine' && berth.lane.state === 'dead' && !isWanted
-      infos.push(infoOf(berth.lane, place, isIdle ? { state: 'idle' } : {}))
-      if (relief !== null) infos.push(infoOf(relief.lane, place, { role: 'relief', deaths: [] }))
+    const { slot: quarantine, isWanted } = this.#quarantine
+    for (const slot of quarantine === null ? this.#slots : [...this.#slots, quarantine]) {
+      const { role, thread, standby } = slot
+      const isIdle = role === 'quarantine' && thread.lane.state === 'dead' && !isWanted
+      infos.push(infoOf(thread.lane, slot, isIdle ? { state: 'idle' } : {}))
+      if (standby !== null) infos.push(infoOf(standby.lane, slot, { role: 'relief', deaths: [] }))
     }
     return infos
   }
 
-  #berths(): Berth[] {
-    const berths = new Set(this.#places.flatMap(({ berth, relief }) => (relief === null ? [berth] : [berth, relief])))
-    if (this.#quarantine.place !== null) berths.add(this.#quarantine.place.berth)
-    for (const berth of this.#succession.others) berths.add(berth)
-    return [...berths]
+  #threads(): LaneThread[] {
+    const threads = new Set(this.#slots.flatMap(({ thread, standby }) => (standby === null ? [thread] : [thread, standby])))
+    if (this.#quarantine.slot !== null) threads.add(this.#quarantine.slot.thread)
+    for (const thread of this.#replacement.others) threads.add(thread)
+    return [...threads]
   }
 
   // ── start ─────────────────────────────────────────────────────────────────
 
-  #settle(index: number, role: LaneRole): Place {
-    return { ...emptyPlace(index, role), berth: this.#starter.start(index, role) }
+  #fillSlot(index: number, role: LaneRole): LaneSlot {
+    return { ...emptySlot(index, role), thread: this.#starter.start(index, role) }
   }
 
   #open(lane: Lane): void {
@@ -186,45 +186,45 @@ export class Supervisor {
   // ── death ─────────────────────────────────────────────────────────────────
 
   /** What it has written is read, though it cannot ring; what it has not begun goes elsewhere; another thread helps out in time. */
-  #tendStill(berth: Berth): void {
-    berth.lane.collect()
-    this.#options.onUnresponsive(berth.lane)
-    this.#relief.tend(berth)
+  #tendStill(thread: LaneThread): void {
+    thread.lane.collect()
+    this.#options.onUnresponsive(thread.lane)
+    this.#standby.tend(thread)
   }
 
-  #onEnd(berth: Berth, error: unknown): void {
-    const { lane } = berth
+  #onEnd(thread: LaneThread, error: unknown): void {
+    const { lane } = thread
     if (lane.state === 'dead') return
-    const wasTold = berth.abort.signal.aborted && berth.verdict === 'fine' && !lane.flight.hasLastWords
+    const wasTold = thread.abort.signal.aborted && thread.verdict === 'fine' && !lane.flight.hasExitReport
     lane.responsive = false
     lane.hasEnded = true
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
-    const estate = lane.bury()
-    this.#succession.others.delete(berth)
-    const place = lane.role === 'quarantine' ? this.#quarantine.place! : this.#places[lane.index]!
-    if (place.relief === berth) place.relief = null
+    const unfinished = lane.dispose()
+    this.#replacement.others.delete(thread)
+    const slot = lane.role === 'quarantine' ? this.#quarantine.slot! : this.#slots[lane.index]!
+    if (slot.standby === thread) slot.standby = null
     if (wasTold || this.#isStopping) {
-      this.#guarded(lane, () => this.#options.onLeft(lane, estate))
-      berth.arrived?.('it was ended')
+      this.#guarded(lane, () => this.#options.onLeft(lane, unfinished))
+      thread.arrived?.('it was ended')
       // It was leaving when it was wanted again.
-      if (place.berth === berth && this.#quarantine.isWanted) this.#restart(place)
+      if (slot.thread === thread && this.#quarantine.isWanted) this.#restart(slot)
       return
     }
-    const death = deathOf(berth, error, estate, this.#options.settings.laneMemoryMb)
-    berth.deathMessage = death.message
+    const death = deathOf(thread, error, unfinished, this.#options.settings.laneMemoryMb)
+    thread.deathMessage = death.message
     const box = this.#guarded(lane, () => this.#options.onDeath(lane, death))
-    if (box !== undefined) place.deaths = [box, ...place.deaths].slice(0, DEATHS_KEPT)
-    berth.arrived?.(death.message)
-    if (place.berth === berth && place.relief !== null) this.#relief.inherit(place)
-    if (place.berth === berth && !place.isRelieving) {
-      place.isRetried = berth.booting !== null
-      if (berth.booting !== null) this.#starter.bar(berth, death, box?.guilty?.line)
-      this.#restartLater(place)
+    if (box !== undefined) slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
+    thread.arrived?.(death.message)
+    if (slot.thread === thread && slot.standby !== null) this.#standby.inherit(slot)
+    if (slot.thread === thread && !slot.isStandbyStarting) {
+      slot.isRetried = thread.booting !== null
+      if (thread.booting !== null) this.#starter.bar(thread, death, box?.guilty?.line)
+      this.#restartLater(slot)
     } else this.#intensity.note(Date.now())
     this.#options.onChange()
   }
 
-  /** Whatever the rest of the primary makes of a lane's end: its place is filled again. */
+  /** Whatever the rest of the primary makes of a lane's end: its slot is filled again. */
   #guarded<T>(lane: Lane, run: () => T): T | undefined {
     try {
       return run()
@@ -234,28 +234,28 @@ export class Supervisor {
     }
   }
 
-  #restartLater(place: Place): void {
-    const isQuarantine = place.role === 'quarantine'
+  #restartLater(slot: LaneSlot): void {
+    const isQuarantine = slot.role === 'quarantine'
     if (isQuarantine && !this.#quarantine.isWanted) return
     const intensity = isQuarantine ? this.#quarantine.intensity : this.#intensity
     const pauseMs = intensity.note(Date.now())
     if (pauseMs > 0) {
       this.#log(
-        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${place.index} waits ${pauseMs} ms`,
+        `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
     }
-    place.timer = setTimeout(() => {
-      place.timer = undefined
-      this.#restart(place)
+    slot.timer = setTimeout(() => {
+      slot.timer = undefined
+      this.#restart(slot)
     }, pauseMs)
   }
 
   /** Unless a reload was faster. */
-  #restart(place: Place): void {
-    if (this.#isStopping || place.berth.lane.state !== 'dead') return
-    place.restarts++
-    place.isRetried = false
-    place.berth = this.#starter.start(place.index, place.role)
+  #restart(slot: LaneSlot): void {
+    if (this.#isStopping || slot.thread.lane.state !== 'dead') return
+    slot.restarts++
+    slot.isRetried = false
+    slot.thread = this.#starter.start(slot.index, slot.role)
     this.#options.onChange()
   }
 
@@ -283,7 +283,7 @@ export class Supervisor {
    * @throws when a new lane does not boot, or boots with less than the old ones: those that have not been replaced stay
    */
   async reload(): Promise<void> {
-    await (this.#options.isHasty ? this.#renewal.together() : this.#renewal.inTurn())
+    await (this.#options.isHasty ? this.#rollingReload.together() : this.#rollingReload.inTurn())
     this.#quarantine.retire()
   }
 
@@ -292,21 +292,21 @@ export class Supervisor {
   /** Ends all lanes in order: each runs its `onStop` and closes its tools. Those that take too long are ended anyway. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
-    for (const { timer } of this.#places) clearTimeout(timer)
+    for (const { timer } of this.#slots) clearTimeout(timer)
     this.#quarantine.stop()
-    const berths = this.#berths()
+    const threads = this.#threads()
     const timeout = setTimeout(() => {
-      for (const { abort } of berths) abort.abort()
+      for (const { abort } of threads) abort.abort()
     }, timeoutMs)
-    for (const { lane, abort } of berths) {
+    for (const { lane, abort } of threads) {
       if (lane.state === 'ready') {
         lane.state = 'draining'
         lane.post({ type: 'drain' })
       } else if (lane.state !== 'draining') abort.abort()
     }
-    await Promise.all(berths.map(({ ended }) => ended))
+    await Promise.all(threads.map(({ ended }) => ended))
     clearTimeout(timeout)
-    this.#lookout.stop()
+    this.#watchdog.stop()
     await this.#starter.destroy()
   }
 }

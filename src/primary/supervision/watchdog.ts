@@ -1,25 +1,25 @@
 import type { Lane } from '../dispatch/lane.ts'
-import { type Berth, BOOT_TIMEOUT_MS } from './lane-thread.ts'
+import { type LaneThread, BOOT_TIMEOUT_MS } from './lane-thread.ts'
 import { LOOK_MAX_MS, LOOK_MS } from './lane-watch.ts'
 
-export interface LookoutOptions {
+export interface WatchdogOptions {
   /** Every thread that runs, or is about to. */
-  berths: () => Berth[]
+  threads: () => LaneThread[]
   /** The loop of a thread stands still. Called at each look while it does. */
-  onStill: (berth: Berth) => void
+  onStill: (thread: LaneThread) => void
   /** The loop of a thread turns. */
-  onTurning: (berth: Berth) => void
+  onTurning: (thread: LaneThread) => void
   /** A fault of the primary's own while it looked at a lane. */
   onFault: (lane: Lane, error: unknown) => void
 }
 
 /** Looks at all lanes again and again, and ends those that do not go on or take too much. */
-export class Lookout {
-  readonly #options: LookoutOptions
+export class Watchdog {
+  readonly #options: WatchdogOptions
   #timer: NodeJS.Timeout | undefined
   #lookedMs = Date.now()
 
-  constructor(options: LookoutOptions) {
+  constructor(options: WatchdogOptions) {
     this.#options = options
   }
 
@@ -35,40 +35,40 @@ export class Lookout {
     const nowMs = Date.now()
     const sinceLookMs = Math.max(0, nowMs - this.#lookedMs)
     this.#lookedMs = nowMs
-    for (const berth of this.#options.berths()) {
+    for (const thread of this.#options.threads()) {
       try {
-        this.#lookAt(berth, nowMs, sinceLookMs)
+        this.#lookAt(thread, nowMs, sinceLookMs)
       } catch (error) {
-        this.#options.onFault(berth.lane, error)
+        this.#options.onFault(thread.lane, error)
       }
     }
   }
 
-  #lookAt(berth: Berth, nowMs: number, sinceLookMs: number): void {
-    const { lane, watch } = berth
-    if (lane.state === 'dead' || berth.verdict !== 'fine') return
+  #lookAt(thread: LaneThread, nowMs: number, sinceLookMs: number): void {
+    const { lane, watch } = thread
+    if (lane.state === 'dead' || thread.verdict !== 'fine') return
     lane.expire(nowMs)
     // Its code runs no more, but the thread may wait for native work to end.
-    if (lane.flight.hasLastWords) berth.abort.abort()
+    if (lane.flight.hasExitReport) thread.abort.abort()
     if (lane.state === 'starting') {
-      berth.bootStillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
-      berth.bootFault ??= watch.bootFault()
-      if (berth.bootFault !== null || berth.bootStillMs > BOOT_TIMEOUT_MS) void this.#condemn(berth, 'boot')
+      thread.bootStillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
+      thread.bootFault ??= watch.bootFault()
+      if (thread.bootFault !== null || thread.bootStillMs > BOOT_TIMEOUT_MS) void this.#terminate(thread, 'boot')
       return
     }
     const verdict = watch.look(nowMs, sinceLookMs)
     lane.responsive = watch.isTurning
-    if (!watch.isTurning) this.#options.onStill(berth)
-    else this.#options.onTurning(berth)
-    if (verdict !== 'fine') void this.#condemn(berth, verdict)
+    if (!watch.isTurning) this.#options.onStill(thread)
+    else this.#options.onTurning(thread)
+    if (verdict !== 'fine') void this.#terminate(thread, verdict)
   }
 
   /** Asks where it stands, then ends it. */
-  async #condemn(berth: Berth, verdict: Berth['verdict']): Promise<void> {
-    berth.verdict = verdict
-    berth.cpuMsWhileStill = berth.watch.cpuMsWhileStill
-    berth.stack = await berth.watch.stack()
-    berth.cpuMs = berth.lane.pulse.cpuMs
-    berth.abort.abort()
+  async #terminate(thread: LaneThread, verdict: LaneThread['verdict']): Promise<void> {
+    thread.verdict = verdict
+    thread.cpuMsWhileStill = thread.watch.cpuMsWhileStill
+    thread.stack = await thread.watch.stack()
+    thread.cpuMs = thread.lane.heartbeat.cpuMs
+    thread.abort.abort()
   }
 }

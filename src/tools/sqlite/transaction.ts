@@ -58,9 +58,9 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     },
   }
 
-  let pulse: NodeJS.Timeout | undefined
+  let heartbeat: NodeJS.Timeout | undefined
   const idle = new Promise<never>((_, reject) => {
-    pulse = setInterval(() => {
+    heartbeat = setInterval(() => {
       options.onPulse()
       if (performance.now() - lastStatementMs < idleMs) return
       reject(new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`))
@@ -77,7 +77,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     throw thrown
   } finally {
     status = 'over'
-    clearInterval(pulse)
+    clearInterval(heartbeat)
   }
 }
 

@@ -71,7 +71,7 @@ export class FlightRecorder {
   readonly #words: Int32Array
   readonly #doubles: Float64Array
   readonly #bytes: RawBuffer
-  readonly #lastWords: Buffer
+  readonly #exitReport: Buffer
   #next = 0
 
   constructor(memory: SharedArrayBuffer) {
@@ -79,7 +79,7 @@ export class FlightRecorder {
     this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
     this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
     this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES) as RawBuffer
-    this.#lastWords = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+    this.#exitReport = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
   }
 
   /** @returns the step's number, for `end` */
@@ -115,9 +115,9 @@ export class FlightRecorder {
   }
 
   /** Why the thread is about to end: the first reason is the one that is kept. */
-  sayLastWords(text: string): void {
+  writeExitReport(text: string): void {
     if (Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0) return
-    Atomics.store(this.#control, WORDS_LENGTH_WORD, this.#lastWords.write(text))
+    Atomics.store(this.#control, WORDS_LENGTH_WORD, this.#exitReport.write(text))
   }
 }
 
@@ -127,14 +127,14 @@ export class FlightReader {
   readonly #words: Int32Array
   readonly #doubles: Float64Array
   readonly #bytes: Buffer
-  readonly #lastWords: Buffer
+  readonly #exitReport: Buffer
 
   constructor(memory: SharedArrayBuffer) {
     this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
     this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
     this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
     this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES)
-    this.#lastWords = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+    this.#exitReport = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
   }
 
   /** The last steps, oldest first. */
@@ -161,12 +161,12 @@ export class FlightReader {
     return steps
   }
 
-  get hasLastWords(): boolean {
+  get hasExitReport(): boolean {
     return Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0
   }
 
   /** What the thread said before it ended; empty when nothing. */
-  lastWords(): string {
-    return this.#lastWords.toString('utf8', 0, Atomics.load(this.#control, WORDS_LENGTH_WORD))
+  exitReport(): string {
+    return this.#exitReport.toString('utf8', 0, Atomics.load(this.#control, WORDS_LENGTH_WORD))
   }
 }

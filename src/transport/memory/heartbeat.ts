@@ -37,7 +37,7 @@ const BEATS_PER_MEMORY_REPORT = 5
  */
 export const YOUNG_GENERATION_MB = 64
 
-export function createPulse(): SharedArrayBuffer {
+export function createHeartbeat(): SharedArrayBuffer {
   return new SharedArrayBuffer(PULSE_BYTES)
 }
 
@@ -53,7 +53,7 @@ export const memoryLimits = (laneMemoryMb: number): MemoryLimits => ({
 })
 
 /** The lane's side: beats while the thread's loop turns. */
-export class PulseWriter {
+export class HeartbeatWriter {
   readonly #words: Int32Array
   readonly #limits: MemoryLimits
   #timer: NodeJS.Timeout | undefined
@@ -101,7 +101,7 @@ export class PulseWriter {
 }
 
 /** The primary's side. */
-export class PulseReader {
+export class HeartbeatReader {
   readonly #words: Int32Array
 
   constructor(memory: SharedArrayBuffer) {
