@@ -39,11 +39,11 @@ export interface ToolRuntime {
   sharedMemory(name: string, byteLength: number): SharedArrayBuffer
   /** Wraps every method of an object that a call of this tool hands out, so that its calls are metered as this tool's. */
   instrument<T extends object>(target: T): T
-  readonly host: Host
+  readonly host: ToolHost
 }
 
 /** The thread's own services behind the tools `http`, `event_bus`, `logger`, `registry` and `scheduler`. */
-export interface Host {
+export interface ToolHost {
   addEndpoint(endpoint: Endpoint): void
   addStream(stream: Stream): void
   addWebSocket(route: SocketRoute): void

@@ -30,7 +30,13 @@ export class LaneFlight {
 
   beginEvent(deliveryId: number, frame: EventFrame): void {
     const id = frame.id.slice(EVENT_ID_PREFIX)
-    this.#eventSteps[deliveryId & EVENT_MASK] = this.#recorder.begin(STEP_EVENT, frame.a, deliveryId, id, Date.now())
+    this.#eventSteps[deliveryId & EVENT_MASK] = this.#recorder.begin(
+      STEP_EVENT,
+      frame.subscriber,
+      deliveryId,
+      id,
+      Date.now(),
+    )
   }
 
   endEvent(deliveryId: number, failed: boolean): void {

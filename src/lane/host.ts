@@ -4,7 +4,7 @@ import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
-import type { Host } from '../contracts/tool.ts'
+import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { contractText } from '../core/schemas/route-contract.ts'
@@ -25,7 +25,7 @@ export interface LaneRoute {
 }
 
 /** What the tools of a lane stand on. Registrations are collected here and reported to the primary when the lane has booted. */
-export class LaneHost implements Host {
+export class LaneToolHost implements ToolHost {
   readonly routes: LaneRoute[] = []
   readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
   readonly #outbox: Outbox

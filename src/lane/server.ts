@@ -4,7 +4,7 @@ import { messageOf, type WireError } from '../core/errors/wire.ts'
 import { loadModule } from '../core/files/load-module.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
-import { SocketServer } from '../runtime/endpoint/web-socket-server.ts'
+import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventServer } from '../runtime/events/event-server.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
@@ -16,13 +16,13 @@ import { KIND } from '../transport/frames/frame-kinds.ts'
 import { readRequest } from '../transport/frames/request-frame.ts'
 import { AnswerCell } from '../transport/memory/answer-cell.ts'
 import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
-import { memoryLimits, HeartbeatWriter } from '../transport/memory/heartbeat.ts'
+import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight } from './flight-log.ts'
-import { LaneHost } from './host.ts'
+import { LaneToolHost } from './host.ts'
 import { LaneCalls } from './primary-calls.ts'
 import { RingPublisher } from './ring-publisher.ts'
 import { RingReplies } from './ring-replies.ts'
@@ -47,7 +47,7 @@ export class LaneServer {
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
   #tracing: ThreadTracing | null = null
-  readonly #host: LaneHost
+  readonly #host: LaneToolHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
   readonly #events: EventServer
@@ -67,14 +67,14 @@ export class LaneServer {
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new LaneCalls(this.#outbox)
-    this.#host = new LaneHost(this.#outbox, this.#calls, (message) => this.#post(message))
+    this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message))
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
       this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
         stack: thrown instanceof Error ? thrown.stack : undefined,
       })
     const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
-    const sockets = new SocketServer({
+    const sockets = new WebSocketServer({
       sink: replies,
       onFault: logFault,
       begin: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),

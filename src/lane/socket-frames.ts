@@ -1,11 +1,11 @@
-import type { SocketServer } from '../runtime/endpoint/web-socket-server.ts'
+import type { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import { readNumbered } from '../transport/frames/numbered-text.ts'
 import type { Inbox } from '../transport/rings/inbox.ts'
 
 /** What the primary tells a lane of its sockets. */
 export function readSocketFrame(
-  sockets: SocketServer,
+  sockets: WebSocketServer,
   kind: number,
   number: number,
   { bytes }: Inbox,

@@ -316,7 +316,7 @@ export function runBusContract(
       const { thread } = await post(heddle, '/subscribe-later')
       await until(
         async () => (await heddle.json('/topology')).body.topology.later?.subscribers.length === 1,
-        'the seat',
+        'the instance',
       )
       for (let n = 0; n < 5; n++) await post(heddle, '/publish', { event: 'later', payload: { tag: 'on', n } })
       await seenOften(heddle, 'later', 'on', 5)

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
 import type { BlackBox } from '../../src/contracts/registry.ts'
-import type { EventHost, Seat } from '../../src/primary/events/consumer.ts'
+import type { SubscriberInstance, SubscriberThread } from '../../src/primary/events/consumer.ts'
 import { Hub, type HubOptions } from '../../src/primary/events/hub.ts'
 import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
@@ -12,7 +12,7 @@ export interface Taken {
 }
 
 /** A thread that takes everything and answers when the test says so. */
-export interface FakeThread extends EventHost {
+export interface FakeThread extends SubscriberThread {
   hasRoom: boolean
   isStill: boolean
   deliveriesInFlight: number
@@ -30,7 +30,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
     deliveriesInFlight: 0,
     isStill: false,
     hasRoom: true,
-    send: (id, { id: event, b }) => taken.push({ id, event, attempt: b }) > 0,
+    send: (id, { id: event, attempt }) => taken.push({ id, event, attempt }) > 0,
     abandon: (id) => void abandoned.push(id),
     taken,
     get events() {
@@ -40,7 +40,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
   }
 }
 
-export const seatOf = (host: EventHost, plugin = 'shop.Sell'): Seat => ({
+export const instanceOf = (host: SubscriberThread, plugin = 'shop.Sell'): SubscriberInstance => ({
   host,
   local: 0,
   plugin,
@@ -60,8 +60,8 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
-  a: 0,
-  b: 0,
+  subscriber: 0,
+  attempt: 0,
   payload: '{}',
   ...more,
 })

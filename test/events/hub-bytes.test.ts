@@ -16,8 +16,8 @@ const event = (id: string, payload: string): EventFrame => ({
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
-  a: 0,
-  b: 0,
+  subscriber: 0,
+  attempt: 0,
   payload,
 })
 

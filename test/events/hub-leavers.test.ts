@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import type { EventHost, Seat } from '../../src/primary/events/consumer.ts'
+import type { SubscriberInstance, SubscriberThread } from '../../src/primary/events/consumer.ts'
 import { Hub } from '../../src/primary/events/hub.ts'
 import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 
@@ -17,14 +17,14 @@ const event = (id: string, more: Partial<EventFrame> = {}): EventFrame => ({
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
-  a: 0,
-  b: 0,
+  subscriber: 0,
+  attempt: 0,
   payload: '{}',
   ...more,
 })
 
 /** A thread that takes everything and answers when the test says so. */
-function thread(): EventHost & { taken: number[] } {
+function thread(): SubscriberThread & { taken: number[] } {
   const taken: number[] = []
   return {
     isQuarantine: false,
@@ -37,7 +37,7 @@ function thread(): EventHost & { taken: number[] } {
   }
 }
 
-const seatOf = (host: EventHost): Seat => ({
+const instanceOf = (host: SubscriberThread): SubscriberInstance => ({
   host,
   local: 0,
   plugin: 'test.Slow',
@@ -49,7 +49,7 @@ test('nothing is kept for a subscriber that has left: not behind a key, not betw
   const hub = new Hub({ maxQueue: 100, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
   const host = thread()
-  const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, seatOf(host))
+  const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, instanceOf(host))
   hub.publish(event('evt_first', { key: 'one' }), null)
   hub.publish(event('evt_behind', { key: 'one' }), null)
   hub.publish(event('evt_failing'), null)
@@ -67,7 +67,7 @@ test('any number of expired events of one key is passed over', (t) => {
   const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
   const host = thread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(host))
   hub.publish(event('evt_first', { key: 'one' }), null)
   for (let n = 0; n < 50_000; n++) hub.publish(event(`evt_${n}`, { key: 'one', ttlMs: 1 }), null)
   hub.publish(event('evt_last', { key: 'one' }), null)

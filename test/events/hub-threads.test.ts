@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { until } from '../support/heddle.ts'
-import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
+import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
 test('a thread that is leaving gets nothing more, and finishes what it has', (t) => {
   const { hub } = hubOf(t)
   const [leaving, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'group', {}, seatOf(leaving))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(leaving))
   hub.publish(eventOf('evt_has'), null)
   hub.hostLeaving(leaving)
   hub.publish(eventOf('evt_waits'), null)
-  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   assert.deepEqual(leaving.events, ['evt_has'])
   assert.deepEqual(other.events, ['evt_waits'])
   hub.delivered(leaving.taken[0]!.id)
@@ -23,14 +23,14 @@ test('a thread that is leaving gets nothing more, and finishes what it has', (t)
 test('what waits for a subscriber that the new code does not have is dropped with a warning, and the rest stays', (t) => {
   const { hub, warnings } = hubOf(t)
   const old = fakeThread()
-  hub.subscribe('order.placed', 'shop.Sell.gone', {}, seatOf(old))
-  hub.subscribe('order.placed', 'shop.Sell.stays', {}, seatOf(old))
+  hub.subscribe('order.placed', 'shop.Sell.gone', {}, instanceOf(old))
+  hub.subscribe('order.placed', 'shop.Sell.stays', {}, instanceOf(old))
   hub.hostLeaving(old)
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id, { key: 'one' }), null)
   hub.publish(eventOf('evt_3'), null)
   assert.equal(hub.pending, 6)
   const fresh = fakeThread()
-  hub.subscribe('order.placed', 'shop.Sell.stays', {}, seatOf(fresh))
+  hub.subscribe('order.placed', 'shop.Sell.stays', {}, instanceOf(fresh))
   hub.dropVacant()
   assert.deepEqual(warnings, ['shop.Sell.gone is gone: 3 events that waited for it are dropped'])
   assert.equal(hub.pending, 3)
@@ -41,7 +41,7 @@ test('what waits for a subscriber that the new code does not have is dropped wit
 test('a suspect of a subscriber that the new code does not have is dropped too', (t) => {
   const { hub, wishes } = hubOf(t)
   const old = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(old))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(old))
   hub.publish(eventOf('evt_suspect'), null)
   hub.hostGone(old, NOTHING, BOX)
   hub.dropVacant()
@@ -52,14 +52,14 @@ test('a suspect of a subscriber that the new code does not have is dropped too',
 test('the events of a plugin that is set aside wait, its neighbours go on, and it goes on in order', (t) => {
   const { hub } = hubOf(t)
   const [host, primary] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(host))
-  hub.subscribe('order.placed', 'shop.Count.handle', {}, seatOf(primary, 'shop.Count'))
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(host))
+  hub.subscribe('order.placed', 'shop.Count.handle', {}, instanceOf(primary, 'shop.Count'))
   hub.pausePlugin('shop.Sell', true)
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
   assert.deepEqual(host.events, [])
   assert.deepEqual(primary.events, ['evt_1', 'evt_2'])
   const late = fakeThread()
-  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(late))
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(late))
   assert.deepEqual(late.events, [], 'a new lane of it waits too')
   hub.pausePlugin('shop.Sell', false)
   assert.deepEqual([...host.events, ...late.events], ['evt_1', 'evt_2'])
@@ -68,8 +68,8 @@ test('the events of a plugin that is set aside wait, its neighbours go on, and i
 test('a plugin that is set aside keeps half of the queue waiting at most; then its events are refused, and no others', (t) => {
   const { hub } = hubOf(t, { maxQueue: 20 })
   const [host, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'shop.Sell.handle', {}, seatOf(host))
-  hub.subscribe('order.paid', 'shop.Count.handle', {}, seatOf(other, 'shop.Count'))
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(host))
+  hub.subscribe('order.paid', 'shop.Count.handle', {}, instanceOf(other, 'shop.Count'))
   hub.pausePlugin('shop.Sell', true)
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), {
@@ -88,7 +88,7 @@ test('a plugin that is set aside keeps half of the queue waiting at most; then i
 test('who asked learns it when the thread of the only one to answer dies', async (t) => {
   const { hub, wishes } = hubOf(t)
   const host = fakeThread()
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
   hub.hostGone(host, NOTHING, BOX)
   await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED', message: 'The thread that handled the request has died' })
@@ -99,7 +99,7 @@ test('who asked learns it when the thread of the only one to answer dies', async
 test('who asked waits for the other threads when one of them dies', async (t) => {
   const { hub } = hubOf(t)
   const [dying, other] = [fakeThread(), fakeThread()]
-  for (const host of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  for (const host of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
   hub.hostGone(dying, NOTHING, BOX)
   hub.deliveryReply(other.taken[0]!.id, '{"price":1}')
@@ -109,7 +109,7 @@ test('who asked waits for the other threads when one of them dies', async (t) =>
 test('subscribers that are set aside share that half, and what waits behind a key or for its time counts', (t) => {
   const { hub } = hubOf(t, { maxQueue: 20 })
   for (const plugin of ['shop.Sell', 'shop.Pack']) {
-    hub.subscribe('order.placed', plugin, {}, seatOf(fakeThread(), plugin))
+    hub.subscribe('order.placed', plugin, {}, instanceOf(fakeThread(), plugin))
     hub.pausePlugin(plugin, true)
   }
   for (let n = 0; n < 3; n++) hub.publish(eventOf(`evt_${n}`, { key: 'one' }), null)
@@ -120,20 +120,20 @@ test('subscribers that are set aside share that half, and what waits behind a ke
 
 test('a quarantine lane alone makes no subscriber: events do not wait for what the regular lanes have left', (t) => {
   const { hub } = hubOf(t)
-  const leave = hub.subscribe('order.placed', 'group', {}, seatOf(fakeThread()))
+  const leave = hub.subscribe('order.placed', 'group', {}, instanceOf(fakeThread()))
   leave()
-  hub.subscribe('order.placed', 'group', {}, seatOf(fakeThread(true)))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(fakeThread(true)))
   hub.publish(eventOf('evt_unheard'), null)
   assert.equal(hub.pending, 0)
 })
 
-test('a subscriber that comes back finds its seat in the quarantine lane', (t) => {
+test('a subscriber that comes back finds its instance in the quarantine lane', (t) => {
   const { hub } = hubOf(t)
   const [first, second, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
-  const leave = hub.subscribe('order.placed', 'group', {}, seatOf(first))
-  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  const leave = hub.subscribe('order.placed', 'group', {}, instanceOf(first))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
   leave()
-  hub.subscribe('order.placed', 'group', {}, seatOf(second))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(second))
   hub.publish(eventOf('evt_suspect'), null)
   hub.hostGone(second, NOTHING, BOX)
   assert.deepEqual(quarantine.events, ['evt_suspect'])
@@ -143,7 +143,7 @@ test('who asked learns it too when the thread dies before it had room for the qu
   const { hub } = hubOf(t)
   const host = fakeThread()
   host.hasRoom = false
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
   hub.hostGone(host, NOTHING, BOX)
   await assert.rejects(reply, {
@@ -157,7 +157,7 @@ test('a broadcast copy that its thread has no room for holds back no other, with
     const { hub } = hubOf(t)
     const [still, other] = [fakeThread(), fakeThread()]
     still.hasRoom = false
-    for (const host of [still, other]) hub.subscribe('order.placed', 'group', { broadcast: true }, seatOf(host))
+    for (const host of [still, other]) hub.subscribe('order.placed', 'group', { broadcast: true }, instanceOf(host))
     for (const id of ['evt_1', 'evt_2']) {
       hub.publish(eventOf(id, { key }), null)
       assert.equal(other.events.at(-1), id)
@@ -172,20 +172,20 @@ test('a broadcast copy that its thread has no room for holds back no other, with
 test('what a dead thread never began goes to the others in its order, before what waits for them', (t) => {
   const { hub } = hubOf(t)
   const [dying, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
   dying.hasRoom = false
   hub.publish(eventOf('evt_4'), null)
   hub.hostGone(dying, new Set(dying.taken.map(({ id }) => id)), BOX)
-  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   assert.deepEqual(other.events, ['evt_1', 'evt_2', 'evt_3', 'evt_4'])
 })
 
 test('the time of a delivery does not run out in a thread that stands still', async (t) => {
   const { hub } = hubOf(t)
   const [still, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(still))
-  hub.subscribe('order.paid', 'group', { timeoutMs: 1 }, seatOf(other))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, instanceOf(still))
+  hub.subscribe('order.paid', 'group', { timeoutMs: 1 }, instanceOf(other))
   still.isStill = true
   hub.publish(eventOf('evt_stands_still'), null)
   hub.publish(eventOf('evt_hangs', { event: 'order.paid' }), null)
@@ -200,11 +200,11 @@ test('who asked learns it when what asked leaves before the question was sent, a
   const { hub } = hubOf(t)
   const host = fakeThread()
   host.hasRoom = false
-  const leave = hub.subscribe('price.wanted', 'group', {}, seatOf(host))
+  const leave = hub.subscribe('price.wanted', 'group', {}, instanceOf(host))
   const left = hub.request(eventOf('evt_left', { event: 'price.wanted' }), null, 60_000)
   leave()
   await assert.rejects(left, { code: 'EVENT_HANDLER_FAILED', message: 'The subscriber is gone' })
-  hub.subscribe('price.wanted', 'group', {}, seatOf(host))
+  hub.subscribe('price.wanted', 'group', {}, instanceOf(host))
   const expired = hub.request(eventOf('evt_expired', { event: 'price.wanted', ttlMs: 1 }), null, 60_000)
   await new Promise((resolve) => setTimeout(resolve, 5))
   host.hasRoom = true
@@ -215,7 +215,7 @@ test('who asked learns it when what asked leaves before the question was sent, a
 test('who asks a broadcast subscriber that has no thread at the moment learns it at once', async (t) => {
   const { hub } = hubOf(t)
   const host = fakeThread()
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, seatOf(host))
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
   hub.hostGone(host, NOTHING, BOX)
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
   await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED' })
@@ -224,7 +224,7 @@ test('who asks a broadcast subscriber that has no thread at the moment learns it
 test('a subscriber stays set aside while it has no thread', (t) => {
   const { hub } = hubOf(t, { maxQueue: 20 })
   const host = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(host))
   hub.pausePlugin('shop.Sell', true)
   hub.hostGone(host, NOTHING, BOX)
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)

@@ -2,18 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { POISON_DEATHS } from '../../src/primary/events/quarantine.ts'
 import { until } from '../support/heddle.ts'
-import { BOX, eventOf, fakeThread, hubOf, NOTHING, seatOf } from './fake-thread.ts'
+import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
 test('what was in flight at a death is tried again one at a time, in the quarantine lane alone', (t) => {
   const { hub, wishes } = hubOf(t)
   const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
-  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   hub.hostGone(dying, NOTHING, BOX)
   assert.deepEqual(wishes, [true])
   assert.deepEqual(other.events, [], 'suspects go to no other lane')
-  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
   hub.publish(eventOf('evt_new'), null)
   assert.deepEqual(other.events, ['evt_new'], 'what is new goes past them')
   for (const count of [1, 2, 3]) {
@@ -29,12 +29,12 @@ test('what was in flight at a death is tried again one at a time, in the quarant
 test('a suspect that cannot be tried lets the next one pass', (t) => {
   const { hub } = hubOf(t)
   const [dying, quarantine] = [fakeThread(), fakeThread(true)]
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
-  hub.subscribe('order.paid', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
+  hub.subscribe('order.paid', 'group', {}, instanceOf(dying))
   hub.publish(eventOf('evt_unheard'), null)
   hub.publish(eventOf('evt_heard', { event: 'order.paid' }), null)
   hub.hostGone(dying, NOTHING, BOX)
-  hub.subscribe('order.paid', 'group', {}, seatOf(quarantine))
+  hub.subscribe('order.paid', 'group', {}, instanceOf(quarantine))
   assert.deepEqual(quarantine.events, ['evt_heard'])
 })
 
@@ -42,9 +42,9 @@ test('the retries of a suspect stay in quarantine', async (t) => {
   const { hub } = hubOf(t)
   const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
   for (const host of [dying, quarantine])
-    hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, seatOf(host))
+    hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, instanceOf(host))
   hub.publish(eventOf('evt_suspect'), null)
-  hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, seatOf(other))
+  hub.subscribe('order.placed', 'group', { retries: 2, backoffMs: 0 }, instanceOf(other))
   hub.hostGone(dying, NOTHING, BOX)
   for (const attempt of [1, 2, 3]) {
     await until(() => quarantine.taken.length === attempt, `attempt ${attempt}`)
@@ -61,12 +61,12 @@ test('the retries of a suspect stay in quarantine', async (t) => {
 test('an event at as many deaths as make it poison becomes a dead letter with its black box', (t) => {
   const { hub, wishes } = hubOf(t)
   const dying = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   hub.publish(eventOf('evt_poison'), null)
   hub.hostGone(dying, NOTHING, BOX)
   for (let deaths = 1; deaths < POISON_DEATHS; deaths++) {
     const quarantine = fakeThread(true)
-    hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+    hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
     assert.deepEqual(quarantine.events, ['evt_poison'])
     hub.hostGone(quarantine, NOTHING, BOX)
   }
@@ -82,12 +82,12 @@ test('a delivery that the dead lane never began is under no suspicion, however o
   const { hub, wishes } = hubOf(t)
   hub.publish(eventOf('evt_unheard'), null)
   let host = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(host))
   hub.publish(eventOf('evt_unread'), null)
   for (let deaths = 0; deaths < POISON_DEATHS + 1; deaths++) {
     const next = fakeThread()
     hub.hostGone(host, new Set([host.taken[0]!.id]), BOX)
-    hub.subscribe('order.placed', 'group', {}, seatOf(next))
+    hub.subscribe('order.placed', 'group', {}, instanceOf(next))
     assert.deepEqual(next.events, ['evt_unread'])
     host = next
   }
@@ -98,9 +98,9 @@ test('a delivery that the dead lane never began is under no suspicion, however o
 test('a lane that ends because it was told to puts nothing under suspicion', (t) => {
   const { hub, wishes } = hubOf(t)
   const [old, fresh] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'group', {}, seatOf(old))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(old))
   hub.publish(eventOf('evt_slow'), null)
-  hub.subscribe('order.placed', 'group', {}, seatOf(fresh))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(fresh))
   hub.hostGone(old, NOTHING, null)
   assert.deepEqual(fresh.events, ['evt_slow'])
   assert.deepEqual(wishes, [])
@@ -109,14 +109,14 @@ test('a lane that ends because it was told to puts nothing under suspicion', (t)
 test('events of one key wait behind a suspect, in order', (t) => {
   const { hub } = hubOf(t)
   const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id, { key: 'one' }), null)
-  hub.subscribe('order.placed', 'group', {}, seatOf(other))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   hub.hostGone(dying, NOTHING, BOX)
   hub.publish(eventOf('evt_4', { key: 'one' }), null)
   hub.publish(eventOf('evt_else', { key: 'two' }), null)
   assert.deepEqual(other.events, ['evt_else'])
-  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
   assert.deepEqual(quarantine.events, ['evt_1'])
   hub.delivered(quarantine.taken[0]!.id)
   for (const id of ['evt_2', 'evt_3', 'evt_4']) {
@@ -136,17 +136,17 @@ test('a suspect whose time is up asks for a fresh quarantine lane, and the next 
       used.hasRoom = false
     },
   })
-  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, seatOf(dying))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 1 }, instanceOf(dying))
   for (const id of ['evt_hangs', 'evt_fine']) hub.publish(eventOf(id), null)
   hub.hostGone(dying, NOTHING, BOX)
-  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(used))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, instanceOf(used))
   await until(() => renewals > 0, 'the wish for a fresh lane')
   assert.deepEqual(used.abandoned, [used.taken[0]!.id])
   const [letter] = hub.records.deadLetters()
   assert.equal(letter!.event_id, 'evt_hangs')
   assert.match(letter!.error, /did not finish within 1 ms/)
   hub.hostGone(used, NOTHING, null)
-  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, seatOf(fresh))
+  hub.subscribe('order.placed', 'group', { timeoutMs: 60_000 }, instanceOf(fresh))
   assert.deepEqual([used.events, fresh.events], [['evt_hangs'], ['evt_fine']])
   assert.equal(renewals, 1)
 })
@@ -155,12 +155,12 @@ test('nothing is kept for a subscriber that has left while its event is a suspec
   for (const isUnderWay of [true, false]) {
     const { hub, wishes } = hubOf(t)
     const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
-    hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+    hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
     hub.publish(eventOf('evt_suspect', { key: 'one' }), null)
     hub.publish(eventOf('evt_behind', { key: 'one' }), null)
-    const leave = hub.subscribe('order.placed', 'group', {}, seatOf(other))
+    const leave = hub.subscribe('order.placed', 'group', {}, instanceOf(other))
     hub.hostGone(dying, NOTHING, BOX)
-    if (isUnderWay) hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+    if (isUnderWay) hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
     leave()
     if (isUnderWay) hub.hostGone(quarantine, NOTHING, BOX)
     await until(() => hub.pending === 0, 'an empty queue')
@@ -173,7 +173,7 @@ test('nothing is kept for a subscriber that has left while its event is a suspec
 test('the suspects of a plugin that is set aside wait in quarantine until it is tried again', (t) => {
   const { hub } = hubOf(t)
   const [dying, quarantine] = [fakeThread(), fakeThread(true)]
-  for (const host of [dying, quarantine]) hub.subscribe('order.placed', 'group', {}, seatOf(host))
+  for (const host of [dying, quarantine]) hub.subscribe('order.placed', 'group', {}, instanceOf(host))
   hub.publish(eventOf('evt_suspect'), null)
   hub.pausePlugin('shop.Sell', true)
   hub.hostGone(dying, NOTHING, BOX)
@@ -186,15 +186,15 @@ test('a suspect whose subscriber the quarantine lane lacks is tried in a lane th
   const { hub, wishes } = hubOf(t)
   const [dying, busy, idle, quarantine] = [fakeThread(), fakeThread(), fakeThread(), fakeThread(true)]
   busy.deliveriesInFlight = 1
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
-  hub.subscribe('order.placed', 'group', {}, seatOf(busy))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(busy))
   hub.hostGone(dying, NOTHING, BOX)
   assert.deepEqual(wishes, [true], 'the lane may have it')
   hub.hostUp(quarantine)
   assert.deepEqual(wishes, [true, false], 'they do not keep it')
   assert.deepEqual(busy.events, [])
-  hub.subscribe('order.placed', 'group', {}, seatOf(idle))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(idle))
   assert.deepEqual(idle.events, ['evt_1'])
   hub.delivered(idle.taken[0]!.id)
   assert.deepEqual(idle.events, ['evt_1', 'evt_2'])
@@ -207,7 +207,7 @@ test('a suspect whose subscriber the quarantine lane lacks is tried in a lane th
 test('a suspect whose subscriber is in no lane at all is dropped with a warning', (t) => {
   const { hub, wishes, warnings } = hubOf(t)
   const dying = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
   hub.hostGone(dying, NOTHING, BOX)
   hub.hostUp(fakeThread(true))
@@ -221,11 +221,11 @@ test('suspects that wait are not looked at each time that another event has been
   const [dying, quarantine, other] = [fakeThread(), fakeThread(true), fakeThread()]
   let looks = 0
   Object.defineProperty(quarantine, 'hasRoom', { get: () => ++looks < 0 })
-  hub.subscribe('order.placed', 'group', {}, seatOf(dying))
-  hub.subscribe('order.paid', 'group', {}, seatOf(other))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
+  hub.subscribe('order.paid', 'group', {}, instanceOf(other))
   hub.publish(eventOf('evt_suspect'), null)
   hub.hostGone(dying, NOTHING, BOX)
-  hub.subscribe('order.placed', 'group', {}, seatOf(quarantine))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(quarantine))
   looks = 0
   for (let n = 0; n < 100; n++) {
     hub.publish(eventOf(`evt_${n}`, { event: 'order.paid' }), null)
@@ -237,8 +237,8 @@ test('suspects that wait are not looked at each time that another event has been
 test('the options of a subscriber are those of the regular lanes', (t) => {
   const { hub } = hubOf(t)
   const [regular, quarantine] = [fakeThread(), fakeThread(true)]
-  hub.subscribe('order.placed', 'group', {}, seatOf(regular))
-  hub.subscribe('order.placed', 'group', { broadcast: true, retries: 5 }, seatOf(quarantine))
+  hub.subscribe('order.placed', 'group', {}, instanceOf(regular))
+  hub.subscribe('order.placed', 'group', { broadcast: true, retries: 5 }, instanceOf(quarantine))
   hub.publish(eventOf('evt_fails'), null)
   hub.deliveryFailed(regular.taken[0]!.id, { message: 'not now' })
   assert.equal(hub.records.deadLetters()[0]?.attempts, 1)

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { NO_CARRIER } from '../../src/core/causality/carrier.ts'
 import { encodeEntry } from '../../src/runtime/streams/entry.ts'
-import { Hands } from '../../src/runtime/streams/pending-entries.ts'
+import { PendingEntries } from '../../src/runtime/streams/pending-entries.ts'
 import { StreamReader } from '../../src/runtime/streams/reader.ts'
 import type { Entry, StreamCommands } from '../../src/runtime/streams/stream-commands.ts'
 import { ThreadGroups } from '../../src/runtime/streams/thread-groups.ts'
@@ -22,8 +22,8 @@ function entry(n: number): Entry {
     timestampMs: 1000,
     payload: JSON.stringify({ n }),
     payloadKeys: 'n',
-    a: 0,
-    b: 0,
+    subscriber: 0,
+    attempt: 0,
     delayMs: 0,
     ttlMs: 0,
     key: null,
@@ -80,57 +80,57 @@ function reading(t: TestContext) {
   const served: { id: number; n: number }[] = []
   const handedOver: StreamHandOver[] = []
   const told: string[] = []
-  const hands = new Hands({
+  const pending = new PendingEntries({
     commands,
     groups,
     replica: 'replica',
     serve: (id, { payload }) => served.push({ id, n: JSON.parse(payload).n }),
     received: () => {},
     handOver: (handOver) => handedOver.push(handOver),
-    laid: () => reader.laid(),
+    settled: () => reader.settled(),
     tracing: null,
   })
   const reader: StreamReader = new StreamReader({
     commands,
     groups,
-    hands,
+    pending,
     idle: (event, upTo) => told.push(`${event} is read up to ${upTo}`),
     more: () => {},
     full: (event, isFull) => told.push(`${event} ${isFull ? 'finds no room' : 'finds room'}`),
     log: () => {},
   })
-  t.after(() => hands.close())
+  t.after(() => pending.close())
   groups.add(0, 'Shop', EVENT, 'Shop.onPlaced', {})
   groups.start('replica:0')
   groups.open(EVENT, 'Shop.onPlaced')
   const answerAll = (): void => {
-    for (const { id } of served) hands.delivered(id)
+    for (const { id } of served) pending.delivered(id)
   }
-  return { store, groups, hands, reader, served, handedOver, told, answerAll }
+  return { store, groups, pending, reader, served, handedOver, told, answerAll }
 }
 
 const numbers = (served: readonly { n: number }[]): number[] => served.map(({ n }) => n)
 const upTo = (to: number): number[] => Array.from({ length: to }, (_, n) => n + 1)
 
 test('a reader that is woken reads all there is, once and in its order, and says up to where', async (t) => {
-  const { store, reader, hands, served, told, answerAll } = reading(t)
+  const { store, reader, pending, served, told, answerAll } = reading(t)
   store.add(1, 300)
   reader.wake(EVENT)
   await until(() => told.length === 1, 'it says that it sleeps')
   assert.deepEqual(numbers(served), upTo(300))
   assert.deepEqual(told, [`${EVENT} is read up to 300-0`])
-  assert.equal(hands.size, 300)
+  assert.equal(pending.size, 300)
   answerAll()
-  await until(() => store.pending.size === 0 && hands.size === 0, 'all is acknowledged')
+  await until(() => store.pending.size === 0 && pending.size === 0, 'all is acknowledged')
 })
 
-test('a reader with its hands full leaves the rest in the stream until there is room', async (t) => {
-  const { store, reader, hands, served, told, answerAll } = reading(t)
+test('a reader that has as much in hand as it takes leaves the rest in the stream until there is room', async (t) => {
+  const { store, reader, pending, served, told, answerAll } = reading(t)
   store.add(1, 1500)
   reader.wake(EVENT)
   await until(() => told.length === 1, 'it says that it sleeps')
   assert.deepEqual(told, [`${EVENT} finds no room`])
-  assert.equal(hands.room, 0)
+  assert.equal(pending.room, 0)
   assert.equal(store.unread.length, 1500 - served.length)
   answerAll()
   await until(() => served.length === 1500, 'all are begun')

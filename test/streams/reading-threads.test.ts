@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import type { Takeover } from '../../src/primary/streams/claimer.ts'
-import { Orphans } from '../../src/primary/streams/dead-consumers.ts'
-import type { GroupOpener } from '../../src/primary/streams/group-provisioner.ts'
-import { Sleepers } from '../../src/primary/streams/reader-wakeups.ts'
+import type { Claimer } from '../../src/primary/streams/claimer.ts'
+import { DeadConsumers } from '../../src/primary/streams/dead-consumers.ts'
+import type { GroupProvisioner } from '../../src/primary/streams/group-provisioner.ts'
+import { ReaderWakeups } from '../../src/primary/streams/reader-wakeups.ts'
 import { ReadingThreads, type StreamLane } from '../../src/primary/streams/reading-threads.ts'
 import type { ThreadStreams } from '../../src/runtime/streams/thread-streams.ts'
 import type { ToLane } from '../../src/transport/messages.ts'
@@ -15,29 +15,29 @@ function threads(t: TestContext) {
   const opened: string[] = []
   const destroyed: string[] = []
   const own: Partial<ThreadStreams> = { start: () => {}, pause: () => {}, stop: async () => {} }
-  const takeover: Partial<Takeover> = {
+  const claimer: Partial<Claimer> = {
     ofConsumer: async (_stream, _group, consumer) => taken.push(consumer),
   }
-  const groups: Partial<GroupOpener> = {
+  const groups: Partial<GroupProvisioner> = {
     open: async (thread, { group }) => void opened.push(`${group} for ${thread.consumer}`),
     destroy: ({ group }) => destroyed.push(group),
   }
-  const sleepers = new Sleepers(() => {})
-  t.after(() => sleepers.close())
+  const wakeups = new ReaderWakeups(() => {})
+  t.after(() => wakeups.close())
   const all = new ReadingThreads({
     replica: 'r',
     lanes: 2,
     own: own as ThreadStreams,
-    sleepers,
-    groups: groups as GroupOpener,
-    orphans: new Orphans(takeover as Takeover, () => true),
+    wakeups,
+    groups: groups as GroupProvisioner,
+    deadConsumers: new DeadConsumers(claimer as Claimer, () => true),
   })
   return { all, taken, opened, destroyed }
 }
 
 function lane(index: number): StreamLane & { told: ToLane[] } {
   const told: ToLane[] = []
-  return { index, told, isResponsive: true, post: (message) => told.push(message), seatOf: () => null }
+  return { index, told, isResponsive: true, post: (message) => told.push(message), instanceOf: () => null }
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -60,7 +60,7 @@ test('a lane reads as the consumer of its number, with what is paused, and has i
   assert.equal(all.areStarted, true)
 })
 
-test('what a lane had in hand is taken over when it is gone, and its pairs are still looked after', async (t) => {
+test('what a lane had in hand is taken over when it is gone, and its streamGroups are still looked after', async (t) => {
   const { all, taken, destroyed } = threads(t)
   const gone = lane(0)
   all.start()
@@ -68,15 +68,15 @@ test('what a lane had in hand is taken over when it is gone, and its pairs are s
   all.laneGone(gone, null)
   await settled()
   assert.deepEqual([taken, destroyed], [['r:0'], ['Shop.all@r:0']])
-  assert.deepEqual(all.pairs(), [])
+  assert.deepEqual(all.streamGroups(), [])
   assert.deepEqual(
-    all.heldPairs().map(({ group }) => group),
+    all.heldStreamGroups().map(({ group }) => group),
     ['Shop.on'],
   )
   assert.equal(all.isReading('r:0'), false)
 })
 
-test('the name of a lane that has gone rests for a minute: what is given to it late would count as worked at', async (t) => {
+test('the name of a lane that has gone delayed for a minute: what is given to it late would count as worked at', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { all } = threads(t)
   const lanes = [lane(0), lane(1), lane(0), lane(0)]
@@ -87,13 +87,13 @@ test('the name of a lane that has gone rests for a minute: what is given to it l
   await settled()
   all.laneUp(lanes[2]!, [SUBSCRIPTION])
   assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:2'])
-  assert.deepEqual(all.orphans(), ['r:0'])
+  assert.deepEqual(all.deadConsumers(), ['r:0'])
   t.mock.timers.tick(60_000)
   all.laneGone(lanes[2]!, null)
   await settled()
   all.laneUp(lanes[3]!, [SUBSCRIPTION])
   assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:0'])
-  assert.deepEqual(all.orphans(), ['r:2'])
+  assert.deepEqual(all.deadConsumers(), ['r:2'])
 })
 
 test('a lane that reads the same group twice leaves it with the second of its subscribers', async (t) => {
@@ -107,8 +107,8 @@ test('a lane that reads the same group twice leaves it with the second of its su
   ])
   const thread = all.of(busy)!
   all.unsubscribe(thread, 0)
-  assert.deepEqual([all.pairs().length, destroyed], [1, []])
+  assert.deepEqual([all.streamGroups().length, destroyed], [1, []])
   all.unsubscribe(thread, 1)
   all.unsubscribe(thread, 1)
-  assert.deepEqual([all.pairs().length, destroyed], [0, ['g@r:0']])
+  assert.deepEqual([all.streamGroups().length, destroyed], [0, ['g@r:0']])
 })

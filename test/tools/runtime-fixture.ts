@@ -4,7 +4,7 @@ import type { LogLevel, LogSink } from '../../src/contracts/logger.ts'
 import type { Owner } from '../../src/contracts/owner.ts'
 import type { MetricsSink } from '../../src/contracts/registry.ts'
 import type { JobDefinition } from '../../src/contracts/scheduler.ts'
-import type { Host, Tool, ToolRuntime } from '../../src/contracts/tool.ts'
+import type { Tool, ToolHost, ToolRuntime } from '../../src/contracts/tool.ts'
 import type { SocketRoute } from '../../src/contracts/web-socket.ts'
 import { loadSettings } from '../../src/core/config/load.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
@@ -111,7 +111,7 @@ function adder<T>(set: Set<T>): (item: T) => () => void {
   }
 }
 
-function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntry>): Host {
+function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntry>): ToolHost {
   const bus: BusTransport = {
     publish: async (...args) => {
       recorded.published.push(args)

@@ -5,7 +5,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { Health } from '../../primary/assembly/health.ts'
-import { PrimaryHost } from '../../primary/assembly/host.ts'
+import { PrimaryToolHost } from '../../primary/assembly/host.ts'
 import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
@@ -42,7 +42,7 @@ export class PluginThread {
   readonly #options: PluginThreadOptions
   readonly #bus: PrimaryBus
   readonly #kernel: ThreadKernel
-  readonly #host: PrimaryHost
+  readonly #host: PrimaryToolHost
   readonly #listener: Listener
   readonly #clock: Jobs
   /** The tools as the test sees them, metered like a plugin's. */
@@ -104,7 +104,7 @@ export class PluginThread {
       () => false,
       (level, message, fields) => log(level, message, 'scheduler', fields),
     )
-    this.#host = new PrimaryHost({
+    this.#host = new PrimaryToolHost({
       bus: this.#bus,
       local,
       routing,

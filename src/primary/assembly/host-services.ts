@@ -1,4 +1,4 @@
-import type { Host } from '../../contracts/tool.ts'
+import type { ToolHost } from '../../contracts/tool.ts'
 import type { Carrier } from '../../core/causality/carrier.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
@@ -15,11 +15,11 @@ type RequestArgs = [
 ]
 
 /** What lanes ask of the primary itself (tool `#host` of a call): the services whose truth is only here. */
-export class HostServices {
+export class LaneCallHandler {
   readonly #bus: PrimaryBus
-  readonly #host: Host
+  readonly #host: ToolHost
 
-  constructor(bus: PrimaryBus, host: Host) {
+  constructor(bus: PrimaryBus, host: ToolHost) {
     this.#bus = bus
     this.#host = host
   }

@@ -10,7 +10,7 @@ import type {
 } from '../../contracts/registry.ts'
 import type { RouteInfo } from '../../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
-import type { Host } from '../../contracts/tool.ts'
+import type { ToolHost } from '../../contracts/tool.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { contractText } from '../../core/schemas/route-contract.ts'
@@ -40,7 +40,7 @@ export interface PrimaryServices {
 }
 
 /** What the tools of the primary stand on. */
-export class PrimaryHost implements Host {
+export class PrimaryToolHost implements ToolHost {
   readonly #services: PrimaryServices
   isBooted = false
 

@@ -1,8 +1,8 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { ToLane, ToPrimary } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { LaneSeats } from '../events/lane-subscribers.ts'
-import type { Feeds } from '../events/record-forwarder.ts'
+import type { LaneSubscribers } from '../events/lane-subscribers.ts'
+import type { RecordForwarder } from '../events/record-forwarder.ts'
 import type { Routing } from '../http/routing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { LaneStreams } from '../streams/lane-streams.ts'
@@ -11,9 +11,9 @@ import type { OnReady } from './on-ready.ts'
 
 export interface RegistrarParts {
   readonly routing: Routing
-  readonly seats: LaneSeats
+  readonly instances: LaneSubscribers
   readonly streams: LaneStreams
-  readonly feeds: Feeds
+  readonly feeds: RecordForwarder
   readonly jobs: Jobs
   readonly health: Health
   readonly onReady: OnReady
@@ -51,7 +51,7 @@ export class LaneRegistrar {
       this.#early.push(lane)
       return
     }
-    const { routing, health, seats, jobs, onReady } = this.#parts
+    const { routing, health, instances, jobs, onReady } = this.#parts
     const { plugins, subscriptions, routes } = lane.manifest!
     const isRegular = lane.role === 'regular'
     const refused = new Set<string>()
@@ -66,7 +66,7 @@ export class LaneRegistrar {
       jobs.addOf(lane, (plugin) => refused.has(plugin))
     } else lane.post({ type: 'assign', routes: routes.map(() => -1), mounts: [] })
     for (const subscription of subscriptions) {
-      if (!refused.has(subscription.plugin)) seats.add(lane, subscription.local, subscription)
+      if (!refused.has(subscription.plugin)) instances.add(lane, subscription.local, subscription)
     }
     this.#parts.streams.up(lane, (plugin) => refused.has(plugin))
     // Before its first request: its plugins never see an empty snapshot.
@@ -76,15 +76,15 @@ export class LaneRegistrar {
 
   /** What a lane says of itself. */
   onMessage(lane: Lane, message: ToPrimary): void {
-    const { seats, streams, feeds, health, jobs, onReady } = this.#parts
+    const { instances, streams, feeds, health, jobs, onReady } = this.#parts
     switch (message.type) {
       case 'subscribe':
         return streams.subscribe(lane, message.local, message.subscription, () =>
-          seats.add(lane, message.local, message.subscription),
+          instances.add(lane, message.local, message.subscription),
         )
       case 'unsubscribe':
         streams.onMessage(lane, message)
-        return seats.remove(lane, message.local)
+        return instances.remove(lane, message.local)
       case 'stream-idle':
       case 'stream-more':
       case 'stream-full':
@@ -108,8 +108,13 @@ export class LaneRegistrar {
 
   /** Events and jobs that a lane is at. */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
-    const { seats, streams, jobs } = this.#parts
-    return [...seats.worksOf(lane, unread), ...streams.worksOf(lane), ...jobs.worksOf(lane), ...lane.sockets.works()]
+    const { instances, streams, jobs } = this.#parts
+    return [
+      ...instances.worksOf(lane, unread),
+      ...streams.worksOf(lane),
+      ...jobs.worksOf(lane),
+      ...lane.sockets.works(),
+    ]
   }
 
   isBusy(lane: Lane): boolean {
@@ -120,7 +125,7 @@ export class LaneRegistrar {
   /** A lane gets nothing new. */
   leaving(lane: Lane): void {
     this.#parts.streams.leaving(lane)
-    this.#parts.seats.leave(lane)
+    this.#parts.instances.leave(lane)
   }
 
   /**
@@ -129,13 +134,13 @@ export class LaneRegistrar {
    * @param blackBox null when it was told to end
    */
   gone(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    const { health, feeds, jobs, seats, streams, onReady } = this.#parts
+    const { health, feeds, jobs, instances, streams, onReady } = this.#parts
     streams.gone(lane, blackBox)
     if (blackBox === null) health.threadLeft(lane)
     else health.threadGone(lane)
     feeds.gone(lane)
     jobs.laneGone(lane, blackBox)
-    seats.forget(lane, unread, blackBox)
+    instances.forget(lane, unread, blackBox)
     onReady.laneGone(lane, blackBox)
   }
 
@@ -143,6 +148,6 @@ export class LaneRegistrar {
   tidy(lanes: readonly Lane[]): void {
     this.#parts.routing.keepHosted(lanes)
     this.#parts.jobs.keepHosted(lanes)
-    this.#parts.seats.dropVacant()
+    this.#parts.instances.dropVacant()
   }
 }

@@ -14,24 +14,24 @@ import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { type EventDriver, InProcessDriver } from '../events/event-driver.ts'
 import { Hub } from '../events/hub.ts'
-import { LaneSeats } from '../events/lane-subscribers.ts'
+import { LaneSubscribers } from '../events/lane-subscribers.ts'
 import { PrimaryBus } from '../events/primary-bus.ts'
-import { Feeds } from '../events/record-forwarder.ts'
+import { RecordForwarder } from '../events/record-forwarder.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Routing } from '../http/routing.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log.ts'
 import { RequestLog } from '../logging/request-log.ts'
-import type { StreamSteward } from '../streams/coordinator.ts'
+import type { StreamCoordinator } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
 import { Health } from './health.ts'
-import { PrimaryHost } from './host.ts'
-import { HostServices } from './host-services.ts'
+import { PrimaryToolHost } from './host.ts'
+import { LaneCallHandler } from './host-services.ts'
 import { LaneRegistrar } from './lane-registrar.ts'
 import { OnReady } from './on-ready.ts'
 import { readinessOf } from './readiness.ts'
@@ -51,15 +51,15 @@ export class Runtime {
   readonly #hub: Hub
   readonly #bus: PrimaryBus
   #driver: EventDriver
-  #streams: StreamSteward | null = null
+  #streams: StreamCoordinator | null = null
   #tracing: ProcessTracing | null = null
-  readonly #seats: LaneSeats
+  readonly #instances: LaneSubscribers
   readonly #laneStreams: LaneStreams
-  readonly #feeds: Feeds
+  readonly #feeds: RecordForwarder
   readonly #local: LocalWorker
   readonly #routing: Routing
-  readonly #host: PrimaryHost
-  readonly #services: HostServices
+  readonly #host: PrimaryToolHost
+  readonly #services: LaneCallHandler
   readonly #kernel: ThreadKernel
   readonly #health: Health
   readonly #jobs: Jobs
@@ -101,9 +101,9 @@ export class Runtime {
       () => this.#driver,
       (thrown) => this.#kernel.sinkFault('event listener', thrown),
     )
-    this.#seats = new LaneSeats(this.#hub)
-    this.#laneStreams = new LaneStreams(this.#seats)
-    this.#feeds = new Feeds(this.#hub, (lane) => this.#seats.hostOf(lane))
+    this.#instances = new LaneSubscribers(this.#hub)
+    this.#laneStreams = new LaneStreams(this.#instances)
+    this.#feeds = new RecordForwarder(this.#hub, (lane) => this.#instances.hostOf(lane))
     this.#routing = new Routing(settings.httpHandlerTimeoutMs)
     this.#local = new LocalWorker((path, plugin, requestId, thrown) =>
       this.log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
@@ -155,7 +155,7 @@ export class Runtime {
     )
     this.#registrar = new LaneRegistrar({
       routing: this.#routing,
-      seats: this.#seats,
+      instances: this.#instances,
       streams: this.#laneStreams,
       feeds: this.#feeds,
       jobs: this.#jobs,
@@ -188,8 +188,9 @@ export class Runtime {
           this.#registrar.onMessage(lane, message)
           if (message.type === 'subscribe' || message.type === 'unsubscribe') this.#snapshotSoon()
         },
-        onPublish: (lane, event) => this.#hub.publish(event, this.#seats.hostOf(lane)),
-        onRecord: (lane, event, isReceived) => this.#streams?.noteRecord(event, this.#seats.hostOf(lane), isReceived),
+        onPublish: (lane, event) => this.#hub.publish(event, this.#instances.hostOf(lane)),
+        onRecord: (lane, event, isReceived) =>
+          this.#streams?.noteRecord(event, this.#instances.hostOf(lane), isReceived),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
         onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),
@@ -203,7 +204,7 @@ export class Runtime {
       },
       onBooted: (lane) => {
         this.#registrar.adopt(lane)
-        this.#seats.complete(lane)
+        this.#instances.complete(lane)
       },
       refusalOf: ({ plugins, faults }) => this.#health.refusalOf(plugins, faults),
       onUnresponsive: (lane) => {
@@ -226,7 +227,7 @@ export class Runtime {
         for (const wake of this.#bootWaiters.splice(0)) wake()
       },
     })
-    this.#host = new PrimaryHost({
+    this.#host = new PrimaryToolHost({
       bus: this.#bus,
       local: this.#local,
       routing: this.#routing,
@@ -239,7 +240,7 @@ export class Runtime {
       addJob: (job) => this.#jobs.addLocal(job),
       jobs: () => this.#jobs.list(),
     })
-    this.#services = new HostServices(this.#bus, this.#host)
+    this.#services = new LaneCallHandler(this.#bus, this.#host)
     this.#reloads = new Reloads({
       isServing: () => this.#isReady && this.#listener.state === 'open',
       replace: () => {
@@ -269,7 +270,7 @@ export class Runtime {
   }
 
   /** What its own tools stand on. */
-  get host(): PrimaryHost {
+  get host(): PrimaryToolHost {
     return this.#host
   }
 
@@ -344,21 +345,21 @@ export class Runtime {
   /** Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
   async #openStreams(): Promise<void> {
     if (this.#settings.eventBusDriver !== 'keyvalue_streams') return
-    const { StreamSteward } = await import('../streams/coordinator.ts')
-    const steward = new StreamSteward({
+    const { StreamCoordinator } = await import('../streams/coordinator.ts')
+    const coordinator = new StreamCoordinator({
       settings: this.#settings,
       hub: this.#hub,
-      ownSeat: (local) => this.#bus.seatOf(local),
+      ownInstance: (local) => this.#bus.instanceOf(local),
       serve: (id, frame) => this.#bus.serve(id, frame),
       onReplicaLost: (message) => this.#onFatal(message),
       tracing: this.#tracing?.own.deliveries ?? null,
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),
     })
-    this.#streams = steward
-    this.#driver = steward.driver
-    this.#bus.streams = steward
-    this.#laneStreams.steward = steward
-    await steward.start()
+    this.#streams = coordinator
+    this.#driver = coordinator.driver
+    this.#bus.streams = coordinator
+    this.#laneStreams.coordinator = coordinator
+    await coordinator.start()
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
@@ -402,7 +403,7 @@ export class Runtime {
   #tidy(): void {
     if (this.#supervisor.ready.length < this.#settings.lanes) return
     this.#health.allReported()
-    if (!this.#isTidyDue) return this.#seats.dropVacant()
+    if (!this.#isTidyDue) return this.#instances.dropVacant()
     this.#isTidyDue = false
     this.#registrar.tidy(this.#supervisor.ready)
   }
@@ -453,7 +454,7 @@ export class Runtime {
 
   /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by SHUTDOWN_TIMEOUT_MS. */
   async stop(): Promise<void> {
-    const streams = (): StreamSteward | null => this.#streams
+    const streams = (): StreamCoordinator | null => this.#streams
     const tracing = (): ProcessTracing | null => this.#tracing
     await shutDown({
       shutdownTimeoutMs: this.#settings.shutdownTimeoutMs,

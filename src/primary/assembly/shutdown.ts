@@ -6,7 +6,7 @@ import type { Listener } from '../http/listener.ts'
 import type { LocalWorker } from '../http/local-worker.ts'
 import { SocketDrain } from '../http/socket-drain.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import type { StreamSteward } from '../streams/coordinator.ts'
+import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { Supervisor } from '../supervision/supervisor.ts'
 import type { ToolBoots } from './tool-boots.ts'
 import { until } from './until.ts'
@@ -28,7 +28,7 @@ export interface ShutdownParts {
   kernel: ThreadKernel
   hub: Hub
   /** Null while the hub carries all events; it may come while a start is given up. */
-  readonly streams: StreamSteward | null
+  readonly streams: StreamCoordinator | null
   /** Null while tracing is off; as above. */
   readonly tracing: ProcessTracing | null
   /** Told of work that was accepted and did not end in time. */

@@ -6,7 +6,7 @@ import { Fifo } from '../../core/collections/fifo.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
-export interface EventHost {
+export interface SubscriberThread {
   /** It gets nothing but deliveries that threads died of. */
   readonly isQuarantine: boolean
   /** Deliveries that it has not answered yet. */
@@ -22,7 +22,7 @@ export interface EventHost {
 }
 
 /** Who waits for the first object that a subscriber returns. */
-export interface Asker {
+export interface Requester {
   /** Deliveries that may still reply. */
   open: number
   /** All of those that have ended have failed. */
@@ -54,10 +54,10 @@ export interface DeliverySource {
 }
 
 /** An event that a broker has given to this process, on its way to one consumer. */
-export interface Adoption {
+export interface BrokerDelivery {
   group: string
   /** Where it was last; of a broadcast, the only one that may have it. */
-  seat: Seat | null
+  instance: SubscriberInstance | null
   attempt: number
   deaths: number
   /** Of the last of these deaths. */
@@ -66,13 +66,13 @@ export interface Adoption {
   fault: string | null
   /** When it has begun elsewhere and is traced. */
   span: DeliverySpan | null
-  asker: Asker | null
+  requester: Requester | null
   source: DeliverySource
 }
 
 /** One subscriber in one thread. */
-export interface Seat {
-  readonly host: EventHost
+export interface SubscriberInstance {
+  readonly host: SubscriberThread
   /** Its number in that thread. */
   readonly local: number
   readonly plugin: string
@@ -82,7 +82,7 @@ export interface Seat {
 }
 
 /**
- * An event that the hub has taken. Its `a`, `b` and `trace` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
+ * An event that the hub has taken. Its `subscriber`, `attempt` and `trace` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
  * Its payload is a string of bytes (see EventFrame).
  */
 export interface HubEvent extends EventFrame {
@@ -92,7 +92,7 @@ export interface HubEvent extends EventFrame {
   producer: Carrier
 }
 
-/** One event on its way to one consumer (or, broadcast, to one seat of it). */
+/** One event on its way to one consumer (or, broadcast, to one instance of it). */
 export interface Delivery {
   /** New for each attempt, so that a late answer to an attempt that was given up finds nobody. */
   id: number
@@ -110,23 +110,23 @@ export interface Delivery {
   /** From its first attempt on, when it is traced. */
   span: DeliverySpan | null
   /** Where it is, while it is somewhere. */
-  seat: Seat | null
-  readonly line: Line
+  instance: SubscriberInstance | null
+  readonly queue: DeliveryQueue
   /** When the attempt counts as failed, milliseconds since the epoch. */
   deadlineMs: number
-  readonly asker: Asker | null
+  readonly requester: Requester | null
   readonly source: DeliverySource | null
 }
 
 export const deliveryOf = (
-  line: Line,
+  queue: DeliveryQueue,
   event: HubEvent,
-  asker: Asker | null,
+  requester: Requester | null,
   source: DeliverySource | null = null,
 ): Delivery => ({
   id: 0,
-  consumer: line.consumer,
-  line,
+  consumer: queue.consumer,
+  queue,
   event,
   attempt: 1,
   deaths: 0,
@@ -134,29 +134,29 @@ export const deliveryOf = (
   isBegun: false,
   isGivenUp: false,
   span: null,
-  seat: null,
+  instance: null,
   deadlineMs: 0,
-  asker,
+  requester,
   source,
 })
 
-/** What waits for one consumer: for any seat of it, or (broadcast) for one seat, so that no seat's copies wait for another's. */
-export class Line {
+/** What waits for one consumer: for any instance of it, or (broadcast) for one instance, so that no instance's copies wait for another's. */
+export class DeliveryQueue {
   readonly consumer: Consumer
-  /** Only this seat may get what waits here. */
-  readonly seat: Seat | null
+  /** Only this instance may get what waits here. */
+  readonly instance: SubscriberInstance | null
   /** Deliveries that no thread had room for. */
   readonly waiting = new Fifo<Delivery>()
   /** Keys that are being handled, each with those that wait behind it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
 
-  constructor(consumer: Consumer, seat: Seat | null) {
+  constructor(consumer: Consumer, instance: SubscriberInstance | null) {
     this.consumer = consumer
-    this.seat = seat
+    this.instance = instance
   }
 }
 
-/** A logical subscriber: all the seats that share one group on one event. Each event goes to one of them (broadcast: to all). */
+/** A logical subscriber: all the instances that share one group on one event. Each event goes to one of them (broadcast: to all). */
 export class Consumer {
   readonly event: string
   readonly group: string
@@ -164,29 +164,29 @@ export class Consumer {
   backoffMs = 0
   timeoutMs = 0
   broadcast = false
-  readonly seats: Seat[] = []
+  readonly instances: SubscriberInstance[] = []
   /** In the quarantine lane, for suspects. */
-  readonly quarantineSeats: Seat[]
+  readonly quarantineInstances: SubscriberInstance[]
   /** The quarantine lane that is up, or was up last, does not have it: its suspects are tried elsewhere. */
   lacksQuarantine = false
   /** Deliveries that are accepted and not finished, wherever they are, and the bytes of their payloads. */
   pending = 0
   pendingBytes = 0
-  /** Its last seat has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
+  /** Its last instance has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
   isGone = false
-  readonly line: Line = new Line(this, null)
-  readonly #seatLines = new WeakMap<Seat, Line>()
+  readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
+  readonly #instanceQueues = new WeakMap<SubscriberInstance, DeliveryQueue>()
   /** Stands for all of them while there is none. */
-  #lastSeat: Seat | null = null
+  #lastInstance: SubscriberInstance | null = null
 
-  constructor(event: string, group: string, options: SubscribeOptions, quarantineSeats: Seat[]) {
+  constructor(event: string, group: string, options: SubscribeOptions, quarantineInstances: SubscriberInstance[]) {
     this.event = event
     this.group = group
-    this.quarantineSeats = quarantineSeats
+    this.quarantineInstances = quarantineInstances
     this.setOptions(options)
   }
 
-  /** New code may have other options: those of the seat that came last hold. */
+  /** New code may have other options: those of the instance that came last hold. */
   setOptions(options: SubscribeOptions): void {
     this.retries = options.retries ?? 0
     this.backoffMs = options.backoffMs ?? 500
@@ -194,38 +194,40 @@ export class Consumer {
     this.broadcast = options.broadcast ?? false
   }
 
-  addSeat(seat: Seat): void {
-    this.seats.push(seat)
-    this.#lastSeat = seat
+  addInstance(instance: SubscriberInstance): void {
+    this.instances.push(instance)
+    this.#lastInstance = instance
   }
 
   pause(plugin: string, isPaused: boolean): void {
-    for (const seat of [...this.seats, ...this.quarantineSeats, this.#lastSeat])
-      if (seat?.plugin === plugin) seat.isPaused = isPaused
+    for (const instance of [...this.instances, ...this.quarantineInstances, this.#lastInstance])
+      if (instance?.plugin === plugin) instance.isPaused = isPaused
   }
 
-  /** True when all of its seats are paused, or the last of them was when its thread went. */
+  /** True when all of its instances are paused, or the last of them was when its thread went. */
   get isPaused(): boolean {
-    return this.seats.length > 0 ? this.seats.every(({ isPaused }) => isPaused) : this.#lastSeat?.isPaused === true
+    return this.instances.length > 0
+      ? this.instances.every(({ isPaused }) => isPaused)
+      : this.#lastInstance?.isPaused === true
   }
 
-  lineOf(seat: Seat): Line {
-    let line = this.#seatLines.get(seat)
-    if (line === undefined) {
-      line = new Line(this, seat)
-      this.#seatLines.set(seat, line)
+  queueOf(instance: SubscriberInstance): DeliveryQueue {
+    let queue = this.#instanceQueues.get(instance)
+    if (queue === undefined) {
+      queue = new DeliveryQueue(this, instance)
+      this.#instanceQueues.set(instance, queue)
     }
-    return line
+    return queue
   }
 
-  /** The seat with room whose thread has the fewest deliveries. */
-  pickSeat(): Seat | null {
-    const { seats } = this
-    let best: Seat | null = null
-    for (let n = 0; n < seats.length; n++) {
-      const seat = seats[n]!
-      if (seat.isPaused || !seat.host.hasRoom) continue
-      if (best === null || seat.host.deliveriesInFlight < best.host.deliveriesInFlight) best = seat
+  /** The instance with room whose thread has the fewest deliveries. */
+  pickInstance(): SubscriberInstance | null {
+    const { instances } = this
+    let best: SubscriberInstance | null = null
+    for (let n = 0; n < instances.length; n++) {
+      const instance = instances[n]!
+      if (instance.isPaused || !instance.host.hasRoom) continue
+      if (best === null || instance.host.deliveriesInFlight < best.host.deliveriesInFlight) best = instance
     }
     return best
   }

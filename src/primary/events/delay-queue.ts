@@ -1,7 +1,7 @@
 import type { Delivery } from './consumer.ts'
 
 /** Deliveries that wait for a time: delayed ones, and those between two attempts. */
-export class Rests {
+export class DelayQueue {
   readonly timers = new Set<NodeJS.Timeout>()
   /** A broker's deliveries between two attempts. */
   readonly #brokers = new Set<Delivery>()
@@ -28,8 +28,8 @@ export class Rests {
     return true
   }
 
-  /** Takes out what belongs to a broker; from now on nothing of the kind rests here. */
-  takeBrokers(): Delivery[] {
+  /** Takes out what belongs to a broker; from now on nothing of the kind delayed here. */
+  takeBrokerDeliveries(): Delivery[] {
     this.#isReturning = true
     const taken = [...this.#brokers]
     this.#brokers.clear()

@@ -1,15 +1,15 @@
 import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { DeadLetter } from '../../contracts/event-bus.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { EventHost } from './consumer.ts'
+import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
 /** What carries the events of this process. Payloads are JSON text. */
 export interface EventDriver {
   /** Takes an event. @throws or rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE */
-  publish(event: EventFrame, origin: EventHost | null): Awaitable<void>
+  publish(event: EventFrame, origin: SubscriberThread | null): Awaitable<void>
   /** Publishes and resolves with the first object that a subscriber returns, as JSON. */
-  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string>
+  request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string>
   deadLetters(): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter, or nobody to take it. */
   replayDeadLetter(id: string): Awaitable<boolean>
@@ -24,11 +24,11 @@ export class InProcessDriver implements EventDriver {
     this.#hub = hub
   }
 
-  publish(event: EventFrame, origin: EventHost | null): void {
+  publish(event: EventFrame, origin: SubscriberThread | null): void {
     this.#hub.publish(asBytes(event), origin)
   }
 
-  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+  request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     return this.#hub.request(asBytes(event), origin, timeoutMs)
   }
 

@@ -4,17 +4,17 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
-  type Adoption,
-  type Asker,
+  type BrokerDelivery,
   type Consumer,
   type Delivery,
+  type DeliveryQueue,
   deliveryOf,
-  type EventHost,
   type HubEvent,
-  type Line,
-  type Seat,
+  type Requester,
+  type SubscriberInstance,
+  type SubscriberThread,
 } from './consumer.ts'
-import { Rests } from './delay-queue.ts'
+import { DelayQueue } from './delay-queue.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
 import { InFlight } from './in-flight.ts'
 import { KeyOrder } from './key-order.ts'
@@ -24,7 +24,7 @@ import { type RecordLog, Records } from './records.ts'
 import { ask, closeOne } from './requester.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
-import { WaitingLines } from './waiting-queues.ts'
+import { WaitingQueues } from './waiting-queues.ts'
 
 export { POISON_DEATHS }
 
@@ -53,9 +53,9 @@ export class Hub {
   readonly #options: HubOptions
   readonly #topology = new Topology()
   readonly #inFlight = new InFlight()
-  readonly #waiting = new WaitingLines()
+  readonly #waiting = new WaitingQueues()
   readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
-  readonly #rests = new Rests()
+  readonly #delayed = new DelayQueue()
   readonly #sweepTimer: NodeJS.Timeout
   readonly #budget: QueueBudget
   readonly #quarantine: Quarantine
@@ -66,7 +66,7 @@ export class Hub {
     this.records = new Records(options.log)
     this.#budget = new QueueBudget(options.maxQueue)
     this.#quarantine = new Quarantine({
-      send: (delivery, seat) => this.#send(delivery, seat),
+      send: (delivery, instance) => this.#send(delivery, instance),
       drop: (delivery) => this.#finish(delivery, GONE, false),
       onLost: ({ group }, count) =>
         options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
@@ -87,17 +87,17 @@ export class Hub {
 
   // ── topology ──────────────────────────────────────────────────────────────
 
-  subscribe(event: string, group: string, options: SubscribeOptions, seat: Seat): () => void {
-    const consumer = this.#topology.addSeat(event, group, options, seat)
+  subscribe(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): () => void {
+    const consumer = this.#topology.addInstance(event, group, options, instance)
     this.#quarantine.changed()
     this.#pump()
     return () => {
-      if (!this.#topology.removeSeat(consumer, seat)) return
+      if (!this.#topology.removeInstance(consumer, instance)) return
       this.#leave(consumer)
     }
   }
 
-  /** Its last seat left by its own will: nobody wants what still waits, or comes back to wait. */
+  /** Its last instance left by its own will: nobody wants what still waits, or comes back to wait. */
   #leave(consumer: Consumer): void {
     consumer.isGone = true
     for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, GONE, false)
@@ -106,28 +106,28 @@ export class Hub {
   }
 
   /** A quarantine thread has subscribed to all that it hosts. */
-  hostUp(host: EventHost): void {
+  hostUp(host: SubscriberThread): void {
     this.#quarantine.hostUp(host)
     this.#quarantine.pump()
   }
 
   /** A thread gets nothing more. What it has, it may finish. */
-  hostLeaving(host: EventHost): void {
+  hostLeaving(host: SubscriberThread): void {
     this.#topology.removeHost(host)
     this.#quarantine.hostGone(host)
   }
 
   /**
-   * A thread is gone: its seats leave, and what it had not answered goes to the others, before what waits for them.
+   * A thread is gone: its instances leave, and what it had not answered goes to the others, before what waits for them.
    * @param unread deliveries that it never began: they are under no suspicion
    * @param blackBox what is known of its death; null when it ended because it was told to
    */
-  hostGone(host: EventHost, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+  hostGone(host: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.hostLeaving(host)
     const again: Delivery[] = []
     for (const delivery of this.#inFlight.takeFrom(host)) {
       this.#quarantine.ended(delivery)
-      if (delivery.line.seat !== null) {
+      if (delivery.queue.instance !== null) {
         this.#finish(delivery, 'The thread that handled the request has died')
         continue
       }
@@ -138,7 +138,7 @@ export class Hub {
       }
       if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
       else {
-        delivery.seat = null
+        delivery.instance = null
         if (delivery.deaths > 0) this.#enqueue(delivery)
         else again.push(delivery)
       }
@@ -162,7 +162,7 @@ export class Hub {
   }
 
   /** What a thread has been given and has not answered, the oldest first. */
-  inFlightAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
+  inFlightAt(host: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#inFlight.worksAt(host, unread)
   }
 
@@ -181,7 +181,7 @@ export class Hub {
   // ── publishing ────────────────────────────────────────────────────────────
 
   /** Takes an event. @throws EVENT_BUS_FULL */
-  publish(event: EventFrame, origin: EventHost | null, asker: Asker | null = null): void {
+  publish(event: EventFrame, origin: SubscriberThread | null, requester: Requester | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
     const topic = this.#topology.topic(event.event)
     const { consumers } = topic
@@ -195,18 +195,19 @@ export class Hub {
     taken.producer = event.trace
     taken.expiresMs = event.ttlMs === 0 ? 0 : Date.now() + event.delayMs + event.ttlMs
     // It is open until all have been accepted: one may end at once.
-    if (asker !== null) asker.open++
+    if (requester !== null) requester.open++
     for (let n = 0; n < consumers.length; n++) {
       const consumer = consumers[n]!
       if (consumer.broadcast)
-        for (const seat of consumer.seats) this.#accept(consumer.lineOf(seat), taken, event.delayMs, asker)
-      else this.#accept(consumer.line, taken, event.delayMs, asker)
+        for (const instance of consumer.instances)
+          this.#accept(consumer.queueOf(instance), taken, event.delayMs, requester)
+      else this.#accept(consumer.queue, taken, event.delayMs, requester)
     }
-    if (asker !== null) closeOne(asker, GONE)
+    if (requester !== null) closeOne(requester, GONE)
   }
 
   /** Remembers an event and tells the listeners, whoever delivers it. */
-  note(event: EventFrame, origin: EventHost | null): void {
+  note(event: EventFrame, origin: SubscriberThread | null): void {
     const topic = this.#topology.topic(event.event)
     topic.fireCount++
     topic.emitters.add(event.emitter)
@@ -214,18 +215,18 @@ export class Hub {
   }
 
   /** Takes on a delivery of a broker. Its order is the broker's affair, and its time to live. @returns false when nobody here subscribes to it */
-  adopt(event: EventFrame, adoption: Adoption): boolean {
-    const { group, seat, attempt, deaths, blackBox, fault, span, asker, source } = adoption
+  adopt(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
+    const { group, instance, attempt, deaths, blackBox, fault, span, requester, source } = brokerDelivery
     const consumer = this.#topology.consumer(event.event, group)
     if (consumer === undefined || this.#closed) return false
-    const line = consumer.broadcast && seat !== null ? consumer.lineOf(seat) : consumer.line
+    const queue = consumer.broadcast && instance !== null ? consumer.queueOf(instance) : consumer.queue
     const delivery = deliveryOf(
-      line,
+      queue,
       Object.assign(event, { key: null, expiresMs: 0, producer: event.trace }),
-      asker,
+      requester,
       source,
     )
-    Object.assign(delivery, { attempt, deaths, blackBox, seat, span, isBegun: true })
+    Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun: true })
     this.#budget.take(delivery)
     if (fault !== null) this.#fail(delivery, fault, false)
     else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
@@ -234,11 +235,11 @@ export class Hub {
   }
 
   /** Publishes and resolves with the first object that a subscriber returns. */
-  request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+  request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
-    return ask(event.event, timeoutMs, this.#rests.timers, (asker) => this.publish(event, origin, asker))
+    return ask(event.event, timeoutMs, this.#delayed.timers, (requester) => this.publish(event, origin, requester))
   }
 
   #checkPaused(consumers: readonly Consumer[], payloadBytes: number): void {
@@ -246,49 +247,49 @@ export class Hub {
     if (count > 0) this.#budget.checkPaused(this.#topology.pausedPending(), count, payloadBytes)
   }
 
-  #accept(line: Line, event: HubEvent, delayMs: number, asker: Asker | null): void {
-    const delivery = deliveryOf(line, event, asker)
+  #accept(queue: DeliveryQueue, event: HubEvent, delayMs: number, requester: Requester | null): void {
+    const delivery = deliveryOf(queue, event, requester)
     this.#budget.take(delivery)
-    if (delayMs > 0) this.#rests.later(delayMs, () => this.#keys.admit(delivery))
+    if (delayMs > 0) this.#delayed.later(delayMs, () => this.#keys.admit(delivery))
     else this.#keys.admit(delivery)
   }
 
   readonly #enqueue = (delivery: Delivery): void => {
-    const { consumer, line } = delivery
+    const { consumer, queue } = delivery
     if (consumer.isGone) return this.#finish(delivery, GONE, false)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
-    if (line.waiting.size === 0 && this.#dispatch(delivery)) return
+    if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     this.#waiting.push(delivery)
   }
 
   /** Gives a delivery to a thread. False when none has room. */
   readonly #dispatch = (delivery: Delivery): boolean => {
     const { consumer, event } = delivery
-    const only = delivery.line.seat
-    if (only !== null && !consumer.seats.includes(only)) {
+    const only = delivery.queue.instance
+    if (only !== null && !consumer.instances.includes(only)) {
       // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
       this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
-    const seat = only ?? consumer.pickSeat()
-    if (seat === null || seat.isPaused || !seat.host.hasRoom) return false
+    const instance = only ?? consumer.pickInstance()
+    if (instance === null || instance.isPaused || !instance.host.hasRoom) return false
     // What was begun in time is brought to its end, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
       this.#finish(delivery, 'The request has expired before it was handled')
       return true
     }
-    return this.#send(delivery, seat)
+    return this.#send(delivery, instance)
   }
 
   /** False when it was not taken after all. */
-  #send(delivery: Delivery, seat: Seat): boolean {
+  #send(delivery: Delivery, instance: SubscriberInstance): boolean {
     const { event } = delivery
     const id = this.#inFlight.nextId()
     this.trace.sending(delivery)
-    event.a = seat.local
-    event.b = delivery.asker === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!seat.host.send(id, event)) return false
-    this.#inFlight.add(delivery, id, seat)
+    event.subscriber = instance.local
+    event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    if (!instance.host.send(id, event)) return false
+    this.#inFlight.add(delivery, id, instance)
     return true
   }
 
@@ -303,7 +304,7 @@ export class Hub {
   delivered(deliveryId: number): void {
     const delivery = this.#take(deliveryId)
     if (delivery !== undefined) {
-      if (delivery.asker !== null) delivery.asker.onlyFailures = false
+      if (delivery.requester !== null) delivery.requester.onlyFailures = false
       this.#finish(delivery, null)
     }
     this.#pump()
@@ -311,7 +312,7 @@ export class Hub {
 
   /** Delivered, and the subscriber returned an object to one who asked for it. */
   deliveryReply(deliveryId: number, reply: string): void {
-    this.#inFlight.get(deliveryId)?.asker?.reply(reply)
+    this.#inFlight.get(deliveryId)?.requester?.reply(reply)
     this.delivered(deliveryId)
   }
 
@@ -332,11 +333,11 @@ export class Hub {
    * @param isDone false when its subscriber has gone from this process
    */
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
-    const { asker, source } = delivery
+    const { requester, source } = delivery
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     this.#budget.give(delivery)
     // Another process may still reply to what goes back to the broker.
-    if (asker !== null && (isDone || source === null)) closeOne(asker, fault)
+    if (requester !== null && (isDone || source === null)) closeOne(requester, fault)
     source?.ended(isDone)
     this.#keys.finished(delivery)
   }
@@ -345,10 +346,10 @@ export class Hub {
     const { consumer, event, attempt } = delivery
     if (!isFinal && attempt <= consumer.retries) {
       delivery.attempt++
-      delivery.seat = null
+      delivery.instance = null
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
-      if (!this.#rests.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
+      if (!this.#delayed.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
       return
     }
     this.trace.givenUp(delivery, attempt)
@@ -357,7 +358,7 @@ export class Hub {
       {
         event,
         group: consumer.group,
-        subscriber: delivery.seat?.plugin ?? consumer.seats[0]?.plugin ?? consumer.group,
+        subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
         error,
         attempts: attempt,
         blackBox: isFinal ? delivery.blackBox : null,
@@ -370,14 +371,14 @@ export class Hub {
     else void stored.then(() => this.#finish(delivery, error))
   }
 
-  /** This process ends: a broker gets back what rests between two attempts, and what fails from now on. */
-  returnResting(): void {
-    for (const delivery of this.#rests.takeBrokers()) this.#finish(delivery, GONE, false)
+  /** This process ends: a broker gets back what delayed between two attempts, and what fails from now on. */
+  returnDelayed(): void {
+    for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, GONE, false)
   }
 
   #sweep(): void {
     for (const delivery of this.#inFlight.takeLate(Date.now())) {
-      const { host } = delivery.seat!
+      const { host } = delivery.instance!
       host.abandon(delivery.id)
       this.#quarantine.ended(delivery)
       if (host.isQuarantine) this.#options.onQuarantineUsed()
@@ -395,7 +396,7 @@ export class Hub {
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
     this.records.deleteDeadLetter(id)
-    this.#accept(consumer.line, { ...letter.event, trace: letter.event.producer, expiresMs: 0 }, 0, null)
+    this.#accept(consumer.queue, { ...letter.event, trace: letter.event.producer, expiresMs: 0 }, 0, null)
     return true
   }
 
@@ -403,7 +404,7 @@ export class Hub {
   close(): void {
     this.#closed = true
     clearInterval(this.#sweepTimer)
-    this.#rests.close()
+    this.#delayed.close()
     this.trace.close()
   }
 }

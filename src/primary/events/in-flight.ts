@@ -1,5 +1,5 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
-import type { Consumer, Delivery, EventHost, Seat } from './consumer.ts'
+import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
 /** A thread that has just come to stand still is seen to do so within this time, milliseconds. */
 const STILL_SEEN_MS = 100
@@ -15,10 +15,10 @@ export class InFlight {
     return id
   }
 
-  add(delivery: Delivery, id: number, seat: Seat): void {
+  add(delivery: Delivery, id: number, instance: SubscriberInstance): void {
     delivery.id = id
     delivery.isBegun = true
-    delivery.seat = seat
+    delivery.instance = instance
     delivery.deadlineMs = Date.now() + delivery.consumer.timeoutMs
     this.#byId.set(id, delivery)
   }
@@ -34,13 +34,13 @@ export class InFlight {
   }
 
   /** All that a thread has, the oldest first. */
-  takeFrom(host: EventHost): Delivery[] {
-    return this.#takeIf(({ seat }) => seat?.host === host)
+  takeFrom(host: SubscriberThread): Delivery[] {
+    return this.#takeIf(({ instance }) => instance?.host === host)
   }
 
   /** Those whose time is up, but for those in a thread that stands still: whether they are to blame for that is not known yet. */
   takeLate(nowMs: number): Delivery[] {
-    return this.#takeIf(({ deadlineMs, seat }) => deadlineMs + STILL_SEEN_MS <= nowMs && !seat?.host.isStill)
+    return this.#takeIf(({ deadlineMs, instance }) => deadlineMs + STILL_SEEN_MS <= nowMs && !instance?.host.isStill)
   }
 
   #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
@@ -60,13 +60,13 @@ export class InFlight {
   }
 
   /** What a thread has, for people, the oldest first. */
-  worksAt(host: EventHost, unread: ReadonlySet<number>): WorkInFlight[] {
+  worksAt(host: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     const nowMs = Date.now()
     const works: WorkInFlight[] = []
-    for (const [id, { seat, event, deadlineMs, consumer }] of this.#byId) {
-      if (seat?.host !== host || unread.has(id)) continue
+    for (const [id, { instance, event, deadlineMs, consumer }] of this.#byId) {
+      if (instance?.host !== host || unread.has(id)) continue
       const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
-      works.push({ kind: 'event', name: event.event, plugin: seat.plugin, id: event.id, for_ms: forMs })
+      works.push({ kind: 'event', name: event.event, plugin: instance.plugin, id: event.id, for_ms: forMs })
     }
     return works
   }

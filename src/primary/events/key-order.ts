@@ -15,7 +15,7 @@ export class KeyOrder {
   admit(delivery: Delivery): void {
     const { key } = delivery.event
     if (key !== null) {
-      const { keyed } = delivery.line
+      const { keyed } = delivery.queue
       const behind = keyed.get(key)
       if (behind !== undefined) {
         behind.push(delivery)
@@ -27,7 +27,7 @@ export class KeyOrder {
   }
 
   /** The next one of its key, if there is one, begins. */
-  finished({ event: { key }, line: { keyed } }: Delivery): void {
+  finished({ event: { key }, queue: { keyed } }: Delivery): void {
     if (key === null) return
     const next = keyed.get(key)?.shift()
     if (next === undefined) keyed.delete(key)

@@ -1,12 +1,12 @@
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { EventHost } from './consumer.ts'
+import type { SubscriberThread } from './consumer.ts'
 
 /** Deliveries in flight in one lane at most: a budget of their own, so that a flood of events cannot starve requests. */
 export const LANE_MAX_DELIVERIES = 1024
 
 /** A lane as the hub sees it. */
-export class LaneEventHost implements EventHost {
+export class LaneSubscriberThread implements SubscriberThread {
   readonly #lane: Lane
 
   constructor(lane: Lane) {

@@ -1,18 +1,18 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { Seat } from './consumer.ts'
+import type { SubscriberInstance } from './consumer.ts'
 import type { Hub } from './hub.ts'
-import { LaneEventHost } from './lane-event-host.ts'
+import { LaneSubscriberThread } from './lane-event-host.ts'
 
 interface Seated {
-  readonly host: LaneEventHost
-  /** By the subscriber's number in the lane: its seat, and what ends its subscription. */
-  readonly seats: Map<number, { seat: Seat; leave: () => void }>
+  readonly host: LaneSubscriberThread
+  /** By the subscriber's number in the lane: its instance, and what ends its subscription. */
+  readonly instances: Map<number, { instance: SubscriberInstance; leave: () => void }>
 }
 
 /** What each lane has subscribed to, in the hub's terms. */
-export class LaneSeats {
+export class LaneSubscribers {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, Seated>()
 
@@ -21,14 +21,14 @@ export class LaneSeats {
   }
 
   /** What the hub knows a lane by. */
-  hostOf(lane: Lane): LaneEventHost {
+  hostOf(lane: Lane): LaneSubscriberThread {
     return this.#of(lane).host
   }
 
   add(lane: Lane, local: number, { event, identity, plugin, options }: SubscriptionManifest): void {
-    const { host, seats } = this.#of(lane)
-    const seat: Seat = { host, local, plugin, identity, isPaused: false }
-    seats.set(local, { seat, leave: this.#hub.subscribe(event, options.group ?? identity, options, seat) })
+    const { host, instances } = this.#of(lane)
+    const instance: SubscriberInstance = { host, local, plugin, identity, isPaused: false }
+    instances.set(local, { instance, leave: this.#hub.subscribe(event, options.group ?? identity, options, instance) })
   }
 
   /** All that the lane hosts has been added. */
@@ -37,13 +37,13 @@ export class LaneSeats {
   }
 
   remove(lane: Lane, local: number): void {
-    const { seats } = this.#of(lane)
-    seats.get(local)?.leave()
-    seats.delete(local)
+    const { instances } = this.#of(lane)
+    instances.get(local)?.leave()
+    instances.delete(local)
   }
 
-  seatOf(lane: Lane, local: number): Seat | null {
-    return this.#lanes.get(lane)?.seats.get(local)?.seat ?? null
+  instanceOf(lane: Lane, local: number): SubscriberInstance | null {
+    return this.#lanes.get(lane)?.instances.get(local)?.instance ?? null
   }
 
   /** The lane gets no more events, and finishes those that it has. */
@@ -62,7 +62,7 @@ export class LaneSeats {
     this.#lanes.delete(lane)
   }
 
-  /** No lane has the subscribers that have no seat now. */
+  /** No lane has the subscribers that have no instance now. */
   dropVacant(): void {
     this.#hub.dropVacant()
   }
@@ -70,7 +70,7 @@ export class LaneSeats {
   #of(lane: Lane): Seated {
     let seated = this.#lanes.get(lane)
     if (seated === undefined) {
-      seated = { host: new LaneEventHost(lane), seats: new Map() }
+      seated = { host: new LaneSubscriberThread(lane), instances: new Map() }
       this.#lanes.set(lane, seated)
     }
     return seated

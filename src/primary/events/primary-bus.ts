@@ -15,8 +15,8 @@ import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { StreamSteward } from '../streams/coordinator.ts'
-import type { EventHost, Seat } from './consumer.ts'
+import type { StreamCoordinator } from '../streams/coordinator.ts'
+import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 
@@ -24,7 +24,7 @@ import type { Hub } from './hub.ts'
 export const PRIMARY_MAX_DELIVERIES = 1024
 
 /** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
-export class PrimaryBus implements BusTransport, EventHost {
+export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly isQuarantine = false
   readonly isStill = false
   deliveriesInFlight = 0
@@ -32,12 +32,12 @@ export class PrimaryBus implements BusTransport, EventHost {
   readonly #driver: () => EventDriver
   readonly #events: EventServer
   readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
-  readonly #seats = new Map<number, Seat>()
+  readonly #instances = new Map<number, SubscriberInstance>()
   readonly #abandoned = new Set<number>()
   readonly #onListenerFault: (thrown: unknown) => void
 
   /** Reads for the primary's own subscribers; null while the hub carries all events. */
-  streams: StreamSteward | null = null
+  streams: StreamCoordinator | null = null
 
   set tracing(tracing: CodeTracing) {
     this.#events.tracing = tracing
@@ -67,8 +67,8 @@ export class PrimaryBus implements BusTransport, EventHost {
     })
   }
 
-  seatOf(local: number): Seat | null {
-    return this.#seats.get(local) ?? null
+  instanceOf(local: number): SubscriberInstance | null {
+    return this.#instances.get(local) ?? null
   }
 
   /** Begins a delivery that this thread has read itself. */
@@ -127,13 +127,13 @@ export class PrimaryBus implements BusTransport, EventHost {
   subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
     const { local, identity } = this.#events.add(subscription)
-    const seat: Seat = { host: this, local, plugin: owner.name, identity, isPaused: false }
-    this.#seats.set(local, seat)
-    const leave = this.#hub.subscribe(event, options.group ?? identity, options, seat)
+    const instance: SubscriberInstance = { host: this, local, plugin: owner.name, identity, isPaused: false }
+    this.#instances.set(local, instance)
+    const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)
     this.streams?.add(local, owner.name, event, identity, options)
     const unsubscribe = (): void => {
       this.#events.remove(local)
-      this.#seats.delete(local)
+      this.#instances.delete(local)
       this.streams?.remove(local)
       leave()
     }

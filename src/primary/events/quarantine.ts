@@ -1,12 +1,12 @@
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { Consumer, Delivery, EventHost, Seat } from './consumer.ts'
+import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
 /** Lane deaths after which an event that was there each time is taken for their cause. */
 export const POISON_DEATHS = 3
 
 export interface QuarantineOptions {
-  /** Gives a delivery to a seat; false when it did not take it. */
-  send: (delivery: Delivery, seat: Seat) => boolean
+  /** Gives a delivery to an instance; false when it did not take it. */
+  send: (delivery: Delivery, instance: SubscriberInstance) => boolean
   /** Takes one whose subscriber has left for good. */
   drop: (delivery: Delivery) => void
   /** Told of those that were dropped because no lane has their subscriber. */
@@ -23,7 +23,7 @@ export class Quarantine {
   readonly #waiting = new Fifo<Delivery>()
   readonly #options: QuarantineOptions
   /** Quarantine lanes that have said all that they host. */
-  readonly #hosts = new Set<EventHost>()
+  readonly #hosts = new Set<SubscriberThread>()
   #current: Delivery | null = null
   #isWanted = false
   /** Something has changed: one that could not be sent may be sent now. */
@@ -52,12 +52,12 @@ export class Quarantine {
   }
 
   /** A quarantine lane has said all that it hosts: what it lacks now it lacks. */
-  hostUp(host: EventHost): void {
+  hostUp(host: SubscriberThread): void {
     this.#hosts.add(host)
     this.#isDue = true
   }
 
-  hostGone(host: EventHost): void {
+  hostGone(host: SubscriberThread): void {
     if (this.#hosts.delete(host)) this.#isDue = true
   }
 
@@ -81,20 +81,20 @@ export class Quarantine {
 
   /** Neither the quarantine lane nor any other has it. */
   #isLost(consumer: Consumer): boolean {
-    if (consumer.quarantineSeats.length > 0) consumer.lacksQuarantine = false
+    if (consumer.quarantineInstances.length > 0) consumer.lacksQuarantine = false
     else if (this.#hosts.size > 0) consumer.lacksQuarantine = true
-    return consumer.lacksQuarantine && consumer.seats.length === 0
+    return consumer.lacksQuarantine && consumer.instances.length === 0
   }
 
   /** Where the quarantine lane lacks the subscriber, a lane that has no other event at the moment has to do. */
   #try(delivery: Delivery): boolean {
-    const { lacksQuarantine, seats, quarantineSeats } = delivery.consumer
-    const seat = lacksQuarantine
-      ? seats.find(({ host, isPaused }) => host.deliveriesInFlight === 0 && host.hasRoom && !isPaused)
-      : quarantineSeats.find(({ host, isPaused }) => host.hasRoom && !isPaused)
-    if (seat === undefined) return false
+    const { lacksQuarantine, instances, quarantineInstances } = delivery.consumer
+    const instance = lacksQuarantine
+      ? instances.find(({ host, isPaused }) => host.deliveriesInFlight === 0 && host.hasRoom && !isPaused)
+      : quarantineInstances.find(({ host, isPaused }) => host.hasRoom && !isPaused)
+    if (instance === undefined) return false
     this.#current = delivery
-    if (this.#options.send(delivery, seat)) return true
+    if (this.#options.send(delivery, instance)) return true
     this.#current = null
     return false
   }
@@ -102,7 +102,7 @@ export class Quarantine {
   /** A suspect that goes elsewhere does not keep the lane. */
   #tellWanted(): void {
     const isWanted =
-      this.#current?.seat?.host.isQuarantine === true ||
+      this.#current?.instance?.host.isQuarantine === true ||
       this.#waiting.find(({ consumer }) => !consumer.lacksQuarantine) !== undefined
     if (isWanted === this.#isWanted) return
     this.#isWanted = isWanted

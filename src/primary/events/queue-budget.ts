@@ -56,7 +56,7 @@ export class QueueBudget {
     throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such already`)
   }
 
-  take({ consumer, event, asker, source }: Delivery): void {
+  take({ consumer, event, requester, source }: Delivery): void {
     const bytes = event.payload.length
     if (source === null) {
       this.#deliveries++
@@ -64,7 +64,7 @@ export class QueueBudget {
     } else this.#adopted++
     consumer.pending++
     consumer.pendingBytes += bytes
-    if (asker !== null) asker.open++
+    if (requester !== null) requester.open++
   }
 
   give({ consumer, event, source }: Delivery): void {

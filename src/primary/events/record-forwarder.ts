@@ -3,7 +3,7 @@ import { NO_CARRIER } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
 import type { FailureRecord, Feed, LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { EventHost } from './consumer.ts'
+import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
 /** How late a lane's listener may hear of another thread's record, milliseconds. */
@@ -19,16 +19,16 @@ interface Waiting {
 }
 
 /** Brings records of other threads to the lanes whose plugins listen: in batches, and only while somebody does. */
-export class Feeds {
+export class RecordForwarder {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, Waiting>()
-  readonly #hostOf: (lane: Lane) => EventHost
+  readonly #hostOf: (lane: Lane) => SubscriberThread
   #timer: NodeJS.Timeout | undefined
   #stopTraces: (() => void) | undefined
   #stopFailures: (() => void) | undefined
 
   /** @param hostOf what the hub knows a lane by */
-  constructor(hub: Hub, hostOf: (lane: Lane) => EventHost) {
+  constructor(hub: Hub, hostOf: (lane: Lane) => SubscriberThread) {
     this.#hub = hub
     this.#hostOf = hostOf
   }

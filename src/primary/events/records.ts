@@ -4,13 +4,13 @@ import { messageOf } from '../../core/errors/wire.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { DeliverySource, EventHost, Failed, HubEvent } from './consumer.ts'
+import type { DeliverySource, Failed, HubEvent, SubscriberThread } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
 /** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
-export type RecordListener = (record: EventRecord, origin: EventHost | null) => void
+export type RecordListener = (record: EventRecord, origin: SubscriberThread | null) => void
 
 /** What the hub remembers, and whom it tells: the trace of what was published, and the letters that nobody could deliver. */
 export class Records {
@@ -25,7 +25,7 @@ export class Records {
   }
 
   /** @param subscribers the plugins that it goes to */
-  published(event: EventFrame, subscribers: readonly string[], origin: EventHost | null): void {
+  published(event: EventFrame, subscribers: readonly string[], origin: SubscriberThread | null): void {
     const trace = {
       id: event.id,
       parentId: event.parentId,

@@ -1,10 +1,10 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { Asker } from './consumer.ts'
+import type { Requester } from './consumer.ts'
 
 /** One delivery fewer may reply. @param fault why it does not; null when it has been handled */
-export function closeOne(asker: Asker, fault: string | null): void {
-  asker.open--
-  if (asker.open === 0 && asker.onlyFailures && fault !== null) asker.failed(fault)
+export function closeOne(requester: Requester, fault: string | null): void {
+  requester.open--
+  if (requester.open === 0 && requester.onlyFailures && fault !== null) requester.failed(fault)
 }
 
 /**
@@ -16,7 +16,7 @@ export function ask(
   event: string,
   timeoutMs: number,
   timers: Set<NodeJS.Timeout>,
-  publish: (asker: Asker) => void,
+  publish: (requester: Requester) => void,
 ): Promise<string> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {

@@ -1,5 +1,5 @@
 import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
-import { Consumer, type EventHost, type Seat } from './consumer.ts'
+import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
 
 /** One event name: who consumes it, who emits it, how often it fired. */
 export class Topic {
@@ -10,17 +10,17 @@ export class Topic {
   fireCount = 0
 
   refresh(): void {
-    this.subscribers = [...new Set(this.consumers.flatMap(({ seats }) => seats.map(({ plugin }) => plugin)))]
+    this.subscribers = [...new Set(this.consumers.flatMap(({ instances }) => instances.map(({ plugin }) => plugin)))]
   }
 }
 
 /** Who subscribes to what, in which threads. */
 export class Topology {
   readonly #topics = new Map<string, Topic>()
-  /** Plugins whose seats take nothing. */
+  /** Plugins whose instances take nothing. */
   readonly #paused = new Set<string>()
   /** Seats of the quarantine lane whose consumer is not there: it makes none, or events would wait for nobody. */
-  readonly #orphans = new Map<string, Seat[]>()
+  readonly #unattached = new Map<string, SubscriberInstance[]>()
 
   topic(event: string): Topic {
     let topic = this.#topics.get(event)
@@ -39,35 +39,36 @@ export class Topology {
     return this.#topics.get(event)?.consumers.find((each) => each.group === group)
   }
 
-  /** Adds a seat to the consumer of `group` on `event`. The options of the last regular seat are the consumer's. */
-  addSeat(event: string, group: string, options: SubscribeOptions, seat: Seat): Consumer {
+  /** Adds an instance to the consumer of `group` on `event`. The options of the last regular instance are the consumer's. */
+  addInstance(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): Consumer {
     const topic = this.topic(event)
-    const { isQuarantine } = seat.host
+    const { isQuarantine } = instance.host
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {
       const key = `${event}\0${group}`
-      const orphans = this.#orphans.get(key) ?? []
-      consumer = new Consumer(event, group, options, orphans)
-      if (isQuarantine) this.#orphans.set(key, orphans)
+      const unattached = this.#unattached.get(key) ?? []
+      consumer = new Consumer(event, group, options, unattached)
+      if (isQuarantine) this.#unattached.set(key, unattached)
       else {
-        this.#orphans.delete(key)
+        this.#unattached.delete(key)
         topic.consumers.push(consumer)
       }
     } else if (!isQuarantine) consumer.setOptions(options)
-    seat.isPaused = this.#paused.has(seat.plugin)
-    if (isQuarantine) consumer.quarantineSeats.push(seat)
-    else consumer.addSeat(seat)
+    instance.isPaused = this.#paused.has(instance.plugin)
+    if (isQuarantine) consumer.quarantineInstances.push(instance)
+    else consumer.addInstance(instance)
     topic.refresh()
     return consumer
   }
 
-  /** Pauses or resumes all seats of a plugin, and those that it will have. */
+  /** Pauses or resumes all instances of a plugin, and those that it will have. */
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
     for (const { consumers } of this.#topics.values())
       for (const consumer of consumers) consumer.pause(plugin, isPaused)
-    for (const seat of [...this.#orphans.values()].flat()) if (seat.plugin === plugin) seat.isPaused = isPaused
+    for (const instance of [...this.#unattached.values()].flat())
+      if (instance.plugin === plugin) instance.isPaused = isPaused
   }
 
   /** What is pending for plugins that are paused, all of them together. */
@@ -87,15 +88,15 @@ export class Topology {
     return this.#paused.size > 0
   }
 
-  /** @returns true when that was the consumer's last seat: it is gone */
-  removeSeat(consumer: Consumer, seat: Seat): boolean {
+  /** @returns true when that was the consumer's last instance: it is gone */
+  removeInstance(consumer: Consumer, instance: SubscriberInstance): boolean {
     const topic = this.topic(consumer.event)
-    for (const seats of [consumer.seats, consumer.quarantineSeats]) {
-      const at = seats.indexOf(seat)
-      if (at >= 0) seats.splice(at, 1)
+    for (const instances of [consumer.instances, consumer.quarantineInstances]) {
+      const at = instances.indexOf(instance)
+      if (at >= 0) instances.splice(at, 1)
     }
-    if (seat.host.isQuarantine) return false
-    const isGone = consumer.seats.length === 0
+    if (instance.host.isQuarantine) return false
+    const isGone = consumer.instances.length === 0
     if (isGone) this.drop(consumer)
     else topic.refresh()
     return isGone
@@ -104,29 +105,31 @@ export class Topology {
   drop(consumer: Consumer): void {
     const topic = this.topic(consumer.event)
     topic.consumers = topic.consumers.filter((each) => each !== consumer)
-    const { event, group, quarantineSeats } = consumer
-    if (quarantineSeats.length > 0) this.#orphans.set(`${event}\0${group}`, quarantineSeats)
+    const { event, group, quarantineInstances } = consumer
+    if (quarantineInstances.length > 0) this.#unattached.set(`${event}\0${group}`, quarantineInstances)
     topic.refresh()
   }
 
-  /** Consumers without a seat. */
+  /** Consumers without an instance. */
   vacant(): Consumer[] {
-    return [...this.#topics.values()].flatMap(({ consumers }) => consumers.filter(({ seats }) => seats.length === 0))
+    return [...this.#topics.values()].flatMap(({ consumers }) =>
+      consumers.filter(({ instances }) => instances.length === 0),
+    )
   }
 
-  /** A thread has died: its seats leave, its consumers stay and wait for the next thread's. */
-  removeHost(host: EventHost): void {
+  /** A thread has died: its instances leave, its consumers stay and wait for the next thread's. */
+  removeHost(host: SubscriberThread): void {
     for (const topic of this.#topics.values()) {
       for (const consumer of topic.consumers) {
-        for (const seats of [consumer.seats, consumer.quarantineSeats]) {
-          for (let n = seats.length - 1; n >= 0; n--) if (seats[n]!.host === host) seats.splice(n, 1)
+        for (const instances of [consumer.instances, consumer.quarantineInstances]) {
+          for (let n = instances.length - 1; n >= 0; n--) if (instances[n]!.host === host) instances.splice(n, 1)
         }
       }
     }
-    for (const [key, seats] of this.#orphans) {
-      const left = seats.filter((seat) => seat.host !== host)
-      if (left.length === 0) this.#orphans.delete(key)
-      else this.#orphans.set(key, left)
+    for (const [key, instances] of this.#unattached) {
+      const left = instances.filter((instance) => instance.host !== host)
+      if (left.length === 0) this.#unattached.delete(key)
+      else this.#unattached.set(key, left)
     }
   }
 

@@ -1,41 +1,41 @@
-import type { Consumer, Delivery, Line } from './consumer.ts'
+import type { Consumer, Delivery, DeliveryQueue } from './consumer.ts'
 
-/** The lines in which something waits for room. */
-export class WaitingLines {
-  readonly #lines = new Set<Line>()
+/** The queues in which something waits for room. */
+export class WaitingQueues {
+  readonly #queues = new Set<DeliveryQueue>()
 
   get isEmpty(): boolean {
-    return this.#lines.size === 0
+    return this.#queues.size === 0
   }
 
   push(delivery: Delivery): void {
-    delivery.line.waiting.push(delivery)
-    this.#lines.add(delivery.line)
+    delivery.queue.waiting.push(delivery)
+    this.#queues.add(delivery.queue)
   }
 
   /** Before those that wait already. */
   unshift(delivery: Delivery): void {
-    delivery.line.waiting.unshift(delivery)
-    this.#lines.add(delivery.line)
+    delivery.queue.waiting.unshift(delivery)
+    this.#queues.add(delivery.queue)
   }
 
   /** Takes out all that waits for one consumer. */
   takeOf(consumer: Consumer): Delivery[] {
     const taken: Delivery[] = []
-    for (const line of this.#lines) {
-      if (line.consumer !== consumer) continue
-      this.#lines.delete(line)
-      for (let next = line.waiting.shift(); next !== undefined; next = line.waiting.shift()) taken.push(next)
+    for (const queue of this.#queues) {
+      if (queue.consumer !== consumer) continue
+      this.#queues.delete(queue)
+      for (let next = queue.waiting.shift(); next !== undefined; next = queue.waiting.shift()) taken.push(next)
     }
     return taken
   }
 
-  /** Offers what waits, line by line, each from its head on. @param dispatch false when there is no room for it */
+  /** Offers what waits, queue by queue, each from its head on. @param dispatch false when there is no room for it */
   pump(dispatch: (delivery: Delivery) => boolean): void {
-    for (const line of this.#lines) {
-      const { waiting } = line
+    for (const queue of this.#queues) {
+      const { waiting } = queue
       while (waiting.size > 0 && dispatch(waiting.peek()!)) waiting.shift()
-      if (waiting.size === 0) this.#lines.delete(line)
+      if (waiting.size === 0) this.#queues.delete(queue)
     }
   }
 }

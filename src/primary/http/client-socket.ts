@@ -23,7 +23,7 @@ const LIBRARY_CODES: Record<string, number> = {
 
 /** What the library keeps with a socket. */
 export interface SocketSeat {
-  readonly socket: OpenSocket
+  readonly socket: ClientSocket
 }
 
 export interface SocketFacts {
@@ -35,11 +35,11 @@ export interface SocketFacts {
 }
 
 /** All that are open. */
-export const openSockets = new Set<OpenSocket>()
+export const openSockets = new Set<ClientSocket>()
 let totalUnreadBytes = 0
 
 /** The listener's end of one WebSocket: the only place that writes to it. */
-export class OpenSocket implements SocketEnd {
+export class ClientSocket implements SocketEnd {
   readonly #facts: SocketFacts
   readonly #worker: SocketWorker
   readonly #number: number

@@ -3,7 +3,7 @@ import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
 import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
-import { OpenSocket, type SocketSeat } from './client-socket.ts'
+import { ClientSocket, type SocketSeat } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
 import type { RouteEntry } from './routes.ts'
@@ -273,7 +273,7 @@ export class Exchange {
     this.#endSpan(101)
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this
-    const socket = new OpenSocket({ label, plugin, requestId, limitBytes }, worker, number)
+    const socket = new ClientSocket({ label, plugin, requestId, limitBytes }, worker, number)
     const lines = `nosniff\r\nx-request-id: ${requestId}`
     const res = this.#res
     res.cork(() => {

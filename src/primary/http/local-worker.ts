@@ -1,7 +1,7 @@
 import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
-import { SocketServer, type SocketSink } from '../../runtime/endpoint/web-socket-server.ts'
+import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
 import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
@@ -23,7 +23,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
 
   /** @param onFault told of what a handler threw */
   constructor(onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void) {
-    const sockets = new SocketServer({ sink: this, onFault })
+    const sockets = new WebSocketServer({ sink: this, onFault })
     const log: FaultLog = ({ template, owner }, requestId, thrown) =>
       onFault(template.text, owner.name, requestId, thrown)
     this.server = new RequestServer(this, log, sockets)

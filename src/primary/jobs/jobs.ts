@@ -63,9 +63,9 @@ export class Jobs {
 
   #obstacleTo(key: string): string | null {
     if (this.#local.has(key)) return null
-    const seat = this.#seatFor(key)
-    if (seat === null) return 'no lane that hosts it is up'
-    return this.#isAside(seat.plugin) ? 'its plugin is set aside' : null
+    const instance = this.#seatFor(key)
+    if (instance === null) return 'no lane that hosts it is up'
+    return this.#isAside(instance.plugin) ? 'its plugin is set aside' : null
   }
 
   async #run(key: string): Promise<RunEnd> {
@@ -74,9 +74,9 @@ export class Jobs {
       await runJob(local, this.tracing)
       return 'done'
     }
-    const seat = this.#seatFor(key)
-    if (seat === null) return 'cut-off'
-    const { lane, job, plugin, name } = seat
+    const instance = this.#seatFor(key)
+    if (instance === null) return 'cut-off'
+    const { lane, job, plugin, name } = instance
     const run = this.#nextRun++
     return new Promise((resolve, reject) => {
       this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })

@@ -1,4 +1,4 @@
-import { pairKey } from './stream-group.ts'
+import { groupKey } from './stream-group.ts'
 
 /** Events of one group, and characters of their payloads, that the hub takes on: beyond, they stay in the stream. */
 const FULL_AT = 1000
@@ -14,8 +14,8 @@ interface Held {
 }
 
 /** What the hub of this process has in hand: entries of streams that it is to bring to their end, or to give back. */
-export class Custody {
-  readonly #pairs = new Map<string, Held>()
+export class ClaimedEntries {
+  readonly #streamGroups = new Map<string, Held>()
   readonly #onFull: (stream: string, group: string, isFull: boolean) => void
 
   /** @param onFull told when the hub has as much of a group as it takes, and when half of that has gone */
@@ -25,11 +25,11 @@ export class Custody {
 
   /** @param chars length of its payload */
   add(stream: string, group: string, entryId: string, chars: number): void {
-    const key = pairKey(stream, group)
-    let held = this.#pairs.get(key)
+    const key = groupKey(stream, group)
+    let held = this.#streamGroups.get(key)
     if (held === undefined) {
       held = { stream, group, entries: new Map(), chars: 0, isFull: false }
-      this.#pairs.set(key, held)
+      this.#streamGroups.set(key, held)
     }
     held.chars += chars - (held.entries.get(entryId) ?? 0)
     held.entries.set(entryId, chars)
@@ -37,13 +37,13 @@ export class Custody {
   }
 
   delete(stream: string, group: string, entryId: string): void {
-    const key = pairKey(stream, group)
-    const held = this.#pairs.get(key)
+    const key = groupKey(stream, group)
+    const held = this.#streamGroups.get(key)
     const chars = held?.entries.get(entryId)
     if (held === undefined || chars === undefined) return
     held.entries.delete(entryId)
     held.chars -= chars
-    if (held.entries.size === 0) this.#pairs.delete(key)
+    if (held.entries.size === 0) this.#streamGroups.delete(key)
     this.#weigh(held)
   }
 
@@ -58,15 +58,19 @@ export class Custody {
   }
 
   has(stream: string, group: string, entryId: string): boolean {
-    return this.#pairs.get(pairKey(stream, group))?.entries.has(entryId) === true
+    return this.#streamGroups.get(groupKey(stream, group))?.entries.has(entryId) === true
   }
 
   /** The hub has as much of the group as it takes. */
   isFull(stream: string, group: string): boolean {
-    return this.#pairs.get(pairKey(stream, group))?.isFull === true
+    return this.#streamGroups.get(groupKey(stream, group))?.isFull === true
   }
 
   all(): { stream: string; group: string; ids: string[] }[] {
-    return [...this.#pairs.values()].map(({ stream, group, entries }) => ({ stream, group, ids: [...entries.keys()] }))
+    return [...this.#streamGroups.values()].map(({ stream, group, entries }) => ({
+      stream,
+      group,
+      ids: [...entries.keys()],
+    }))
   }
 }

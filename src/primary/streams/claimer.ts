@@ -4,8 +4,8 @@ import type { KeyGate } from '../../runtime/streams/key-gate.ts'
 import { eventOf } from '../../runtime/streams/keys.ts'
 import type { Entry } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { Adoption } from '../events/consumer.ts'
-import type { Custody } from './claimed-entries.ts'
+import type { BrokerDelivery } from '../events/consumer.ts'
+import type { ClaimedEntries } from './claimed-entries.ts'
 
 /** Entries that are taken over at a time. */
 const TAKEOVER_BATCH = 200
@@ -18,11 +18,11 @@ const ALONE_MAX_MS = 60_000
 /** Before a suspect that the store did not give is asked for again, milliseconds. */
 const RETRY_MS = 500
 
-export interface TakeoverOptions {
+export interface ClaimerOptions {
   redis: RedisClient
   /** What this process has taken over is in this consumer's hand. */
   hubConsumer: string
-  custody: Custody
+  claimed: ClaimedEntries
   gate: KeyGate
   /** A thread of this process that lives: what it has in hand is being worked at. */
   isAtWork: (consumer: string) => boolean
@@ -30,7 +30,7 @@ export interface TakeoverOptions {
   adopt: (
     stream: string,
     entry: StreamEvent,
-    adoption: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
+    brokerDelivery: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) => boolean
   /** An entry that is no event. */
@@ -51,13 +51,13 @@ interface Suspect {
 }
 
 /** Takes entries out of the hand of a thread that has died, or of a replica that does not answer, and gives them to the hub. */
-export class Takeover {
-  readonly #options: TakeoverOptions
+export class Claimer {
+  readonly #options: ClaimerOptions
   readonly #suspects: Suspect[] = []
   #isTrying = false
   #isClosed = false
 
-  constructor(options: TakeoverOptions) {
+  constructor(options: ClaimerOptions) {
     this.#options = options
   }
 
@@ -82,10 +82,10 @@ export class Takeover {
   /** What nobody has touched for so long, at most one batch. */
   async ofIdle(stream: string, group: string, idleMs: number): Promise<number> {
     const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', TAKEOVER_BATCH])
-    const { hubConsumer, custody, isAtWork } = this.#options
+    const { hubConsumer, claimed, isAtWork } = this.#options
     // What the hub's consumer has and the hub does not know was given back, or got lost on the way here.
     const theirs = rows.filter(([id, consumer]) =>
-      consumer === hubConsumer ? !custody.has(stream, group, id) : !isAtWork(consumer),
+      consumer === hubConsumer ? !claimed.has(stream, group, id) : !isAtWork(consumer),
     )
     return theirs.length === 0 ? 0 : this.#claim(stream, group, theirs, idleMs, null)
   }
@@ -115,12 +115,12 @@ export class Takeover {
   /** Each counts as given out once more. */
   async #take(stream: string, group: string, rows: readonly Pending[], minIdleMs: number): Promise<Taken[]> {
     if (rows.length === 0) return []
-    const { redis, hubConsumer, custody } = this.#options
+    const { redis, hubConsumer, claimed } = this.#options
     const ids = rows.map(([id]) => id)
     const entries = await redis.command<(Entry | null)[]>('xclaim', [stream, group, hubConsumer, minIdleMs, ...ids])
     // Somebody else was faster; or it was cut from the stream, and the server has dropped it.
     const taken = entries.filter((entry): entry is Taken => entry !== null && entry[1] !== null)
-    for (const [id, fields] of taken) custody.add(stream, group, id, charsOf(fields))
+    for (const [id, fields] of taken) claimed.add(stream, group, id, charsOf(fields))
     return taken
   }
 
@@ -133,7 +133,7 @@ export class Takeover {
     blackBox: BlackBox | null,
   ): Promise<number> {
     if (rows.length === 0) return 0
-    const { redis, hubConsumer, custody } = this.#options
+    const { redis, hubConsumer, claimed } = this.#options
     const times = new Map(rows.map(([id, , , count]) => [id, count]))
     const args = [stream, group, hubConsumer, minIdleMs, ...times.keys(), 'JUSTID']
     const ids = await redis.command<string[]>('xclaim', args)
@@ -141,7 +141,7 @@ export class Takeover {
     for (const [entry] of found) {
       if (entry === undefined) continue
       const [id, fields] = entry
-      custody.add(stream, group, id, charsOf(fields))
+      claimed.add(stream, group, id, charsOf(fields))
       this.#whenFree(stream, group, id, fields, (event) => {
         this.#suspects.push({ stream, group, entry: event, times: times.get(id)!, blackBox })
         void this.#tryAlone()
@@ -159,7 +159,7 @@ export class Takeover {
       try {
         const taken = await this.#take(stream, group, [[entry.entryId, '', 0, times]], 0)
         if (taken.length === 0) {
-          this.#options.custody.delete(stream, group, entry.entryId)
+          this.#options.claimed.delete(stream, group, entry.entryId)
           continue
         }
       } catch {
@@ -197,8 +197,8 @@ export class Takeover {
     onEnded: () => void = () => {},
   ): void {
     const { adopt, giveBack } = this.#options
-    const adoption = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
-    if (adopt(stream, entry, adoption, onEnded)) return
+    const brokerDelivery = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
+    if (adopt(stream, entry, brokerDelivery, onEnded)) return
     giveBack(stream, group, entry.entryId)
     onEnded()
   }

@@ -9,17 +9,17 @@ import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
-import type { EventHost, Seat } from '../events/consumer.ts'
+import type { SubscriberInstance, SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import { Orphans } from './dead-consumers.ts'
+import { DeadConsumers } from './dead-consumers.ts'
 import { DelayedEvents } from './delayed.ts'
-import { GroupOpener } from './group-provisioner.ts'
+import { GroupProvisioner } from './group-provisioner.ts'
 import { HubStreams } from './hub-streams.ts'
-import { Upkeep } from './maintenance.ts'
+import { Maintenance } from './maintenance.ts'
 import { ReadingThreads, type StreamLane } from './reading-threads.ts'
 import { StreamRecords } from './records.ts'
 import { ReplicaLock } from './replica-lock.ts'
-import { Opening } from './startup.ts'
+import { StreamStartup } from './startup.ts'
 import { StreamDriver } from './stream-driver.ts'
 import { StreamWatch, WATCH_MS } from './stream-watch.ts'
 import { shownTrimReport } from './trim-report.ts'
@@ -27,11 +27,11 @@ import { Trimmer } from './trimmer.ts'
 
 export type { StreamLane } from './reading-threads.ts'
 
-export interface StewardOptions {
+export interface StreamCoordinatorOptions {
   settings: Settings
   hub: Hub
   /** Of the primary's own subscribers. */
-  ownSeat: (local: number) => Seat | null
+  ownInstance: (local: number) => SubscriberInstance | null
   /** Begins a delivery at one of them. */
   serve: (deliveryId: number, frame: EventFrame) => void
   /** Another process has this REPLICA_ID by now: this one must end. */
@@ -45,8 +45,8 @@ export interface StewardOptions {
  * The streams of one process, in its primary: it says who reads as which consumer and wakes them, renews what they have in hand,
  * and takes over what nobody has any more. The events themselves pass it by.
  */
-export class StreamSteward {
-  readonly #options: StewardOptions
+export class StreamCoordinator {
+  readonly #options: StreamCoordinatorOptions
   readonly #own: ThreadStreams
   readonly #redis: RedisClient
   readonly #blocking: RedisClient
@@ -57,12 +57,12 @@ export class StreamSteward {
   readonly #hub: HubStreams
   readonly #watch: StreamWatch
   readonly #threads: ReadingThreads
-  readonly #opening: Opening
-  readonly #upkeep: Upkeep
+  readonly #opening: StreamStartup
+  readonly #maintenance: Maintenance
   readonly #trimmer: Trimmer
   #isStopping = false
 
-  constructor(options: StewardOptions) {
+  constructor(options: StreamCoordinatorOptions) {
     this.#options = options
     const { settings, log, hub } = options
     const replica = settings.replicaId
@@ -77,10 +77,11 @@ export class StreamSteward {
       tracing: options.tracing,
       published: () => {},
       delayed: (delayMs) => this.#delayed.poke(delayMs),
-      handOver: (taken) => this.#hub.adoptions.takeOn(taken, this.#threads.own.consumer, options.ownSeat(taken.local)),
-      idle: (event, upTo) => this.#watch.sleepers.idle(this.#threads.own, event, upTo),
-      more: (event) => this.#watch.sleepers.more(this.#threads.own, event),
-      full: (event, isFull) => this.#watch.sleepers.full(this.#threads.own, event, isFull),
+      handOver: (taken) =>
+        this.#hub.failedDeliveries.takeOn(taken, this.#threads.own.consumer, options.ownInstance(taken.local)),
+      idle: (event, upTo) => this.#watch.wakeups.idle(this.#threads.own, event, upTo),
+      more: (event) => this.#watch.wakeups.more(this.#threads.own, event),
+      full: (event, isFull) => this.#watch.wakeups.full(this.#threads.own, event, isFull),
       log,
     })
     this.#redis = this.#own.redis
@@ -117,28 +118,28 @@ export class StreamSteward {
       full: (stream, group, isFull) => this.#threads.hold(stream, group, isFull),
       log,
     })
-    const { custody, takeover } = this.#hub
+    const { claimed, claimer } = this.#hub
     this.#watch = new StreamWatch(this.#blocking, redis)
-    const groups = new GroupOpener({
+    const groups = new GroupProvisioner({
       redis,
       replica,
-      takeover,
+      claimer,
       mayOpen: mayBegin,
-      onOpen: (thread, pair) => {
-        if (custody.isFull(pair.stream, pair.group)) thread.tell.hold(pair, true)
-        thread.tell.open(pair)
-        this.#watch.sleepers.add(thread, pair.event, pair.group)
+      onOpen: (thread, streamGroup) => {
+        if (claimed.isFull(streamGroup.stream, streamGroup.group)) thread.tell.hold(streamGroup, true)
+        thread.tell.open(streamGroup)
+        this.#watch.wakeups.add(thread, streamGroup.event, streamGroup.group)
       },
     })
     this.#threads = new ReadingThreads({
       replica,
       lanes: settings.lanes,
       own: this.#own,
-      sleepers: this.#watch.sleepers,
+      wakeups: this.#watch.wakeups,
       groups,
-      orphans: new Orphans(takeover, mayBegin),
+      deadConsumers: new DeadConsumers(claimer, mayBegin),
     })
-    this.#opening = new Opening({
+    this.#opening = new StreamStartup({
       redis,
       lock: this.#lock,
       groups,
@@ -149,7 +150,7 @@ export class StreamSteward {
     })
 
     // ── what has to be done from time to time ──
-    this.#upkeep = new Upkeep({
+    this.#maintenance = new Maintenance({
       redis,
       claimIdleMs: settings.eventBusClaimIdleMs,
       threads: this.#threads,
@@ -178,10 +179,10 @@ export class StreamSteward {
 
   #begin(): void {
     // Before others look: after a long absence all that is in hand here looks left.
-    this.#redis.onUp(() => void this.#upkeep.renew().catch(() => {}))
+    this.#redis.onUp(() => void this.#maintenance.renew().catch(() => {}))
     this.#watch.start()
     this.#delayed.start()
-    this.#upkeep.start()
+    this.#maintenance.start()
     this.#trimmer.start()
     this.#threads.start()
   }
@@ -228,10 +229,10 @@ export class StreamSteward {
     this.#threads.laneUp(lane, subscriptions)
   }
 
-  /** @param seat gives it its seat in the hub: when its group is there, so that what is published from then on is its */
-  laneSubscribed(lane: StreamLane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
+  /** @param instance gives it its instance in the hub: when its group is there, so that what is published from then on is its */
+  laneSubscribed(lane: StreamLane, local: number, subscription: SubscriptionManifest, instance: () => void): void {
     const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, local }, seat)
+    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, local }, instance)
   }
   laneUnsubscribed(lane: StreamLane, local: number): void {
     const thread = this.#threads.of(lane)
@@ -241,7 +242,7 @@ export class StreamSteward {
   /** Its loop stands still. */
   laneStill(lane: StreamLane): void {
     const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#watch.sleepers.still(thread)
+    if (thread !== undefined) this.#watch.wakeups.still(thread)
   }
 
   /** It gets nothing more, and ends when it has nothing in hand. */
@@ -260,16 +261,16 @@ export class StreamSteward {
     if (thread === undefined) return
     switch (message.type) {
       case 'stream-idle':
-        return this.#watch.sleepers.idle(thread, message.event, message.upTo)
+        return this.#watch.wakeups.idle(thread, message.event, message.upTo)
       case 'stream-more':
-        return this.#watch.sleepers.more(thread, message.event)
+        return this.#watch.wakeups.more(thread, message.event)
       case 'stream-full':
-        return this.#watch.sleepers.full(thread, message.event, message.isFull)
+        return this.#watch.wakeups.full(thread, message.event, message.isFull)
       case 'stream-delayed':
         return this.#delayed.poke(message.delayMs)
       case 'stream-hand-over': {
         const { handOver } = message
-        return this.#hub.adoptions.takeOn(handOver, thread.consumer, lane.seatOf(handOver.local))
+        return this.#hub.failedDeliveries.takeOn(handOver, thread.consumer, lane.instanceOf(handOver.local))
       }
       case 'stream-stopped':
         thread.isStopped = true
@@ -282,7 +283,7 @@ export class StreamSteward {
   }
 
   /** An event that a lane has published, or received from another replica, for the trace. */
-  noteRecord(frame: EventFrame, origin: EventHost | null, isReceived: boolean): void {
+  noteRecord(frame: EventFrame, origin: SubscriberThread | null, isReceived: boolean): void {
     if (isReceived) this.#records.received(frame, origin)
     else this.#records.published(frame, origin)
   }
@@ -293,7 +294,7 @@ export class StreamSteward {
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
     this.#opening.stop()
-    this.#options.hub.returnResting()
+    this.#options.hub.returnDelayed()
     const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
     await Promise.race([this.#endReading(), late])
     while (Date.now() < deadlineMs && !this.#threads.areStopped) await pause(10)
@@ -306,19 +307,19 @@ export class StreamSteward {
 
   /** Acknowledgements that are not confirmed. */
   get open(): number {
-    return this.#hub.adoptions.open
+    return this.#hub.failedDeliveries.open
   }
 
   /** Gives back what is left, gives up the name, and closes the connections. */
   async close(): Promise<void> {
     this.#isStopping = true
     this.#opening.stop()
-    this.#upkeep.stop()
+    this.#maintenance.stop()
     this.#hub.stop()
     await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])
     if (this.#redis.isReady) {
       try {
-        await this.#upkeep.release()
+        await this.#maintenance.release()
         await this.#lock.release()
       } catch {
         // The others take it over when its time is up.

@@ -1,7 +1,7 @@
 import type { BlackBox } from '../../contracts/registry.ts'
-import type { Takeover } from './claimer.ts'
+import type { Claimer } from './claimer.ts'
 import type { ReadingThread } from './reading-thread.ts'
-import { type Pair, pairKey } from './stream-group.ts'
+import { groupKey, type StreamGroup } from './stream-group.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
@@ -10,17 +10,17 @@ const LATE_MS = 60_000
 
 /**
  * Threads of this process that have gone: until the hub has taken over what they had in hand, and a while longer, nobody reads under
- * their names. What somebody who reads is given counts as worked at: what comes late under a name that rests is claimed.
+ * their names. What somebody who reads is given counts as worked at: what comes late under a name that delayed is claimed.
  */
-export class Orphans {
-  readonly #takeover: Takeover
+export class DeadConsumers {
+  readonly #claimer: Claimer
   readonly #mayTakeOver: () => boolean
   readonly #threads = new Set<ReadingThread>()
-  readonly #formerPairs = new Map<string, Pair>()
+  readonly #formerStreamGroups = new Map<string, StreamGroup>()
 
   /** @param mayTakeOver false when this process begins nothing any more */
-  constructor(takeover: Takeover, mayTakeOver: () => boolean) {
-    this.#takeover = takeover
+  constructor(claimer: Claimer, mayTakeOver: () => boolean) {
+    this.#claimer = claimer
     this.#mayTakeOver = mayTakeOver
   }
 
@@ -28,23 +28,24 @@ export class Orphans {
     return [...this.#threads]
   }
 
-  /** What they have read, those that are no orphans any more too: the hub may have something of it in hand until there are new readers. */
-  get formerPairs(): readonly Pair[] {
-    return [...this.#formerPairs.values()]
+  /** What they have read, those that are no deadConsumers any more too: the hub may have something of it in hand until there are new readers. */
+  get formerStreamGroups(): readonly StreamGroup[] {
+    return [...this.#formerStreamGroups.values()]
   }
 
   /**
    * What the thread had in hand goes to the hub. Not once this process ends: then it stays an orphan until all is given back.
-   * @param pairs shared ones that it has read
+   * @param streamGroups shared ones that it has read
    * @param blackBox null when it was told to end
    */
-  async inherit(thread: ReadingThread, pairs: readonly Pair[], blackBox: BlackBox | null): Promise<void> {
+  async inherit(thread: ReadingThread, streamGroups: readonly StreamGroup[], blackBox: BlackBox | null): Promise<void> {
     this.#threads.add(thread)
-    for (const pair of pairs) this.#formerPairs.set(pairKey(pair.stream, pair.group), pair)
-    for (const { stream, group } of pairs) {
+    for (const streamGroup of streamGroups)
+      this.#formerStreamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)
+    for (const { stream, group } of streamGroups) {
       while (this.#mayTakeOver()) {
         try {
-          await this.#takeover.ofConsumer(stream, group, thread.consumer, blackBox)
+          await this.#claimer.ofConsumer(stream, group, thread.consumer, blackBox)
           break
         } catch {
           await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

@@ -6,21 +6,21 @@ import type { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/messages.ts'
-import type { Adoption, Asker, DeliverySource, Failed, Seat } from '../events/consumer.ts'
+import type { BrokerDelivery, DeliverySource, Failed, Requester, SubscriberInstance } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
-import type { Custody } from './claimed-entries.ts'
+import type { ClaimedEntries } from './claimed-entries.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import { handOver, releaseEntries } from './leases.ts'
 
 /** Before a dead letter that the store did not take is brought there again, milliseconds. */
 const RETRY_MS = 500
 
-export interface AdoptionsOptions {
+export interface FailedDeliveriesOptions {
   redis: RedisClient
   commands: StreamCommands
   hub: Hub
   letters: StreamDeadLetters
-  custody: Custody
+  claimed: ClaimedEntries
   /** REPLICA_ID. */
   replica: string
   /** What the hub has adopted is in this consumer's hand. */
@@ -34,18 +34,18 @@ export interface AdoptionsOptions {
  * Events of the streams that the hub brings to their end: those whose first attempt failed, those that a thread died with,
  * those of replicas that do not answer. The hub repeats, isolates and gives up as it does with its own; what is kept stays in the store.
  */
-export class Adoptions {
-  readonly #options: AdoptionsOptions
+export class FailedDeliveries {
+  readonly #options: FailedDeliveriesOptions
   readonly #acks: Acknowledger
   #isClosed = false
 
-  constructor(options: AdoptionsOptions) {
+  constructor(options: FailedDeliveriesOptions) {
     this.#options = options
     this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#confirmed(stream, group, ids))
   }
 
   #confirmed(stream: string, group: string, ids: readonly string[]): void {
-    for (const id of ids) this.#options.custody.delete(stream, group, id)
+    for (const id of ids) this.#options.claimed.delete(stream, group, id)
     this.#options.onConfirmed(stream, group, ids)
   }
 
@@ -54,33 +54,33 @@ export class Adoptions {
     return this.#acks.open + this.#keeping
   }
 
-  /** What a thread does not bring to its end. @param from that thread's consumer; @param seat its subscriber */
-  takeOn(taken: StreamHandOver, from: string, seat: Seat | null): void {
+  /** What a thread does not bring to its end. @param from that thread's consumer; @param instance its subscriber */
+  takeOn(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
     const { redis, consumer } = this.#options
     const { event, group, entryId, frame, replyTo, fault, span } = taken
     const stream = streamOf(event)
-    this.#options.custody.add(stream, group, entryId, frame?.payload.length ?? 0)
+    this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
-    const adoption = { seat, attempt: 1, deaths: 0, blackBox: null, fault, span }
-    if (!this.#adopt(stream, group, entryId, frame, replyTo, adoption)) this.giveBack(stream, group, entryId)
+    const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, span }
+    if (!this.#adopt(stream, group, entryId, frame, replyTo, brokerDelivery)) this.giveBack(stream, group, entryId)
   }
 
   /** An entry that was taken over. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
   adopt(
     stream: string,
     entry: StreamEvent,
-    { group, deaths, blackBox }: Pick<Adoption, 'group' | 'deaths' | 'blackBox'>,
+    { group, deaths, blackBox }: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) {
-    const adoption = { seat: null, attempt: 1, deaths, blackBox, fault: null, span: null }
+    const brokerDelivery = { instance: null, attempt: 1, deaths, blackBox, fault: null, span: null }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
       onEnded()
       return true
     }
-    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, adoption, onEnded)
+    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, brokerDelivery, onEnded)
   }
 
   #adopt(
@@ -89,14 +89,14 @@ export class Adoptions {
     entryId: string,
     frame: EventFrame,
     replyTo: string | null,
-    adoption: Pick<Adoption, 'seat' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
+    brokerDelivery: Pick<BrokerDelivery, 'instance' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
     onEnded: () => void = () => {},
   ): boolean {
     const inBytes = { ...frame, payload: Buffer.from(frame.payload).toString('latin1') }
     return this.#options.hub.adopt(inBytes, {
-      ...adoption,
+      ...brokerDelivery,
       group: subscriberOf(group),
-      asker: replyTo === null ? null : this.#asker(replyTo),
+      requester: replyTo === null ? null : this.#requester(replyTo),
       source: this.#source(stream, group, entryId, onEnded),
     })
   }
@@ -117,7 +117,7 @@ export class Adoptions {
     }
   }
 
-  #asker(replyTo: string): Asker {
+  #requester(replyTo: string): Requester {
     const { commands } = this.#options
     // Whoever asked has a time limit of his own.
     return {
@@ -130,8 +130,8 @@ export class Adoptions {
 
   /** Nobody here takes it: whoever claims next gets it. */
   giveBack(stream: string, group: string, entryId: string): void {
-    const { redis, consumer, custody } = this.#options
-    custody.delete(stream, group, entryId)
+    const { redis, consumer, claimed } = this.#options
+    claimed.delete(stream, group, entryId)
     releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
       // Then it is claimed when its time is up.
     })

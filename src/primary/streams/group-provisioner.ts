@@ -3,37 +3,37 @@ import { messageOf } from '../../core/errors/wire.ts'
 import { ensureGroup, listConsumers } from '../../runtime/streams/consumers.ts'
 import { replicaOfConsumer } from '../../runtime/streams/keys.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { Takeover } from './claimer.ts'
+import type { Claimer } from './claimer.ts'
 import type { ReadingThread } from './reading-thread.ts'
-import { type OwnPair, type Pair, pairKey } from './stream-group.ts'
+import { groupKey, type OwnStreamGroup, type StreamGroup } from './stream-group.ts'
 import { seeGroups } from './trimming.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
 
-export interface GroupOpenerOptions {
+export interface GroupProvisionerOptions {
   redis: RedisClient
   /** REPLICA_ID. */
   replica: string
-  takeover: Takeover
+  claimer: Claimer
   /** False when this process begins nothing any more. */
   mayOpen: () => boolean
   /** The thread may read it from now on. */
-  onOpen: (thread: ReadingThread, pair: Pair) => void
+  onOpen: (thread: ReadingThread, streamGroup: StreamGroup) => void
 }
 
 /** Makes the groups that this process reads, and takes over what a former process of its name has left in them: before anybody reads. */
-export class GroupOpener {
-  readonly #options: GroupOpenerOptions
-  /** Pairs whose group is there. */
+export class GroupProvisioner {
+  readonly #options: GroupProvisionerOptions
+  /** Groups whose group is there. */
   readonly #made = new Map<string, Promise<void>>()
-  /** Pairs whose former entries are taken over. */
+  /** Groups whose former entries are taken over. */
   readonly #inherited = new Map<string, Promise<void>>()
-  /** Pairs whose group the store refuses to make, and why. */
+  /** Groups whose group the store refuses to make, and why. */
   readonly #refused = new Map<string, string>()
   #opening = 0
 
-  constructor(options: GroupOpenerOptions) {
+  constructor(options: GroupProvisionerOptions) {
     this.#options = options
   }
 
@@ -48,25 +48,25 @@ export class GroupOpener {
     return refusal ?? null
   }
 
-  /** @param seat gives the subscriber its seat in the hub, when all that is published from then on is its */
-  async open(thread: ReadingThread, pair: OwnPair, seat: () => void = () => {}): Promise<void> {
-    const key = pairKey(pair.stream, pair.group)
-    const isWanted = (): boolean => this.#options.mayOpen() && thread.pairs.includes(pair)
+  /** @param instance gives the subscriber its instance in the hub, when all that is published from then on is its */
+  async open(thread: ReadingThread, streamGroup: OwnStreamGroup, instance: () => void = () => {}): Promise<void> {
+    const key = groupKey(streamGroup.stream, streamGroup.group)
+    const isWanted = (): boolean => this.#options.mayOpen() && thread.streamGroups.includes(streamGroup)
     let isSeated = false
     this.#opening++
     while (isWanted()) {
       try {
-        await once(this.#made, key, () => this.#make(pair))
+        await once(this.#made, key, () => this.#make(streamGroup))
         if (!isWanted()) break
-        // Before the takeover: the hub must know who is to get what was left.
-        if (!isSeated) seat()
+        // Before the claimer: the hub must know who is to get what was left.
+        if (!isSeated) instance()
         isSeated = true
-        await once(this.#inherited, key, () => this.#takeOverFormer(pair))
-        if (isWanted()) this.#options.onOpen(thread, pair)
+        await once(this.#inherited, key, () => this.#takeOverFormer(streamGroup))
+        if (isWanted()) this.#options.onOpen(thread, streamGroup)
         break
       } catch (error) {
         const isAway = error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
-        if (!isAway) this.#refused.set(key, `${pair.stream}: ${messageOf(error)}`)
+        if (!isAway) this.#refused.set(key, `${streamGroup.stream}: ${messageOf(error)}`)
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
@@ -74,24 +74,24 @@ export class GroupOpener {
     this.#refused.delete(key)
   }
 
-  async #make(pair: Pair): Promise<void> {
+  async #make(streamGroup: StreamGroup): Promise<void> {
     const { redis } = this.#options
-    await ensureGroup(redis, pair.stream, pair.group, '$')
-    if (!pair.isBroadcast) await seeGroups(redis, [pair])
+    await ensureGroup(redis, streamGroup.stream, streamGroup.group, '$')
+    if (!streamGroup.isBroadcast) await seeGroups(redis, [streamGroup])
   }
 
-  async #takeOverFormer({ stream, group, isBroadcast }: Pair): Promise<void> {
+  async #takeOverFormer({ stream, group, isBroadcast }: StreamGroup): Promise<void> {
     if (isBroadcast) return
-    const { redis, replica, takeover } = this.#options
+    const { redis, replica, claimer } = this.#options
     for (const { name, pending } of await listConsumers(redis, stream, group)) {
-      if (pending > 0 && replicaOfConsumer(name) === replica) await takeover.ofConsumer(stream, group, name, null)
+      if (pending > 0 && replicaOfConsumer(name) === replica) await claimer.ofConsumer(stream, group, name, null)
     }
   }
 
   /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
-  destroy(pair: Pair): void {
-    const { stream, group } = pair
-    this.#made.delete(pairKey(stream, group))
+  destroy(streamGroup: StreamGroup): void {
+    const { stream, group } = streamGroup
+    this.#made.delete(groupKey(stream, group))
     this.#options.redis.command('xgroup', ['DESTROY', stream, group]).catch(() => {})
   }
 }

@@ -5,10 +5,10 @@ import { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Hub } from '../events/hub.ts'
-import { Custody } from './claimed-entries.ts'
-import { Takeover } from './claimer.ts'
+import { ClaimedEntries } from './claimed-entries.ts'
+import { Claimer } from './claimer.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
-import { Adoptions } from './failed-deliveries.ts'
+import { FailedDeliveries } from './failed-deliveries.ts'
 
 export interface HubStreamsOptions {
   redis: RedisClient
@@ -28,50 +28,50 @@ export interface HubStreamsOptions {
 /** The streams as the hub of a process uses them: it reads nothing, it takes over what others have read and do not bring to its end. */
 export class HubStreams {
   readonly consumer: string
-  readonly custody: Custody
-  readonly adoptions: Adoptions
-  readonly takeover: Takeover
+  readonly claimed: ClaimedEntries
+  readonly failedDeliveries: FailedDeliveries
+  readonly claimer: Claimer
   readonly #gate: KeyGate
 
   constructor({ redis, hub, letters, replica, isAtWork, received, full, log }: HubStreamsOptions) {
     const commands = new StreamCommands(redis)
     this.consumer = consumerOf(replica, 'hub')
-    this.custody = new Custody(full)
+    this.claimed = new ClaimedEntries(full)
     this.#gate = new KeyGate((stream, group, ids) => commands.finished(stream, group, ids))
-    this.adoptions = new Adoptions({
+    this.failedDeliveries = new FailedDeliveries({
       redis,
       commands,
       hub,
       letters,
-      custody: this.custody,
+      claimed: this.claimed,
       replica,
       consumer: this.consumer,
       onConfirmed: (stream, group, ids) => this.#gate.acknowledged(stream, group, ids),
       log,
     })
-    this.takeover = new Takeover({
+    this.claimer = new Claimer({
       redis,
       hubConsumer: this.consumer,
-      custody: this.custody,
+      claimed: this.claimed,
       gate: this.#gate,
       isAtWork,
-      adopt: (stream, entry, ...adoption) => {
+      adopt: (stream, entry, ...brokerDelivery) => {
         if (entry.replica !== replica) received(entry.frame)
-        return this.adoptions.adopt(stream, entry, ...adoption)
+        return this.failedDeliveries.adopt(stream, entry, ...brokerDelivery)
       },
-      onForeign: (stream, group, id, why) => void this.adoptions.keepForeign(stream, group, id, why),
-      giveBack: (stream, group, id) => this.adoptions.giveBack(stream, group, id),
+      onForeign: (stream, group, id, why) => void this.failedDeliveries.keepForeign(stream, group, id, why),
+      giveBack: (stream, group, id) => this.failedDeliveries.giveBack(stream, group, id),
     })
   }
 
   /** What waits for its turn is begun no more. */
   stop(): void {
-    this.takeover.close()
+    this.claimer.close()
     this.#gate.close()
   }
 
   /** What the store has not taken by now it is not told again. */
   close(): void {
-    this.adoptions.close()
+    this.failedDeliveries.close()
   }
 }

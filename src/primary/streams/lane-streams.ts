@@ -2,34 +2,34 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { STEP_EVENT } from '../../transport/memory/flight-recorder.ts'
 import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { LaneSeats } from '../events/lane-subscribers.ts'
-import type { StreamLane, StreamSteward } from './coordinator.ts'
+import type { LaneSubscribers } from '../events/lane-subscribers.ts'
+import type { StreamCoordinator, StreamLane } from './coordinator.ts'
 
 /** What becomes of a lane, for whoever reads the streams. Does nothing while the hub carries all events. */
 export class LaneStreams {
-  readonly #seats: LaneSeats
+  readonly #instances: LaneSubscribers
   readonly #ends = new Map<Lane, StreamLane>()
-  steward: StreamSteward | null = null
+  coordinator: StreamCoordinator | null = null
 
-  constructor(seats: LaneSeats) {
-    this.#seats = seats
+  constructor(instances: LaneSubscribers) {
+    this.#instances = instances
   }
 
   /** The quarantine lane reads nothing: it gets what the hub gives it. */
   up(lane: Lane, isRefused: (plugin: string) => boolean): void {
-    if (this.steward === null || lane.role === 'quarantine') return
-    const seats = this.#seats
+    if (this.coordinator === null || lane.role === 'quarantine') return
+    const instances = this.#instances
     const end: StreamLane = {
       index: lane.index,
       get isResponsive() {
         return lane.responsive && lane.state === 'ready'
       },
       post: (message) => lane.post(message),
-      seatOf: (local) => seats.seatOf(lane, local),
+      instanceOf: (local) => instances.instanceOf(lane, local),
     }
     this.#ends.set(lane, end)
     lane.isReading = true
-    this.steward.laneUp(
+    this.coordinator.laneUp(
       end,
       lane.manifest!.subscriptions.filter(({ plugin }) => !isRefused(plugin)),
     )
@@ -38,28 +38,28 @@ export class LaneStreams {
   onMessage(lane: Lane, message: ToPrimary): void {
     const end = this.#ends.get(lane)
     if (end === undefined) return
-    if (message.type === 'unsubscribe') this.steward!.laneUnsubscribed(end, message.local)
+    if (message.type === 'unsubscribe') this.coordinator!.laneUnsubscribed(end, message.local)
     else {
       if (message.type === 'stream-stopped') lane.isReading = false
-      this.steward!.onMessage(end, message)
+      this.coordinator!.onMessage(end, message)
     }
   }
 
-  /** @param seat gives it its seat: when all that is published from then on is its, and it is still wanted */
-  subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, seat: () => void): void {
+  /** @param instance gives it its instance: when all that is published from then on is its, and it is still wanted */
+  subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, instance: () => void): void {
     const end = this.#ends.get(lane)
-    if (end === undefined) return seat()
-    this.steward!.laneSubscribed(end, local, subscription, seat)
+    if (end === undefined) return instance()
+    this.coordinator!.laneSubscribed(end, local, subscription, instance)
   }
 
   still(lane: Lane): void {
     const end = this.#ends.get(lane)
-    if (end !== undefined) this.steward!.laneStill(end)
+    if (end !== undefined) this.coordinator!.laneStill(end)
   }
 
   leaving(lane: Lane): void {
     const end = this.#ends.get(lane)
-    if (end !== undefined) this.steward!.laneLeaving(end)
+    if (end !== undefined) this.coordinator!.laneLeaving(end)
   }
 
   /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */
@@ -81,6 +81,6 @@ export class LaneStreams {
     const end = this.#ends.get(lane)
     if (end === undefined) return
     this.#ends.delete(lane)
-    this.steward!.laneGone(end, blackBox)
+    this.coordinator!.laneGone(end, blackBox)
   }
 }

@@ -4,7 +4,7 @@ import type { RedisClient } from '../../stores/redis/client.ts'
 import type { HubStreams } from './hub-streams.ts'
 import { handOver, releaseEntries, renewLeases } from './leases.ts'
 import type { ReadingThreads } from './reading-threads.ts'
-import { pairKey } from './stream-group.ts'
+import { groupKey } from './stream-group.ts'
 import { seeGroups } from './trimming.ts'
 
 /** Between two looks for what others have left, milliseconds: at most. */
@@ -14,7 +14,7 @@ const SEEN_EVERY_MS = 60_000
 /** Groups that a log line names. */
 const SHOWN_MAX = 20
 
-export interface UpkeepOptions {
+export interface MaintenanceOptions {
   redis: RedisClient
   /** EVENT_BUS_CLAIM_IDLE_MS. */
   claimIdleMs: number
@@ -28,11 +28,11 @@ export interface UpkeepOptions {
 }
 
 /** What has to be done for the streams from time to time, whatever the handlers do: it runs in the primary, which none of them can block. */
-export class Upkeep {
-  readonly #options: UpkeepOptions
+export class Maintenance {
+  readonly #options: MaintenanceOptions
   readonly #timers: NodeJS.Timeout[] = []
 
-  constructor(options: UpkeepOptions) {
+  constructor(options: MaintenanceOptions) {
     this.#options = options
   }
 
@@ -71,12 +71,12 @@ export class Upkeep {
     const own = threads.consumers()
     await Promise.all(
       threads
-        .heldPairs()
+        .heldStreamGroups()
         .map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
     )
     // Of the hub these alone: what it has given back must not look alive.
     await Promise.all(
-      hub.custody
+      hub.claimed
         .all()
         .map(({ stream, group, ids }) => handOver(redis, stream, group, ids, hub.consumer, hub.consumer)),
     )
@@ -85,19 +85,19 @@ export class Upkeep {
   async #claim(): Promise<void> {
     const { redis, threads, hub, claimIdleMs, mayTakeOver } = this.#options
     const remade: string[] = []
-    for (const pair of threads.pairs()) {
-      const { stream, group } = pair
+    for (const streamGroup of threads.streamGroups()) {
+      const { stream, group } = streamGroup
       if (!mayTakeOver()) return
       // A group of one thread alone is its reader's affair.
-      if (pair.isBroadcast || hub.custody.isFull(stream, group)) continue
+      if (streamGroup.isBroadcast || hub.claimed.isFull(stream, group)) continue
       try {
-        await hub.takeover.ofIdle(stream, group, claimIdleMs)
+        await hub.claimer.ofIdle(stream, group, claimIdleMs)
       } catch (fault) {
         // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
         if (!isNoGroup(fault)) continue
         // Whatever is there has come since; and whoever asks for a reply must find a subscriber.
         await ensureGroup(redis, stream, group, '0')
-        remade.push(pairKey(stream, group))
+        remade.push(groupKey(stream, group))
       }
     }
     if (remade.length === 0) return
@@ -112,7 +112,7 @@ export class Upkeep {
   async seen(): Promise<void> {
     await seeGroups(
       this.#options.redis,
-      this.#options.threads.pairs().filter(({ isBroadcast }) => !isBroadcast),
+      this.#options.threads.streamGroups().filter(({ isBroadcast }) => !isBroadcast),
     )
   }
 
@@ -120,12 +120,15 @@ export class Upkeep {
   async release(): Promise<void> {
     const { redis, threads, hub, isOurs } = this.#options
     if (!isOurs()) return
-    const consumers = [...threads.consumers(), ...threads.orphans(), hub.consumer]
-    const pairs = new Map(
-      [...threads.heldPairs(), ...hub.custody.all()].map((pair) => [pairKey(pair.stream, pair.group), pair]),
+    const consumers = [...threads.consumers(), ...threads.deadConsumers(), hub.consumer]
+    const streamGroups = new Map(
+      [...threads.heldStreamGroups(), ...hub.claimed.all()].map((streamGroup) => [
+        groupKey(streamGroup.stream, streamGroup.group),
+        streamGroup,
+      ]),
     )
     await Promise.all(
-      [...pairs.values()].flatMap(({ stream, group }) =>
+      [...streamGroups.values()].flatMap(({ stream, group }) =>
         consumers.map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
       ),
     )

@@ -35,7 +35,7 @@ interface Topic {
  * Which threads of this process read just now, which sleep, and up to which entry each group has been read: whoever has to be woken
  * for a group is found here. One thread per group is enough; who is awake reads on by itself until there is nothing left.
  */
-export class Sleepers {
+export class ReaderWakeups {
   readonly #onChange: () => void
   readonly #topics = new Map<string, Topic>()
   #retryTimer: NodeJS.Timeout | undefined

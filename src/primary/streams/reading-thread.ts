@@ -1,14 +1,14 @@
 import { consumerOf } from '../../runtime/streams/keys.ts'
 import type { Reading } from './reader-wakeups.ts'
-import { type OwnPair, type Pair, pairKey, pairOf, type Subscriber } from './stream-group.ts'
+import { groupKey, type OwnStreamGroup, type StreamGroup, type Subscriber, streamGroupOf } from './stream-group.ts'
 
 /** What a thread that reads is told. */
 export interface Told {
   /** It may read, as this consumer. */
   start(consumer: string): void
   wake(event: string): void
-  open(pair: Pair): void
-  hold(pair: Pair, isHeld: boolean): void
+  open(streamGroup: StreamGroup): void
+  hold(streamGroup: StreamGroup, isHeld: boolean): void
   pause(plugin: string, isPaused: boolean): void
   /** It reads nothing more, and says so when it has nothing in hand: `isStopped`. */
   stop(): void
@@ -19,7 +19,7 @@ export class ReadingThread implements Reading {
   readonly thread: number | 'primary'
   readonly consumer: string
   readonly tell: Told
-  readonly #pairs: OwnPair[] = []
+  readonly #streamGroups: OwnStreamGroup[] = []
   readonly #isResponsive: () => boolean
   /** Its groups are being opened, or are: one that comes later is opened at once. */
   hasBegun = false
@@ -42,38 +42,40 @@ export class ReadingThread implements Reading {
   }
 
   /** One for each of its subscribers. */
-  get pairs(): readonly OwnPair[] {
-    return this.#pairs
+  get streamGroups(): readonly OwnStreamGroup[] {
+    return this.#streamGroups
   }
 
-  add(subscriber: Subscriber): OwnPair {
-    const pair = pairOf(subscriber, this.consumer)
-    this.#pairs.push(pair)
-    return pair
+  add(subscriber: Subscriber): OwnStreamGroup {
+    const streamGroup = streamGroupOf(subscriber, this.consumer)
+    this.#streamGroups.push(streamGroup)
+    return streamGroup
   }
 
-  /** @returns the pair when nobody here is left for it */
-  remove(local: number): Pair | null {
-    const at = this.#pairs.findIndex((pair) => pair.local === local)
+  /** @returns the streamGroup when nobody here is left for it */
+  remove(local: number): StreamGroup | null {
+    const at = this.#streamGroups.findIndex((streamGroup) => streamGroup.local === local)
     if (at < 0) return null
-    const [pair] = this.#pairs.splice(at, 1)
-    return this.find(pair!.stream, pair!.group) === undefined ? pair! : null
+    const [streamGroup] = this.#streamGroups.splice(at, 1)
+    return this.find(streamGroup!.stream, streamGroup!.group) === undefined ? streamGroup! : null
   }
 
   /** It has none any more. */
-  removeAll(): OwnPair[] {
-    return this.#pairs.splice(0)
+  removeAll(): OwnStreamGroup[] {
+    return this.#streamGroups.splice(0)
   }
 
-  find(stream: string, group: string): OwnPair | undefined {
-    return this.#pairs.find((pair) => pair.stream === stream && pair.group === group)
+  find(stream: string, group: string): OwnStreamGroup | undefined {
+    return this.#streamGroups.find((streamGroup) => streamGroup.stream === stream && streamGroup.group === group)
   }
 }
 
-/** Each pair once. */
-export function pairsOf(threads: readonly ReadingThread[], others: Iterable<Pair> = []): Pair[] {
-  const pairs = new Map<string, Pair>()
-  for (const pair of others) pairs.set(pairKey(pair.stream, pair.group), pair)
-  for (const thread of threads) for (const pair of thread.pairs) pairs.set(pairKey(pair.stream, pair.group), pair)
-  return [...pairs.values()]
+/** Each streamGroup once. */
+export function streamGroupsOf(threads: readonly ReadingThread[], others: Iterable<StreamGroup> = []): StreamGroup[] {
+  const streamGroups = new Map<string, StreamGroup>()
+  for (const streamGroup of others) streamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)
+  for (const thread of threads)
+    for (const streamGroup of thread.streamGroups)
+      streamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)
+  return [...streamGroups.values()]
 }

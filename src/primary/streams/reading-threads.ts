@@ -1,12 +1,12 @@
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import type { SubscriptionManifest, ToLane } from '../../transport/messages.ts'
-import type { Seat } from '../events/consumer.ts'
-import type { Orphans } from './dead-consumers.ts'
-import type { GroupOpener } from './group-provisioner.ts'
-import type { Sleepers } from './reader-wakeups.ts'
-import { pairsOf, ReadingThread, type Told } from './reading-thread.ts'
-import type { Pair, Subscriber } from './stream-group.ts'
+import type { SubscriberInstance } from '../events/consumer.ts'
+import type { DeadConsumers } from './dead-consumers.ts'
+import type { GroupProvisioner } from './group-provisioner.ts'
+import type { ReaderWakeups } from './reader-wakeups.ts'
+import { ReadingThread, streamGroupsOf, type Told } from './reading-thread.ts'
+import type { StreamGroup, Subscriber } from './stream-group.ts'
 
 /** A lane as its primary sees it. */
 export interface StreamLane {
@@ -14,8 +14,8 @@ export interface StreamLane {
   /** False while its loop stands still, or it takes no more work. */
   readonly isResponsive: boolean
   post(message: ToLane): void
-  /** The hub's seat of one of its subscribers. */
-  seatOf(local: number): Seat | null
+  /** The hub's instance of one of its subscribers. */
+  instanceOf(local: number): SubscriberInstance | null
 }
 
 export interface ReadingThreadsOptions {
@@ -24,9 +24,9 @@ export interface ReadingThreadsOptions {
   /** How many lanes there are: consumers are numbered on from here. */
   lanes: number
   own: ThreadStreams
-  sleepers: Sleepers
-  groups: GroupOpener
-  orphans: Orphans
+  wakeups: ReaderWakeups
+  groups: GroupProvisioner
+  deadConsumers: DeadConsumers
 }
 
 /** The threads of this process that read, its primary among them: who they are, what for they read, and what they are told. */
@@ -72,22 +72,22 @@ export class ReadingThreads {
   }
 
   /** As these those have read that have just gone: something of theirs may still be in hand. */
-  orphans(): string[] {
-    return this.#options.orphans.threads.map(({ consumer }) => consumer)
+  deadConsumers(): string[] {
+    return this.#options.deadConsumers.threads.map(({ consumer }) => consumer)
   }
 
   isReading(consumer: string): boolean {
     return this.#all.some((thread) => thread.consumer === consumer)
   }
 
-  /** What they read, each pair once. */
-  pairs(): Pair[] {
-    return pairsOf(this.#all)
+  /** What they read, each streamGroup once. */
+  streamGroups(): StreamGroup[] {
+    return streamGroupsOf(this.#all)
   }
 
   /** These, and those of which something may be in hand although no thread reads them at the moment. */
-  heldPairs(): Pair[] {
-    return pairsOf(this.#all, this.#options.orphans.formerPairs)
+  heldStreamGroups(): StreamGroup[] {
+    return streamGroupsOf(this.#all, this.#options.deadConsumers.formerStreamGroups)
   }
 
   /** All read, and have the groups that they had from the beginning. */
@@ -111,32 +111,32 @@ export class ReadingThreads {
     for (const plugin of this.#paused) thread.tell.pause(plugin, true)
     thread.tell.start(thread.consumer)
     thread.hasBegun = true
-    await Promise.all(thread.pairs.map((pair) => groups.open(thread, pair)))
+    await Promise.all(thread.streamGroups.map((streamGroup) => groups.open(thread, streamGroup)))
     thread.isStarted = true
   }
 
-  /** @param seat gives it its seat in the hub: when its group is there, so that what is published from then on is its */
-  subscribe(thread: ReadingThread, subscriber: Subscriber, seat: () => void = () => {}): void {
-    const pair = thread.add(subscriber)
-    if (thread.hasBegun) void this.#options.groups.open(thread, pair, seat)
-    else seat()
+  /** @param instance gives it its instance in the hub: when its group is there, so that what is published from then on is its */
+  subscribe(thread: ReadingThread, subscriber: Subscriber, instance: () => void = () => {}): void {
+    const streamGroup = thread.add(subscriber)
+    if (thread.hasBegun) void this.#options.groups.open(thread, streamGroup, instance)
+    else instance()
   }
 
   unsubscribe(thread: ReadingThread, local: number): void {
-    const { sleepers, groups } = this.#options
-    const pair = thread.remove(local)
-    if (pair === null) return
-    sleepers.remove(thread, pair.event, pair.group)
-    if (pair.isBroadcast) groups.destroy(pair)
+    const { wakeups, groups } = this.#options
+    const streamGroup = thread.remove(local)
+    if (streamGroup === null) return
+    wakeups.remove(thread, streamGroup.event, streamGroup.group)
+    if (streamGroup.isBroadcast) groups.destroy(streamGroup)
   }
 
   /** The hub has as much of a group as it takes: its readers leave the rest in the stream. Or they go on. */
   hold(stream: string, group: string, isHeld: boolean): void {
     for (const thread of this.#all) {
-      const pair = thread.find(stream, group)
-      if (pair === undefined) continue
-      thread.tell.hold(pair, isHeld)
-      if (!isHeld) this.#options.sleepers.owe(pair.event, group)
+      const streamGroup = thread.find(stream, group)
+      if (streamGroup === undefined) continue
+      thread.tell.hold(streamGroup, isHeld)
+      if (!isHeld) this.#options.wakeups.owe(streamGroup.event, group)
     }
   }
 
@@ -144,7 +144,7 @@ export class ReadingThreads {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
     for (const thread of this.#all) thread.tell.pause(plugin, isPaused)
-    if (!isPaused) this.#options.sleepers.wakeAll()
+    if (!isPaused) this.#options.wakeups.wakeAll()
   }
 
   stop(): void {
@@ -155,8 +155,8 @@ export class ReadingThreads {
 
   /** It may read as the consumer of its number, or of a free one while another thread still has that. */
   laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { local: number })[]): void {
-    const { orphans, lanes, replica } = this.#options
-    const taken = new Set([...this.#lanes.values(), ...orphans.threads].map(({ thread }) => thread))
+    const { deadConsumers, lanes, replica } = this.#options
+    const taken = new Set([...this.#lanes.values(), ...deadConsumers.threads].map(({ thread }) => thread))
     let number = lane.index
     for (let next = lanes; taken.has(number); next++) number = next
     const thread = new ReadingThread(number, replica, () => lane.isResponsive, {
@@ -176,23 +176,23 @@ export class ReadingThreads {
   laneLeaving(lane: StreamLane): void {
     const thread = this.#lanes.get(lane)
     if (thread === undefined) return
-    this.#options.sleepers.gone(thread)
+    this.#options.wakeups.gone(thread)
     thread.tell.stop()
   }
 
   /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */
   laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
-    const { sleepers, groups, orphans } = this.#options
+    const { wakeups, groups, deadConsumers } = this.#options
     const thread = this.#lanes.get(lane)
     if (thread === undefined) return
     this.#lanes.delete(lane)
-    sleepers.gone(thread)
+    wakeups.gone(thread)
     // It opens nothing any more.
-    const pairs = thread.removeAll()
-    for (const pair of pairs) if (pair.isBroadcast) groups.destroy(pair)
-    void orphans.inherit(
+    const streamGroups = thread.removeAll()
+    for (const streamGroup of streamGroups) if (streamGroup.isBroadcast) groups.destroy(streamGroup)
+    void deadConsumers.inherit(
       thread,
-      pairs.filter(({ isBroadcast }) => !isBroadcast),
+      streamGroups.filter(({ isBroadcast }) => !isBroadcast),
       blackBox,
     )
   }

@@ -1,5 +1,5 @@
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { EventHost } from '../events/consumer.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 
 /** Events of other replicas whose record is not made twice, though several groups here get them. */
@@ -14,12 +14,12 @@ export class StreamRecords {
     this.#hub = hub
   }
 
-  published(frame: EventFrame, origin: EventHost | null): void {
+  published(frame: EventFrame, origin: SubscriberThread | null): void {
     this.#hub.note(frame, origin)
   }
 
   /** One that several groups here receive is noted once. */
-  received(frame: EventFrame, origin: EventHost | null = null): void {
+  received(frame: EventFrame, origin: SubscriberThread | null = null): void {
     if (this.#received.has(frame.id)) return
     this.#received.add(frame.id)
     if (this.#received.size > RECEIVED_KEPT) this.#received.delete(this.#received.values().next().value!)

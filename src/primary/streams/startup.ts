@@ -2,7 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { GroupOpener } from './group-provisioner.ts'
+import type { GroupProvisioner } from './group-provisioner.ts'
 import type { ReadingThreads } from './reading-threads.ts'
 import type { ReplicaLock } from './replica-lock.ts'
 
@@ -11,10 +11,10 @@ const RETRY_MS = 500
 /** How often it is looked whether all is open, milliseconds. */
 const LOOK_MS = 5
 
-export interface OpeningOptions {
+export interface StreamStartupOptions {
   redis: RedisClient
   lock: ReplicaLock
-  groups: GroupOpener
+  groups: GroupProvisioner
   threads: ReadingThreads
   /** This process has its name: all that stands under it may begin. */
   onHeld: () => void
@@ -24,14 +24,14 @@ export interface OpeningOptions {
 }
 
 /** How the streams of a process open: it takes its name, however long the store keeps it waiting, and its threads get their groups. */
-export class Opening {
-  readonly #options: OpeningOptions
+export class StreamStartup {
+  readonly #options: StreamStartupOptions
   /** Why the store does not give this process its name, though it answers. */
   #refusal: string | null = null
   #wasOpen = false
   #isStopping = false
 
-  constructor(options: OpeningOptions) {
+  constructor(options: StreamStartupOptions) {
     this.#options = options
   }
 

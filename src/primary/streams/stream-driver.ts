@@ -7,7 +7,7 @@ import { streamOf } from '../../runtime/streams/keys.ts'
 import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { EventHost } from '../events/consumer.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { Replies } from './replies.ts'
 
@@ -15,7 +15,7 @@ export interface StreamDriverOptions {
   settings: Settings
   own: ThreadStreams
   /** Told of each event that the store has taken. */
-  published: (event: EventFrame, origin: EventHost | null) => void
+  published: (event: EventFrame, origin: SubscriberThread | null) => void
   log: (level: LogLevel, message: string) => void
 }
 
@@ -37,14 +37,14 @@ export class StreamDriver {
     this.#replies = new Replies(this.#listening, settings.replicaId)
   }
 
-  async publish(event: EventFrame, origin: EventHost | null): Promise<void> {
+  async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
     const { own, published } = this.#options
     await own.publish(event)
     published(event, origin)
   }
 
   /** Publishes and resolves with the first object that a subscriber returns, on whatever replica, as JSON. */
-  async request(event: EventFrame, origin: EventHost | null, timeoutMs: number): Promise<string> {
+  async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     const { own, published } = this.#options
     const groups = await listGroups(own.redis, streamOf(event.event))
     if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)

@@ -2,7 +2,7 @@ import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import { broadcastGroupOf, groupOf, streamOf } from '../../runtime/streams/keys.ts'
 
 /** One group of one stream that this process reads. */
-export interface Pair {
+export interface StreamGroup {
   readonly event: string
   readonly stream: string
   readonly group: string
@@ -11,7 +11,7 @@ export interface Pair {
 }
 
 /** Such a group as one subscriber of a thread has it. */
-export interface OwnPair extends Pair {
+export interface OwnStreamGroup extends StreamGroup {
   /** The subscriber's number in its thread. */
   readonly local: number
 }
@@ -26,10 +26,10 @@ export interface Subscriber {
   readonly options: SubscribeOptions
 }
 
-export const pairKey = (stream: string, group: string): string => `${stream} ${group}`
+export const groupKey = (stream: string, group: string): string => `${stream} ${group}`
 
 /** @param consumer the thread's */
-export function pairOf({ local, event, identity, options }: Subscriber, consumer: string): OwnPair {
+export function streamGroupOf({ local, event, identity, options }: Subscriber, consumer: string): OwnStreamGroup {
   const name = options.group ?? identity
   const isBroadcast = options.broadcast === true
   const group = isBroadcast ? broadcastGroupOf(name, consumer) : groupOf(name)

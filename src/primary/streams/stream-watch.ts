@@ -1,5 +1,5 @@
 import type { RedisClient } from '../../stores/redis/client.ts'
-import { Sleepers } from './reader-wakeups.ts'
+import { ReaderWakeups } from './reader-wakeups.ts'
 
 /** One look at the streams lasts so long at most, milliseconds. */
 export const WATCH_MS = 2000
@@ -11,7 +11,7 @@ const INTERRUPT_MS = 2
 /** Waits for new entries, in the primary and for all its threads: one blocking read of all streams whose readers sleep. */
 export class StreamWatch {
   /** Who is to be woken. */
-  readonly sleepers: Sleepers
+  readonly wakeups: ReaderWakeups
   /** Its own: it blocks. */
   readonly #blocking: RedisClient
   readonly #commands: RedisClient
@@ -27,7 +27,7 @@ export class StreamWatch {
   constructor(blocking: RedisClient, commands: RedisClient) {
     this.#blocking = blocking
     this.#commands = commands
-    this.sleepers = new Sleepers(() => this.#changed())
+    this.wakeups = new ReaderWakeups(() => this.#changed())
   }
 
   start(): void {
@@ -37,7 +37,7 @@ export class StreamWatch {
 
   async stop(): Promise<void> {
     this.#isRunning = false
-    this.sleepers.close()
+    this.wakeups.close()
     this.#changed()
     await this.#loop
   }
@@ -69,7 +69,7 @@ export class StreamWatch {
       try {
         this.#clientId ??= await this.#blocking.command<number>('client', ['ID'])
         this.#isChanged = false
-        const asleep = this.sleepers.asleep()
+        const asleep = this.wakeups.asleep()
         if (asleep.size === 0) {
           await this.#untilChanged()
           continue
@@ -81,13 +81,13 @@ export class StreamWatch {
           ...asleep.values(),
         ])
         this.#isBlocked = false
-        for (const [stream, entries] of reply ?? []) this.sleepers.arrived(stream, entries[0]![0])
+        for (const [stream, entries] of reply ?? []) this.wakeups.arrived(stream, entries[0]![0])
       } catch {
         // The connection says what is wrong, and when it is back.
         this.#isBlocked = false
         this.#clientId = null
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-        if (this.#blocking.isReady) this.sleepers.wakeAll()
+        if (this.#blocking.isReady) this.wakeups.wakeAll()
       }
     }
     stopHearing()

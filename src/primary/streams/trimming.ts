@@ -12,13 +12,13 @@ export const GROUP_UNSEEN_MS = 300_000
 /** When nobody has looked for so long, nobody ran: a service that was switched off finds its groups as it left them. */
 const ABSENCE_MS = 600_000
 
-export interface StreamGroup {
+export interface GroupRef {
   readonly stream: string
   readonly group: string
 }
 
 /** What a group has lost because the stream was cut although it needed the entries. */
-export interface Loss extends StreamGroup {
+export interface Loss extends GroupRef {
   /** About how many it was never given. */
   readonly missed: number
   /** About how many it has in hand: they are lost if they fail now. */
@@ -50,7 +50,7 @@ export async function trimStream(redis: RedisClient, stream: string, maxLen?: nu
 }
 
 /** Says that these groups have a living subscriber. */
-export async function seeGroups(redis: RedisClient, groups: readonly StreamGroup[]): Promise<void> {
+export async function seeGroups(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
   if (groups.length === 0) return
   await redis.run(
     SCRIPTS.seeGroups,
@@ -59,7 +59,7 @@ export async function seeGroups(redis: RedisClient, groups: readonly StreamGroup
   )
 }
 
-export interface UnseenGroup extends StreamGroup {
+export interface UnseenGroup extends GroupRef {
   /** Nobody had subscribed to it for GROUP_KEEP_MS. */
   readonly isDestroyed: boolean
   readonly unseenMs: number

@@ -116,8 +116,8 @@ export class LaneDeaths {
         timestampMs: Date.now(),
         delayMs: 0,
         ttlMs: 0,
-        a: 0,
-        b: 0,
+        subscriber: 0,
+        attempt: 0,
         payload: json,
       })
       taken?.catch(unpublished)

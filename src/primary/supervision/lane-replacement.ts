@@ -1,6 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { LaneThread, LaneSlot } from './lane-thread.ts'
+import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
 /** Beyond its subscribers' time limits, for what a lane that reads streams acknowledges last, milliseconds. */
 const READ_GRACE_MS = 5000
@@ -60,7 +60,9 @@ export class LaneReplacement {
 
   /** It takes the slot. @returns those that were there: they still get work until they are retired */
   succeed(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
-    const leaving = [slot.thread, slot.standby].filter((each) => each !== null && each.lane.state !== 'dead') as LaneThread[]
+    const leaving = [slot.thread, slot.standby].filter(
+      (each) => each !== null && each.lane.state !== 'dead',
+    ) as LaneThread[]
     this.others.delete(fresh)
     slot.thread = fresh
     slot.standby = null

@@ -10,7 +10,7 @@ import {
 } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
 import { LanePool } from './lane-pool.ts'
-import type { LaneThread, Death } from './lane-thread.ts'
+import type { Death, LaneThread } from './lane-thread.ts'
 import { LaneWatch, type Standstill } from './lane-watch.ts'
 
 export interface StarterOptions {

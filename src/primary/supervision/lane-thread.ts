@@ -1,7 +1,7 @@
 import type { BlackBox, DeathReason } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
-import type { UnfinishedWork, Lane, LaneRole } from '../dispatch/lane.ts'
+import type { Lane, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import { type LaneWatch, STANDSTILL_GROWTH, type Verdict } from './lane-watch.ts'
 import { framesOfStack, type StackFrame } from './stack-probe.ts'
 
@@ -27,7 +27,16 @@ export interface LaneSlot {
 }
 
 export function emptySlot(index: number, role: LaneRole): Omit<LaneSlot, 'thread'> {
-  return { index, role, restarts: 0, deaths: [], isRetried: false, isStandbyStarting: false, standby: null, timer: undefined }
+  return {
+    index,
+    role,
+    restarts: 0,
+    deaths: [],
+    isRetried: false,
+    isStandbyStarting: false,
+    standby: null,
+    timer: undefined,
+  }
 }
 
 /** A thread in its slot, or one that is to take over. */

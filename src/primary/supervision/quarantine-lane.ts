@@ -1,5 +1,5 @@
 import type { Lane } from '../dispatch/lane.ts'
-import type { LaneThread, LaneSlot } from './lane-thread.ts'
+import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
 /** The quarantine lane ends when nobody has wanted it for this long. */

@@ -1,7 +1,7 @@
 import type { Manifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneReplacement } from './lane-replacement.ts'
-import type { LaneThread, LaneSlot } from './lane-thread.ts'
+import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
 export interface RollingReloadOptions {
   slots: readonly LaneSlot[]

@@ -1,6 +1,6 @@
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneReplacement } from './lane-replacement.ts'
-import type { LaneThread, LaneSlot } from './lane-thread.ts'
+import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
 /** A lane that has stood still this long is helped out for, before it is known whether it will go on; or at half its time, when that is less. */

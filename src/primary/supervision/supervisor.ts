@@ -1,11 +1,11 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LaneTracing, Manifest, SharedMemories } from '../../transport/messages.ts'
-import type { UnfinishedWork, Lane, LaneListener, LaneRole } from '../dispatch/lane.ts'
+import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import { infoOf } from './lane-info.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneStarter } from './lane-starter.ts'
-import { type LaneThread, type Death, deathOf, emptySlot, type LaneSlot } from './lane-thread.ts'
+import { type Death, deathOf, emptySlot, type LaneSlot, type LaneThread } from './lane-thread.ts'
 import type { Standstill } from './lane-watch.ts'
 import { QuarantineLane } from './quarantine-lane.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
@@ -117,7 +117,8 @@ export class Supervisor {
 
   /** Starts all lanes; each reports by itself. */
   start(): void {
-    for (let index = 0; index < this.#options.settings.lanes; index++) this.#slots.push(this.#fillSlot(index, 'regular'))
+    for (let index = 0; index < this.#options.settings.lanes; index++)
+      this.#slots.push(this.#fillSlot(index, 'regular'))
     this.#watchdog.start()
   }
 
@@ -162,7 +163,9 @@ export class Supervisor {
   }
 
   #threads(): LaneThread[] {
-    const threads = new Set(this.#slots.flatMap(({ thread, standby }) => (standby === null ? [thread] : [thread, standby])))
+    const threads = new Set(
+      this.#slots.flatMap(({ thread, standby }) => (standby === null ? [thread] : [thread, standby])),
+    )
     if (this.#quarantine.slot !== null) threads.add(this.#quarantine.slot.thread)
     for (const thread of this.#replacement.others) threads.add(thread)
     return [...threads]

@@ -1,5 +1,5 @@
 import type { Lane } from '../dispatch/lane.ts'
-import { type LaneThread, BOOT_TIMEOUT_MS } from './lane-thread.ts'
+import { BOOT_TIMEOUT_MS, type LaneThread } from './lane-thread.ts'
 import { LOOK_MAX_MS, LOOK_MS } from './lane-watch.ts'
 
 export interface WatchdogOptions {

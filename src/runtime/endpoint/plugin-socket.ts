@@ -5,7 +5,7 @@ import type { Carrier } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
-import type { SocketHost } from './web-socket-server.ts'
+import type { SocketEvents } from './web-socket-server.ts'
 
 /** Bytes that were sent and that nobody knows to have left for the client: from here on `send` says that there is no room. */
 export const SOCKET_ROOM_BYTES = 256 * 1024
@@ -30,12 +30,12 @@ export interface SocketStart {
 }
 
 /** A plugin's end of one WebSocket, in the thread that has it. */
-export class ServerSocket implements Socket {
+export class PluginSocket implements Socket {
   readonly id = `ws_${timeOrderedId()}`
   readonly data: Data
   readonly requestId: string
   readonly #start: SocketStart
-  readonly #host: SocketHost
+  readonly #host: SocketEvents
   readonly #gone = new AbortController()
   readonly #steps: Step[] = []
   #isRunning = false
@@ -44,7 +44,7 @@ export class ServerSocket implements Socket {
   #unreadBytes = 0
   #wakers: (() => void)[] = []
 
-  constructor(start: SocketStart, host: SocketHost) {
+  constructor(start: SocketStart, host: SocketEvents) {
     this.#start = start
     this.#host = host
     this.data = start.data

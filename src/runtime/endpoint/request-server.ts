@@ -12,7 +12,7 @@ import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
-import type { SocketEntry, SocketServer } from './web-socket-server.ts'
+import type { SocketEntry, WebSocketServer } from './web-socket-server.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
 export interface ReplySink extends FileSink {
@@ -29,7 +29,7 @@ interface StreamRoute extends Omit<Route, 'handler'> {
 
 /** The routes that one thread hosts, and the requests that it is at. */
 export class RequestServer {
-  readonly sockets: SocketServer
+  readonly sockets: WebSocketServer
   #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
@@ -42,7 +42,7 @@ export class RequestServer {
   readonly #streamSpans = new Map<number, OpenSpan>()
   readonly #files = new Map<number, FileSender>()
 
-  constructor(sink: ReplySink, onFault: FaultLog, sockets: SocketServer) {
+  constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
     this.#sink = sink
     this.#onFault = onFault
     this.sockets = sockets

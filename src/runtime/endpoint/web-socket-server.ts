@@ -7,7 +7,7 @@ import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import type { PathTemplate } from './path-template.ts'
-import { ServerSocket, type SocketStart } from './plugin-socket.ts'
+import { PluginSocket, type SocketStart } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
 import { bearerToken, checkToken } from './run.ts'
 
@@ -27,7 +27,7 @@ export interface SocketSink {
 }
 
 /** What a socket asks of its thread. */
-export interface SocketHost {
+export interface SocketEvents {
   readonly sink: SocketSink
   readonly tracing: CodeTracing | null
   /** Notes that a handler begins. @returns what `end` wants to have back */
@@ -46,20 +46,20 @@ export interface SocketEntry extends SocketRoute {
 export interface SocketServerOptions {
   sink: SocketSink
   onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void
-  /** As in SocketHost. */
+  /** As in SocketEvents. */
   begin?: (routeNumber: number, requestId: string) => number
   end?: (ticket: number, failed: boolean) => void
 }
 
 /** The WebSockets of one thread, from the check of their tokens to their ends. */
-export class SocketServer implements SocketHost {
+export class WebSocketServer implements SocketEvents {
   readonly sink: SocketSink
-  readonly begin: SocketHost['begin']
-  readonly end: SocketHost['end']
+  readonly begin: SocketEvents['begin']
+  readonly end: SocketEvents['end']
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   readonly #onFault: SocketServerOptions['onFault']
-  readonly #open = new Map<number, ServerSocket>()
+  readonly #open = new Map<number, PluginSocket>()
   #next = 0
 
   constructor({ sink, onFault, begin, end }: SocketServerOptions) {
@@ -99,7 +99,7 @@ export class SocketServer implements SocketHost {
       if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
       return this.sink.answer(requestId, reply)
     }
-    const socket = new ServerSocket(start, this)
+    const socket = new PluginSocket(start, this)
     this.#open.set(start.number, socket)
     this.sink.acceptSocket(requestId, start.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()

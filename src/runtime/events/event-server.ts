@@ -62,11 +62,12 @@ export class EventServer {
 
   /** Runs a subscriber in the causal context of its event, and answers exactly once. */
   handle(deliveryId: number, frame: EventFrame): void {
-    const subscription = this.#subscriptions[frame.a]
+    const subscription = this.#subscriptions[frame.subscriber]
     // It has unsubscribed while the event was on its way.
     if (subscription === undefined) return this.#sink.delivered(deliveryId)
-    const wantsReply = (frame.b & WANTS_REPLY) !== 0
-    const span = this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.a), subscription, frame)
+    const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
+    const span =
+      this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.subscriber), subscription, frame)
     let outcome: unknown
     try {
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span }
@@ -118,7 +119,7 @@ function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscriptio
     'code.function.name': identity,
     'heddle.plugin': owner.name,
     'heddle.event.id': frame.id,
-    'heddle.event.attempt': frame.b & (WANTS_REPLY - 1),
+    'heddle.event.attempt': frame.attempt & (WANTS_REPLY - 1),
   })
 }
 
@@ -130,7 +131,7 @@ function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): un
     emitter: frame.emitter,
     timestamp: isoTimestamp(frame.timestampMs),
     request_id: frame.requestId,
-    attempt: frame.b & (WANTS_REPLY - 1),
+    attempt: frame.attempt & (WANTS_REPLY - 1),
   }
   return handler.call(owner.instance, JSON.parse(frame.payload) as Payload, meta)
 }

@@ -29,8 +29,8 @@ export function publicationOf(
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,
     ttlMs: options.ttlMs ?? 0,
-    a: 0,
-    b: 0,
+    subscriber: 0,
+    attempt: 0,
     payload,
   }
 }

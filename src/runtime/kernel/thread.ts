@@ -1,6 +1,6 @@
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, ToolStatus } from '../../contracts/registry.ts'
-import type { Host, ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import type { ThreadRef, ToolHost, ToolRuntime } from '../../contracts/tool.ts'
 import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { readVariable } from '../../core/config/load.ts'
@@ -80,7 +80,7 @@ export class ThreadKernel {
   }
 
   /** Makes the runtime of each tool of this thread. */
-  runtimeFactory(host: Host): (toolName: () => string) => ToolRuntime {
+  runtimeFactory(host: ToolHost): (toolName: () => string) => ToolRuntime {
     const { thread, settings, sharedMemory, callPrimary, writeLog } = this.#options
     return (name) => ({
       thread,

@@ -20,7 +20,7 @@ const BLOCKED_MS = 1000
 /** Entries that were handed over are not this thread's any more within so long, milliseconds. */
 const HANDED_OVER_MS = 600_000
 
-export interface HandsOptions {
+export interface PendingEntriesOptions {
   commands: StreamCommands
   groups: ThreadGroups
   /** REPLICA_ID. */
@@ -31,7 +31,7 @@ export interface HandsOptions {
   received: (frame: EventFrame) => void
   handOver: (handOver: StreamHandOver) => void
   /** Told whenever something has left: there may be room again, or nothing left. */
-  laid: () => void
+  settled: () => void
   /** Null while tracing is off. */
   tracing: DeliveryTracing | null
 }
@@ -49,10 +49,10 @@ interface Hand {
 
 /**
  * What one thread has in hand: from when it is read until the store knows that it is done.
- * What goes wrong with an event is not for this thread to mend: it hands it over.
+ * What goes wrong with an event is not for this thread to mend: it pending it over.
  */
-export class Hands {
-  readonly #options: HandsOptions
+export class PendingEntries {
+  readonly #options: PendingEntriesOptions
   /** Those that are begun, by delivery number, which is negative: the hub's are positive. */
   readonly #begun = new Map<number, Hand>()
   /** Not begun. Of those that come free together the gate forgets all at once; here each counts until its turn. */
@@ -67,7 +67,7 @@ export class Hands {
   #lastSweepMs = Date.now()
   #isStopping = false
 
-  constructor(options: HandsOptions) {
+  constructor(options: PendingEntriesOptions) {
     this.#options = options
     this.#gate = new KeyGate((stream, group, ids) => options.commands.finished(stream, group, ids))
     this.#acks = new Acknowledger(options.commands, (stream, group, ids) => this.#acknowledged(stream, group, ids))
@@ -131,8 +131,8 @@ export class Hands {
     const id = -this.#lastDelivery
     this.#begun.set(id, hand)
     const { frame } = entry
-    frame.a = local
-    frame.b = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
+    frame.subscriber = local
+    frame.attempt = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
     hand.span = tracing?.begin(frame.trace) ?? null
     if (hand.span !== null) frame.trace = hand.span.carrier
     serve(id, frame)
@@ -211,10 +211,10 @@ export class Hands {
     fault: string | null,
     span: DeliverySpan | null = null,
   ): void {
-    const { handOver, laid } = this.#options
+    const { handOver, settled } = this.#options
     this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
     handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault, span })
-    laid()
+    settled()
   }
 
   #acknowledge({ stream, inStream }: Group, entryId: string): void {
@@ -224,11 +224,11 @@ export class Hands {
   }
 
   #acknowledged(stream: string, inStream: string, ids: readonly string[]): void {
-    const { groups, laid } = this.#options
+    const { groups, settled } = this.#options
     const held = groups.find(eventOf(stream)!, inStream)?.held
     if (held !== undefined) for (const id of ids) held.delete(id)
     this.#gate.acknowledged(stream, inStream, ids)
-    laid()
+    settled()
   }
 
   /** Acknowledgements that have gathered go out now. */

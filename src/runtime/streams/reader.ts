@@ -3,8 +3,8 @@ import { TopicReader, type TopicReaderOptions } from './topic-reader.ts'
 /** For fewer entries no reading begins again that has stopped for want of room. */
 const ROOM_MIN = 128
 
-export interface ReaderOptions extends Omit<TopicReaderOptions, 'hungry' | 'isStopping' | 'stopped'> {
-  /** This thread has its hands full and sleeps though there may be more; or it has room again, and reads on. */
+export interface ReaderOptions extends Omit<TopicReaderOptions, 'blocked' | 'isStopping' | 'stopped'> {
+  /** This thread has its pending full and sleeps though there may be more; or it has room again, and reads on. */
   full: (event: string, isFull: boolean) => void
 }
 
@@ -14,7 +14,7 @@ export class StreamReader {
   readonly #topicOptions: TopicReaderOptions
   readonly #topics = new Map<string, TopicReader>()
   /** Those that found no room. */
-  readonly #hungry = new Set<TopicReader>()
+  readonly #blocked = new Set<TopicReader>()
   #isStopping = false
   readonly #stopWaiters: (() => void)[] = []
 
@@ -22,7 +22,7 @@ export class StreamReader {
     this.#options = options
     this.#topicOptions = {
       ...options,
-      hungry: (topic) => this.#hunger(topic),
+      blocked: (topic) => this.#hunger(topic),
       isStopping: () => this.#isStopping,
       stopped: () => this.#lookWhetherStopped(),
     }
@@ -51,17 +51,17 @@ export class StreamReader {
 
   /** Others read it, until there is room here. */
   #hunger(topic: TopicReader): void {
-    this.#hungry.add(topic)
+    this.#blocked.add(topic)
     this.#options.full(topic.event, true)
   }
 
-  /** Something has left this thread's hands. */
-  laid(): void {
+  /** Something has left this thread's pending. */
+  settled(): void {
     if (this.#isStopping) return this.#lookWhetherStopped()
-    if (this.#hungry.size === 0 || this.#options.hands.room < ROOM_MIN) return
-    const hungry = [...this.#hungry]
-    this.#hungry.clear()
-    for (const topic of hungry) {
+    if (this.#blocked.size === 0 || this.#options.pending.room < ROOM_MIN) return
+    const blocked = [...this.#blocked]
+    this.#blocked.clear()
+    for (const topic of blocked) {
       this.#options.full(topic.event, false)
       topic.wake()
     }
@@ -70,7 +70,7 @@ export class StreamReader {
   /** Reads nothing more. Resolves when all in hand is answered and acknowledged. */
   stop(): Promise<void> {
     this.#isStopping = true
-    this.#options.hands.stop()
+    this.#options.pending.stop()
     return new Promise((resolve) => {
       this.#stopWaiters.push(resolve)
       this.#lookWhetherStopped()
@@ -78,7 +78,7 @@ export class StreamReader {
   }
 
   #lookWhetherStopped(): void {
-    if (this.#options.hands.size > 0) return
+    if (this.#options.pending.size > 0) return
     for (const topic of this.#topics.values()) if (topic.isReading) return
     for (const resolve of this.#stopWaiters.splice(0)) resolve()
   }

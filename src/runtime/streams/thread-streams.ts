@@ -4,7 +4,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { Hands, type HandsOptions } from './pending-entries.ts'
+import { PendingEntries, type PendingEntriesOptions } from './pending-entries.ts'
 import { StreamPublisher } from './publisher.ts'
 import { type ReaderOptions, StreamReader } from './reader.ts'
 import { STREAM_SCRIPTS } from './scripts.ts'
@@ -12,7 +12,7 @@ import { StreamCommands } from './stream-commands.ts'
 import { ThreadGroups } from './thread-groups.ts'
 
 export interface ThreadStreamsOptions
-  extends Pick<HandsOptions, 'serve' | 'received' | 'handOver' | 'tracing'>,
+  extends Pick<PendingEntriesOptions, 'serve' | 'received' | 'handOver' | 'tracing'>,
     Pick<ReaderOptions, 'idle' | 'more' | 'full'> {
   settings: Settings
   /** What the connection is called: `lane 0`. */
@@ -27,7 +27,7 @@ export class ThreadStreams {
   readonly redis: RedisClient
   readonly #publisher: StreamPublisher
   readonly #groups = new ThreadGroups()
-  readonly #hands: Hands
+  readonly #pending: PendingEntries
   readonly #reader: StreamReader
 
   constructor(options: ThreadStreamsOptions) {
@@ -47,14 +47,14 @@ export class ThreadStreams {
     })
     const commands = new StreamCommands(this.redis)
     const groups = this.#groups
-    this.#hands = new Hands({
+    this.#pending = new PendingEntries({
       ...options,
       commands,
       groups,
       replica: settings.replicaId,
-      laid: () => this.#reader.laid(),
+      settled: () => this.#reader.settled(),
     })
-    this.#reader = new StreamReader({ ...options, commands, groups, hands: this.#hands })
+    this.#reader = new StreamReader({ ...options, commands, groups, pending: this.#pending })
   }
 
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
@@ -83,13 +83,13 @@ export class ThreadStreams {
     this.#groups.pause(plugin, isPaused)
   }
   delivered(deliveryId: number): void {
-    this.#hands.delivered(deliveryId)
+    this.#pending.delivered(deliveryId)
   }
   reply(deliveryId: number, json: string): void {
-    this.#hands.reply(deliveryId, json)
+    this.#pending.reply(deliveryId, json)
   }
   failed(deliveryId: number, error: WireError): void {
-    this.#hands.failed(deliveryId, error)
+    this.#pending.failed(deliveryId, error)
   }
   /** Reads nothing more; resolves when all in hand is done. Publishing goes on. */
   stop(): Promise<void> {
@@ -97,7 +97,7 @@ export class ThreadStreams {
   }
 
   async close(): Promise<void> {
-    this.#hands.close()
+    this.#pending.close()
     await this.redis.close()
   }
 }

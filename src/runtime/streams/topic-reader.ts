@@ -1,6 +1,6 @@
 import { isNoGroup } from './consumers.ts'
 import { streamOf } from './keys.ts'
-import type { Hands } from './pending-entries.ts'
+import type { PendingEntries } from './pending-entries.ts'
 import type { Entry, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
 
@@ -28,14 +28,14 @@ const RETRY_MS = 250
 export interface TopicReaderOptions {
   commands: StreamCommands
   groups: ThreadGroups
-  hands: Hands
+  pending: PendingEntries
   /** Everything up to this entry has been read by this thread's groups: wake it for the next. */
   idle: (event: string, upTo: string) => void
   /** There is more than this thread reads at a time: another may help. */
   more: (event: string) => void
   log: (level: 'WARNING' | 'ERROR', message: string) => void
   /** There is no room: it wants to be woken when there is. */
-  hungry: (topic: TopicReader) => void
+  blocked: (topic: TopicReader) => void
   /** This thread reads nothing more. */
   isStopping: () => boolean
   /** Told when it reads no more for that reason. */
@@ -78,14 +78,14 @@ export class TopicReader {
 
   /** There is something in the stream. */
   wake(): void {
-    const { hands, hungry } = this.#options
+    const { pending, blocked } = this.#options
     if (this.#isReading) this.#isWoken = true
-    else if (hands.room <= 0) hungry(this)
+    else if (pending.room <= 0) blocked(this)
     else void this.#read()
   }
 
   async #read(): Promise<void> {
-    const { hands, idle, hungry, isStopping } = this.#options
+    const { pending, idle, blocked, isStopping } = this.#options
     this.#isReading = true
     this.#isWoken = false
     try {
@@ -95,28 +95,28 @@ export class TopicReader {
       let next = this.#fetch(true, 0)
       for (;;) {
         const round = await next
-        if (round.isFull || hands.load >= HELP_IN_HAND) this.#askForHelp()
+        if (round.isFull || pending.load >= HELP_IN_HAND) this.#askForHelp()
         const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
-        const room = hands.room - arrived
+        const room = pending.room - arrived
         arrivedInAll += arrived
         lingered = arrived > 0 ? 0 : lingered + 1
         // Behind a flow there is soon more: to fall asleep and be woken costs more than to look again.
         const mayLinger = arrivedInAll >= FLOW && lingered <= LINGER_ROUNDS
-        // Who keeps up takes more at a time; who has his hands full leaves more to others.
-        if (round.isFull && hands.load <= this.#batch) this.#batch = Math.min(READ_BATCH_MAX, this.#batch * 2)
+        // Who keeps up takes more at a time; who has his pending full leaves more to others.
+        if (round.isFull && pending.load <= this.#batch) this.#batch = Math.min(READ_BATCH_MAX, this.#batch * 2)
         const isExhausted = !round.isFull && round.upTo !== null && !this.#isWoken && arrived === 0 && !mayLinger
         const goesOn = !isExhausted && !isStopping() && room > 0
         this.#isWoken = false
         // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
         if (goesOn) next = round.isFull ? this.#fetch(false, arrived) : this.#fetchLater(arrived, mayLinger)
         for (const { group, entries } of round.batches) {
-          for (const [entryId, fields] of entries) hands.take(group, entryId, fields)
+          for (const [entryId, fields] of entries) pending.take(group, entryId, fields)
         }
         if (goesOn) continue
         if (isStopping()) return this.#stop()
         this.#isReading = false
         if (isExhausted) return idle(this.event, round.upTo!)
-        return hungry(this)
+        return blocked(this)
       }
     } catch (error) {
       this.#failed(error)
@@ -138,11 +138,11 @@ export class TopicReader {
 
   /** @param arrived entries that are read and not yet in hand */
   async #fetch(wantsEnd: boolean, arrived: number): Promise<Round> {
-    const { commands, groups, hands } = this.#options
-    hands.flush()
+    const { commands, groups, pending } = this.#options
+    pending.flush()
     const readable = this.#groups.filter((group) => groups.mayRead(group))
-    const wanted = Math.max(READ_BATCH_MIN, this.#batch - hands.load - arrived)
-    const room = Math.floor((hands.room - arrived) / Math.max(1, readable.length))
+    const wanted = Math.max(READ_BATCH_MIN, this.#batch - pending.load - arrived)
+    const room = Math.floor((pending.room - arrived) / Math.max(1, readable.length))
     const fitting = Math.floor(READ_MAX_CHARS / (this.#largestChars * Math.max(1, readable.length)))
     const count = Math.max(1, Math.min(wanted, room, fitting))
     const [upTo, ...batches] = await Promise.all([
@@ -198,11 +198,11 @@ export class TopicReader {
 
   /** Takes what the store believes to be in this thread's hand and is not: its answer was lost on the way. */
   async #recheck(group: Group): Promise<void> {
-    const { commands, groups, hands } = this.#options
+    const { commands, groups, pending } = this.#options
     const { stream, inStream, held } = group
     for (let after = '0'; ; ) {
       const entries = await commands.readOwn(stream, inStream, groups.consumer, after, READ_BATCH_MIN)
-      for (const [entryId, fields] of entries) if (!held.has(entryId)) hands.take(group, entryId, fields)
+      for (const [entryId, fields] of entries) if (!held.has(entryId)) pending.take(group, entryId, fields)
       if (entries.length < READ_BATCH_MIN) return
       after = entries.at(-1)![0]
     }

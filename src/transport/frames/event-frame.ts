@@ -20,8 +20,8 @@ export interface EventFrame {
   /** 0: none. */
   ttlMs: number
   /** Of a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publish. */
-  a: number
-  b: number
+  subscriber: number
+  attempt: number
   /** JSON text; in the hub, which never reads it, the text's UTF-8 bytes as a string of one character per byte. */
   payload: string
 }
@@ -29,11 +29,11 @@ export interface EventFrame {
 /** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'
 
-/** In a delivery's `b`, beside the attempt: the publisher waits for what the subscriber returns. */
+/** In a delivery's `attempt`, beside the number: the publisher waits for what the subscriber returns. */
 export const WANTS_REPLY = 1 << 16
 
 /**
- * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: a, b, lengths of id and parent,
+ * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: subscriber, attempt, lengths of id and parent,
  * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace. The text follows, then the payload.
  */
 const EVENT_FIXED_BYTES = 64
@@ -77,8 +77,8 @@ export function writeEvent(
   doubles[double] = frame.timestampMs
   doubles[double + 1] = frame.delayMs
   doubles[double + 2] = frame.ttlMs
-  words[word + 6] = frame.a
-  words[word + 7] = frame.b
+  words[word + 6] = frame.subscriber
+  words[word + 7] = frame.attempt
   words[word + 8] = frame.id.length | ((frame.parentId === null ? NULL_LENGTH : frame.parentId.length) << 16)
   words[word + 9] = frame.event.length | (frame.emitter.length << 16)
   words[word + 10] = frame.requestId === null ? -1 : frame.requestId.length
@@ -127,8 +127,8 @@ export function readEvent(
     timestampMs: doubles[double]!,
     delayMs: doubles[double + 1]!,
     ttlMs: doubles[double + 2]!,
-    a: words[word + 6]!,
-    b: words[word + 7]!,
+    subscriber: words[word + 6]!,
+    attempt: words[word + 7]!,
     payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),
   }
 }

@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Custody } from '../../src/primary/streams/claimed-entries.ts'
+import { ClaimedEntries } from '../../src/primary/streams/claimed-entries.ts'
 
-function custody() {
+function claimed() {
   const told: string[] = []
   return {
     told,
-    held: new Custody((stream, group, isFull) => told.push(`${stream} ${group} ${isFull ? 'is full' : 'has room'}`)),
+    held: new ClaimedEntries((stream, group, isFull) =>
+      told.push(`${stream} ${group} ${isFull ? 'is full' : 'has room'}`),
+    ),
   }
 }
 
 test('what is held is known entry by entry, of its stream and its group alone', () => {
-  const { held } = custody()
+  const { held } = claimed()
   held.add('s', 'g', '1-0', 10)
   held.add('s', 'g', '2-0', 5)
   held.add('s', 'other', '1-0', 7)
@@ -24,8 +26,8 @@ test('what is held is known entry by entry, of its stream and its group alone', 
   ])
 })
 
-test('what is taken out is gone, and a pair with nothing left is gone too', () => {
-  const { held } = custody()
+test('what is taken out is gone, and a streamGroup with nothing left is gone too', () => {
+  const { held } = claimed()
   held.add('s', 'g', '1-0', 0)
   held.add('s', 'g', '2-0', 5)
   held.delete('s', 'g', '1-0')
@@ -35,7 +37,7 @@ test('what is taken out is gone, and a pair with nothing left is gone too', () =
 })
 
 test('a thousand of one group are as much as is taken; when half of them have gone there is room, and each is told once', () => {
-  const { held, told } = custody()
+  const { held, told } = claimed()
   for (let n = 1; n <= 999; n++) held.add('s', 'g', `${n}-0`, 1)
   held.add('s', 'other', '1-0', 1)
   assert.deepEqual(told, [])
@@ -52,7 +54,7 @@ test('a thousand of one group are as much as is taken; when half of them have go
 })
 
 test('32 MiB of payloads are as much as is taken too; an entry that is added again counts with its last length', () => {
-  const { held, told } = custody()
+  const { held, told } = claimed()
   held.add('s', 'g', '1-0', 20 << 20)
   held.add('s', 'g', '1-0', 31 << 20)
   assert.deepEqual(told, [])
@@ -67,7 +69,7 @@ test('32 MiB of payloads are as much as is taken too; an entry that is added aga
 
 test('whoever is told sees what is held by then; what has all gone has room', () => {
   const sizes: number[] = []
-  const held: Custody = new Custody((_, __, isFull) => {
+  const held: ClaimedEntries = new ClaimedEntries((_, __, isFull) => {
     sizes.push(held.all()[0]?.ids.length ?? 0)
     assert.equal(held.isFull('s', 'g'), isFull)
   })
@@ -77,7 +79,7 @@ test('whoever is told sees what is held by then; what has all gone has room', ()
 })
 
 test('the list of all is a copy', () => {
-  const { held } = custody()
+  const { held } = claimed()
   held.add('s', 'g', '1-0', 1)
   const list = held.all()
   held.delete('s', 'g', '1-0')

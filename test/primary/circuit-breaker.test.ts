@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import {
   type Aside,
+  CircuitBreaker,
   SET_ASIDE_DEATHS,
   SET_ASIDE_MAX_PAUSE_MS,
   SET_ASIDE_PAUSE_MS,
   SET_ASIDE_WINDOW_MS,
-  CircuitBreaker,
 } from '../../src/primary/supervision/circuit-breaker.ts'
 
 /** A clock that the test moves, and what is told of plugins. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { WAITING_MAX_BYTES, WAITING_MAX_REQUESTS, AdmissionQueue } from '../../src/primary/dispatch/admission-queue.ts'
+import { AdmissionQueue, WAITING_MAX_BYTES, WAITING_MAX_REQUESTS } from '../../src/primary/dispatch/admission-queue.ts'
 import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
 import type { Exchange } from '../../src/transport/messages.ts'
 
