@@ -145,7 +145,9 @@ test('several threads write metrics, and a reader sees only whole records, each 
     last.set(thread, n)
   }
   while (running || from !== ring.cursor) {
-    const to = ring.firstOpen(from, ring.cursor)
+    const open = ring.firstOpen(from, ring.cursor)
+    // A writer that was stopped while the others went round leaves an old record behind: nobody writes it any more.
+    const to = open === from && !running ? ring.cursor : open
     missed += ring.read(from, to, visit)
     from = to
     await turn()
