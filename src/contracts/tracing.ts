@@ -2,11 +2,11 @@
  * What the runtime asks of whoever makes spans. Nothing here knows OpenTelemetry: while tracing is off nobody implements it,
  * each place that would ask holds null, and not one module of the SDK is loaded.
  */
-import type { Carrier } from '../core/causality/carrier.ts'
+import type { TraceContext } from '../core/causality/trace-context.ts'
 
 /** A place in a trace: what runs here belongs under the span that is open here. */
 export interface TraceScope {
-  readonly carrier: Carrier
+  readonly traceContext: TraceContext
 }
 
 /** A span of the runtime around a piece of a plugin's code. It is a scope for what runs inside. Ended once, by `end` or `fail`. */
@@ -20,13 +20,13 @@ export type SpanAttributes = Record<string, string | number | boolean>
 
 /** Makes a scope of where something else left off. */
 export interface ScopeSource {
-  scope(carrier: Carrier): TraceScope
+  scope(traceContext: TraceContext): TraceScope
 }
 
 /** Spans around the code of plugins, in any thread. */
 export interface CodeTracing extends ScopeSource {
-  /** @param carrier of the span that it belongs under; empty: it begins a trace, if the sampler agrees */
-  open(carrier: Carrier, name: string, attributes: SpanAttributes): OpenSpan
+  /** @param traceContext of the span that it belongs under; empty: it begins a trace, if the sampler agrees */
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan
 }
 
 /** What a tool tells of one of its calls. Never a value that was given to it: names, and texts with placeholders. */
@@ -78,7 +78,7 @@ export interface RequestTracing {
    * @param start tells of the request when somebody wants to know; only called before this returns
    * @returns of a request that is not recorded, as most are, its place in a trace alone: it goes on with what is called
    */
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | Carrier
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext
 }
 
 /** What has become of the attempts at a delivery; `atMs` is in milliseconds since the epoch. */
@@ -91,7 +91,7 @@ export type DeliveryEvent =
 /** A delivery's span as plain data: it is begun in one thread and may be ended in another. */
 export interface DeliverySpan extends TraceScope {
   /** Of the span that published. */
-  readonly parent: Carrier
+  readonly parent: TraceContext
   readonly startMs: number
   readonly events: DeliveryEvent[]
 }
@@ -109,7 +109,7 @@ export interface DeliveryTracing extends ScopeSource {
   /** Milliseconds since the epoch, the same in all threads. */
   nowMs(): number
   /** @returns null for one that is not sampled: the subscriber then goes on under what published */
-  begin(parent: Carrier): DeliverySpan | null
+  begin(parent: TraceContext): DeliverySpan | null
   note(span: DeliverySpan, event: DeliveryEvent): void
   /** @param isGivenUp it is a dead letter now */
   end(span: DeliverySpan, facts: DeliveryFacts, isGivenUp: boolean): void

@@ -9,8 +9,8 @@ import type {
   TopologyEntry,
 } from '../contracts/event-bus.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
-import { NO_CARRIER } from '../core/causality/carrier.ts'
 import { causality } from '../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { encodePayload } from '../runtime/events/payload.ts'
 import { publicationOf } from '../runtime/events/publication.ts'
@@ -67,7 +67,7 @@ export class LaneBus implements BusTransport {
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {
     const { json, keys } = encodePayload(event, payload)
     const context = causality.getStore()
-    const trace = context?.trace?.carrier ?? NO_CARRIER
+    const trace = context?.trace?.traceContext ?? NO_TRACE_CONTEXT
     const args = [emitter, event, json, keys, context?.eventId ?? null, context?.requestId ?? null, trace, timeoutMs]
     return JSON.parse((await this.#options.calls.call('#host', 'request', args)) as string) as Payload
   }
@@ -106,7 +106,7 @@ export class LaneBus implements BusTransport {
   fed(records: readonly EventRecord[], failures: readonly FailureRecord[]): void {
     for (const record of records) this.#tell(record)
     for (const { failure, requestId, trace } of failures) {
-      const scope = trace === NO_CARRIER ? null : (this.tracing?.scope(trace) ?? null)
+      const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
       causality.run({ eventId: failure.event_id, requestId, trace: scope }, () =>
         tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
       )

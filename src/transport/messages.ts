@@ -9,7 +9,7 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
 import type { DeliverySpan, TracingInit } from '../contracts/tracing.ts'
-import type { Carrier } from '../core/causality/carrier.ts'
+import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { EventFrame } from './frames/event-frame.ts'
 
@@ -125,7 +125,7 @@ export interface LogRecord {
 export interface FailureRecord {
   failure: DeliveryFailure
   requestId: string | null
-  trace: Carrier
+  trace: TraceContext
 }
 
 /** An event of a stream that its thread does not bring to its end. */

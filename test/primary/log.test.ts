@@ -99,7 +99,7 @@ test('a request is told without its query, with nothing that a terminal would ob
   const request = (path: string, status: number): void => {
     const start = { method: 'GET', path, query: 'token=secret', host: '', userAgent: '', requestId: 'r', route: '' }
     const span = requests.begin('', '', () => ({ ...start, plugin: '' }))
-    assert.equal(span.carrier, '', 'no trace begins')
+    assert.equal(span.traceContext, '', 'no trace begins')
     span.end(status)
   }
   request('/a\x1b[31m\u009b1mb', 200)
@@ -115,7 +115,7 @@ test('spans are made all the same', () => {
   const inner = {
     begin: () => {
       const span = {
-        carrier: 'carrier',
+        traceContext: 'trace context',
         servedBy: -1,
         end: (status: number) => void ended.push(`${span.servedBy} ${status}`),
       }
@@ -124,7 +124,7 @@ test('spans are made all the same', () => {
   }
   const start = { method: 'GET', path: '/', query: '', host: '', userAgent: '', requestId: 'r', route: '/', plugin: '' }
   const span = new RequestLog(inner, () => {}).begin('', '', () => start)
-  assert.equal(span.carrier, 'carrier')
+  assert.equal(span.traceContext, 'trace context')
   span.servedBy = 3
   span.end(201)
   assert.deepEqual(ended, ['3 201'])

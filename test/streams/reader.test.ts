@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { NO_CARRIER } from '../../src/core/causality/carrier.ts'
+import { NO_TRACE_CONTEXT } from '../../src/core/causality/trace-context.ts'
 import { encodeEntry } from '../../src/runtime/streams/entry.ts'
 import { PendingEntries } from '../../src/runtime/streams/pending-entries.ts'
 import { StreamReader } from '../../src/runtime/streams/reader.ts'
@@ -27,7 +27,7 @@ function entry(n: number): Entry {
     delayMs: 0,
     ttlMs: 0,
     key: null,
-    trace: NO_CARRIER,
+    trace: NO_TRACE_CONTEXT,
   }
   return [`${n}-0`, encodeEntry(frame, 'replica', null)]
 }

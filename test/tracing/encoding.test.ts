@@ -30,7 +30,7 @@ import { EXPORT } from '../support/otlp/definitions.ts'
 import { type Decoded, decodeRequest, type ReceivedSpan } from '../support/otlp/span.ts'
 
 const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
-const CARRIER = `00-${TRACE_ID}-00f067aa0ba902b7-01`
+const TRACE_CONTEXT = `00-${TRACE_ID}-00f067aa0ba902b7-01`
 const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01vendor=some/thing`
 const RESOURCE = { 'service.name': 'shop', 'heddle.lane': 3 }
 
@@ -50,7 +50,7 @@ function pipe() {
 }
 
 const recordOf = (more: Partial<SpanRecord> = {}): SpanRecord => ({
-  carrier: CARRIER,
+  traceContext: TRACE_CONTEXT,
   parent: '',
   isParentRemote: false,
   name: 'a span',
@@ -103,13 +103,13 @@ describe('a span as bytes', () => {
     writer.write(
       recordOf({
         parent: PARENT,
-        carrier: `${CARRIER}vendor=some/thing`,
+        traceContext: `${TRACE_CONTEXT}vendor=some/thing`,
         isParentRemote: true,
         name: 'GET /ä',
         kind: SpanKind.SERVER,
         attributes: VALUES as RecordAttributes,
         events: [{ name: 'retry', atMs: 1_800_000_000_123.5, attributes: { attempt: 2 }, droppedAttributes: 3 }],
-        links: [{ carrier: PARENT, attributes: { why: 'cause' }, droppedAttributes: 0 }],
+        links: [{ traceContext: PARENT, attributes: { why: 'cause' }, droppedAttributes: 0 }],
         statusCode: SpanStatusCode.ERROR,
         statusMessage: 'no',
         droppedAttributes: 4,
@@ -246,7 +246,7 @@ describe('a span as bytes', () => {
         scope: { name: 'shop', version: '1.2.3' },
         attributes: VALUES as RecordAttributes,
         events: [{ name: 'retry', atMs: 1_800_000_000_123.5, attributes: { attempt: 2 }, droppedAttributes: 3 }],
-        links: [{ carrier: PARENT, attributes: { why: 'cause' }, droppedAttributes: 1 }],
+        links: [{ traceContext: PARENT, attributes: { why: 'cause' }, droppedAttributes: 1 }],
         statusCode: SpanStatusCode.ERROR,
         statusMessage: 'no',
       }),
@@ -453,7 +453,18 @@ describe("a runtime's span in the hands of a plugin", () => {
     })
     const attributes = { 'heddle.plugin': 'shop' }
     use(provider.getTracer('heddle').startSpan('handler', { attributes }, parent))
-    use(new RuntimeSpan(writer, nowMs, CARRIER, PARENT.slice(0, 55), null, 'handler', SpanKind.INTERNAL, attributes))
+    use(
+      new RuntimeSpan(
+        writer,
+        nowMs,
+        TRACE_CONTEXT,
+        PARENT.slice(0, 55),
+        null,
+        'handler',
+        SpanKind.INTERNAL,
+        attributes,
+      ),
+    )
     assert.deepEqual(attributes, { 'heddle.plugin': 'shop' }, 'what all share is left alone')
     const { spans, faults } = decoded()
     assert.deepEqual(faults, [])

@@ -2,17 +2,17 @@ import type { JsonSchema } from '../../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isSchemaObject } from './json-schema.ts'
 
-/** Where the values of a schema travel: in requests and answers, or in events. */
-export type Carrier = 'http' | 'event'
+/** What a schema describes: requests and answers, or the payload of an event. */
+export type SchemaUse = 'http' | 'event'
 
-interface CarrierRules {
+interface ConversionRules {
   /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
   target: 'draft-2020-12' | 'draft-07'
   /** What is published may hold a Date, which JSON makes a text of. HTTP is held against schemas as JSON: only one that coerces takes a Date there. */
   hasDates: boolean
 }
 
-const RULES: Readonly<Record<Carrier, CarrierRules>> = {
+const RULES: Readonly<Record<SchemaUse, ConversionRules>> = {
   http: { target: 'draft-2020-12', hasDates: false },
   event: { target: 'draft-07', hasDates: true },
 }
@@ -33,8 +33,8 @@ interface SelfDescription {
  * given, not as what a schema makes of them, so what comes out of it is nobody's business.
  * No schema library is loaded for it: libraries bring the conversion along. Never throws: what cannot be shown must not keep a plugin from booting.
  */
-export function jsonSchemaOf(schema: StandardSchemaV1, carrier: Carrier): JsonSchema {
-  const { target, hasDates } = RULES[carrier]
+export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
+  const { target, hasDates } = RULES[use]
   const standard = schema['~standard'] as StandardSchemaV1['~standard'] & { jsonSchema?: SelfDescription }
   try {
     const convert = standard.jsonSchema?.input

@@ -1,5 +1,5 @@
 import type { ToolHost } from '../../contracts/tool.ts'
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
 
@@ -10,7 +10,7 @@ type RequestArgs = [
   payloadKeys: string,
   parentId: string | null,
   requestId: string | null,
-  trace: Carrier,
+  trace: TraceContext,
   timeoutMs: number,
 ]
 

@@ -1,7 +1,7 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceScope } from '../../contracts/tracing.ts'
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
@@ -89,7 +89,7 @@ export interface HubEvent extends EventFrame {
   /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */
   expiresMs: number
   /** The span that published. */
-  producer: Carrier
+  producer: TraceContext
 }
 
 /** One event on its way to one consumer (or, broadcast, to one instance of it). */

@@ -1,5 +1,5 @@
 import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts/tracing.ts'
-import { NO_CARRIER } from '../../core/causality/carrier.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { Delivery } from './consumer.ts'
 
 type Told = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
@@ -14,7 +14,7 @@ export class DeliveryTrace {
   sending(delivery: Delivery): void {
     const { event } = delivery
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
-    event.trace = delivery.span === null ? event.producer : delivery.span.carrier
+    event.trace = delivery.span === null ? event.producer : delivery.span.traceContext
   }
 
   #begin(tracing: DeliveryTracing, delivery: Delivery): void {
@@ -57,7 +57,7 @@ export class DeliveryTrace {
 
   /** Where what belongs to a delivery, beside its subscriber, goes on. */
   scopeOf({ span, event }: Delivery): TraceScope | null {
-    const carrier = span === null ? event.producer : span.carrier
-    return this.tracing === null || carrier === NO_CARRIER ? null : this.tracing.scope(carrier)
+    const traceContext = span === null ? event.producer : span.traceContext
+    return this.tracing === null || traceContext === NO_TRACE_CONTEXT ? null : this.tracing.scope(traceContext)
   }
 }

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
-import { NO_CARRIER } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { FailureRecord, Feed, LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
@@ -70,7 +70,7 @@ export class RecordForwarder {
         const record = {
           failure,
           requestId: cause?.requestId ?? null,
-          trace: cause?.trace?.carrier ?? NO_CARRIER,
+          trace: cause?.trace?.traceContext ?? NO_TRACE_CONTEXT,
         }
         for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
       })

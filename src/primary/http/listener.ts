@@ -7,7 +7,7 @@ import type {
   WebSocketBehavior,
 } from 'uWebSockets.js'
 import type { RequestTracing } from '../../contracts/tracing.ts'
-import { type Carrier, NO_CARRIER } from '../../core/causality/carrier.ts'
+import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
@@ -209,7 +209,7 @@ export class Listener {
     )
     // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
-    const trace = this.tracing === null ? NO_CARRIER : this.#trace(this.tracing, exchange, req, method, path)
+    const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
     try {
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)
@@ -233,7 +233,7 @@ export class Listener {
     return false
   }
 
-  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): Carrier {
+  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): TraceContext {
     const { host, userAgent, traceparent, tracestate } = this.#scan
     const begun = tracing.begin(traceparent, tracestate, () => ({
       method,
@@ -247,7 +247,7 @@ export class Listener {
     }))
     if (typeof begun === 'string') return begun
     exchange.span = begun
-    return begun.carrier
+    return begun.traceContext
   }
 
   /** Thrown into the library, it would end the process. */
@@ -256,7 +256,14 @@ export class Listener {
     this.#options.onFault(error)
   }
 
-  #admit(res: HttpResponse, req: HttpRequest, exchange: Exchange, method: string, path: string, trace: Carrier): void {
+  #admit(
+    res: HttpResponse,
+    req: HttpRequest,
+    exchange: Exchange,
+    method: string,
+    path: string,
+    trace: TraceContext,
+  ): void {
     const scan = this.#scan
     const query = req.getQuery() ?? ''
     if (scan.text.length + path.length + query.length > HEADERS_MAX_BYTES)

@@ -1,5 +1,5 @@
 import type { RequestSpan, RequestStart, RequestTracing } from '../../contracts/tracing.ts'
-import { type Carrier, NO_CARRIER } from '../../core/causality/carrier.ts'
+import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 
 /** One request that is over. Nothing of its query and its body: they are the client's. */
 export interface RequestLine {
@@ -33,22 +33,22 @@ export class RequestLog implements RequestTracing {
   }
 
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan {
-    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? NO_CARRIER
+    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? NO_TRACE_CONTEXT
     return new LoggedRequest(inner, start(), this.#tell)
   }
 }
 
 class LoggedRequest implements RequestSpan {
-  readonly carrier: Carrier
+  readonly traceContext: TraceContext
   servedBy = -1
   readonly #inner: RequestSpan | null
   readonly #start: RequestStart
   readonly #startMs = performance.now()
   readonly #tell: (line: RequestLine) => void
 
-  constructor(inner: RequestSpan | Carrier, start: RequestStart, tell: (line: RequestLine) => void) {
+  constructor(inner: RequestSpan | TraceContext, start: RequestStart, tell: (line: RequestLine) => void) {
     const isRecorded = typeof inner !== 'string'
-    this.carrier = isRecorded ? inner.carrier : inner
+    this.traceContext = isRecorded ? inner.traceContext : inner
     this.#inner = isRecorded ? inner : null
     this.#start = start
     this.#tell = tell

@@ -2,8 +2,8 @@ import { relative, resolve, sep } from 'node:path'
 import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import { NO_CARRIER } from '../../core/causality/carrier.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -111,7 +111,7 @@ export class LaneDeaths {
         emitter: IDENTITY,
         requestId: null,
         key: null,
-        trace: NO_CARRIER,
+        trace: NO_TRACE_CONTEXT,
         payloadKeys: keys,
         timestampMs: Date.now(),
         delayMs: 0,

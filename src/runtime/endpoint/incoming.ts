@@ -1,4 +1,4 @@
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { METHODS } from './methods.ts'
 
@@ -62,7 +62,7 @@ export class Incoming {
   }
 
   /** The span of the request; empty while tracing is off. */
-  get trace(): Carrier {
+  get trace(): TraceContext {
     const from = this.#traceFrom
     return this.#frame.text.slice(from, from + this.#frame.traceLength)
   }

@@ -1,9 +1,9 @@
 import type { Data, HttpContext } from '../../contracts/http.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Socket, SocketHandlers } from '../../contracts/web-socket.ts'
-import type { Carrier } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
 import type { SocketEvents } from './web-socket-server.ts'
 
@@ -26,7 +26,7 @@ export interface SocketStart {
   readonly data: Data
   readonly context: HttpContext
   /** Of the handshake. */
-  readonly trace: Carrier
+  readonly trace: TraceContext
 }
 
 /** A plugin's end of one WebSocket, in the thread that has it. */

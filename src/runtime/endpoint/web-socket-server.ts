@@ -1,8 +1,8 @@
 import type { HttpContext } from '../../contracts/http.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
-import { NO_CARRIER } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
@@ -81,7 +81,7 @@ export class WebSocketServer implements SocketEvents {
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let start: SocketStart
     try {
-      const trace = incoming.trace === NO_CARRIER ? null : (this.tracing?.scope(incoming.trace) ?? null)
+      const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
       const data = await causality.run({ eventId: null, requestId: incoming.requestId, trace }, async () => {
         const { authValidator } = options
         const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])

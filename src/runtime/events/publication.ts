@@ -1,7 +1,7 @@
 import type { PublishOptions } from '../../contracts/event-bus.ts'
-import { NO_CARRIER } from '../../core/causality/carrier.ts'
 import { causality } from '../../core/causality/context.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /**
@@ -24,7 +24,7 @@ export function publicationOf(
     emitter,
     requestId: context?.requestId ?? null,
     key: options.key ?? null,
-    trace: context?.trace?.carrier ?? NO_CARRIER,
+    trace: context?.trace?.traceContext ?? NO_TRACE_CONTEXT,
     payloadKeys,
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
-import { type Carrier, sampledTraceIdOf } from '../../core/causality/carrier.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { sampledTraceIdOf, type TraceContext } from '../../core/causality/trace-context.ts'
 import { splitKeys } from './payload.ts'
 
 /** Records that `/system/traces/flat` shows. */
@@ -16,7 +16,7 @@ export interface Trace {
   readonly payloadKeys: string
   readonly timestampMs: number
   readonly requestId: string | null
-  readonly trace: Carrier
+  readonly trace: TraceContext
 }
 
 export function recordOf(trace: Trace): EventRecord {

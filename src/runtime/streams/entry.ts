@@ -1,4 +1,4 @@
-import { carrierOf, NO_CARRIER, traceparentOf, tracestateOf } from '../../core/causality/carrier.ts'
+import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /**
@@ -60,10 +60,10 @@ function remembered(texts: Map<string, string>, of: string, make: (of: string) =
 const nameText = (name: string): string => JSON.stringify(name)
 const keysText = (keys: string): string => JSON.stringify(keys.split('\0'))
 
-function traceText(carrier: string): string {
-  const tracestate = tracestateOf(carrier)
+function traceText(traceContext: string): string {
+  const tracestate = tracestateOf(traceContext)
   const state = tracestate === '' ? '' : `,"tracestate":${JSON.stringify(tracestate)}`
-  return `,"traceparent":"${traceparentOf(carrier)}"${state}`
+  return `,"traceparent":"${traceparentOf(traceContext)}"${state}`
 }
 
 /** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
@@ -74,7 +74,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
     `{"id":"${id}","parent_id":${parentId === null ? 'null' : JSON.stringify(parentId)},` +
     `"emitter":${remembered(names, emitter, nameText)},"request_id":${requestId === null ? 'null' : JSON.stringify(requestId)},` +
     `"timestamp":${timestampMs},"payload_keys":${keys},"replica":${remembered(names, replica, nameText)}`
-  if (frame.trace !== NO_CARRIER) envelope += traceText(frame.trace)
+  if (frame.trace !== NO_TRACE_CONTEXT) envelope += traceText(frame.trace)
   if (key !== null) envelope += `,"key":${JSON.stringify(key)}`
   if (ttlMs !== 0) envelope += `,"expires":${timestampMs + delayMs + ttlMs}`
   envelope += '}'
@@ -127,7 +127,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
       emitter,
       requestId: textOrNull(envelope.request_id),
       key: null,
-      trace: carrierOf(envelope.traceparent, envelope.tracestate),
+      trace: traceContextOf(envelope.traceparent, envelope.tracestate),
       payloadKeys: Array.isArray(keys) && keys.every((each) => typeof each === 'string') ? keys.join('\0') : '',
       timestampMs: timestamp,
       delayMs: 0,

@@ -134,7 +134,7 @@ export class PendingEntries {
     frame.subscriber = local
     frame.attempt = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
     hand.span = tracing?.begin(frame.trace) ?? null
-    if (hand.span !== null) frame.trace = hand.span.carrier
+    if (hand.span !== null) frame.trace = hand.span.traceContext
     serve(id, frame)
   }
 

@@ -1,12 +1,12 @@
 import {
   isSampled,
-  NO_CARRIER,
+  NO_TRACE_CONTEXT,
   SPAN_ID_AT,
   SPAN_ID_DIGITS,
   TRACE_ID_AT,
   TRACE_ID_DIGITS,
   tracestateOf,
-} from '../../core/causality/carrier.ts'
+} from '../../core/causality/trace-context.ts'
 import type { ProtoWriter } from './proto-writer.ts'
 import {
   type RecordAttributes,
@@ -79,17 +79,17 @@ export function writeSpan(to: ProtoWriter, span: SpanRecord): void {
 export function writePlace(
   to: ProtoWriter,
   {
-    carrier,
+    traceContext,
     parent,
     isParentRemote,
     startMs,
     endMs,
-  }: Pick<SpanRecord, 'carrier' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>,
+  }: Pick<SpanRecord, 'traceContext' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>,
 ): void {
-  to.hex(SPAN.traceId, carrier, TRACE_ID_AT, TRACE_ID_DIGITS)
-  to.hex(SPAN.spanId, carrier, SPAN_ID_AT, SPAN_ID_DIGITS)
-  to.text(SPAN.tracestate, tracestateOf(carrier))
-  if (parent !== NO_CARRIER) to.hex(SPAN.parentSpanId, parent, SPAN_ID_AT, SPAN_ID_DIGITS)
+  to.hex(SPAN.traceId, traceContext, TRACE_ID_AT, TRACE_ID_DIGITS)
+  to.hex(SPAN.spanId, traceContext, SPAN_ID_AT, SPAN_ID_DIGITS)
+  to.text(SPAN.tracestate, tracestateOf(traceContext))
+  if (parent !== NO_TRACE_CONTEXT) to.hex(SPAN.parentSpanId, parent, SPAN_ID_AT, SPAN_ID_DIGITS)
   to.fixed32(SPAN.flags, isParentRemote ? SAMPLED | HAS_IS_REMOTE | IS_REMOTE : SAMPLED | HAS_IS_REMOTE)
   to.nanoseconds(SPAN.start, startMs)
   to.nanoseconds(SPAN.end, endMs)
@@ -168,12 +168,12 @@ function writeEvent(to: ProtoWriter, { name, atMs, attributes, droppedAttributes
 
 function writeLink(to: ProtoWriter, link: SpanRecordLink): void {
   const mark = to.begin(SPAN.links)
-  to.hex(LINK.traceId, link.carrier, TRACE_ID_AT, TRACE_ID_DIGITS)
-  to.hex(LINK.spanId, link.carrier, SPAN_ID_AT, SPAN_ID_DIGITS)
-  to.text(LINK.tracestate, tracestateOf(link.carrier))
+  to.hex(LINK.traceId, link.traceContext, TRACE_ID_AT, TRACE_ID_DIGITS)
+  to.hex(LINK.spanId, link.traceContext, SPAN_ID_AT, SPAN_ID_DIGITS)
+  to.text(LINK.tracestate, tracestateOf(link.traceContext))
   writeAttributes(to, LINK.attributes, link.attributes)
   to.number(LINK.droppedAttributes, link.droppedAttributes)
-  to.fixed32(LINK.flags, isSampled(link.carrier) ? SAMPLED : 0)
+  to.fixed32(LINK.flags, isSampled(link.traceContext) ? SAMPLED : 0)
   to.end(mark)
 }
 

@@ -1,13 +1,13 @@
 import type { AttributeValue } from '@opentelemetry/api'
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 
 export type RecordAttributes = Record<string, AttributeValue | null | undefined>
 
 /** A span that has ended. Times are milliseconds since the epoch, with fractions. */
 export interface SpanRecord {
-  readonly carrier: Carrier
-  /** The carrier of the span above it; empty for the root of a trace. */
-  readonly parent: Carrier
+  readonly traceContext: TraceContext
+  /** The trace context of the span above it; empty for the root of a trace. */
+  readonly parent: TraceContext
   readonly isParentRemote: boolean
   readonly name: string
   /** `SpanKind` of the API. */
@@ -42,7 +42,7 @@ export interface SpanRecordEvent {
 
 export interface SpanRecordLink {
   /** Of the span that it points to. */
-  readonly carrier: Carrier
+  readonly traceContext: TraceContext
   readonly attributes: RecordAttributes
   readonly droppedAttributes: number
 }

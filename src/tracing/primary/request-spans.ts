@@ -1,8 +1,8 @@
 import { createTraceState, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
 import type { RequestSpan, RequestStart, RequestTracing } from '../../contracts/tracing.ts'
-import { type Carrier, NO_CARRIER, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
 import { randomHex } from '../../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf, tracestateOf } from '../../core/causality/trace-context.ts'
 import { writePlace } from '../encoding/otlp.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import type { TraceSampler } from '../spans/sampler.ts'
@@ -21,45 +21,45 @@ export class RequestSpans implements RequestTracing {
     this.#nowMs = nowMs
   }
 
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | Carrier {
-    const parent = traceparent === '' ? NO_CARRIER : parentOf(traceparent, tracestate)
-    const traceId = parent === NO_CARRIER ? randomHex(16) : traceIdOf(parent)
+  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext {
+    const parent = traceparent === '' ? NO_TRACE_CONTEXT : parentOf(traceparent, tracestate)
+    const traceId = parent === NO_TRACE_CONTEXT ? randomHex(16) : traceIdOf(parent)
     const isSampled = this.#sampler.samples(parent, traceId)
-    const carrier = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
-    if (!isSampled) return carrier
-    return new ServerSpan(this.#writer, this.#fields, this.#nowMs, carrier, parent, start())
+    const traceContext = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
+    if (!isSampled) return traceContext
+    return new ServerSpan(this.#writer, this.#fields, this.#nowMs, traceContext, parent, start())
   }
 }
 
 class ServerSpan implements RequestSpan {
-  readonly carrier: Carrier
+  readonly traceContext: TraceContext
   servedBy = -1
   readonly startMs: number
   readonly #writer: SpanWriter
   readonly #fields: RequestFields
   readonly #nowMs: () => number
-  readonly parent: Carrier
+  readonly parent: TraceContext
   readonly #start: RequestStart
 
   constructor(
     writer: SpanWriter,
     fields: RequestFields,
     nowMs: () => number,
-    carrier: Carrier,
-    parent: Carrier,
+    traceContext: TraceContext,
+    parent: TraceContext,
     start: RequestStart,
   ) {
     this.#writer = writer
     this.#fields = fields
     this.#nowMs = nowMs
-    this.carrier = carrier
+    this.traceContext = traceContext
     this.parent = parent
     this.#start = start
     this.startMs = nowMs()
   }
 
   get isParentRemote(): boolean {
-    return this.parent !== NO_CARRIER
+    return this.parent !== NO_TRACE_CONTEXT
   }
   get endMs(): number {
     return this.#nowMs()
@@ -76,9 +76,9 @@ class ServerSpan implements RequestSpan {
 }
 
 /** Source: W3C Trace Context; a later version than 00 is read as one. */
-function parentOf(traceparent: string, tracestate: string): Carrier {
+function parentOf(traceparent: string, tracestate: string): TraceContext {
   const parent = parseTraceParent(traceparent)
-  if (parent === null) return NO_CARRIER
+  if (parent === null) return NO_TRACE_CONTEXT
   const flags = (parent.traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
   const state = tracestate === '' ? '' : createTraceState(tracestate).serialize()
   return `00-${parent.traceId}-${parent.spanId}-${flags}${state}`

@@ -1,7 +1,7 @@
 import { type HrTime, isSpanContextValid, type Link, type TimeInput } from '@opentelemetry/api'
 import { isTimeInput, timeInputToHrTime } from '@opentelemetry/core'
 import type { SpanRecordLink } from '../encoding/span-record.ts'
-import { carrierOfSpan } from './scope.ts'
+import { traceContextOfSpan } from './scope.ts'
 
 /** Milliseconds since the epoch. */
 export const msOfHrTime = ([seconds, nanoseconds]: HrTime): number => seconds * 1e3 + nanoseconds / 1e6
@@ -15,7 +15,7 @@ export function msOfTime(time: TimeInput | undefined): number | undefined {
 export function linkRecordOf({ context, attributes, droppedAttributesCount }: Link): SpanRecordLink | null {
   if (!isSpanContextValid(context)) return null
   return {
-    carrier: carrierOfSpan(context),
+    traceContext: traceContextOfSpan(context),
     attributes: attributes ?? {},
     droppedAttributes: droppedAttributesCount ?? 0,
   }

@@ -6,8 +6,14 @@ import type {
   DeliveryTracing,
   TraceScope,
 } from '../../contracts/tracing.ts'
-import { type Carrier, isSampled, NO_CARRIER, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
 import { randomHex } from '../../core/causality/ids.ts'
+import {
+  isSampled,
+  NO_TRACE_CONTEXT,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+} from '../../core/causality/trace-context.ts'
 import { ATTR, MESSAGING_SYSTEM } from '../encoding/attributes.ts'
 import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecordEvent } from '../encoding/span-record.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
@@ -29,23 +35,23 @@ export class DeliverySpans implements DeliveryTracing {
     this.nowMs = nowMs
   }
 
-  scope(carrier: Carrier): TraceScope {
-    return new ContextScope(remoteContext(carrier))
+  scope(traceContext: TraceContext): TraceScope {
+    return new ContextScope(remoteContext(traceContext))
   }
 
-  begin(parent: Carrier): DeliverySpan | null {
-    if (parent === NO_CARRIER) return this.#beginTrace()
+  begin(parent: TraceContext): DeliverySpan | null {
+    if (parent === NO_TRACE_CONTEXT) return this.#beginTrace()
     if (!isSampled(parent)) return null
-    const carrier = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
-    return { carrier, parent, startMs: this.nowMs(), events: [] }
+    const traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
+    return { traceContext, parent, startMs: this.nowMs(), events: [] }
   }
 
   /** Who published belongs to no trace. */
   #beginTrace(): DeliverySpan {
     const traceId = randomHex(16)
-    const flags = this.#sampler.samples(NO_CARRIER, traceId) ? '01' : '00'
-    const carrier = `00-${traceId}-${randomHex(8)}-${flags}`
-    return { carrier, parent: NO_CARRIER, startMs: this.nowMs(), events: [] }
+    const flags = this.#sampler.samples(NO_TRACE_CONTEXT, traceId) ? '01' : '00'
+    const traceContext = `00-${traceId}-${randomHex(8)}-${flags}`
+    return { traceContext, parent: NO_TRACE_CONTEXT, startMs: this.nowMs(), events: [] }
   }
 
   note(span: DeliverySpan, event: DeliveryEvent): void {
@@ -53,8 +59,8 @@ export class DeliverySpans implements DeliveryTracing {
   }
 
   end(span: DeliverySpan, { event, eventId, group, requestId }: DeliveryFacts, isGivenUp: boolean): void {
-    const { carrier, parent, startMs, events } = span
-    if (!isSampled(carrier)) return
+    const { traceContext, parent, startMs, events } = span
+    if (!isSampled(traceContext)) return
     const attributes: RecordAttributes = {
       [ATTR.MESSAGING_SYSTEM]: MESSAGING_SYSTEM,
       [ATTR.MESSAGING_OPERATION]: 'process',
@@ -67,9 +73,9 @@ export class DeliverySpans implements DeliveryTracing {
     if (requestId !== null) attributes[ATTR.REQUEST_ID] = requestId
     if (isGivenUp) attributes[ATTR.ERROR_TYPE] = 'dead_letter'
     this.#writer.write({
-      carrier,
+      traceContext,
       parent,
-      isParentRemote: parent !== NO_CARRIER,
+      isParentRemote: parent !== NO_TRACE_CONTEXT,
       name: `process ${event}`,
       kind: SpanKind.CONSUMER,
       startMs,

@@ -2,7 +2,7 @@ import type { ReadableSpan, Span, SpanProcessor, TimedEvent } from '@opentelemet
 import type { SpanRecord, SpanRecordEvent, SpanRecordScope } from '../encoding/span-record.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import { linkRecordOf, msOfHrTime } from './api-values.ts'
-import { carrierOfSpan } from './scope.ts'
+import { traceContextOfSpan } from './scope.ts'
 
 /** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
 const BEGUN_MS = Symbol('begunMs')
@@ -58,8 +58,8 @@ function isStartGiven(span: Span): boolean {
 function recordOf(span: ReadableSpan, startMs: number, endMs: number, shiftMs: number): SpanRecord {
   const parent = span.parentSpanContext
   return {
-    carrier: carrierOfSpan(span.spanContext()),
-    parent: carrierOfSpan(parent),
+    traceContext: traceContextOfSpan(span.spanContext()),
+    parent: traceContextOfSpan(parent),
     isParentRemote: parent?.isRemote === true,
     name: String(span.name),
     kind: span.kind,

@@ -16,7 +16,13 @@ import {
 } from '@opentelemetry/api'
 import { isAttributeValue, isTimeInput, sanitizeAttributes } from '@opentelemetry/core'
 import type { OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
-import { type Carrier, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
+import {
+  NO_TRACE_CONTEXT,
+  spanIdOf,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+} from '../../core/causality/trace-context.ts'
 import { ATTR } from '../encoding/attributes.ts'
 import {
   type RecordAttributes,
@@ -40,8 +46,8 @@ const NONE: never[] = []
  * other. Our own class, and not the SDK's, because each request has some: it takes a quarter of the time.
  */
 export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
-  readonly carrier: Carrier
-  readonly parent: Carrier
+  readonly traceContext: TraceContext
+  readonly parent: TraceContext
   readonly isSampled = true
   readonly kind: number
   readonly startMs: number
@@ -70,8 +76,8 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   constructor(
     writer: SpanWriter,
     nowMs: () => number,
-    carrier: Carrier,
-    parent: Carrier,
+    traceContext: TraceContext,
+    parent: TraceContext,
     around: ThreadScope | null,
     name: string,
     kind: number,
@@ -79,7 +85,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   ) {
     this.#writer = writer
     this.#nowMs = nowMs
-    this.carrier = carrier
+    this.traceContext = traceContext
     this.parent = parent
     this.#around = around
     this.name = name
@@ -89,7 +95,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   }
 
   get isParentRemote(): boolean {
-    return this.#around === null && this.parent !== NO_CARRIER
+    return this.#around === null && this.parent !== NO_TRACE_CONTEXT
   }
 
   get context(): Context {
@@ -98,9 +104,9 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   }
 
   spanContext(): SpanContext {
-    const { carrier } = this
-    const tracestate = tracestateOf(carrier)
-    const context = { traceId: traceIdOf(carrier), spanId: spanIdOf(carrier), traceFlags: TraceFlags.SAMPLED }
+    const { traceContext } = this
+    const tracestate = tracestateOf(traceContext)
+    const context = { traceId: traceIdOf(traceContext), spanId: spanIdOf(traceContext), traceFlags: TraceFlags.SAMPLED }
     return tracestate === '' ? context : { ...context, traceState: createTraceState(tracestate) }
   }
 

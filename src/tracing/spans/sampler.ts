@@ -1,6 +1,6 @@
 import type { Context } from '@opentelemetry/api'
 import { type Sampler, SamplingDecision, type SamplingResult } from '@opentelemetry/sdk-trace-node'
-import { type Carrier, isSampled, NO_CARRIER } from '../../core/causality/carrier.ts'
+import { isSampled, NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 
 const YES: SamplingResult = { decision: SamplingDecision.RECORD_AND_SAMPLED }
@@ -30,15 +30,15 @@ export class TraceSampler implements Sampler {
   }
 
   /** @param parent empty: the trace begins here */
-  samples(parent: Carrier, traceId: string): boolean {
-    if (this.#followsParent && parent !== NO_CARRIER) return isSampled(parent)
+  samples(parent: TraceContext, traceId: string): boolean {
+    if (this.#followsParent && parent !== NO_TRACE_CONTEXT) return isSampled(parent)
     if (this.#bound === 0) return false
     return this.#bound > WORD_MAX || wordOf(traceId) < this.#bound
   }
 
   /** What the SDK asks, and it asks only where a trace begins. */
   shouldSample(_: Context, traceId: string): SamplingResult {
-    return this.samples(NO_CARRIER, traceId) ? YES : NO
+    return this.samples(NO_TRACE_CONTEXT, traceId) ? YES : NO
   }
 
   toString(): string {

@@ -1,6 +1,13 @@
 import { type Context, createTraceState, ROOT_CONTEXT, type SpanContext, TraceFlags, trace } from '@opentelemetry/api'
 import type { OpenSpan, TraceScope } from '../../contracts/tracing.ts'
-import { type Carrier, isSampled, NO_CARRIER, spanIdOf, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
+import {
+  isSampled,
+  NO_TRACE_CONTEXT,
+  spanIdOf,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+} from '../../core/causality/trace-context.ts'
 
 /** A place in a trace as this thread has it: the context of the API, and whether spans are made under it. */
 export interface ThreadScope extends TraceScope {
@@ -12,7 +19,7 @@ export interface ThreadScope extends TraceScope {
 export class ContextScope implements ThreadScope {
   readonly context: Context
   readonly isSampled: boolean
-  #carrier: Carrier | undefined
+  #traceContext: TraceContext | undefined
 
   constructor(context: Context) {
     this.context = context
@@ -20,24 +27,24 @@ export class ContextScope implements ThreadScope {
     this.isSampled = spanContext !== undefined && (spanContext.traceFlags & TraceFlags.SAMPLED) !== 0
   }
 
-  get carrier(): Carrier {
-    this.#carrier ??= carrierOfSpan(trace.getSpanContext(this.context))
-    return this.#carrier
+  get traceContext(): TraceContext {
+    this.#traceContext ??= traceContextOfSpan(trace.getSpanContext(this.context))
+    return this.#traceContext
   }
 }
 
 /** Under a span that is not sampled: nothing is recorded, and what is called from here knows. */
 export class PassingScope implements ThreadScope, OpenSpan {
-  readonly carrier: Carrier
+  readonly traceContext: TraceContext
   readonly isSampled = false
   #context: Context | undefined
 
-  constructor(carrier: Carrier) {
-    this.carrier = carrier
+  constructor(traceContext: TraceContext) {
+    this.traceContext = traceContext
   }
 
   get context(): Context {
-    this.#context ??= remoteContext(this.carrier)
+    this.#context ??= remoteContext(this.traceContext)
     return this.#context
   }
 
@@ -46,21 +53,21 @@ export class PassingScope implements ThreadScope, OpenSpan {
 }
 
 /** The context of a span elsewhere. */
-export function remoteContext(carrier: Carrier): Context {
-  if (carrier === NO_CARRIER) return ROOT_CONTEXT
-  const tracestate = tracestateOf(carrier)
+export function remoteContext(traceContext: TraceContext): Context {
+  if (traceContext === NO_TRACE_CONTEXT) return ROOT_CONTEXT
+  const tracestate = tracestateOf(traceContext)
   const spanContext: SpanContext = {
-    traceId: traceIdOf(carrier),
-    spanId: spanIdOf(carrier),
-    traceFlags: isSampled(carrier) ? TraceFlags.SAMPLED : TraceFlags.NONE,
+    traceId: traceIdOf(traceContext),
+    spanId: spanIdOf(traceContext),
+    traceFlags: isSampled(traceContext) ? TraceFlags.SAMPLED : TraceFlags.NONE,
     isRemote: true,
   }
   if (tracestate !== '') spanContext.traceState = createTraceState(tracestate)
   return trace.setSpanContext(ROOT_CONTEXT, spanContext)
 }
 
-export function carrierOfSpan(spanContext: SpanContext | undefined): Carrier {
-  if (spanContext === undefined) return NO_CARRIER
+export function traceContextOfSpan(spanContext: SpanContext | undefined): TraceContext {
+  if (spanContext === undefined) return NO_TRACE_CONTEXT
   const { traceId, spanId, traceFlags, traceState } = spanContext
   const flags = (traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
   const traceparent = `00-${traceId}-${spanId}-${flags}`

@@ -1,6 +1,12 @@
 import type { OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
-import { type Carrier, isSampled, NO_CARRIER, traceIdOf, tracestateOf } from '../../core/causality/carrier.ts'
 import { randomHex } from '../../core/causality/ids.ts'
+import {
+  isSampled,
+  NO_TRACE_CONTEXT,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+} from '../../core/causality/trace-context.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import { RuntimeSpan } from './runtime-span.ts'
 import type { TraceSampler } from './sampler.ts'
@@ -23,23 +29,29 @@ export class SpanMaker {
 
   /** Under a place of this thread; null begins a trace. */
   open(around: ThreadScope | null, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
-    return this.#open(around?.carrier ?? NO_CARRIER, around, name, kind, attributes)
+    return this.#open(around?.traceContext ?? NO_TRACE_CONTEXT, around, name, kind, attributes)
   }
 
-  /** Under a span of another thread or process; an empty carrier begins a trace. */
-  openUnder(parent: Carrier, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
-    if (parent !== NO_CARRIER && !isSampled(parent)) return new PassingScope(parent)
+  /** Under a span of another thread or process; an empty trace context begins a trace. */
+  openUnder(parent: TraceContext, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
+    if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return new PassingScope(parent)
     return this.#open(parent, null, name, kind, attributes)
   }
 
-  #open(parent: Carrier, around: ThreadScope | null, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
-    let carrier: Carrier
-    if (parent === NO_CARRIER) {
+  #open(
+    parent: TraceContext,
+    around: ThreadScope | null,
+    name: string,
+    kind: number,
+    attributes: SpanAttributes,
+  ): MadeSpan {
+    let traceContext: TraceContext
+    if (parent === NO_TRACE_CONTEXT) {
       const traceId = randomHex(16)
-      const isSampledHere = this.#sampler.samples(NO_CARRIER, traceId)
-      carrier = `00-${traceId}-${randomHex(8)}-0${isSampledHere ? 1 : 0}`
-      if (!isSampledHere) return new PassingScope(carrier)
-    } else carrier = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
-    return new RuntimeSpan(this.#writer, this.#nowMs, carrier, parent, around, name, kind, attributes)
+      const isSampledHere = this.#sampler.samples(NO_TRACE_CONTEXT, traceId)
+      traceContext = `00-${traceId}-${randomHex(8)}-0${isSampledHere ? 1 : 0}`
+      if (!isSampledHere) return new PassingScope(traceContext)
+    } else traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
+    return new RuntimeSpan(this.#writer, this.#nowMs, traceContext, parent, around, name, kind, attributes)
   }
 }

@@ -9,7 +9,7 @@ import type {
   TraceScope,
   TracingInit,
 } from '../../contracts/tracing.ts'
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { ATTRIBUTE_MAX_LENGTH } from '../encoding/otlp.ts'
 import { SpanWriter } from '../encoding/span-writer.ts'
@@ -46,11 +46,11 @@ export class ThreadTracing implements CodeTracing {
     this.deliveries = new DeliverySpans(this.writer, sampler, this.nowMs)
   }
 
-  scope(carrier: Carrier): TraceScope {
-    return new ContextScope(remoteContext(carrier))
+  scope(traceContext: TraceContext): TraceScope {
+    return new ContextScope(remoteContext(traceContext))
   }
 
-  open(carrier: Carrier, name: string, attributes: SpanAttributes): OpenSpan {
-    return this.#spans.openUnder(carrier, name, SpanKind.INTERNAL, attributes)
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan {
+    return this.#spans.openUnder(traceContext, name, SpanKind.INTERNAL, attributes)
   }
 }

@@ -1,4 +1,4 @@
-import type { Carrier } from '../../core/causality/carrier.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 import type { FrameTarget } from './frame-target.ts'
 
@@ -12,7 +12,7 @@ export interface EventFrame {
   /** Ordering key of `publish`: the hub's alone, a subscriber never sees it. */
   key: string | null
   /** Of a publication, the span that published; of a delivery, its own. Empty while tracing is off. */
-  trace: Carrier
+  trace: TraceContext
   /** Payload keys joined by U+0000: for the trace, a subscriber never sees them. */
   payloadKeys: string
   timestampMs: number

@@ -11,7 +11,7 @@ export interface RequestFrame {
   ipLength: number
   pathLength: number
   queryLength: number
-  /** Of the carrier of the request's span (src/core/causality/carrier.ts); 0 while tracing is off. */
+  /** The trace context of the request's span (src/core/causality/trace-context.ts); 0 while tracing is off. */
   traceLength: number
   text: string
   body: Uint8Array | null

@@ -1,0 +1,42 @@
+/**
+ * The context of a span as text: a W3C `traceparent` (55 characters, version 00), followed by its `tracestate`, if there is any.
+ * Empty: no trace. It crosses threads and replicas; in src/tracing it becomes OpenTelemetry's `SpanContext`.
+ * Source: https://www.w3.org/TR/trace-context/
+ */
+export type TraceContext = string
+
+export const NO_TRACE_CONTEXT: TraceContext = ''
+
+const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
+const TRACEPARENT_LENGTH = 55
+/** Offsets and lengths of the two ids. */
+export const TRACE_ID_AT = 3
+export const TRACE_ID_DIGITS = 32
+export const SPAN_ID_AT = 36
+export const SPAN_ID_DIGITS = 16
+/** A longer `tracestate` is dropped, as W3C Trace Context allows. Characters. */
+const TRACESTATE_MAX_LENGTH = 512
+
+/** Checks what came from outside; empty when it is not a valid `traceparent`. */
+export function traceContextOf(traceparent: unknown, tracestate: unknown): TraceContext {
+  if (typeof traceparent !== 'string' || traceparent === '' || !TRACEPARENT.test(traceparent)) return NO_TRACE_CONTEXT
+  const hasState = typeof tracestate === 'string' && tracestate.length <= TRACESTATE_MAX_LENGTH
+  return hasState ? traceparent + tracestate : traceparent
+}
+
+export const traceparentOf = (traceContext: TraceContext): string => traceContext.slice(0, TRACEPARENT_LENGTH)
+export const tracestateOf = (traceContext: TraceContext): string => traceContext.slice(TRACEPARENT_LENGTH)
+export const traceIdOf = (traceContext: TraceContext): string =>
+  traceContext.slice(TRACE_ID_AT, TRACE_ID_AT + TRACE_ID_DIGITS)
+export const spanIdOf = (traceContext: TraceContext): string =>
+  traceContext.slice(SPAN_ID_AT, SPAN_ID_AT + SPAN_ID_DIGITS)
+
+const ODD_DIGITS = '13579bdf'
+
+/** The flag `sampled`: the lowest bit of the last digit. */
+export const isSampled = (traceContext: TraceContext): boolean =>
+  traceContext.length >= TRACEPARENT_LENGTH && ODD_DIGITS.includes(traceContext[TRACEPARENT_LENGTH - 1]!)
+
+/** The trace id that a record may name; null when the trace is not exported. */
+export const sampledTraceIdOf = (traceContext: TraceContext): string | null =>
+  isSampled(traceContext) ? traceIdOf(traceContext) : null
