@@ -48,13 +48,6 @@ export interface WarmUp {
   toolsDir: string
 }
 
-/** Where the spans of lanes go, as the primary has it. */
-export interface LaneTracing {
-  laneInit(index: number): TracingInit
-  /** Its thread has ended: what it has left there is still exported. */
-  laneGone(init: TracingInit): void
-}
-
 /** Memory that all threads share. */
 export interface SharedMemories {
   metrics: SharedArrayBuffer
@@ -197,56 +190,3 @@ export type ToPrimary =
   | { type: 'stream-stopped' }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }
-
-/** A request in flight, as the lane knows it: the listener's side of one exchange. */
-export interface Exchange {
-  /** When it is answered with 504, milliseconds since the epoch; 0: never. */
-  readonly deadlineMs: number
-  /** For the log: the route's method and path. */
-  readonly label: string
-  readonly plugin: string
-  readonly requestId: string
-  /** Learns who works at it. */
-  place(worker: { readonly index: number; cancelRequest(id: number): void }, id: number): void
-  /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
-  clientAddress(): string
-  /** The time is up: it is answered with 504. */
-  expire(): void
-  /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */
-  answer(status: number, head: string, body: Uint8Array | null): void
-  openStream(status: number, head: string): void
-  streamData(chunk: Uint8Array): void
-  endStream(): void
-  /** @param onTaken told how many bytes of what was sent have left for the client */
-  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void
-  /** Does the WebSocket handshake; null when nobody waits for it any more. */
-  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null
-  /** Answers with an error of the runtime, when nothing was answered yet. */
-  fail(code: 'HTTP_INTERNAL' | 'HTTP_LANE_STALLED' | 'HTTP_OVERLOADED'): void
-}
-
-/** A WebSocket as its worker knows it: the listener's side. Nothing happens when it is closed. */
-export interface SocketEnd {
-  readonly label: string
-  readonly plugin: string
-  readonly requestId: string
-  /** Since when something of it is being handled, milliseconds since the epoch; 0: nothing is. */
-  readonly busySinceMs: number
-  /** The memory is only lent for the call. */
-  send(message: Uint8Array, isBinary: boolean): void
-  /** So much of what came is handled: its bytes, and HANDLED_OVERHEAD_BYTES for each message. */
-  handled(weight: number): void
-  /** Closes it in order, behind what was sent. */
-  close(code: number, reason: string): void
-  /** Closes it as soon as nothing of it is being handled. */
-  leave(code: number, reason: string): void
-}
-
-/** Who handles the messages of a socket, in the primary: a lane's end, or what runs the primary's own plugins. */
-export interface SocketWorker {
-  /** The memory is only lent for the call. False when there is no room for it. */
-  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
-  /** So many bytes of what was sent have left for the client. */
-  socketTaken(number: number, bytes: number): void
-  socketClosed(number: number, code: number, reason: string): void
-}

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { AdmissionQueue, WAITING_MAX_BYTES, WAITING_MAX_REQUESTS } from '../../src/primary/dispatch/admission-queue.ts'
+import type { Exchange } from '../../src/primary/http/exchange.ts'
 import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
-import type { Exchange } from '../../src/transport/messages.ts'
 
 const NOW_MS = 1_000_000
 

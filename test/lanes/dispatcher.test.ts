@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../src/primary/dispatch/dispatcher.ts'
 import type { Lane } from '../../src/primary/dispatch/lane.ts'
+import type { Exchange } from '../../src/primary/http/exchange.ts'
 import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
-import type { Exchange } from '../../src/transport/messages.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 
 const frame = (): RequestFrame => ({

@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/primary/dispatch/lane-sockets.ts'
+import type { ClientSocket } from '../../src/primary/http/client-socket.ts'
+import type { Exchange } from '../../src/primary/http/exchange.ts'
 import { HANDLED_OVERHEAD_BYTES, numberedText } from '../../src/transport/frames/numbered-text.ts'
-import type { Exchange, SocketEnd } from '../../src/transport/messages.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 
 const MIB = 1 << 20
 
-function endOf(closes: unknown[][], busySinceMs = 0): SocketEnd {
+function endOf(closes: unknown[][], busySinceMs = 0): ClientSocket {
   return {
     label: 'GET /talk',
     plugin: 'talk.Talk',
@@ -15,12 +16,12 @@ function endOf(closes: unknown[][], busySinceMs = 0): SocketEnd {
     busySinceMs,
     send: () => {},
     handled: () => {},
-    close: (...given) => closes.push(['close', ...given]),
-    leave: (...given) => closes.push(['leave', ...given]),
-  }
+    close: (...given: unknown[]) => closes.push(['close', ...given]),
+    leave: (...given: unknown[]) => closes.push(['leave', ...given]),
+  } as unknown as ClientSocket
 }
 
-const exchangeOf = (end: SocketEnd | null): Exchange => ({ acceptSocket: () => end }) as unknown as Exchange
+const exchangeOf = (end: ClientSocket | null): Exchange => ({ acceptSocket: () => end }) as unknown as Exchange
 
 test('the messages of a lane that does not handle any are bounded for all of its sockets together', (t) => {
   const { sockets } = laneOf(t)

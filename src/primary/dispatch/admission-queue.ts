@@ -1,5 +1,5 @@
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import type { Exchange } from '../../transport/messages.ts'
+import type { Exchange } from '../http/exchange.ts'
 
 /** Requests that wait at most. */
 export const WAITING_MAX_REQUESTS = 8_192

@@ -1,9 +1,10 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
 import { HANDLED_OVERHEAD_BYTES, numberedText, readNumbered } from '../../transport/frames/numbered-text.ts'
-import type { Exchange, SocketEnd, SocketWorker } from '../../transport/messages.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
+import type { ClientSocket, SocketWorker } from '../http/client-socket.ts'
+import type { Exchange } from '../http/exchange.ts'
 
 /** Messages of all sockets of one lane that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
 export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
@@ -22,7 +23,7 @@ interface Waiting {
 export class LaneSockets implements SocketWorker {
   readonly #outbox: Outbox
   /** By their numbers in the lane. */
-  readonly #ends = new Map<number, SocketEnd>()
+  readonly #clients = new Map<number, ClientSocket>()
   #waiting: Waiting[] = []
   #unhandledBytes = 0
   #retryTimer: NodeJS.Timeout | undefined
@@ -35,14 +36,14 @@ export class LaneSockets implements SocketWorker {
   }
 
   get size(): number {
-    return this.#ends.size
+    return this.#clients.size
   }
 
   /** Those whose handlers are at something, for whoever wants to know what the lane was doing. */
   works(): WorkInFlight[] {
     if (this.#lastWorks !== null) return this.#lastWorks
     const works: WorkInFlight[] = []
-    for (const { busySinceMs, label, plugin, requestId } of this.#ends.values()) {
+    for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
       if (busySinceMs === 0) continue
       works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: Date.now() - busySinceMs })
     }
@@ -54,39 +55,42 @@ export class LaneSockets implements SocketWorker {
     const [number, protocol] = readNumbered(text)
     // Its opening counts as a message.
     this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
-    const end = exchange?.acceptSocket(this, number, protocol) ?? null
-    if (end === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
-    this.#ends.set(number, end)
-    if (this.#isLeaving !== null) end.leave(...this.#isLeaving)
+    const client = exchange?.acceptSocket(this, number, protocol) ?? null
+    if (client === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
+    this.#clients.set(number, client)
+    if (this.#isLeaving !== null) client.leave(...this.#isLeaving)
   }
 
   /** A frame of the lane. */
   read(kind: number, number: number, { bytes }: Inbox, at: number, length: number): void {
-    const end = this.#ends.get(number)
+    const client = this.#clients.get(number)
     switch (kind) {
       case KIND.SOCKET_SEND_TEXT:
       case KIND.SOCKET_SEND_BYTES:
-        return end?.send(new Uint8Array(bytes.buffer, bytes.byteOffset + at, length), kind === KIND.SOCKET_SEND_BYTES)
+        return client?.send(
+          new Uint8Array(bytes.buffer, bytes.byteOffset + at, length),
+          kind === KIND.SOCKET_SEND_BYTES,
+        )
       case KIND.SOCKET_HANDLED: {
         const weight = Number(bytes.latin1Slice(at, at + length))
         // Also of a socket that is closed: its messages are still the lane's.
         this.#unhandledBytes -= weight
-        return end?.handled(weight)
+        return client?.handled(weight)
       }
       case KIND.SOCKET_CLOSE:
-        return end?.close(...readNumbered(bytes.utf8Slice(at, at + length)))
+        return client?.close(...readNumbered(bytes.utf8Slice(at, at + length)))
     }
   }
 
   /** Closes each as soon as nothing of it is being handled, and those that come. */
   leave(code: number, reason: string): void {
     this.#isLeaving = [code, reason]
-    for (const end of [...this.#ends.values()]) end.leave(code, reason)
+    for (const client of [...this.#clients.values()]) client.leave(code, reason)
   }
 
   /** Closes all of them now. */
   closeAll(code: number, reason: string): void {
-    for (const end of [...this.#ends.values()]) end.close(code, reason)
+    for (const client of [...this.#clients.values()]) client.close(code, reason)
   }
 
   /** The lane is gone: so are its sockets. */
@@ -94,9 +98,9 @@ export class LaneSockets implements SocketWorker {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
     this.#lastWorks = this.works()
-    const ends = [...this.#ends.values()]
-    this.#ends.clear()
-    for (const end of ends) end.close(1012, 'service restart')
+    const clients = [...this.#clients.values()]
+    this.#clients.clear()
+    for (const client of clients) client.close(1012, 'service restart')
   }
 
   // ── what clients say ──────────────────────────────────────────────────────
@@ -118,7 +122,7 @@ export class LaneSockets implements SocketWorker {
   }
 
   socketClosed(number: number, code: number, reason: string): void {
-    if (this.#ends.delete(number)) this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
+    if (this.#clients.delete(number)) this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
   }
 
   /** Behind what waits: a close must not overtake a message. */

@@ -1,4 +1,4 @@
-import type { Exchange } from '../../transport/messages.ts'
+import type { Exchange } from '../http/exchange.ts'
 
 const STREAM = 1
 const FILE = 2

@@ -1,6 +1,5 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
-import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
 
 /** What a client may leave unread; beyond, it is cut off. */
 export const SOCKET_MAX_UNREAD_BYTES = 1 << 20
@@ -34,12 +33,21 @@ export interface SocketFacts {
   readonly limitBytes: number
 }
 
+/** What handles the messages of a socket: a lane, or the plugins of the primary. */
+export interface SocketWorker {
+  /** The memory is only lent for the call. False when there is no room for the message. */
+  socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
+  /** So many bytes of what was sent have left for the client. */
+  socketTaken(number: number, bytes: number): void
+  socketClosed(number: number, code: number, reason: string): void
+}
+
 /** All that are open. */
 export const openSockets = new Set<ClientSocket>()
 let totalUnreadBytes = 0
 
-/** The listener's end of one WebSocket: the only place that writes to it. */
-export class ClientSocket implements SocketEnd {
+/** The listener's end of one WebSocket: the only place that writes to it. Once it is closed, nothing that is asked of it happens. */
+export class ClientSocket {
   readonly #facts: SocketFacts
   readonly #worker: SocketWorker
   readonly #number: number
@@ -73,12 +81,14 @@ export class ClientSocket implements SocketEnd {
   get requestId(): string {
     return this.#facts.requestId
   }
+  /** Since when a message of it is being handled, milliseconds since the epoch; 0: none is. */
   get busySinceMs(): number {
     return this.#unhandledBytes === 0 ? 0 : this.#busySinceMs
   }
 
   // ── what its worker says ──────────────────────────────────────────────────
 
+  /** The memory is only lent for the call. */
   send(message: Uint8Array, isBinary: boolean): void {
     const ws = this.#ws
     if (ws === null || this.#closing !== null) return
@@ -95,17 +105,19 @@ export class ClientSocket implements SocketEnd {
     }
   }
 
+  /** So much of what came is handled: its bytes, and HANDLED_OVERHEAD_BYTES for each message. */
   handled(weight: number): void {
     this.#unhandledBytes = Math.max(0, this.#unhandledBytes - weight)
     if (this.#unhandledBytes === 0 && this.#leaving !== null) this.close(...this.#leaving)
   }
 
+  /** Closes it as soon as nothing of it is being handled. */
   leave(code: number, reason: string): void {
     this.#leaving = [code, reason]
     if (this.#unhandledBytes === 0) this.close(code, reason)
   }
 
-  /** The library forgets a socket that it is told to end, with what is unread: so that is waited for. */
+  /** Closes it in order. The library drops what a client has not read when it ends a socket, so that is waited for. */
   close(code: number, reason: string): void {
     const ws = this.#ws
     if (ws === null || this.#closing !== null) return

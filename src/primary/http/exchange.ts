@@ -2,8 +2,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
-import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
-import { ClientSocket, type SocketSeat } from './client-socket.ts'
+import { ClientSocket, type SocketSeat, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
 import type { RouteEntry } from './routes.ts'
@@ -84,6 +83,7 @@ export class Exchange {
     return this.#done
   }
 
+  /** The client's address; empty when it is gone. From now on the route's requests bring it along. */
   clientAddress(): string {
     if (this.#done) return ''
     if (this.route !== null) this.route.wantsAddress = true
@@ -124,6 +124,7 @@ export class Exchange {
     worker?.cancelRequest(this.#workerRequest)
   }
 
+  /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */
   answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
     if (this.#done) return
     this.#done = true
@@ -224,7 +225,10 @@ export class Exchange {
     this.#client.send(Buffer.from(': open\n\n'))
   }
 
-  /** @param head has its content type */
+  /**
+   * @param head has its content type
+   * @param onTaken told how many bytes of what was sent have left for the client
+   */
   openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void {
     if (this.#done) return
     if (this.isLast) {
@@ -264,8 +268,8 @@ export class Exchange {
     else this.#client?.end()
   }
 
-  /** Null when nobody waits for it any more. */
-  acceptSocket(worker: SocketWorker, number: number, protocol: string): SocketEnd | null {
+  /** Does the WebSocket handshake; null when nobody waits for it any more. */
+  acceptSocket(worker: SocketWorker, number: number, protocol: string): ClientSocket | null {
     const { handshake } = this
     if (this.#done || handshake === null) return null
     this.#done = true

@@ -4,7 +4,7 @@ import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
 import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import type { SocketEnd, SocketWorker } from '../../transport/messages.ts'
+import type { ClientSocket, SocketWorker } from './client-socket.ts'
 import type { Exchange, Worker } from './exchange.ts'
 
 /** Requests in flight at plugins of the primary at most. */
@@ -17,7 +17,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
-  readonly #sockets = new Map<number, SocketEnd>()
+  readonly #sockets = new Map<number, ClientSocket>()
   #unhandledBytes = 0
   #nextId = 0
 

@@ -1,17 +1,19 @@
 import { getHeapStatistics } from 'node:v8'
+import type { TracingInit } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
-import {
-  LANE_PROTOCOL,
-  type LaneInit,
-  type LaneTracing,
-  type SharedMemories,
-  type ToPrimary,
-} from '../../transport/messages.ts'
+import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
 import { LanePool } from './lane-pool.ts'
 import type { Death, LaneThread } from './lane-thread.ts'
 import { LaneWatch, type Standstill } from './lane-watch.ts'
+
+/** Where the spans of the lanes go. */
+export interface LaneTracing {
+  laneInit(index: number): TracingInit
+  /** The lane's thread has ended. The spans that it has left are still exported. */
+  laneGone(init: TracingInit): void
+}
 
 export interface StarterOptions {
   settings: Settings
