@@ -15,7 +15,7 @@ import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../transp
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import { readRequest } from '../transport/frames/request-frame.ts'
 import { AnswerCell } from '../transport/memory/answer-cell.ts'
-import { FlightRecorder } from '../transport/memory/flight-recorder.ts'
+import { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import type { LaneInit, SharedMount, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
@@ -24,14 +24,14 @@ import { LaneBus } from './event-bus.ts'
 import { LaneFlight } from './flight-log.ts'
 import { LaneToolHost } from './host.ts'
 import { LaneCalls } from './primary-calls.ts'
+import { RecordedDeliveries } from './recorded-deliveries.ts'
+import { RingAcknowledgements } from './ring-acknowledgements.ts'
 import { RingPublisher } from './ring-publisher.ts'
 import { RingReplies } from './ring-replies.ts'
 import { readSocketFrame } from './socket-frames.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
-/** Acknowledgements that go out in one frame at most. */
-const ACKS_PER_FRAME = 4096
 /** A drain waits so long for what the plugins still do for sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 const DRAIN_LOOK_MS = 5
@@ -50,12 +50,12 @@ export class LaneServer {
   readonly #host: LaneToolHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
-  readonly #events: EventServer
+  readonly #events = new EventServer()
+  readonly #recorder: FlightRecorder
+  readonly #hubDeliveries: RecordedDeliveries
   readonly #heartbeat: HeartbeatWriter
   readonly #flight: LaneFlight
   readonly #subscriptions: SubscriptionManifest[] = []
-  readonly #acks: number[] = []
-  #acksScheduled = false
 
   constructor(init: LaneInit) {
     this.#init = init
@@ -64,6 +64,7 @@ export class LaneServer {
     this.#inbox = new Inbox(init.inbound, bulk, this.#onFrame, NOTHING)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     const recorder = new FlightRecorder(init.flight)
+    this.#recorder = recorder
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new LaneCalls(this.#outbox)
@@ -85,24 +86,7 @@ export class LaneServer {
       ({ template, owner }, requestId, thrown) => logFault(template.text, owner.name, requestId, thrown),
       sockets,
     )
-    // Deliveries of the hub have positive numbers, those that this lane has read itself negative ones.
-    this.#events = new EventServer({
-      delivered: (id) => {
-        this.#flight.endEvent(id, false)
-        if (id < 0) this.#streams!.delivered(id)
-        else this.#delivered(id)
-      },
-      reply: (id, json) => {
-        this.#flight.endEvent(id, false)
-        if (id < 0) this.#streams!.reply(id, json)
-        else this.#outbox.answerText(KIND.DELIVERY_REPLY, id, json)
-      },
-      failed: (id, error) => {
-        this.#flight.endEvent(id, true)
-        if (id < 0) this.#streams!.failed(id, error)
-        else this.#outbox.answerText(KIND.DELIVERY_FAILED, id, JSON.stringify(error))
-      },
-    })
+    this.#hubDeliveries = new RecordedDeliveries(recorder, STEP_EVENT, new RingAcknowledgements(this.#outbox))
     this.#ring = new RingPublisher(this.#outbox)
     this.#bus = new LaneBus(this.#ring, {
       calls: this.#calls,
@@ -212,12 +196,12 @@ export class LaneServer {
   /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */
   async #openStreams(): Promise<void> {
     const module = (await loadModule(STREAMS_FILE)) as typeof import('../runtime/streams/thread-streams.ts')
-    this.#streams = new module.ThreadStreams({
+    const streams: ThreadStreams = new module.ThreadStreams({
       settings: this.#init.settings,
       role: `lane ${this.#init.index}`,
       serve: (id, frame) => {
-        this.#flight.beginEvent(id, frame)
-        this.#events.handle(id, frame)
+        deliveries.begin(id, frame)
+        this.#events.handle(id, frame, deliveries)
       },
       received: (frame) => this.#record(frame, 1),
       tracing: this.#tracing?.deliveries ?? null,
@@ -229,7 +213,9 @@ export class LaneServer {
       full: (event, isFull) => this.#post({ type: 'stream-full', event, isFull }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
-    this.#bus.publisher = this.#streams
+    const deliveries = new RecordedDeliveries(this.#recorder, STEP_STREAM_EVENT, streams.answers)
+    this.#streams = streams
+    this.#bus.publisher = streams
   }
 
   /** For the trace in the primary: the event without its payload. */
@@ -263,8 +249,8 @@ export class LaneServer {
       }
       case KIND.DELIVERY: {
         const frame = readEvent(this.#inbox, this.#inbox.doubles, at, length, 'text')
-        this.#flight.beginEvent(id, frame)
-        return this.#events.handle(id, frame)
+        this.#hubDeliveries.begin(id, frame)
+        return this.#events.handle(id, frame, this.#hubDeliveries)
       }
       case KIND.PUBLISH_TAKEN:
         return this.#ring.taken(id)
@@ -280,26 +266,6 @@ export class LaneServer {
         return this.#ring.refused(id, JSON.parse(this.#inbox.bytes.utf8Slice(at, at + length)) as WireError)
     }
     readSocketFrame(this.#requests.sockets, kind, id, this.#inbox, at, length)
-  }
-
-  /** Acknowledgements of one turn of the loop go out together. */
-  #delivered(id: number): void {
-    this.#acks.push(id)
-    if (this.#acksScheduled) return
-    this.#acksScheduled = true
-    setImmediate(this.#sendAcks)
-  }
-
-  readonly #sendAcks = (): void => {
-    this.#acksScheduled = false
-    for (let from = 0; from < this.#acks.length; from += ACKS_PER_FRAME) {
-      const count = Math.min(ACKS_PER_FRAME, this.#acks.length - from)
-      const at = this.#outbox.begin(count * 4, true, true)
-      const word = at >> 2
-      for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#acks[from + n]!
-      this.#outbox.end(count * 4, KIND.DELIVERED, 0)
-    }
-    this.#acks.length = 0
   }
 
   // ── messages from the primary ─────────────────────────────────────────────

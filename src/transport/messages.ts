@@ -17,7 +17,7 @@ import type { EventFrame } from './frames/event-frame.ts'
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 7
+export const LANE_PROTOCOL = 8
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {

@@ -350,7 +350,7 @@ export class Runtime {
       settings: this.#settings,
       hub: this.#hub,
       ownInstance: (local) => this.#bus.instanceOf(local),
-      serve: (id, frame) => this.#bus.serve(id, frame),
+      serve: (id, frame, sink) => this.#bus.serve(id, frame, sink),
       onReplicaLost: (message) => this.#onFatal(message),
       tracing: this.#tracing?.own.deliveries ?? null,
       log: (level, message, fields) => this.log(level, message, 'event_bus', fields),

@@ -10,7 +10,7 @@ import type {
   TopologyEntry,
 } from '../../contracts/event-bus.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
-import { EventServer } from '../../runtime/events/event-server.ts'
+import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
@@ -30,7 +30,9 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   deliveriesInFlight = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
-  readonly #events: EventServer
+  readonly #events = new EventServer()
+  /** Takes the answers to the hub's deliveries. */
+  readonly #hubSink: DeliverySink
   readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
   readonly #instances = new Map<number, SubscriberInstance>()
   readonly #abandoned = new Set<number>()
@@ -47,33 +49,29 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#hub = hub
     this.#driver = driver
     this.#onListenerFault = onListenerFault
-    // Deliveries of the hub have positive numbers, those that this thread has read itself negative ones.
-    this.#events = new EventServer({
+    this.#hubSink = {
       delivered: (id) => {
-        if (id < 0) return this.streams!.delivered(id)
         this.#answered(id)
         hub.delivered(id)
       },
       reply: (id, json) => {
-        if (id < 0) return this.streams!.reply(id, json)
         this.#answered(id)
         hub.deliveryReply(id, json)
       },
       failed: (id, error) => {
-        if (id < 0) return this.streams!.failed(id, error)
         this.#answered(id)
         hub.deliveryFailed(id, error)
       },
-    })
+    }
   }
 
   instanceOf(local: number): SubscriberInstance | null {
     return this.#instances.get(local) ?? null
   }
 
-  /** Begins a delivery that this thread has read itself. */
-  serve(deliveryId: number, frame: EventFrame): void {
-    this.#events.handle(deliveryId, frame)
+  /** Begins a delivery that this thread has read from a stream itself. */
+  serve(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
+    this.#events.handle(deliveryId, frame, sink)
   }
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
@@ -86,7 +84,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   send(deliveryId: number, frame: EventFrame): boolean {
     this.deliveriesInFlight++
     const own = { ...frame, payload: Buffer.from(frame.payload, 'latin1').toString() }
-    setImmediate(() => this.#events.handle(deliveryId, own))
+    setImmediate(() => this.#events.handle(deliveryId, own, this.#hubSink))
     return true
   }
 

@@ -3,7 +3,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import type { WireError } from '../../core/errors/wire.ts'
+import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
@@ -32,8 +32,8 @@ export interface StreamCoordinatorOptions {
   hub: Hub
   /** Of the primary's own subscribers. */
   ownInstance: (local: number) => SubscriberInstance | null
-  /** Begins a delivery at one of them. */
-  serve: (deliveryId: number, frame: EventFrame) => void
+  /** Begins a delivery at one of them; its answer goes to the sink. */
+  serve: (deliveryId: number, frame: EventFrame, sink: DeliverySink) => void
   /** Another process has this REPLICA_ID by now: this one must end. */
   onReplicaLost: (message: string) => void
   /** Null while tracing is off. */
@@ -72,7 +72,7 @@ export class StreamCoordinator {
     this.#own = new ThreadStreams({
       settings,
       role: 'primary',
-      serve: options.serve,
+      serve: (deliveryId, frame) => options.serve(deliveryId, frame, this.#own.answers),
       received: (frame) => this.#records.received(frame),
       tracing: options.tracing,
       published: () => {},
@@ -211,15 +211,6 @@ export class StreamCoordinator {
   remove(local: number): void {
     this.#own.remove(local)
     this.#threads.unsubscribe(this.#threads.own, local)
-  }
-  delivered(deliveryId: number): void {
-    this.#own.delivered(deliveryId)
-  }
-  reply(deliveryId: number, json: string): void {
-    this.#own.reply(deliveryId, json)
-  }
-  failed(deliveryId: number, error: WireError): void {
-    this.#own.failed(deliveryId, error)
   }
 
   // ── lanes ─────────────────────────────────────────────────────────────────

@@ -1,5 +1,5 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { STEP_EVENT } from '../../transport/memory/flight-recorder.ts'
+import { STEP_STREAM_EVENT } from '../../transport/memory/flight-recorder.ts'
 import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
@@ -67,8 +67,8 @@ export class LaneStreams {
     if (!this.#ends.has(lane)) return []
     const nowMs = Date.now()
     const works: WorkInFlight[] = []
-    for (const { kind, subject, frame, id, begunMs, endedMs } of lane.flight.steps()) {
-      if (kind !== STEP_EVENT || frame >= 0 || endedMs !== 0) continue
+    for (const { kind, subject, id, begunMs, endedMs } of lane.flight.steps()) {
+      if (kind !== STEP_STREAM_EVENT || endedMs !== 0) continue
       const subscription = lane.manifest?.subscriptions.find(({ local }) => local === subject)
       if (subscription === undefined) continue
       const { event, plugin } = subscription

@@ -1,6 +1,13 @@
 import { relative } from 'node:path'
 import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
-import { type RawStep, STEP_CALL, STEP_EVENT, STEP_JOB, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
+import {
+  type RawStep,
+  STEP_CALL,
+  STEP_EVENT,
+  STEP_JOB,
+  STEP_REQUEST,
+  STEP_STREAM_EVENT,
+} from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Death } from './lane-thread.ts'
 import { shownFrame } from './stack-probe.ts'
@@ -9,6 +16,7 @@ const KINDS: Record<number, FlightStep['kind']> = {
   [STEP_REQUEST]: 'request',
   [STEP_CALL]: 'call',
   [STEP_EVENT]: 'event',
+  [STEP_STREAM_EVENT]: 'event',
   [STEP_JOB]: 'job',
 }
 
@@ -124,7 +132,7 @@ function shownStep(step: RawStep, known: LaneKnowledge): FlightStep {
 
 function shownId({ kind, id }: RawStep): string | null {
   if (id === '') return null
-  return kind === STEP_EVENT ? `evt_${id}` : id
+  return KINDS[kind] === 'event' ? `evt_${id}` : id
 }
 
 function nameOf({ kind, subject }: RawStep, known: LaneKnowledge): string {
@@ -132,6 +140,7 @@ function nameOf({ kind, subject }: RawStep, known: LaneKnowledge): string {
     case STEP_REQUEST:
       return known.routeName(subject)
     case STEP_EVENT:
+    case STEP_STREAM_EVENT:
       return known.subscriberName(subject)
     case STEP_JOB:
       return known.jobName(subject)

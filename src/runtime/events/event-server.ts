@@ -5,7 +5,7 @@ import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 
-/** Where a subscriber's outcome goes: over the ring in a lane, straight to the hub in the primary. */
+/** Takes the answers to the deliveries of one broker: of the hub, or of the streams. Each counts its deliveries by itself. */
 export interface DeliverySink {
   delivered(deliveryId: number): void
   reply(deliveryId: number, json: string): void
@@ -16,16 +16,11 @@ export interface DeliverySink {
 export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
-  readonly #sink: DeliverySink
   readonly #subscriptions: (Subscription | undefined)[] = []
   /** Of each method and event, the numbers that are in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
   #inFlight = 0
-
-  constructor(sink: DeliverySink) {
-    this.#sink = sink
-  }
 
   /** @returns the subscriber's number in this thread, and what the bus knows it by */
   add(subscription: Subscription): { local: number; identity: string } {
@@ -61,10 +56,10 @@ export class EventServer {
   }
 
   /** Runs a subscriber in the causal context of its event, and answers exactly once. */
-  handle(deliveryId: number, frame: EventFrame): void {
+  handle(deliveryId: number, frame: EventFrame, sink: DeliverySink): void {
     const subscription = this.#subscriptions[frame.subscriber]
     // It has unsubscribed while the event was on its way.
-    if (subscription === undefined) return this.#sink.delivered(deliveryId)
+    if (subscription === undefined) return sink.delivered(deliveryId)
     const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
     const span =
       this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.subscriber), subscription, frame)
@@ -74,11 +69,11 @@ export class EventServer {
       outcome = causality.run(cause, callSubscriber, subscription, frame)
     } catch (thrown) {
       span?.fail(thrown)
-      return this.#sink.failed(deliveryId, toWire(thrown))
+      return sink.failed(deliveryId, toWire(thrown))
     }
     if (!isThenable(outcome)) {
       span?.end()
-      return this.#settle(deliveryId, outcome, wantsReply)
+      return settle(sink, deliveryId, outcome, wantsReply)
     }
     this.#inFlight++
     // Also a library's own kind of promise, whose `then` may do anything.
@@ -86,28 +81,28 @@ export class EventServer {
       (value) => {
         this.#inFlight--
         span?.end()
-        this.#settle(deliveryId, value, wantsReply)
+        settle(sink, deliveryId, value, wantsReply)
       },
       (thrown) => {
         this.#inFlight--
         span?.fail(thrown)
-        this.#sink.failed(deliveryId, toWire(thrown))
+        sink.failed(deliveryId, toWire(thrown))
       },
     )
   }
+}
 
-  #settle(deliveryId: number, value: unknown, wantsReply: boolean): void {
-    if (!wantsReply || typeof value !== 'object' || value === null) return this.#sink.delivered(deliveryId)
-    let json: string | undefined
-    try {
-      json = JSON.stringify(value)
-    } catch (thrown) {
-      return this.#sink.failed(deliveryId, toWire(thrown))
-    }
-    // An object whose `toJSON` makes nothing of it is none.
-    if (json === undefined) return this.#sink.delivered(deliveryId)
-    this.#sink.reply(deliveryId, json)
+function settle(sink: DeliverySink, deliveryId: number, value: unknown, wantsReply: boolean): void {
+  if (!wantsReply || typeof value !== 'object' || value === null) return sink.delivered(deliveryId)
+  let json: string | undefined
+  try {
+    json = JSON.stringify(value)
+  } catch (thrown) {
+    return sink.failed(deliveryId, toWire(thrown))
   }
+  // An object whose `toJSON` returns nothing is no reply.
+  if (json === undefined) return sink.delivered(deliveryId)
+  sink.reply(deliveryId, json)
 }
 
 function isThenable(value: unknown): value is PromiseLike<unknown> {

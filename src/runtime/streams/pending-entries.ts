@@ -2,6 +2,7 @@ import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/messages.ts'
+import type { DeliverySink } from '../events/event-server.ts'
 import { Acknowledger } from './acknowledger.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'
 import { KeyGate } from './key-gate.ts'
@@ -25,7 +26,7 @@ export interface PendingEntriesOptions {
   groups: ThreadGroups
   /** REPLICA_ID. */
   replica: string
-  /** Begins a delivery; its answer comes by `delivered`, `reply` or `failed`. */
+  /** Begins a delivery; its answer comes back to these entries. */
   serve: (deliveryId: number, frame: EventFrame) => void
   /** Told of each event that another replica has published, once per group. */
   received: (frame: EventFrame) => void
@@ -51,9 +52,9 @@ interface Hand {
  * What one thread has in hand: from when it is read until the store knows that it is done.
  * What goes wrong with an event is not for this thread to mend: it pending it over.
  */
-export class PendingEntries {
+export class PendingEntries implements DeliverySink {
   readonly #options: PendingEntriesOptions
-  /** Those that are begun, by delivery number, which is negative: the hub's are positive. */
+  /** Those that are begun, by delivery id. */
   readonly #begun = new Map<number, Hand>()
   /** Not begun. Of those that come free together the gate forgets all at once; here each counts until its turn. */
   #waitingForKey = 0
@@ -127,8 +128,8 @@ export class PendingEntries {
     }
     hand.local = local
     hand.deadlineMs = Date.now() + group.timeoutMs
-    this.#lastDelivery = (this.#lastDelivery % 0x3fffffff) + 1
-    const id = -this.#lastDelivery
+    const id = (this.#lastDelivery % 0x3fffffff) + 1
+    this.#lastDelivery = id
     this.#begun.set(id, hand)
     const { frame } = entry
     frame.subscriber = local

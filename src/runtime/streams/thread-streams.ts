@@ -1,9 +1,9 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import type { WireError } from '../../core/errors/wire.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { DeliverySink } from '../events/event-server.ts'
 import { PendingEntries, type PendingEntriesOptions } from './pending-entries.ts'
 import { StreamPublisher } from './publisher.ts'
 import { type ReaderOptions, StreamReader } from './reader.ts'
@@ -57,6 +57,11 @@ export class ThreadStreams {
     this.#reader = new StreamReader({ ...options, commands, groups, pending: this.#pending })
   }
 
+  /** Takes the answers to the deliveries that `serve` has begun. */
+  get answers(): DeliverySink {
+    return this.#pending
+  }
+
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
     return this.#publisher.publish(frame, replyTo)
   }
@@ -81,15 +86,6 @@ export class ThreadStreams {
   }
   pause(plugin: string, isPaused: boolean): void {
     this.#groups.pause(plugin, isPaused)
-  }
-  delivered(deliveryId: number): void {
-    this.#pending.delivered(deliveryId)
-  }
-  reply(deliveryId: number, json: string): void {
-    this.#pending.reply(deliveryId, json)
-  }
-  failed(deliveryId: number, error: WireError): void {
-    this.#pending.failed(deliveryId, error)
   }
   /** Reads nothing more; resolves when all in hand is done. Publishing goes on. */
   stop(): Promise<void> {

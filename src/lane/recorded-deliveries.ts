@@ -1,0 +1,50 @@
+import type { WireError } from '../core/errors/wire.ts'
+import type { DeliverySink } from '../runtime/events/event-server.ts'
+import type { EventFrame } from '../transport/frames/event-frame.ts'
+import type { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
+
+/** Deliveries whose step is found again at their end: more than a lane has in flight. */
+const STEPS = 4096
+const STEP_MASK = STEPS - 1
+const EVENT_ID_PREFIX = 'evt_'.length
+
+/** The deliveries of one broker to a lane, in its flight recorder: a step when one begins, its end when it is answered. */
+export class RecordedDeliveries implements DeliverySink {
+  readonly #recorder: FlightRecorder
+  readonly #kind: number
+  readonly #sink: DeliverySink
+  /** Number of the step of each delivery. */
+  readonly #steps = new Int32Array(STEPS)
+
+  /** @param sink where the answers go on to */
+  constructor(recorder: FlightRecorder, kind: typeof STEP_EVENT | typeof STEP_STREAM_EVENT, sink: DeliverySink) {
+    this.#recorder = recorder
+    this.#kind = kind
+    this.#sink = sink
+  }
+
+  begin(deliveryId: number, { id, subscriber }: EventFrame): void {
+    const eventId = id.slice(EVENT_ID_PREFIX)
+    const step = this.#recorder.begin(this.#kind, subscriber, deliveryId, eventId, Date.now())
+    this.#steps[deliveryId & STEP_MASK] = step
+  }
+
+  #end(deliveryId: number, failed: boolean): void {
+    this.#recorder.endFrame(this.#steps[deliveryId & STEP_MASK]!, deliveryId, Date.now(), failed)
+  }
+
+  delivered(deliveryId: number): void {
+    this.#end(deliveryId, false)
+    this.#sink.delivered(deliveryId)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    this.#end(deliveryId, false)
+    this.#sink.reply(deliveryId, json)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    this.#end(deliveryId, true)
+    this.#sink.failed(deliveryId, error)
+  }
+}

@@ -1,0 +1,46 @@
+import type { WireError } from '../core/errors/wire.ts'
+import type { DeliverySink } from '../runtime/events/event-server.ts'
+import { KIND } from '../transport/frames/frame-kinds.ts'
+import type { Outbox } from '../transport/rings/outbox.ts'
+
+/** Acknowledgements that go out in one frame at most. */
+const ACKS_PER_FRAME = 4096
+
+/** The answers to the hub's deliveries, over the ring. */
+export class RingAcknowledgements implements DeliverySink {
+  readonly #outbox: Outbox
+  readonly #ids: number[] = []
+  #isScheduled = false
+
+  constructor(outbox: Outbox) {
+    this.#outbox = outbox
+  }
+
+  /** Those of one turn of the loop go out together. */
+  delivered(deliveryId: number): void {
+    this.#ids.push(deliveryId)
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#send)
+  }
+
+  reply(deliveryId: number, json: string): void {
+    this.#outbox.answerText(KIND.DELIVERY_REPLY, deliveryId, json)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    this.#outbox.answerText(KIND.DELIVERY_FAILED, deliveryId, JSON.stringify(error))
+  }
+
+  readonly #send = (): void => {
+    this.#isScheduled = false
+    for (let from = 0; from < this.#ids.length; from += ACKS_PER_FRAME) {
+      const count = Math.min(ACKS_PER_FRAME, this.#ids.length - from)
+      const at = this.#outbox.begin(count * 4, true, true)
+      const word = at >> 2
+      for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#ids[from + n]!
+      this.#outbox.end(count * 4, KIND.DELIVERED, 0)
+    }
+    this.#ids.length = 0
+  }
+}
