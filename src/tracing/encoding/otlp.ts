@@ -53,7 +53,7 @@ export const LINK = { traceId: 1, spanId: 2, tracestate: 3, attributes: 4, dropp
 
 /** Whether the parent is in another process or thread is known. */
 const HAS_IS_REMOTE = 0x100
-export const IS_REMOTE = 0x200
+const IS_REMOTE = 0x200
 const SAMPLED = 1
 /** The API counts kinds from 0, the protocol from 1. */
 export const KIND_OFFSET = 1

@@ -1,16 +1,16 @@
 import { createRing, maxFrameBytes, RingProducer } from '../../transport/memory/spsc-ring.ts'
-import { SCOPE_SPANS, writeScope, writeSpan } from './otlp.ts'
+import { writeScope, writeSpan } from './otlp.ts'
 import { ProtoWriter } from './proto-writer.ts'
-import { RUNTIME_SCOPE, type SpanRecord, type SpanRecordScope } from './span-record.ts'
+import { serializeSpan } from './serialized-span.ts'
+import { RUNTIME_SCOPE, type SpanRecord } from './span-record.ts'
 
 /** Ended spans of one thread that nobody has fetched yet, bytes: about 12,000. */
 export const SPAN_RING_BYTES = 4 << 20
 /**
- * Kinds of frames in this ring: a span's fields as OTLP has them, and the same with its scope in front, where that is not the runtime's. A
- * frame's id is the number of spans that its thread has lost so far.
+ * The kind of a frame in this ring is the length in bytes of the span's scope, which stands in front of the span's fields; this one: the
+ * scope is the runtime's and does not stand there. The id of a frame is the number of spans that its thread has lost so far.
  */
-export const SPAN_FRAME = 1
-export const SCOPED_SPAN_FRAME = 2
+export const WITHOUT_SCOPE = -1
 
 export const createSpanRing = (): SharedArrayBuffer => createRing(SPAN_RING_BYTES)
 
@@ -19,11 +19,14 @@ export const createSpanRing = (): SharedArrayBuffer => createRing(SPAN_RING_BYTE
  * whatever comes next. The exporting thread looks for itself; where it is late and the ring is full, spans are lost, and counted.
  */
 export class SpanWriter {
+  /** True: spans are printed and not sent, so they are left serialized and not in OTLP. */
+  readonly isForConsole: boolean
   readonly #ring: RingProducer
   readonly #fields = new ProtoWriter()
   #lost = 0
 
-  constructor(memory: SharedArrayBuffer) {
+  constructor(memory: SharedArrayBuffer, isForConsole: boolean) {
+    this.isForConsole = isForConsole
     this.#ring = new RingProducer(memory)
   }
 
@@ -36,14 +39,20 @@ export class SpanWriter {
   write(span: SpanRecord): void {
     const fields = this.begin()
     if (fields === null) return
-    const isOwn = span.scope === RUNTIME_SCOPE
+    let scopeBytes = WITHOUT_SCOPE
     try {
-      if (!isOwn) writeScopeField(fields, span.scope)
-      writeSpan(fields, span)
+      if (this.isForConsole) fields.raw(serializeSpan(span))
+      else {
+        if (span.scope !== RUNTIME_SCOPE) {
+          writeScope(fields, span.scope)
+          scopeBytes = fields.length
+        }
+        writeSpan(fields, span)
+      }
     } catch {
       return this.lose()
     }
-    this.commit(isOwn ? SPAN_FRAME : SCOPED_SPAN_FRAME)
+    this.commit(scopeBytes)
   }
 
   /** Where the fields of a span go, to be followed by `commit`; null when there is no room: what is lost is not worth encoding. */
@@ -56,7 +65,7 @@ export class SpanWriter {
     return this.#fields
   }
 
-  commit(kind: number = SPAN_FRAME): void {
+  commit(scopeBytes: number = WITHOUT_SCOPE): void {
     const { bytes, length } = this.#fields
     const at = length > MAX_BYTES ? -1 : this.#ring.reserve(length)
     if (at < 0) {
@@ -64,14 +73,8 @@ export class SpanWriter {
       return
     }
     bytes.copy(this.#ring.bytes, at, 0, length)
-    this.#ring.commit(length, kind, this.#lost)
+    this.#ring.commit(length, scopeBytes, this.#lost)
   }
-}
-
-function writeScopeField(to: ProtoWriter, scope: SpanRecordScope): void {
-  const mark = to.begin(SCOPE_SPANS.scope)
-  writeScope(to, scope)
-  to.end(mark)
 }
 
 const FULL_BYTES = SPAN_RING_BYTES - 16_384

@@ -1,10 +1,9 @@
 import type { ExportResult } from '@opentelemetry/core'
-import { ConsoleSpanExporter } from '@opentelemetry/sdk-trace-node'
+import type { IExportTraceServiceResponse } from '@opentelemetry/otlp-transformer'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { consoleExporter } from './console-exporter.ts'
 import { type Batch, exportRequest } from './export-request.ts'
-import { ProtoReader } from './proto-reader.ts'
-import { readableSpan, scopeOf } from './readable-span.ts'
 
 /** What spans are given to: the library's, for OTLP or for the console. */
 export interface SpanExporter {
@@ -23,12 +22,13 @@ export async function exporterOf(settings: Settings, onPartial: (why: string) =>
   const { convertLegacyOtlpGrpcOptions, createEmptyMetadata, createOtlpGrpcExportDelegate } = await import(
     '@opentelemetry/otlp-grpc-exporter-base'
   )
+  const { ProtobufTraceSerializer } = await import('@opentelemetry/otlp-transformer')
   // Loads the gRPC client, which takes a second on a busy machine: now, and not when the first spans wait for it.
   createEmptyMetadata()
   const serializer = {
     serializeRequest: exportRequest,
     deserializeResponse: (bytes: Uint8Array) => {
-      const why = partialSuccess(bytes)
+      const why = rejectionOf(ProtobufTraceSerializer.deserializeResponse(bytes))
       if (why !== null) onPartial(why)
     },
   }
@@ -47,40 +47,10 @@ export async function exporterOf(settings: Settings, onPartial: (why: string) =>
   }
 }
 
-function consoleExporter(): SpanExporter {
-  const inner = new ConsoleSpanExporter()
-  return {
-    export: (batch, onResult) => {
-      const spans = batch.map(({ memory, from, to, scope, source }) =>
-        readableSpan(memory.subarray(from, to), scopeOf(scope), source.resource),
-      )
-      inner.export(spans, onResult)
-    },
-    shutdown: () => inner.shutdown(),
-  }
-}
-
-/** Fields of ExportTraceServiceResponse and of its ExportTracePartialSuccess. */
-const RESPONSE = { partialSuccess: 1 } as const
-const PARTIAL_SUCCESS = { rejectedSpans: 1, message: 2 } as const
-
-/** What a receiver says that did not take all; null when it took all and says nothing. @throws RangeError for what is no response */
-function partialSuccess(bytes: Uint8Array): string | null {
-  const response = new ProtoReader(bytes)
-  let [rejected, message] = [0, '']
-  for (let field = response.next(); field !== 0; field = response.next()) {
-    if (field !== RESPONSE.partialSuccess) {
-      response.skip()
-      continue
-    }
-    const partial = new ProtoReader(response.bytes())
-    for (let part = partial.next(); part !== 0; part = partial.next()) {
-      if (part === PARTIAL_SUCCESS.rejectedSpans) rejected = partial.number()
-      else if (part === PARTIAL_SUCCESS.message) message = partial.text()
-      else partial.skip()
-    }
-  }
-  return rejected === 0 && message === '' ? null : `${message} (${rejected} spans rejected)`
+/** Why a receiver took only a part; null when it took all and has no message. */
+function rejectionOf({ partialSuccess }: IExportTraceServiceResponse): string | null {
+  const { rejectedSpans = 0, errorMessage = '' } = partialSuccess ?? {}
+  return rejectedSpans === 0 && errorMessage === '' ? null : `${errorMessage} (${rejectedSpans} spans rejected)`
 }
 
 /** What is wrong with a header is said with its value, which is a secret. */

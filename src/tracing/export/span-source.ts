@@ -1,9 +1,8 @@
 import type { Attributes } from '@opentelemetry/api'
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { RingConsumer } from '../../transport/memory/spsc-ring.ts'
-import { SCOPED_SPAN_FRAME, SPAN_RING_BYTES } from '../encoding/span-writer.ts'
+import { SPAN_RING_BYTES, WITHOUT_SCOPE } from '../encoding/span-writer.ts'
 import { encodeResource } from './export-request.ts'
-import { ProtoReader } from './proto-reader.ts'
 import type { QueuedSpan } from './span-queue.ts'
 
 /** So full a ring loses its oldest spans, for its thread would soon lose its newest, and so full it is then, bytes. */
@@ -38,11 +37,9 @@ export class SpanSource {
       this.#note(lost)
       const { memory, from } = this.#memory.copy(ring.bytes, at, length)
       const to = from + length
-      if (kind !== SCOPED_SPAN_FRAME) return take({ memory, from, to, scope: null, source: this })
-      const fields = new ProtoReader(memory.subarray(from, to))
-      fields.next()
-      const scope = fields.bytes()
-      take({ memory, from: scope.byteOffset - memory.byteOffset + scope.length, to, scope, source: this })
+      if (kind === WITHOUT_SCOPE) return take({ memory, from, to, scope: null, source: this })
+      const spanFrom = from + kind
+      take({ memory, from: spanFrom, to, scope: memory.subarray(from, spanFrom), source: this })
     }, max)
   }
 

@@ -1,22 +1,21 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
 import { ATTR } from '../encoding/attributes.ts'
-import { cut, KIND_OFFSET, SPAN, writeAttribute, writeStatus } from '../encoding/otlp.ts'
+import { cut, KIND_OFFSET, SPAN, writeAttribute, writeAttributes, writeStatus } from '../encoding/otlp.ts'
 import { ProtoWriter } from '../encoding/proto-writer.ts'
+import { clientAttributes, hasFailed, queryKeys, requestSpanName, routeAttributes } from './request-attributes.ts'
 
-/** Methods that are named in spans; a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
-const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
 /** More than there are lanes, those that were replaced among them: makes one number of a status and a lane. */
 const LANES_MAX = 1 << 20
 /** What is remembered of routes and of clients, each. */
 const REMEMBERED_MAX = 1000
 
-/** What spans tell of requests: most of it is the same again and again, for a route or for a client. */
+/** The encoded fields of requests' spans: most of them are the same for each request of a route, or of a client. */
 export class RequestFields {
   readonly #routes = new Remembered()
   readonly #clients = new Remembered()
 
-  /** Source: OpenTelemetry semantic conventions for HTTP server spans. @param status 0: the client was gone before it was answered */
+  /** @param status 0: the client was gone before it was answered */
   write(to: ProtoWriter, start: RequestStart, status: number, servedBy: number): void {
     const { method, path, query, host, userAgent, requestId, route } = start
     const outcome = status * LANES_MAX + servedBy
@@ -26,11 +25,13 @@ export class RequestFields {
     )
     to.raw(
       this.#clients.find(host, userAgent, 0) ??
-        this.#clients.keep(host, userAgent, 0, (fields) => writeClient(fields, start)),
+        this.#clients.keep(host, userAgent, 0, (fields) =>
+          writeAttributes(fields, SPAN.attributes, clientAttributes(start)),
+        ),
     )
     attribute(to, ATTR.URL_PATH, cut(path))
     attribute(to, ATTR.REQUEST_ID, requestId)
-    if (query !== '') attribute(to, ATTR.URL_QUERY, cut(withoutValues(query)))
+    if (query !== '') attribute(to, ATTR.URL_QUERY, queryKeys(query))
   }
 }
 
@@ -69,38 +70,9 @@ class Remembered {
   }
 }
 
-function writeRoute(to: ProtoWriter, { method, route, plugin }: RequestStart, status: number, servedBy: number): void {
+function writeRoute(to: ProtoWriter, start: RequestStart, status: number, servedBy: number): void {
   to.number(SPAN.kind, SpanKind.SERVER + KIND_OFFSET)
-  const isKnown = METHODS.has(method)
-  const name = isKnown ? method : 'HTTP'
-  to.text(SPAN.name, cut(route === '' ? name : `${name} ${route}`))
-  attribute(to, ATTR.HTTP_METHOD, isKnown ? method : '_OTHER')
-  attribute(to, ATTR.URL_SCHEME, 'http')
-  attribute(to, ATTR.PROTOCOL_VERSION, '1.1')
-  if (!isKnown) attribute(to, ATTR.HTTP_METHOD_ORIGINAL, cut(method))
-  if (route !== '') attribute(to, ATTR.HTTP_ROUTE, cut(route))
-  if (plugin !== '') attribute(to, ATTR.PLUGIN, cut(plugin))
-  if (servedBy >= 0) attribute(to, ATTR.LANE, servedBy)
-  if (status > 0) attribute(to, ATTR.HTTP_STATUS, status)
-  if (status >= 500 || status === 0) {
-    attribute(to, ATTR.ERROR_TYPE, status === 0 ? 'client_gone' : String(status))
-    writeStatus(to, SpanStatusCode.ERROR, '')
-  }
-}
-
-function writeClient(to: ProtoWriter, { host, userAgent }: RequestStart): void {
-  const match = /^(\[[^\]]+\]|[^:]*)(?::(\d{1,5}))?$/.exec(host)
-  if (host !== '' && match !== null) {
-    attribute(to, ATTR.SERVER_ADDRESS, cut(match[1]!.replace(/^\[|\]$/g, '')))
-    if (match[2] !== undefined) attribute(to, ATTR.SERVER_PORT, Number(match[2]))
-  }
-  if (userAgent !== '') attribute(to, ATTR.USER_AGENT, cut(userAgent))
-}
-
-/** Values of a query are data of the request, and data never appear in spans. */
-function withoutValues(query: string): string {
-  return query
-    .split('&')
-    .map((pair) => (pair.includes('=') ? `${pair.slice(0, pair.indexOf('='))}=REDACTED` : 'REDACTED'))
-    .join('&')
+  to.text(SPAN.name, requestSpanName(start))
+  writeAttributes(to, SPAN.attributes, routeAttributes(start, status, servedBy))
+  if (hasFailed(status)) writeStatus(to, SpanStatusCode.ERROR, '')
 }

@@ -6,6 +6,7 @@ import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf, tracestateOf } from '..
 import { writePlace } from '../encoding/otlp.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import type { TraceSampler } from '../spans/sampler.ts'
+import { requestRecord } from './request-attributes.ts'
 import { RequestFields } from './request-fields.ts'
 
 /** SERVER spans: one per request. Put together when it ends, so that a request that is not sampled costs its two ids. */
@@ -66,6 +67,9 @@ class ServerSpan implements RequestSpan {
   }
 
   end(status: number): void {
+    if (this.#writer.isForConsole) {
+      return this.#writer.write(requestRecord(this, this.#start, status, this.servedBy))
+    }
     const to = this.#writer.begin()
     if (to === null) return
     // As `writeSpan` does it, with what requests have in common ready-made: it is the most frequent span of all.

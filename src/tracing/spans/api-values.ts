@@ -1,7 +1,7 @@
 import { type HrTime, isSpanContextValid, type Link, type TimeInput } from '@opentelemetry/api'
 import { isTimeInput, timeInputToHrTime } from '@opentelemetry/core'
 import type { SpanRecordLink } from '../encoding/span-record.ts'
-import { traceContextOfSpan } from './scope.ts'
+import { traceContextOfSpan } from './span-context.ts'
 
 /** Milliseconds since the epoch. */
 export const msOfHrTime = ([seconds, nanoseconds]: HrTime): number => seconds * 1e3 + nanoseconds / 1e6

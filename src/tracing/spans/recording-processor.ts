@@ -2,7 +2,7 @@ import type { ReadableSpan, Span, SpanProcessor, TimedEvent } from '@opentelemet
 import type { SpanRecord, SpanRecordEvent, SpanRecordScope } from '../encoding/span-record.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import { linkRecordOf, msOfHrTime } from './api-values.ts'
-import { traceContextOfSpan } from './scope.ts'
+import { traceContextOfSpan } from './span-context.ts'
 
 /** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
 const BEGUN_MS = Symbol('begunMs')

@@ -2,7 +2,6 @@ import {
   type Attributes,
   type AttributeValue,
   type Context,
-  createTraceState,
   type Exception,
   type Link,
   ROOT_CONTEXT,
@@ -11,18 +10,11 @@ import {
   type SpanStatus,
   SpanStatusCode,
   type TimeInput,
-  TraceFlags,
   trace,
 } from '@opentelemetry/api'
 import { isAttributeValue, isTimeInput, sanitizeAttributes } from '@opentelemetry/core'
 import type { OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
-import {
-  NO_TRACE_CONTEXT,
-  spanIdOf,
-  type TraceContext,
-  traceIdOf,
-  tracestateOf,
-} from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { ATTR } from '../encoding/attributes.ts'
 import {
   type RecordAttributes,
@@ -35,6 +27,7 @@ import type { SpanWriter } from '../encoding/span-writer.ts'
 import { linkRecordOf, msOfTime } from './api-values.ts'
 import { exceptionOf } from './exception.ts'
 import type { ThreadScope } from './scope.ts'
+import { spanContextOf } from './span-context.ts'
 
 /** Attributes, events and links of one span at most, each: the defaults of OpenTelemetry's specification. The oldest events and links give way. */
 const SPAN_PARTS_MAX = 128
@@ -104,10 +97,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   }
 
   spanContext(): SpanContext {
-    const { traceContext } = this
-    const tracestate = tracestateOf(traceContext)
-    const context = { traceId: traceIdOf(traceContext), spanId: spanIdOf(traceContext), traceFlags: TraceFlags.SAMPLED }
-    return tracestate === '' ? context : { ...context, traceState: createTraceState(tracestate) }
+    return spanContextOf(this.traceContext)
   }
 
   isRecording(): boolean {

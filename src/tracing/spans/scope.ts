@@ -1,13 +1,7 @@
-import { type Context, createTraceState, ROOT_CONTEXT, type SpanContext, TraceFlags, trace } from '@opentelemetry/api'
+import { type Context, ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api'
 import type { OpenSpan, TraceScope } from '../../contracts/tracing.ts'
-import {
-  isSampled,
-  NO_TRACE_CONTEXT,
-  spanIdOf,
-  type TraceContext,
-  traceIdOf,
-  tracestateOf,
-} from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
 /** A place in a trace as this thread has it: the context of the API, and whether spans are made under it. */
 export interface ThreadScope extends TraceScope {
@@ -55,21 +49,7 @@ export class PassingScope implements ThreadScope, OpenSpan {
 /** The context of a span elsewhere. */
 export function remoteContext(traceContext: TraceContext): Context {
   if (traceContext === NO_TRACE_CONTEXT) return ROOT_CONTEXT
-  const tracestate = tracestateOf(traceContext)
-  const spanContext: SpanContext = {
-    traceId: traceIdOf(traceContext),
-    spanId: spanIdOf(traceContext),
-    traceFlags: isSampled(traceContext) ? TraceFlags.SAMPLED : TraceFlags.NONE,
-    isRemote: true,
-  }
-  if (tracestate !== '') spanContext.traceState = createTraceState(tracestate)
+  const spanContext = spanContextOf(traceContext)
+  spanContext.isRemote = true
   return trace.setSpanContext(ROOT_CONTEXT, spanContext)
-}
-
-export function traceContextOfSpan(spanContext: SpanContext | undefined): TraceContext {
-  if (spanContext === undefined) return NO_TRACE_CONTEXT
-  const { traceId, spanId, traceFlags, traceState } = spanContext
-  const flags = (traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
-  const traceparent = `00-${traceId}-${spanId}-${flags}`
-  return traceState === undefined ? traceparent : traceparent + traceState.serialize()
 }

@@ -31,7 +31,7 @@ export class ThreadTracing implements CodeTracing {
   readonly #spans: SpanMaker
 
   constructor(settings: Settings, init: TracingInit) {
-    this.writer = new SpanWriter(init.ring)
+    this.writer = new SpanWriter(init.ring, settings.otelExporterOtlpEndpoint === undefined)
     this.nowMs = clockOf(init.clock)
     const sampler = new TraceSampler(settings)
     const provider = new NodeTracerProvider({

@@ -1,0 +1,30 @@
+import { createTraceState, type SpanContext, TraceFlags } from '@opentelemetry/api'
+import {
+  isSampled,
+  NO_TRACE_CONTEXT,
+  spanIdOf,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+} from '../../core/causality/trace-context.ts'
+
+/** A trace context as OpenTelemetry's API has it. @param traceContext not empty */
+export function spanContextOf(traceContext: TraceContext): SpanContext {
+  const spanContext: SpanContext = {
+    traceId: traceIdOf(traceContext),
+    spanId: spanIdOf(traceContext),
+    traceFlags: isSampled(traceContext) ? TraceFlags.SAMPLED : TraceFlags.NONE,
+  }
+  const tracestate = tracestateOf(traceContext)
+  if (tracestate !== '') spanContext.traceState = createTraceState(tracestate)
+  return spanContext
+}
+
+/** A span context of OpenTelemetry's API as text; empty for none. */
+export function traceContextOfSpan(spanContext: SpanContext | undefined): TraceContext {
+  if (spanContext === undefined) return NO_TRACE_CONTEXT
+  const { traceId, spanId, traceFlags, traceState } = spanContext
+  const flags = (traceFlags & TraceFlags.SAMPLED) === 0 ? '00' : '01'
+  const traceparent = `00-${traceId}-${spanId}-${flags}`
+  return traceState === undefined ? traceparent : traceparent + traceState.serialize()
+}
