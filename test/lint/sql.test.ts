@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { tablesOf } from '../../src/devtools/lint/sql-tables.ts'
-import { tokenizeSql } from '../../src/devtools/lint/sql-tokens.ts'
+import { ANY_DIALECT } from '../../src/stores/sql/dialect.ts'
+import { tokenizeSql } from '../../src/stores/sql/tokens.ts'
 
-const kinds = (sql: string) => tokenizeSql(sql).map(({ kind, text }) => `${kind} ${text}`)
+const kinds = (sql: string) => tokenizeSql(sql, ANY_DIALECT).map(({ kind, text }) => `${kind} ${text}`)
 const used = (sql: string) => tablesOf(sql).map(({ table, role }) => (role === 'create' ? `+${table}` : table))
 
 test('strings, quoted names, comments and placeholders are single tokens', () => {
@@ -30,7 +31,7 @@ test('brackets after a value are subscripts, elsewhere they quote a name', () =>
 })
 
 test('what is not closed goes on to the end', () => {
-  for (const sql of ["'a", '"a', '[a', '$$ a', '/* a', '$f$ a']) assert.equal(tokenizeSql(sql).length, 1)
+  for (const sql of ["'a", '"a', '[a', '$$ a', '/* a', '$f$ a']) assert.equal(tokenizeSql(sql, ANY_DIALECT).length, 1)
 })
 
 const STATEMENTS: ReadonlyArray<[sql: string, tables: string[]]> = [

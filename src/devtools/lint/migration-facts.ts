@@ -1,6 +1,7 @@
+import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
+import { tokenizeSql } from '../../stores/sql/tokens.ts'
 import { lineIndex } from './line-index.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
-import { tokenizeSql } from './sql-tokens.ts'
 
 /** All that the rules want to know of one migration. Plain data, kept while the file is unchanged. */
 export interface MigrationFacts {
@@ -18,7 +19,7 @@ export function readMigration(sql: string): MigrationFacts {
   const facts: MigrationFacts = { depends: [], ignoredDepends: [], tables: [] }
   // The header ends at the first line that is neither blank nor a comment of `--`.
   let inHeader = true
-  for (const token of tokenizeSql(sql)) {
+  for (const token of tokenizeSql(sql, ANY_DIALECT)) {
     const isLineComment = token.kind === 'comment' && sql.startsWith('--', token.offset)
     inHeader &&= isLineComment
     const target = isLineComment ? DEPENDS.exec(token.text)?.[1] : undefined

@@ -1,4 +1,6 @@
-import { type SqlToken, tokenizeSql } from './sql-tokens.ts'
+import { ANY_DIALECT } from '../../stores/sql/dialect.ts'
+import { type SqlToken, tokenizeSql } from '../../stores/sql/tokens.ts'
+import { HOLE } from './literal.ts'
 
 /** A table that a statement names. */
 export interface TableMention {
@@ -14,7 +16,7 @@ export interface TableMention {
 
 /** Every table that the statements name; names of common table expressions, aliases and functions left out. */
 export function tablesOf(sql: string): TableMention[] {
-  const tokens = tokenizeSql(sql).filter((token) => token.kind !== 'comment')
+  const tokens = tokenizeSql(sql, ANY_DIALECT).filter((token) => token.kind !== 'comment')
   return new TableScanner(tokens, (body, offset) =>
     // What stands between the quotes begins somewhere behind the first one; a doubled quote in it moves the rest by one.
     tablesOf(body).map((mention) => ({
@@ -292,7 +294,7 @@ class TableScanner {
     let next = at
     for (;;) {
       const token = this.#tokens[next]!
-      parts.push(token.kind === 'hole' ? '' : token.text.toLowerCase())
+      parts.push(token.text.includes(HOLE) ? '' : token.text.toLowerCase())
       next += 1
       if (!this.#isMark(next, '.') || !this.#isName(next + 1)) break
       next += 1
@@ -321,7 +323,7 @@ class TableScanner {
 
   #isName(at: number): boolean {
     const kind = this.#tokens[at]?.kind
-    return kind === 'word' || kind === 'name' || kind === 'hole'
+    return kind === 'word' || kind === 'name'
   }
 
   #isWord(at: number, ...words: string[]): boolean {

@@ -7,6 +7,23 @@ export type Parameter = string | number | bigint | boolean | Uint8Array | null
 const INT64_MIN = -(2n ** 63n)
 const INT64_MAX = 2n ** 63n - 1n
 
+/** The placeholders `$1`, `$2`, … of a statement. */
+export interface Parameters {
+  /** The highest number. */
+  parameterCount: number
+  /** A number below it that no placeholder has, or null. */
+  missingParameter: number | null
+}
+
+/** @param used the numbers of all placeholders */
+export function countParameters(used: ReadonlySet<number>): Parameters {
+  let parameterCount = 0
+  for (const number of used) parameterCount = Math.max(parameterCount, number)
+  let missingParameter: number | null = null
+  for (let n = 1; n < parameterCount && missingParameter === null; n++) if (!used.has(n)) missingParameter = n
+  return { parameterCount, missingParameter }
+}
+
 /** @throws DbError `other` unless there is one value for each placeholder */
 export function checkCount(params: readonly unknown[], expected: number): void {
   if (params.length === expected) return

@@ -1,20 +1,15 @@
-/** What the tool must know of a statement beyond what SQLite itself tells. */
-export interface SqlShape {
+import { SQLITE_DIALECT } from '../../stores/sql/dialect.ts'
+import { countParameters, type Parameters } from '../../stores/sql/parameter.ts'
+import { SqlTokens } from '../../stores/sql/tokens.ts'
+
+/** The facts of a statement that SQLite itself does not tell. */
+export interface SqlShape extends Parameters {
   /** The first word, in upper case. */
   command: string
-  /** The highest `$n`. */
-  parameterCount: number
   /** A placeholder that is not `$n`, or null. */
   foreignPlaceholder: string | null
-  /** A number below `parameterCount` that no placeholder has, or null. */
-  missingParameter: number | null
 }
 
-// SQLite's own token rules (https://sqlite.org/src/file/src/tokenize.c), as far as they hide or form a placeholder.
-// An unclosed comment or string runs to the end of the text, and a `$` inside of an identifier belongs to it.
-const TOKEN =
-  /--[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|'(?:[^']|'')*'?|"(?:[^"]|"")*"?|`(?:[^`]|``)*`?|\[[^\]]*\]?|[\p{L}_\u0080-\uffff][\w$\u0080-\uffff]*|[$:@?#][\w$\u0080-\uffff]*|\d[\w.]*|;/gu
-const WORD = /^[\p{L}_]/u
 const NUMBERED = /^\$([1-9]\d{0,4})$/
 
 /** Reads the shape of one statement that SQLite has prepared. */
@@ -22,19 +17,16 @@ export function shapeOf(sql: string): SqlShape {
   let command = ''
   let foreignPlaceholder: string | null = null
   const used = new Set<number>()
-  for (const [token] of sql.matchAll(TOKEN)) {
-    if (WORD.test(token)) {
-      command ||= token.toUpperCase()
-    } else if ('$:@?#'.includes(token[0]!)) {
-      const number = NUMBERED.exec(token)?.[1]
-      if (number === undefined) foreignPlaceholder ??= token
+  const tokens = new SqlTokens(sql, SQLITE_DIALECT)
+  while (tokens.next()) {
+    if (tokens.kind === 'word') command ||= tokens.text.toUpperCase()
+    else if (tokens.kind === 'placeholder') {
+      const number = NUMBERED.exec(tokens.text)?.[1]
+      if (number === undefined) foreignPlaceholder ??= tokens.text
       else used.add(Number(number))
     }
   }
-  const parameterCount = Math.max(0, ...used)
-  let missingParameter: number | null = null
-  for (let n = 1; n < parameterCount && missingParameter === null; n++) if (!used.has(n)) missingParameter = n
-  return { command, parameterCount, foreignPlaceholder, missingParameter }
+  return { command, foreignPlaceholder, ...countParameters(used) }
 }
 
 const CONTROL = new Set(['BEGIN', 'COMMIT', 'END', 'ROLLBACK', 'SAVEPOINT', 'RELEASE'])
@@ -44,17 +36,18 @@ export function isTransactionControl(command: string): boolean {
   return CONTROL.has(command)
 }
 
-/**
- * The first statement of a script that would begin or end a transaction, or null.
- * The `BEGIN … END` of a trigger's body is none.
- */
+/** The first statement of a script that would begin or end a transaction, or null. `BEGIN … END` of a trigger's body does not. */
 export function transactionControlIn(script: string): string | null {
   const statement: string[] = []
   let inTrigger = false
   let caseDepth = 0
-  for (const [token] of script.matchAll(TOKEN)) {
-    if (token === ';') {
-      // Inside of a trigger a statement's end is the script's statement's end only after `END`.
+  const tokens = new SqlTokens(script, SQLITE_DIALECT)
+  while (tokens.next()) {
+    if (tokens.kind === 'comment') continue
+    const { text } = tokens
+    if (tokens.kind === 'mark') {
+      if (text !== ';') continue
+      // A semicolon within a trigger ends one statement of its body; only behind `END` it ends the trigger.
       if (!inTrigger || (statement.at(-1) === 'END' && caseDepth === 0)) {
         inTrigger = false
         caseDepth = 0
@@ -64,11 +57,11 @@ export function transactionControlIn(script: string): string | null {
       }
       continue
     }
-    if (!WORD.test(token)) {
-      if (!/^(?:--|\/\*)/.test(token)) statement.push('?')
+    if (tokens.kind !== 'word') {
+      statement.push('?')
       continue
     }
-    const word = token.toUpperCase()
+    const word = text.toUpperCase()
     if (statement.length === 0 && isTransactionControl(word)) return word
     if (inTrigger && word === 'CASE') caseDepth++
     if (inTrigger && word === 'END' && caseDepth > 0) {
