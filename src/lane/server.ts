@@ -78,8 +78,8 @@ export class LaneServer {
     const sockets = new WebSocketServer({
       sink: replies,
       onFault: logFault,
-      begin: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
-      end: (step, failed) => this.#flight.endStep(step, failed),
+      beginStep: (routeNumber, requestId) => this.#flight.beginMessage(routeNumber, requestId),
+      endStep: (step, failed) => this.#flight.endStep(step, failed),
     })
     this.#requests = new RequestServer(
       replies,

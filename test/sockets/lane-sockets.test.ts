@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/primary/dispatch/lane-sockets.ts'
 import type { ClientSocket } from '../../src/primary/http/client-socket.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
-import { HANDLED_OVERHEAD_BYTES, numberedText } from '../../src/transport/frames/numbered-text.ts'
+import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/primary/http/unhandled-messages.ts'
+import { MESSAGE_OVERHEAD_BYTES } from '../../src/transport/frames/message-weight.ts'
+import { numberedText } from '../../src/transport/frames/numbered-text.ts'
 import { laneOf } from '../primary/fake-lane.ts'
 
 const MIB = 1 << 20
@@ -17,7 +18,7 @@ function endOf(closes: unknown[][], busySinceMs = 0): ClientSocket {
     send: () => {},
     handled: () => {},
     close: (...given: unknown[]) => closes.push(['close', ...given]),
-    leave: (...given: unknown[]) => closes.push(['leave', ...given]),
+    closeWhenIdle: (...given: unknown[]) => closes.push(['leave', ...given]),
   } as unknown as ClientSocket
 }
 
@@ -31,7 +32,7 @@ test('the messages of a lane that does not handle any are bounded for all of its
   while (sockets.socketMessage(taken % 2, message, true)) taken++
   assert.equal(
     taken,
-    Math.floor((SOCKETS_MAX_UNHANDLED_BYTES - HANDLED_OVERHEAD_BYTES) / (MIB + HANDLED_OVERHEAD_BYTES)),
+    Math.floor((SOCKETS_MAX_UNHANDLED_BYTES - MESSAGE_OVERHEAD_BYTES) / (MIB + MESSAGE_OVERHEAD_BYTES)),
   )
 })
 
@@ -39,7 +40,7 @@ test('a lane that leaves tells its sockets, and those that come meanwhile', (t) 
   const { sockets } = laneOf(t)
   const closes: unknown[][] = []
   sockets.accept(exchangeOf(endOf(closes)), numberedText(1, ''))
-  sockets.leave(1012, 'bye')
+  sockets.closeWhenIdle(1012, 'bye')
   sockets.accept(exchangeOf(endOf(closes)), numberedText(2, ''))
   assert.deepEqual(closes, [
     ['leave', 1012, 'bye'],

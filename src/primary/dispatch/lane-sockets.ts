@@ -1,13 +1,12 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
-import { HANDLED_OVERHEAD_BYTES, numberedText, readNumbered } from '../../transport/frames/numbered-text.ts'
+import { numberedText, readNumbered } from '../../transport/frames/numbered-text.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { ClientSocket, SocketWorker } from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from '../http/unhandled-messages.ts'
 
-/** Messages of all sockets of one lane that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
-export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
 /** What of the ring they take at most: the rest is the requests'. */
 const RING_SHARE_BYTES = 1 << 19
 const RETRY_MS = 2
@@ -25,11 +24,11 @@ export class LaneSockets implements SocketWorker {
   /** By their numbers in the lane. */
   readonly #clients = new Map<number, ClientSocket>()
   #waiting: Waiting[] = []
-  #unhandledBytes = 0
+  readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   #retryTimer: NodeJS.Timeout | undefined
   /** Of a lane that is gone: what its handlers were at. */
   #lastWorks: WorkInFlight[] | null = null
-  #isLeaving: [code: number, reason: string] | null = null
+  #pendingClose: [code: number, reason: string] | null = null
 
   constructor(outbox: Outbox) {
     this.#outbox = outbox
@@ -53,12 +52,11 @@ export class LaneSockets implements SocketWorker {
   /** @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, text: string): void {
     const [number, protocol] = readNumbered(text)
-    // Its opening counts as a message.
-    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
+    this.#unhandled.addOpening()
     const client = exchange?.acceptSocket(this, number, protocol) ?? null
     if (client === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
     this.#clients.set(number, client)
-    if (this.#isLeaving !== null) client.leave(...this.#isLeaving)
+    if (this.#pendingClose !== null) client.closeWhenIdle(...this.#pendingClose)
   }
 
   /** A frame of the lane. */
@@ -74,7 +72,7 @@ export class LaneSockets implements SocketWorker {
       case KIND.SOCKET_HANDLED: {
         const weight = Number(bytes.latin1Slice(at, at + length))
         // Also of a socket that is closed: its messages are still the lane's.
-        this.#unhandledBytes -= weight
+        this.#unhandled.handled(weight)
         return client?.handled(weight)
       }
       case KIND.SOCKET_CLOSE:
@@ -83,9 +81,9 @@ export class LaneSockets implements SocketWorker {
   }
 
   /** Closes each as soon as nothing of it is being handled, and those that come. */
-  leave(code: number, reason: string): void {
-    this.#isLeaving = [code, reason]
-    for (const client of [...this.#clients.values()]) client.leave(code, reason)
+  closeWhenIdle(code: number, reason: string): void {
+    this.#pendingClose = [code, reason]
+    for (const client of [...this.#clients.values()]) client.closeWhenIdle(code, reason)
   }
 
   /** Closes all of them now. */
@@ -106,9 +104,7 @@ export class LaneSockets implements SocketWorker {
   // ── what clients say ──────────────────────────────────────────────────────
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
-    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
-    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
-    this.#unhandledBytes += weight
+    if (!this.#unhandled.tryAdd(message.byteLength)) return false
     const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
     // The library takes its memory back.
     if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {

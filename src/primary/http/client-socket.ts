@@ -1,11 +1,11 @@
 import type { WebSocket } from 'uWebSockets.js'
-import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
+import { UnhandledMessages } from './unhandled-messages.ts'
 
 /** What a client may leave unread; beyond, it is cut off. */
 export const SOCKET_MAX_UNREAD_BYTES = 1 << 20
 /** The same for all clients together. */
 export const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
-/** Messages of one client that have come and are not handled, beside the first, each with HANDLED_OVERHEAD_BYTES; beyond, it is closed with 1013. */
+/** Messages of one client that have come and are not handled, beside the first, by weight; beyond, it is closed with 1013. */
 export const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
 /** A socket that is closed in order has this long to read what was sent before, milliseconds. */
 export const SOCKET_CLOSE_MS = 5_000
@@ -21,11 +21,11 @@ const LIBRARY_CODES: Record<string, number> = {
 }
 
 /** What the library keeps with a socket. */
-export interface SocketSeat {
+export interface SocketUserData {
   readonly socket: ClientSocket
 }
 
-export interface SocketFacts {
+export interface ClientSocketOptions {
   readonly label: string
   readonly plugin: string
   readonly requestId: string
@@ -48,42 +48,42 @@ let totalUnreadBytes = 0
 
 /** The listener's end of one WebSocket: the only place that writes to it. Once it is closed, nothing that is asked of it happens. */
 export class ClientSocket {
-  readonly #facts: SocketFacts
+  readonly #options: ClientSocketOptions
   readonly #worker: SocketWorker
   readonly #number: number
   /** Null before the handshake is done, and when it is closed. */
-  #ws: WebSocket<SocketSeat> | null = null
-  /** Its opening counts as a message. */
-  #unhandledBytes = HANDLED_OVERHEAD_BYTES
+  #ws: WebSocket<SocketUserData> | null = null
+  readonly #unhandled = new UnhandledMessages(SOCKET_MAX_UNHANDLED_BYTES)
   #busySinceMs = Date.now()
   /** Sent, and not told the worker as taken. */
   #sentBytes = 0
   #unreadBytes = 0
   #maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES
-  #leaving: [code: number, reason: string] | null = null
+  #pendingClose: [code: number, reason: string] | null = null
   /** It was told to close, and the client has not read all that was sent before. */
   #closing: { code: number; reason: string; deadlineMs: number } | null = null
   /** What it was closed for without a word to the client. */
   #cause: [code: number, reason: string] | null = null
 
-  constructor(facts: SocketFacts, worker: SocketWorker, number: number) {
-    this.#facts = facts
+  constructor(options: ClientSocketOptions, worker: SocketWorker, number: number) {
+    this.#options = options
     this.#worker = worker
+    this.#unhandled.addOpening()
     this.#number = number
   }
 
   get label(): string {
-    return this.#facts.label
+    return this.#options.label
   }
   get plugin(): string {
-    return this.#facts.plugin
+    return this.#options.plugin
   }
   get requestId(): string {
-    return this.#facts.requestId
+    return this.#options.requestId
   }
   /** Since when a message of it is being handled, milliseconds since the epoch; 0: none is. */
   get busySinceMs(): number {
-    return this.#unhandledBytes === 0 ? 0 : this.#busySinceMs
+    return this.#unhandled.isEmpty ? 0 : this.#busySinceMs
   }
 
   // ── what its worker says ──────────────────────────────────────────────────
@@ -105,16 +105,16 @@ export class ClientSocket {
     }
   }
 
-  /** So much of what came is handled: its bytes, and HANDLED_OVERHEAD_BYTES for each message. */
+  /** So much of what came is handled: the weights of the messages (`messageWeight`). */
   handled(weight: number): void {
-    this.#unhandledBytes = Math.max(0, this.#unhandledBytes - weight)
-    if (this.#unhandledBytes === 0 && this.#leaving !== null) this.close(...this.#leaving)
+    this.#unhandled.handled(weight)
+    if (this.#unhandled.isEmpty && this.#pendingClose !== null) this.close(...this.#pendingClose)
   }
 
   /** Closes it as soon as nothing of it is being handled. */
-  leave(code: number, reason: string): void {
-    this.#leaving = [code, reason]
-    if (this.#unhandledBytes === 0) this.close(code, reason)
+  closeWhenIdle(code: number, reason: string): void {
+    this.#pendingClose = [code, reason]
+    if (this.#unhandled.isEmpty) this.close(code, reason)
   }
 
   /** Closes it in order. The library drops what a client has not read when it ends a socket, so that is waited for. */
@@ -127,18 +127,18 @@ export class ClientSocket {
 
   // ── what the library says ─────────────────────────────────────────────────
 
-  opened(ws: WebSocket<SocketSeat>): void {
+  opened(ws: WebSocket<SocketUserData>): void {
     this.#ws = ws
     openSockets.add(this)
   }
 
   received(message: ArrayBuffer, isBinary: boolean): void {
     if (this.#closing !== null) return
-    if (message.byteLength > this.#facts.limitBytes) return this.close(1009, 'message too large')
-    const isFirst = this.#unhandledBytes === 0
+    if (message.byteLength > this.#options.limitBytes) return this.close(1009, 'message too large')
+    const isFirst = this.#unhandled.isEmpty
     if (isFirst) this.#busySinceMs = Date.now()
-    this.#unhandledBytes += message.byteLength + HANDLED_OVERHEAD_BYTES
-    if (!isFirst && this.#unhandledBytes > SOCKET_MAX_UNHANDLED_BYTES) {
+    this.#unhandled.add(message.byteLength)
+    if (!isFirst && this.#unhandled.isExceeded) {
       return this.close(1013, 'too many messages wait')
     }
     if (!this.#worker.socketMessage(this.#number, new Uint8Array(message), isBinary)) {
@@ -174,7 +174,7 @@ export class ClientSocket {
     this.#ws?.close()
   }
 
-  #measure(ws: WebSocket<SocketSeat>): void {
+  #measure(ws: WebSocket<SocketUserData>): void {
     const unreadBytes = ws.getBufferedAmount()
     totalUnreadBytes += unreadBytes - this.#unreadBytes
     this.#unreadBytes = unreadBytes

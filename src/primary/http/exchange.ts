@@ -2,7 +2,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
-import { ClientSocket, type SocketSeat, type SocketWorker } from './client-socket.ts'
+import { ClientSocket, type SocketUserData, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
 import type { RouteEntry } from './routes.ts'
@@ -283,7 +283,7 @@ export class Exchange {
     res.cork(() => {
       res.writeStatus('101 Switching Protocols').writeHeader('x-content-type-options', lines)
       // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
-      res.upgrade<SocketSeat>({ socket }, key, protocol, '', context)
+      res.upgrade<SocketUserData>({ socket }, key, protocol, '', context)
     })
     return socket
   }

@@ -15,7 +15,7 @@ import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { addressFault, listeningSockets } from './address.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
-import { openSockets, type SocketSeat } from './client-socket.ts'
+import { openSockets, type SocketUserData } from './client-socket.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
@@ -168,7 +168,7 @@ export class Listener {
         this.#options.onFault(error)
       }
     }
-    app.ws<SocketSeat>('/*', {
+    app.ws<SocketUserData>('/*', {
       // Beyond the limit it is closed with a word; far beyond the library cuts it off without one.
       maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
       // Counted by whoever sends.
@@ -180,7 +180,7 @@ export class Listener {
       message: (ws, message, isBinary) => guard(() => ws.getUserData().socket.received(message, isBinary)),
       drain: (ws) => guard(() => ws.getUserData().socket.drained()),
       close: (ws, code, reason) => guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString())),
-    } satisfies WebSocketBehavior<SocketSeat>)
+    } satisfies WebSocketBehavior<SocketUserData>)
   }
 
   /** Everything about a request must be read before this returns: `req` is gone then. */

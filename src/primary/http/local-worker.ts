@@ -2,15 +2,13 @@ import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
-import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ClientSocket, SocketWorker } from './client-socket.ts'
 import type { Exchange, Worker } from './exchange.ts'
+import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
 
 /** Requests in flight at plugins of the primary at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
-/** Messages of their sockets that have come and are not handled, each with HANDLED_OVERHEAD_BYTES, at most. */
-export const SOCKETS_MAX_UNHANDLED_BYTES = 64 << 20
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
 export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker {
@@ -18,7 +16,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
   readonly #sockets = new Map<number, ClientSocket>()
-  #unhandledBytes = 0
+  readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   #nextId = 0
 
   /** @param onFault told of what a handler threw */
@@ -88,19 +86,18 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   // ── sockets ───────────────────────────────────────────────────────────────
 
   /** Closes each as soon as nothing of it is being handled. */
-  leaveSockets(code: number, reason: string): void {
-    for (const end of [...this.#sockets.values()]) end.leave(code, reason)
+  closeSocketsWhenIdle(code: number, reason: string): void {
+    for (const socket of [...this.#sockets.values()]) socket.closeWhenIdle(code, reason)
   }
 
   closeSockets(code: number, reason: string): void {
-    for (const end of [...this.#sockets.values()]) end.close(code, reason)
+    for (const socket of [...this.#sockets.values()]) socket.close(code, reason)
   }
 
   acceptSocket(requestId: number, number: number, protocol: string): void {
-    // Its opening counts as a message.
-    this.#unhandledBytes += HANDLED_OVERHEAD_BYTES
-    const end = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
-    if (end !== null) this.#sockets.set(number, end)
+    this.#unhandled.addOpening()
+    const socket = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
+    if (socket !== null) this.#sockets.set(number, socket)
     // Not at once: its `open` has not begun.
     else setImmediate(() => this.server.sockets.closed(number, 1006, ''))
   }
@@ -111,7 +108,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   messageHandled(number: number, weight: number): void {
-    this.#unhandledBytes -= weight
+    this.#unhandled.handled(weight)
     this.#sockets.get(number)?.handled(weight)
   }
 
@@ -120,9 +117,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
-    const weight = message.byteLength + HANDLED_OVERHEAD_BYTES
-    if (this.#unhandledBytes + weight > SOCKETS_MAX_UNHANDLED_BYTES) return false
-    this.#unhandledBytes += weight
+    if (!this.#unhandled.tryAdd(message.byteLength)) return false
     const copy = Buffer.from(message)
     this.server.sockets.received(number, isBinary ? copy : copy.toString(), copy.byteLength)
     return true

@@ -17,8 +17,8 @@ export class SocketDrain {
 
   /** From now on each is closed as soon as nothing of it is being handled. */
   begin(): void {
-    for (const { sockets } of this.#lanes) sockets.leave(...GOING_AWAY)
-    this.#local.leaveSockets(...GOING_AWAY)
+    for (const { sockets } of this.#lanes) sockets.closeWhenIdle(...GOING_AWAY)
+    this.#local.closeSocketsWhenIdle(...GOING_AWAY)
   }
 
   /** Waits for them, and closes those that are left. */

@@ -78,7 +78,7 @@ export class LaneReplacement {
     this.others.add(thread)
     lane.state = 'draining'
     this.#options.onLeaving(lane)
-    lane.sockets.leave(...RESTART)
+    lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
     const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
     const deadlineMs = Date.now() + httpHandlerTimeoutMs

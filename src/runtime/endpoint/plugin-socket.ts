@@ -4,8 +4,8 @@ import type { Socket, SocketHandlers } from '../../contracts/web-socket.ts'
 import { causality } from '../../core/causality/context.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
-import { HANDLED_OVERHEAD_BYTES } from '../../transport/frames/numbered-text.ts'
-import type { SocketEvents } from './web-socket-server.ts'
+import { messageWeight } from '../../transport/frames/message-weight.ts'
+import type { WebSocketServer } from './web-socket-server.ts'
 
 /** Bytes that were sent and that nobody knows to have left for the client: from here on `send` says that there is no room. */
 export const SOCKET_ROOM_BYTES = 256 * 1024
@@ -17,15 +17,15 @@ type Step =
   | { readonly kind: 'message'; readonly message: string | Uint8Array; readonly weight: number }
   | { readonly kind: 'close'; readonly code: number; readonly reason: string }
 
-/** What a socket was opened with. */
-export interface SocketStart {
+/** The route, the input and the handshake that a socket was opened with. */
+export interface PluginSocketOptions {
   readonly number: number
   readonly routeNumber: number
   readonly owner: Owner
   readonly handlers: SocketHandlers
   readonly data: Data
   readonly context: HttpContext
-  /** Of the handshake. */
+  /** Trace of the handshake. */
   readonly trace: TraceContext
 }
 
@@ -34,8 +34,8 @@ export class PluginSocket implements Socket {
   readonly id = `ws_${timeOrderedId()}`
   readonly data: Data
   readonly requestId: string
-  readonly #start: SocketStart
-  readonly #host: SocketEvents
+  readonly #options: PluginSocketOptions
+  readonly #server: WebSocketServer
   readonly #gone = new AbortController()
   readonly #steps: Step[] = []
   #isRunning = false
@@ -44,11 +44,11 @@ export class PluginSocket implements Socket {
   #unreadBytes = 0
   #wakers: (() => void)[] = []
 
-  constructor(start: SocketStart, host: SocketEvents) {
-    this.#start = start
-    this.#host = host
-    this.data = start.data
-    this.requestId = start.context.requestId
+  constructor(options: PluginSocketOptions, server: WebSocketServer) {
+    this.#options = options
+    this.#server = server
+    this.data = options.data
+    this.requestId = options.context.requestId
   }
 
   get signal(): AbortSignal {
@@ -60,7 +60,7 @@ export class PluginSocket implements Socket {
     if (frame === undefined) throw new TypeError('What is sent must be text, bytes or JSON')
     if (this.#state !== 'open') return false
     this.#unreadBytes += typeof frame === 'string' ? Buffer.byteLength(frame) : frame.byteLength
-    if (!this.#host.sink.sendMessage(this.#start.number, frame)) {
+    if (!this.#server.sink.sendMessage(this.#options.number, frame)) {
       this.#close(1013, 'too much waits to be sent')
       return false
     }
@@ -88,12 +88,12 @@ export class PluginSocket implements Socket {
   // ── for the runtime ───────────────────────────────────────────────────────
 
   opened(): void {
-    this.#push({ kind: 'open', context: this.#start.context })
+    this.#push({ kind: 'open', context: this.#options.context })
   }
 
   /** @param bytes as long as it was on the wire */
   received(message: string | Uint8Array, bytes: number): void {
-    this.#push({ kind: 'message', message, weight: bytes + HANDLED_OVERHEAD_BYTES })
+    this.#push({ kind: 'message', message, weight: messageWeight(bytes) })
   }
 
   /** So many bytes have left for the client. */
@@ -117,7 +117,7 @@ export class PluginSocket implements Socket {
   #close(code: number, reason: string): void {
     if (this.#state !== 'open') return
     this.#state = 'closing'
-    this.#host.sink.closeSocket(this.#start.number, code, reason)
+    this.#server.sink.closeSocket(this.#options.number, code, reason)
   }
 
   #push(step: Step): void {
@@ -143,31 +143,31 @@ export class PluginSocket implements Socket {
   }
 
   #end(step: Step): void {
-    const { number } = this.#start
-    if (step.kind === 'close') this.#host.ended(number)
-    else this.#host.sink.messageHandled(number, step.kind === 'message' ? step.weight : HANDLED_OVERHEAD_BYTES)
+    const { number } = this.#options
+    if (step.kind === 'close') this.#server.ended(number)
+    else this.#server.sink.messageHandled(number, step.kind === 'message' ? step.weight : messageWeight(0))
   }
 
   /** Null when it has ended. What is returned never rejects. */
   #begin(step: Step): Promise<void> | null {
     const { kind } = step
-    const handler = this.#start.handlers[kind]
+    const handler = this.#options.handlers[kind]
     // A plugin that has closed its socket is done with what the client says.
     if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
-    const { owner, routeNumber, trace } = this.#start
+    const { owner, routeNumber, trace } = this.#options
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
     const span =
-      this.#host.tracing?.open(trace, name, {
+      this.#server.tracing?.open(trace, name, {
         'code.function.name': name,
         'heddle.plugin': owner.name,
         'heddle.socket.id': this.id,
       }) ?? null
-    const ticket = this.#host.begin?.(routeNumber, this.requestId)
+    const flightStep = this.#server.beginStep?.(routeNumber, this.requestId)
     const settle = (thrown: unknown, isFault: boolean): void => {
-      if (ticket !== undefined) this.#host.end!(ticket, isFault)
+      if (flightStep !== undefined) this.#server.endStep!(flightStep, isFault)
       if (!isFault) return span?.end()
       span?.fail(thrown)
-      this.#host.onFault(this.#start, thrown)
+      this.#server.onFault(this.#options, thrown)
       this.#close(1011, 'internal error')
     }
     try {
@@ -186,7 +186,7 @@ export class PluginSocket implements Socket {
   }
 
   #call(step: Step): unknown {
-    const { handlers, owner } = this.#start
+    const { handlers, owner } = this.#options
     switch (step.kind) {
       case 'open':
         return handlers.open!.call(owner.instance, this, this.data, step.context)

@@ -12,7 +12,7 @@ import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
-import type { SocketEntry, WebSocketServer } from './web-socket-server.ts'
+import type { NumberedSocketRoute, WebSocketServer } from './web-socket-server.ts'
 
 /** Where answers go: over the ring in a lane, straight to the listener in the primary. */
 export interface ReplySink extends FileSink {
@@ -34,7 +34,7 @@ export class RequestServer {
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
   /** By the number that the primary gave. */
-  readonly #routes: (Route | StreamRoute | SocketEntry | undefined)[] = []
+  readonly #routes: (Route | StreamRoute | NumberedSocketRoute | undefined)[] = []
   /** Only those that were not answered at once: whom a cancellation may still reach. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams = new Map<number, AbortController>()

@@ -7,7 +7,7 @@ import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import type { PathTemplate } from './path-template.ts'
-import { PluginSocket, type SocketStart } from './plugin-socket.ts'
+import { PluginSocket, type PluginSocketOptions } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
 import { bearerToken, checkToken } from './run.ts'
 
@@ -21,51 +21,40 @@ export interface SocketSink {
   acceptSocket(requestId: number, number: number, protocol: string): void
   /** False when there is no room for it. */
   sendMessage(number: number, message: string | Uint8Array): boolean
-  /** @param weight its bytes on the wire and HANDLED_OVERHEAD_BYTES */
+  /** @param weight by its bytes on the wire, as `messageWeight` gives it */
   messageHandled(number: number, weight: number): void
   closeSocket(number: number, code: number, reason: string): void
 }
 
-/** What a socket asks of its thread. */
-export interface SocketEvents {
-  readonly sink: SocketSink
-  readonly tracing: CodeTracing | null
-  /** Notes that a handler begins. @returns what `end` wants to have back */
-  readonly begin?: ((routeNumber: number, requestId: string) => number) | undefined
-  readonly end?: ((ticket: number, failed: boolean) => void) | undefined
-  onFault(start: SocketStart, thrown: unknown): void
-  ended(number: number): void
-}
-
-/** A WebSocket route of this thread. */
-export interface SocketEntry extends SocketRoute {
+/** A WebSocket route of this thread, with the number that the primary gave it. */
+export interface NumberedSocketRoute extends SocketRoute {
   readonly number: number
   readonly template: PathTemplate
 }
 
-export interface SocketServerOptions {
+export interface WebSocketServerOptions {
   sink: SocketSink
   onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void
-  /** As in SocketEvents. */
-  begin?: (routeNumber: number, requestId: string) => number
-  end?: (ticket: number, failed: boolean) => void
+  /** Records that a handler begins. @returns the step for `endStep` */
+  beginStep?: (routeNumber: number, requestId: string) => number
+  endStep?: (step: number, failed: boolean) => void
 }
 
 /** The WebSockets of one thread, from the check of their tokens to their ends. */
-export class WebSocketServer implements SocketEvents {
+export class WebSocketServer {
   readonly sink: SocketSink
-  readonly begin: SocketEvents['begin']
-  readonly end: SocketEvents['end']
+  readonly beginStep: WebSocketServerOptions['beginStep']
+  readonly endStep: WebSocketServerOptions['endStep']
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
-  readonly #onFault: SocketServerOptions['onFault']
+  readonly #onFault: WebSocketServerOptions['onFault']
   readonly #open = new Map<number, PluginSocket>()
   #next = 0
 
-  constructor({ sink, onFault, begin, end }: SocketServerOptions) {
+  constructor({ sink, onFault, beginStep, endStep }: WebSocketServerOptions) {
     this.sink = sink
-    this.begin = begin
-    this.end = end
+    this.beginStep = beginStep
+    this.endStep = endStep
     this.#onFault = onFault
   }
 
@@ -75,11 +64,16 @@ export class WebSocketServer implements SocketEvents {
   }
 
   /** Looks at a handshake: it is answered like a request, or accepted. */
-  async handshake(requestId: number, entry: SocketEntry, incoming: Incoming, context: RequestContext): Promise<void> {
+  async handshake(
+    requestId: number,
+    entry: NumberedSocketRoute,
+    incoming: Incoming,
+    context: RequestContext,
+  ): Promise<void> {
     const { owner, options, template } = entry
     const offered = (incoming.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim())
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
-    let start: SocketStart
+    let socketOptions: PluginSocketOptions
     try {
       const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
       const data = await causality.run({ eventId: null, requestId: incoming.requestId, trace }, async () => {
@@ -93,15 +87,23 @@ export class WebSocketServer implements SocketEvents {
       const number = this.#next
       this.#next = (number + 1) & 0x7fffffff
       const { handlers, number: routeNumber } = entry
-      start = { number, routeNumber, owner, handlers, data, context: context as HttpContext, trace: incoming.trace }
+      socketOptions = {
+        number,
+        routeNumber,
+        owner,
+        handlers,
+        data,
+        context: context as HttpContext,
+        trace: incoming.trace,
+      }
     } catch (thrown) {
       const { reply, isFault } = replyOfThrown(thrown)
       if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
       return this.sink.answer(requestId, reply)
     }
-    const socket = new PluginSocket(start, this)
-    this.#open.set(start.number, socket)
-    this.sink.acceptSocket(requestId, start.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
+    const socket = new PluginSocket(socketOptions, this)
+    this.#open.set(socketOptions.number, socket)
+    this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()
   }
 
@@ -121,7 +123,7 @@ export class WebSocketServer implements SocketEvents {
 
   // ── what its sockets say ──────────────────────────────────────────────────
 
-  onFault({ owner, context }: SocketStart, thrown: unknown): void {
+  onFault({ owner, context }: PluginSocketOptions, thrown: unknown): void {
     this.#onFault(context.route, owner.name, context.requestId, thrown)
   }
 

@@ -1,6 +1,3 @@
-/** What holding a message costs beside its bytes, roughly: many small ones weigh more than they say. */
-export const HANDLED_OVERHEAD_BYTES = 256
-
 /** A number, and text behind it: SOCKET_ACCEPT (the socket, its subprotocol), SOCKET_CLOSE and SOCKET_CLOSED (code, reason). */
 export const numberedText = (number: number, text: string): string => `${number} ${text}`
 
