@@ -206,11 +206,7 @@ export class LaneServer {
       received: (frame) => this.#record(frame, 1),
       tracing: this.#tracing?.deliveries ?? null,
       published: (frame) => this.#record(frame, 0),
-      delayed: (delayMs) => this.#post({ type: 'stream-delayed', delayMs }),
-      handOver: (handOver) => this.#post({ type: 'stream-hand-over', handOver }),
-      idle: (event, upTo) => this.#post({ type: 'stream-idle', event, upTo }),
-      more: (event) => this.#post({ type: 'stream-more', event }),
-      full: (event, isFull) => this.#post({ type: 'stream-full', event, isFull }),
+      report: (report) => this.#post({ type: 'stream', report }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
     const deliveries = new RecordedDeliveries(this.#recorder, STEP_STREAM_EVENT, streams.answers)
@@ -290,19 +286,8 @@ export class LaneServer {
       case 'job':
         void this.#runJob(message.run, message.job)
         return
-      case 'stream-start':
-        return this.#streams?.start(message.consumer)
-      case 'stream-open':
-        return this.#streams?.open(message.event, message.group)
-      case 'stream-hold':
-        return this.#streams?.hold(message.event, message.group, message.isHeld)
-      case 'stream-wake':
-        return this.#streams?.wake(message.event)
-      case 'stream-pause':
-        return this.#streams?.pause(message.plugin, message.isPaused)
-      case 'stream-stop':
-        void this.#streams?.stop().then(() => this.#post({ type: 'stream-stopped' }))
-        return
+      case 'stream':
+        return this.#streams?.obey(message.command)
       case 'drain':
         void this.#drain()
     }

@@ -8,16 +8,16 @@ import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
-import type { DeliverySpan, TracingInit } from '../contracts/tracing.ts'
+import type { TracingInit } from '../contracts/tracing.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
-import type { EventFrame } from './frames/event-frame.ts'
+import type { StreamCommand, StreamReport } from './stream-messages.ts'
 
 /**
  * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
  * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
  */
-export const LANE_PROTOCOL = 8
+export const LANE_PROTOCOL = 9
 
 /** What a lane is born with: the task of its thread's pool. */
 export interface LaneInit {
@@ -121,25 +121,6 @@ export interface FailureRecord {
   trace: TraceContext
 }
 
-/** An event of a stream that its thread does not bring to its end. */
-export interface StreamHandOver {
-  event: string
-  /** Consumer group of the stream. */
-  group: string
-  /** The subscriber's number in the thread; -1 when it has left. */
-  local: number
-  /** The stream's id of the entry. */
-  entryId: string
-  /** Null for an entry that is no event. */
-  frame: EventFrame | null
-  /** Where a reply goes; null when nobody waits for one. */
-  replyTo: string | null
-  /** Why the first attempt has failed, or why it is no event; null when none was made. */
-  fault: string | null
-  /** Of the delivery, when it has begun and is traced. */
-  span: DeliverySpan | null
-}
-
 /** What a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
@@ -151,17 +132,8 @@ export type ToLane =
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
   | { type: 'job'; run: number; job: number }
-  /** Read the streams as this consumer: when there is something, and as long as there is. */
-  | { type: 'stream-start'; consumer: string }
-  /** A group is there and may be read. */
-  | { type: 'stream-open'; event: string; group: string }
-  | { type: 'stream-wake'; event: string }
-  /** So many of the group's events have failed and are tried again that it gets no more, or again. */
-  | { type: 'stream-hold'; event: string; group: string; isHeld: boolean }
-  /** The subscribers of a plugin get nothing new, or go on. */
-  | { type: 'stream-pause'; plugin: string; isPaused: boolean }
-  /** Read nothing more, and say when all in hand is done. */
-  | { type: 'stream-stop' }
+  /** To the part of the lane that reads the streams. */
+  | { type: 'stream'; command: StreamCommand }
   /** Stop taking work, run `onStop`, close the tools, then end. */
   | { type: 'drain' }
 
@@ -178,15 +150,7 @@ export type ToPrimary =
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: string | null }
-  /** All up to this entry is read: wake this thread for the next. */
-  | { type: 'stream-idle'; event: string; upTo: string }
-  /** There is more than this thread reads at a time. */
-  | { type: 'stream-more'; event: string }
-  /** It has its hands full and reads no more; or it has room again, and reads on. */
-  | { type: 'stream-full'; event: string; isFull: boolean }
-  | { type: 'stream-hand-over'; handOver: StreamHandOver }
-  /** An event was published that is to be delivered later. */
-  | { type: 'stream-delayed'; delayMs: number }
-  | { type: 'stream-stopped' }
+  /** From the part of the lane that reads the streams. */
+  | { type: 'stream'; report: StreamReport }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }

@@ -7,7 +7,7 @@ import { StreamReader } from '../../src/runtime/streams/reader.ts'
 import type { Entry, StreamCommands } from '../../src/runtime/streams/stream-commands.ts'
 import { ThreadGroups } from '../../src/runtime/streams/thread-groups.ts'
 import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
-import type { StreamHandOver } from '../../src/transport/messages.ts'
+import type { StreamHandOver } from '../../src/transport/stream-messages.ts'
 import { until } from '../support/heddle.ts'
 
 const EVENT = 'orders.placed'

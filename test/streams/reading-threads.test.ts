@@ -5,8 +5,7 @@ import { DeadConsumers } from '../../src/primary/streams/dead-consumers.ts'
 import type { GroupProvisioner } from '../../src/primary/streams/group-provisioner.ts'
 import { ReaderWakeups } from '../../src/primary/streams/reader-wakeups.ts'
 import { ReadingThreads, type StreamLane } from '../../src/primary/streams/reading-threads.ts'
-import type { ThreadStreams } from '../../src/runtime/streams/thread-streams.ts'
-import type { ToLane } from '../../src/transport/messages.ts'
+import type { StreamCommand } from '../../src/transport/stream-messages.ts'
 
 const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, local: 0 }
 
@@ -14,7 +13,6 @@ function threads(t: TestContext) {
   const taken: string[] = []
   const opened: string[] = []
   const destroyed: string[] = []
-  const own: Partial<ThreadStreams> = { start: () => {}, pause: () => {}, stop: async () => {} }
   const claimer: Partial<Claimer> = {
     ofConsumer: async (_stream, _group, consumer) => taken.push(consumer),
   }
@@ -27,7 +25,7 @@ function threads(t: TestContext) {
   const all = new ReadingThreads({
     replica: 'r',
     lanes: 2,
-    own: own as ThreadStreams,
+    own: lane(-1),
     wakeups,
     groups: groups as GroupProvisioner,
     deadConsumers: new DeadConsumers(claimer as Claimer, () => true),
@@ -35,9 +33,10 @@ function threads(t: TestContext) {
   return { all, taken, opened, destroyed }
 }
 
-function lane(index: number): StreamLane & { told: ToLane[] } {
-  const told: ToLane[] = []
-  return { index, told, isResponsive: true, post: (message) => told.push(message), instanceOf: () => null }
+function lane(index: number): StreamLane & { told: StreamCommand[] } {
+  const told: StreamCommand[] = []
+  const send = (command: StreamCommand): void => void told.push(command)
+  return { index, told, isResponsive: true, send, instanceOf: () => null, stopped: () => {} }
 }
 
 const settled = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
@@ -52,8 +51,8 @@ test('a lane reads as the consumer of its number, with what is paused, and has i
   all.laneUp(late, [SUBSCRIPTION])
   await settled()
   assert.deepEqual(late.told, [
-    { type: 'stream-pause', plugin: 'Shop', isPaused: true },
-    { type: 'stream-start', consumer: 'r:1' },
+    { kind: 'pause', plugin: 'Shop', isPaused: true },
+    { kind: 'start', consumer: 'r:1' },
   ])
   assert.deepEqual(opened, ['Shop.on for r:0', 'Shop.on for r:1'])
   assert.deepEqual(all.consumers(), ['r:primary', 'r:0', 'r:1'])

@@ -83,15 +83,8 @@ export class LaneRegistrar {
           instances.add(lane, message.local, message.subscription),
         )
       case 'unsubscribe':
-        streams.onMessage(lane, message)
+        streams.unsubscribe(lane, message.local)
         return instances.remove(lane, message.local)
-      case 'stream-idle':
-      case 'stream-more':
-      case 'stream-full':
-      case 'stream-delayed':
-      case 'stream-hand-over':
-      case 'stream-stopped':
-        return streams.onMessage(lane, message)
       case 'listen':
         return feeds.listen(lane, message.feed, message.on)
       case 'tool-status':

@@ -12,6 +12,7 @@ import { createRing } from '../../transport/memory/spsc-ring.ts'
 import type { LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Inbox } from '../../transport/rings/inbox.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
+import type { StreamReport } from '../../transport/stream-messages.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { CallAnswers } from './call-answers.ts'
 import { DrainRate } from './drain-rate.ts'
@@ -73,6 +74,8 @@ export class Lane {
   deliveriesInFlight = 0
   /** It reads streams by itself, and has not said that all it has in hand is done. */
   isReading = false
+  /** Takes what it says of the streams that it reads. */
+  onStreamReport: (report: StreamReport) => void = () => {}
   /** Runs after each batch of what it has sent: where answers were among it, there is room. */
   onRoom: () => void = () => {}
   readonly startedMs = Date.now()
@@ -141,11 +144,16 @@ export class Lane {
     this.port.on('message', (message: ToPrimary | number) => {
       try {
         if (typeof message === 'number') this.#inbox.drain()
-        else this.#listener.onMessage(this, message)
+        else this.#onMessage(message)
       } catch (error) {
         this.#listener.onFault(this, error)
       }
     })
+  }
+
+  #onMessage(message: ToPrimary): void {
+    if (message.type === 'stream') this.onStreamReport(message.report)
+    else this.#listener.onMessage(this, message)
   }
 
   post(message: ToLane): void {
@@ -375,7 +383,7 @@ export class Lane {
     try {
       this.#inbox.drainAll()
       for (let next = receiveMessageOnPort(this.port); next !== undefined; next = receiveMessageOnPort(this.port)) {
-        if (typeof next.message !== 'number') this.#listener.onMessage(this, next.message as ToPrimary)
+        if (typeof next.message !== 'number') this.#onMessage(next.message as ToPrimary)
       }
     } catch (error) {
       this.#listener.onFault(this, error)

@@ -8,7 +8,8 @@ import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
+import type { SubscriptionManifest } from '../../transport/messages.ts'
+import type { StreamReport } from '../../transport/stream-messages.ts'
 import type { SubscriberInstance, SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import { DeadConsumers } from './dead-consumers.ts'
@@ -16,6 +17,7 @@ import { DelayedEvents } from './delayed.ts'
 import { GroupProvisioner } from './group-provisioner.ts'
 import { HubStreams } from './hub-streams.ts'
 import { Maintenance } from './maintenance.ts'
+import type { ReadingThread } from './reading-thread.ts'
 import { ReadingThreads, type StreamLane } from './reading-threads.ts'
 import { StreamRecords } from './records.ts'
 import { ReplicaLock } from './replica-lock.ts'
@@ -76,12 +78,7 @@ export class StreamCoordinator {
       received: (frame) => this.#records.received(frame),
       tracing: options.tracing,
       published: () => {},
-      delayed: (delayMs) => this.#delayed.poke(delayMs),
-      handOver: (taken) =>
-        this.#hub.failedDeliveries.takeOn(taken, this.#threads.own.consumer, options.ownInstance(taken.local)),
-      idle: (event, upTo) => this.#watch.wakeups.idle(this.#threads.own, event, upTo),
-      more: (event) => this.#watch.wakeups.more(this.#threads.own, event),
-      full: (event, isFull) => this.#watch.wakeups.full(this.#threads.own, event, isFull),
+      report: (report) => this.#onReport(this.#threads.own, report),
       log,
     })
     this.#redis = this.#own.redis
@@ -126,15 +123,21 @@ export class StreamCoordinator {
       claimer,
       mayOpen: mayBegin,
       onOpen: (thread, streamGroup) => {
-        if (claimed.isFull(streamGroup.stream, streamGroup.group)) thread.tell.hold(streamGroup, true)
-        thread.tell.open(streamGroup)
-        this.#watch.wakeups.add(thread, streamGroup.event, streamGroup.group)
+        const { event, stream, group } = streamGroup
+        if (claimed.isFull(stream, group)) thread.hold(streamGroup, true)
+        thread.link.send({ kind: 'open', event, group })
+        this.#watch.wakeups.add(thread, event, group)
       },
     })
     this.#threads = new ReadingThreads({
       replica,
       lanes: settings.lanes,
-      own: this.#own,
+      own: {
+        isResponsive: true,
+        send: (command) => this.#own.obey(command),
+        instanceOf: options.ownInstance,
+        stopped: () => {},
+      },
       wakeups: this.#watch.wakeups,
       groups,
       deadConsumers: new DeadConsumers(claimer, mayBegin),
@@ -246,25 +249,30 @@ export class StreamCoordinator {
     this.#threads.laneGone(lane, blackBox)
   }
 
-  /** What a lane says of its streams. */
-  onMessage(lane: StreamLane, message: ToPrimary): void {
+  /** Takes what a lane says of the streams that it reads. */
+  onReport(lane: StreamLane, report: StreamReport): void {
     const thread = this.#threads.of(lane)
-    if (thread === undefined) return
-    switch (message.type) {
-      case 'stream-idle':
-        return this.#watch.wakeups.idle(thread, message.event, message.upTo)
-      case 'stream-more':
-        return this.#watch.wakeups.more(thread, message.event)
-      case 'stream-full':
-        return this.#watch.wakeups.full(thread, message.event, message.isFull)
-      case 'stream-delayed':
-        return this.#delayed.poke(message.delayMs)
-      case 'stream-hand-over': {
-        const { handOver } = message
-        return this.#hub.failedDeliveries.takeOn(handOver, thread.consumer, lane.instanceOf(handOver.local))
+    if (thread !== undefined) this.#onReport(thread, report)
+  }
+
+  #onReport(thread: ReadingThread, report: StreamReport): void {
+    const { wakeups } = this.#watch
+    switch (report.kind) {
+      case 'idle':
+        return wakeups.idle(thread, report.event, report.upTo)
+      case 'more':
+        return wakeups.more(thread, report.event)
+      case 'full':
+        return wakeups.full(thread, report.event, report.isFull)
+      case 'delayed':
+        return this.#delayed.poke(report.delayMs)
+      case 'hand-over': {
+        const { handOver } = report
+        return this.#hub.failedDeliveries.takeOn(handOver, thread.consumer, thread.link.instanceOf(handOver.local))
       }
-      case 'stream-stopped':
+      case 'stopped':
         thread.isStopped = true
+        thread.link.stopped()
     }
   }
 

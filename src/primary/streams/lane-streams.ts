@@ -1,6 +1,6 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { STEP_STREAM_EVENT } from '../../transport/memory/flight-recorder.ts'
-import type { SubscriptionManifest, ToPrimary } from '../../transport/messages.ts'
+import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
 import type { StreamCoordinator, StreamLane } from './coordinator.ts'
@@ -17,32 +17,32 @@ export class LaneStreams {
 
   /** The quarantine lane reads nothing: it gets what the hub gives it. */
   up(lane: Lane, isRefused: (plugin: string) => boolean): void {
-    if (this.coordinator === null || lane.role === 'quarantine') return
+    const { coordinator } = this
+    if (coordinator === null || lane.role === 'quarantine') return
     const instances = this.#instances
     const end: StreamLane = {
       index: lane.index,
       get isResponsive() {
         return lane.responsive && lane.state === 'ready'
       },
-      post: (message) => lane.post(message),
+      send: (command) => lane.post({ type: 'stream', command }),
       instanceOf: (local) => instances.instanceOf(lane, local),
+      stopped: () => {
+        lane.isReading = false
+      },
     }
     this.#ends.set(lane, end)
     lane.isReading = true
-    this.coordinator.laneUp(
+    coordinator.laneUp(
       end,
       lane.manifest!.subscriptions.filter(({ plugin }) => !isRefused(plugin)),
     )
+    lane.onStreamReport = (report) => coordinator.onReport(end, report)
   }
 
-  onMessage(lane: Lane, message: ToPrimary): void {
+  unsubscribe(lane: Lane, local: number): void {
     const end = this.#ends.get(lane)
-    if (end === undefined) return
-    if (message.type === 'unsubscribe') this.coordinator!.laneUnsubscribed(end, message.local)
-    else {
-      if (message.type === 'stream-stopped') lane.isReading = false
-      this.coordinator!.onMessage(end, message)
-    }
+    if (end !== undefined) this.coordinator!.laneUnsubscribed(end, local)
   }
 
   /** @param instance gives it its instance: when all that is published from then on is its, and it is still wanted */

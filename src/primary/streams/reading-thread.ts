@@ -1,44 +1,46 @@
 import { consumerOf } from '../../runtime/streams/keys.ts'
+import type { StreamCommand } from '../../transport/stream-messages.ts'
+import type { SubscriberInstance } from '../events/consumer.ts'
 import type { Reading } from './reader-wakeups.ts'
 import { groupKey, type OwnStreamGroup, type StreamGroup, type Subscriber, streamGroupOf } from './stream-group.ts'
 
-/** What a thread that reads is told. */
-export interface Told {
-  /** It may read, as this consumer. */
-  start(consumer: string): void
-  wake(event: string): void
-  open(streamGroup: StreamGroup): void
-  hold(streamGroup: StreamGroup, isHeld: boolean): void
-  pause(plugin: string, isPaused: boolean): void
-  /** It reads nothing more, and says so when it has nothing in hand: `isStopped`. */
-  stop(): void
+/** The way to a thread that reads. */
+export interface ReaderLink {
+  /** False while its loop stands still, or it takes no more work. */
+  readonly isResponsive: boolean
+  send(command: StreamCommand): void
+  /** The hub's instance of one of its subscribers. */
+  instanceOf(local: number): SubscriberInstance | null
+  /** Told when it has stopped to read, and nothing is pending there. */
+  stopped(): void
 }
 
 /** A thread that reads: as which consumer, and what for. */
 export class ReadingThread implements Reading {
   readonly thread: number | 'primary'
   readonly consumer: string
-  readonly tell: Told
+  readonly link: ReaderLink
   readonly #streamGroups: OwnStreamGroup[] = []
-  readonly #isResponsive: () => boolean
   /** Its groups are being opened, or are: one that comes later is opened at once. */
   hasBegun = false
   /** It reads, and all groups that it had from the beginning are there. */
   isStarted = false
   isStopped = false
 
-  constructor(thread: number | 'primary', replica: string, isResponsive: () => boolean, tell: Told) {
+  constructor(thread: number | 'primary', replica: string, link: ReaderLink) {
     this.thread = thread
     this.consumer = consumerOf(replica, thread)
-    this.#isResponsive = isResponsive
-    this.tell = tell
+    this.link = link
   }
 
   get isResponsive(): boolean {
-    return this.#isResponsive()
+    return this.link.isResponsive
   }
   wake(event: string): void {
-    this.tell.wake(event)
+    this.link.send({ kind: 'wake', event })
+  }
+  hold({ event, group }: StreamGroup, isHeld: boolean): void {
+    this.link.send({ kind: 'hold', event, group, isHeld })
   }
 
   /** One for each of its subscribers. */

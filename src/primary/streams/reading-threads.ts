@@ -1,21 +1,14 @@
 import type { BlackBox } from '../../contracts/registry.ts'
-import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
-import type { SubscriptionManifest, ToLane } from '../../transport/messages.ts'
-import type { SubscriberInstance } from '../events/consumer.ts'
+import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { DeadConsumers } from './dead-consumers.ts'
 import type { GroupProvisioner } from './group-provisioner.ts'
 import type { ReaderWakeups } from './reader-wakeups.ts'
-import { ReadingThread, streamGroupsOf, type Told } from './reading-thread.ts'
+import { type ReaderLink, ReadingThread, streamGroupsOf } from './reading-thread.ts'
 import type { StreamGroup, Subscriber } from './stream-group.ts'
 
 /** A lane as its primary sees it. */
-export interface StreamLane {
+export interface StreamLane extends ReaderLink {
   readonly index: number
-  /** False while its loop stands still, or it takes no more work. */
-  readonly isResponsive: boolean
-  post(message: ToLane): void
-  /** The hub's instance of one of its subscribers. */
-  instanceOf(local: number): SubscriberInstance | null
 }
 
 export interface ReadingThreadsOptions {
@@ -23,7 +16,8 @@ export interface ReadingThreadsOptions {
   replica: string
   /** How many lanes there are: consumers are numbered on from here. */
   lanes: number
-  own: ThreadStreams
+  /** To the primary's own reader. */
+  own: ReaderLink
   wakeups: ReaderWakeups
   groups: GroupProvisioner
   deadConsumers: DeadConsumers
@@ -40,19 +34,7 @@ export class ReadingThreads {
   constructor(options: ReadingThreadsOptions) {
     this.#options = options
     const { own, replica } = options
-    const tellOwn: Told = {
-      start: (consumer) => own.start(consumer),
-      wake: (event) => own.wake(event),
-      open: ({ event, group }) => own.open(event, group),
-      hold: ({ event, group }, isHeld) => own.hold(event, group, isHeld),
-      pause: (plugin, isPaused) => own.pause(plugin, isPaused),
-      stop: () => {
-        void own.stop().then(() => {
-          this.own.isStopped = true
-        })
-      },
-    }
-    this.own = new ReadingThread('primary', replica, () => true, tellOwn)
+    this.own = new ReadingThread('primary', replica, own)
   }
 
   // ── who reads ─────────────────────────────────────────────────────────────
@@ -108,8 +90,8 @@ export class ReadingThreads {
 
   async #begin(thread: ReadingThread): Promise<void> {
     const { groups } = this.#options
-    for (const plugin of this.#paused) thread.tell.pause(plugin, true)
-    thread.tell.start(thread.consumer)
+    for (const plugin of this.#paused) thread.link.send({ kind: 'pause', plugin, isPaused: true })
+    thread.link.send({ kind: 'start', consumer: thread.consumer })
     thread.hasBegun = true
     await Promise.all(thread.streamGroups.map((streamGroup) => groups.open(thread, streamGroup)))
     thread.isStarted = true
@@ -135,7 +117,7 @@ export class ReadingThreads {
     for (const thread of this.#all) {
       const streamGroup = thread.find(stream, group)
       if (streamGroup === undefined) continue
-      thread.tell.hold(streamGroup, isHeld)
+      thread.hold(streamGroup, isHeld)
       if (!isHeld) this.#options.wakeups.owe(streamGroup.event, group)
     }
   }
@@ -143,12 +125,12 @@ export class ReadingThreads {
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
-    for (const thread of this.#all) thread.tell.pause(plugin, isPaused)
+    for (const { link } of this.#all) link.send({ kind: 'pause', plugin, isPaused })
     if (!isPaused) this.#options.wakeups.wakeAll()
   }
 
   stop(): void {
-    for (const thread of this.#all) thread.tell.stop()
+    for (const { link } of this.#all) link.send({ kind: 'stop' })
   }
 
   // ── lanes ─────────────────────────────────────────────────────────────────
@@ -159,14 +141,7 @@ export class ReadingThreads {
     const taken = new Set([...this.#lanes.values(), ...deadConsumers.threads].map(({ thread }) => thread))
     let number = lane.index
     for (let next = lanes; taken.has(number); next++) number = next
-    const thread = new ReadingThread(number, replica, () => lane.isResponsive, {
-      start: (consumer) => lane.post({ type: 'stream-start', consumer }),
-      wake: (event) => lane.post({ type: 'stream-wake', event }),
-      open: ({ event, group }) => lane.post({ type: 'stream-open', event, group }),
-      hold: ({ event, group }, isHeld) => lane.post({ type: 'stream-hold', event, group, isHeld }),
-      pause: (plugin, isPaused) => lane.post({ type: 'stream-pause', plugin, isPaused }),
-      stop: () => lane.post({ type: 'stream-stop' }),
-    })
+    const thread = new ReadingThread(number, replica, lane)
     this.#lanes.set(lane, thread)
     for (const subscription of subscriptions) thread.add(subscription)
     if (this.own.hasBegun) void this.#begin(thread)
@@ -177,7 +152,7 @@ export class ReadingThreads {
     const thread = this.#lanes.get(lane)
     if (thread === undefined) return
     this.#options.wakeups.gone(thread)
-    thread.tell.stop()
+    thread.link.send({ kind: 'stop' })
   }
 
   /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */

@@ -1,7 +1,7 @@
 import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
-import type { StreamHandOver } from '../../transport/messages.ts'
+import type { StreamHandOver } from '../../transport/stream-messages.ts'
 import type { DeliverySink } from '../events/event-server.ts'
 import { Acknowledger } from './acknowledger.ts'
 import { decodeEntry, type StreamEvent } from './entry.ts'

@@ -3,22 +3,22 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { StreamCommand, StreamReport } from '../../transport/stream-messages.ts'
 import type { DeliverySink } from '../events/event-server.ts'
 import { PendingEntries, type PendingEntriesOptions } from './pending-entries.ts'
 import { StreamPublisher } from './publisher.ts'
-import { type ReaderOptions, StreamReader } from './reader.ts'
+import { StreamReader } from './reader.ts'
 import { STREAM_SCRIPTS } from './scripts.ts'
 import { StreamCommands } from './stream-commands.ts'
 import { ThreadGroups } from './thread-groups.ts'
 
-export interface ThreadStreamsOptions
-  extends Pick<PendingEntriesOptions, 'serve' | 'received' | 'handOver' | 'tracing'>,
-    Pick<ReaderOptions, 'idle' | 'more' | 'full'> {
+export interface ThreadStreamsOptions extends Pick<PendingEntriesOptions, 'serve' | 'received' | 'tracing'> {
   settings: Settings
   /** What the connection is called: `lane 0`. */
   role: string
   published: (frame: EventFrame) => void
-  delayed: (delayMs: number) => void
+  /** Takes what the coordinator of the streams is to know. */
+  report: (report: StreamReport) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -29,9 +29,11 @@ export class ThreadStreams {
   readonly #groups = new ThreadGroups()
   readonly #pending: PendingEntries
   readonly #reader: StreamReader
+  readonly #report: (report: StreamReport) => void
 
   constructor(options: ThreadStreamsOptions) {
-    const { settings, role, log, published, delayed } = options
+    const { settings, role, log, published, report } = options
+    this.#report = report
     this.redis = openRedis(settings, {
       name: `heddle:${settings.replicaId}:${role}`,
       log,
@@ -43,18 +45,27 @@ export class ThreadStreams {
       replica: settings.replicaId,
       maxOpen: Math.ceil(settings.eventBusMaxQueue / settings.lanes),
       published,
-      delayed,
+      delayed: (delayMs) => report({ kind: 'delayed', delayMs }),
     })
     const commands = new StreamCommands(this.redis)
     const groups = this.#groups
     this.#pending = new PendingEntries({
       ...options,
+      handOver: (handOver) => report({ kind: 'hand-over', handOver }),
       commands,
       groups,
       replica: settings.replicaId,
       settled: () => this.#reader.settled(),
     })
-    this.#reader = new StreamReader({ ...options, commands, groups, pending: this.#pending })
+    this.#reader = new StreamReader({
+      commands,
+      groups,
+      pending: this.#pending,
+      idle: (event, upTo) => report({ kind: 'idle', event, upTo }),
+      more: (event) => report({ kind: 'more', event }),
+      full: (event, isFull) => report({ kind: 'full', event, isFull }),
+      log,
+    })
   }
 
   /** Takes the answers to the deliveries that `serve` has begun. */
@@ -72,24 +83,24 @@ export class ThreadStreams {
   remove(local: number): void {
     this.#groups.remove(local)
   }
-  start(consumer: string): void {
-    this.#groups.start(consumer)
-  }
-  open(event: string, group: string): void {
-    this.#groups.open(event, group)
-  }
-  hold(event: string, group: string, isHeld: boolean): void {
-    this.#groups.hold(event, group, isHeld)
-  }
-  wake(event: string): void {
-    this.#reader.wake(event)
-  }
-  pause(plugin: string, isPaused: boolean): void {
-    this.#groups.pause(plugin, isPaused)
-  }
-  /** Reads nothing more; resolves when all in hand is done. Publishing goes on. */
-  stop(): Promise<void> {
-    return this.#reader.stop()
+
+  /** Does what the coordinator says. */
+  obey(command: StreamCommand): void {
+    switch (command.kind) {
+      case 'start':
+        return this.#groups.start(command.consumer)
+      case 'open':
+        return this.#groups.open(command.event, command.group)
+      case 'wake':
+        return this.#reader.wake(command.event)
+      case 'hold':
+        return this.#groups.hold(command.event, command.group, command.isHeld)
+      case 'pause':
+        return this.#groups.pause(command.plugin, command.isPaused)
+      case 'stop':
+        // Publishing goes on.
+        void this.#reader.stop().then(() => this.#report({ kind: 'stopped' }))
+    }
   }
 
   async close(): Promise<void> {
