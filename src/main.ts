@@ -1,4 +1,5 @@
-import { ConfigFaults, EXIT_CONFIG, loadSettings, prepareEnvironment } from './core/config/load.ts'
+import { type CommandLine, CommandLineFault, readCommandLine } from './core/config/command-line.ts'
+import { ConfigFaults, EXIT_CONFIG, type LoadedSettings, loadSettings, prepareEnvironment } from './core/config/load.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/wire.ts'
 import { Development } from './devtools/watch/development.ts'
@@ -14,10 +15,8 @@ const READY_LOOK_MS = 200
 
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
-  const loaded = load()
+  const { isDeveloped, bootTool, settings, warnings } = load()
   prepareEnvironment()
-  const { settings, warnings } = loaded
-  const isDeveloped = process.argv.includes('--watch')
   const onFatal = (message: string): void => {
     runtime.log('ERROR', message, 'main')
     if (!isStopping) stop('SIGTERM', EXIT_CONFIG)
@@ -26,9 +25,8 @@ async function main(): Promise<void> {
   const runtime = new Runtime(settings, log, onFatal, isDeveloped)
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
-  const bootTool = process.argv.indexOf('--boot-tool')
-  if (bootTool >= 0) {
-    await runtime.bootOnly(process.argv[bootTool + 1] ?? '')
+  if (bootTool !== null) {
+    await runtime.bootOnly(bootTool)
     process.exit(0)
   }
 
@@ -96,11 +94,13 @@ async function main(): Promise<void> {
   }
 }
 
-function load(): ReturnType<typeof loadSettings> {
+/** What the process was started with. Where that is not valid, the process ends: another start with the same would not help. */
+function load(): CommandLine & LoadedSettings {
   try {
-    return loadSettings()
+    const commandLine = readCommandLine()
+    return { ...commandLine, ...loadSettings(undefined, commandLine.isDeveloped) }
   } catch (error) {
-    if (!(error instanceof ConfigFaults)) throw error
+    if (!(error instanceof ConfigFaults || error instanceof CommandLineFault)) throw error
     console.error(error.message)
     process.exit(EXIT_CONFIG)
   }

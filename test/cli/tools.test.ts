@@ -131,6 +131,7 @@ test('use refuses what it cannot do, says why, and moves nothing', async (t) => 
     [['use'], /^Usage: npm run tools/],
     [['use', 'postgres', 'sqlite'], /^Usage: npm run tools/],
     [['remove', 'sqlite'], /^Usage: npm run tools/],
+    [['use', 'sqlite', '--now'], /^Unknown option '--now'[\s\S]*Usage: npm run tools/],
   ]
   for (const [args, message] of refusals) {
     const { code, stdout, stderr } = await runTools(src, ...args)

@@ -121,6 +121,12 @@ test('--boot-tool db migrates and exits 0, and 1 when it cannot', async (t) => {
   assert.match(unknown.text, /Missing tool: telegraph/)
 })
 
+test('an unknown flag refuses the start with exit code 78, and the message says which there are', async (t) => {
+  const { code, text } = await failedStart(t, { args: ['--boot-tools', 'db'] })
+  assert.equal(code, 78)
+  assert.match(text, /^Unknown option '--boot-tools'[\s\S]*Usage: npm start -- \[--boot-tool <tool>\]/)
+})
+
 test('a migration that cannot be applied leaves the process serving but not ready, and no supervisor is told otherwise', async (t) => {
   const shop = await folderOf(t, {
     'shop/migrations/001_items.sql': 'CREATE TABEL items (id TEXT);',

@@ -3,8 +3,8 @@ import { fileURLToPath } from 'node:url'
 
 interface RowOf<Type extends string, Default> {
   type: Type
-  /** Used when the variable is unset or empty. A function sees the settings of the rows above its own. */
-  default: Default | ((above: Record<string, unknown>) => Default)
+  /** Used when the variable is unset or empty. A function sees the settings of the rows above its own, and whether the code is worked on. */
+  default: Default | ((above: Record<string, unknown>, isDeveloped: boolean) => Default)
   unit?: string
   /** What the variable changes, in one sentence. */
   effect: string
@@ -27,7 +27,6 @@ const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
 /** Enough to notice what threads do not share; with more, each change of the code takes longer to be everywhere. */
 const DEVELOPED_LANES = 2
-const isDeveloped = (): boolean => process.argv.includes('--watch')
 const TOOLS_FOLDER = fileURLToPath(new URL('../../tools', import.meta.url))
 
 /**
@@ -72,7 +71,8 @@ export const VARIABLES = {
     type: 'integer',
     min: 1,
     max: 256,
-    default: () => Math.max(1, Math.min(availableParallelism() - 1, isDeveloped() ? DEVELOPED_LANES : 256)),
+    default: (_above, isDeveloped) =>
+      Math.max(1, Math.min(availableParallelism() - 1, isDeveloped ? DEVELOPED_LANES : 256)),
     unit: 'threads',
     effect: 'Worker threads that run the plugins.',
   },

@@ -1,5 +1,6 @@
 import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { parseArgs } from 'node:util'
 import type { Class, Node, Program } from 'oxc-parser'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -27,7 +28,7 @@ try {
   // Parked implementations stand beside the active ones, so that their relative imports hold in both places.
   const extrasDir = join(dirname(toolsDir), 'extras')
   const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
-  const [command, wanted, ...more] = process.argv.slice(2)
+  const [command, wanted, ...more] = readArguments()
   if (command === undefined) list(found)
   else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
   else throw new Refusal(USAGE)
@@ -36,6 +37,14 @@ try {
   if (!isConfig && !(error instanceof Refusal)) throw error
   console.error((error as Error).message)
   process.exitCode = isConfig ? EXIT_CONFIG : 1
+}
+
+function readArguments(): string[] {
+  try {
+    return parseArgs({ allowPositionals: true, options: {} }).positionals
+  } catch (error) {
+    throw new Refusal(`${(error as Error).message}\n\n${USAGE}`)
+  }
 }
 
 function list(found: readonly Implementation[]): void {

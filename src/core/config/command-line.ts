@@ -1,0 +1,30 @@
+import { parseArgs } from 'node:util'
+import { messageOf } from '../errors/wire.ts'
+
+const USAGE = `Usage: npm start -- [--boot-tool <tool>]
+  --boot-tool <tool>  boots that tool alone, which applies migrations, and ends: with 0, or with 1 and the reason
+  --watch             replaces the lanes when their code changes (npm run dev)`
+
+/** What `src/main.ts` was started with. */
+export interface CommandLine {
+  /** `--watch`: the code is being worked on. */
+  readonly isDeveloped: boolean
+  /** Name of the tool to boot alone; null: the whole runtime starts. */
+  readonly bootTool: string | null
+}
+
+/** The command line is not one of the runtime's; the message says why, and what is. */
+export class CommandLineFault extends Error {}
+
+/** @throws CommandLineFault for an unknown flag, a flag without its value, and anything that is no flag */
+export function readCommandLine(args: readonly string[] = process.argv.slice(2)): CommandLine {
+  try {
+    const { values } = parseArgs({
+      args: [...args],
+      options: { watch: { type: 'boolean', default: false }, 'boot-tool': { type: 'string' } },
+    })
+    return { isDeveloped: values.watch, bootTool: values['boot-tool'] ?? null }
+  } catch (error) {
+    throw new CommandLineFault(`${messageOf(error)}\n\n${USAGE}`)
+  }
+}

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CommandLineFault, readCommandLine } from '../../src/core/config/command-line.ts'
+
+test('a start without flags runs everything; --watch and --boot-tool are read', () => {
+  assert.deepEqual(readCommandLine([]), { isDeveloped: false, bootTool: null })
+  assert.deepEqual(readCommandLine(['--watch']), { isDeveloped: true, bootTool: null })
+  assert.deepEqual(readCommandLine(['--boot-tool', 'db']), { isDeveloped: false, bootTool: 'db' })
+  assert.deepEqual(readCommandLine(['--boot-tool=db']), { isDeveloped: false, bootTool: 'db' })
+})
+
+test('an unknown flag, a flag without its value, and an argument that is no flag are refused, and named', () => {
+  for (const [args, named] of [
+    [['--wacht'], '--wacht'],
+    [['--boot-tool'], '--boot-tool'],
+    [['--watch=yes'], '--watch'],
+    [['db'], 'db'],
+  ] as const) {
+    assert.throws(
+      () => readCommandLine(args),
+      (error: Error) => error instanceof CommandLineFault && error.message.includes(`'${named}`),
+      args.join(' '),
+    )
+  }
+})
