@@ -1,23 +1,23 @@
-/** Every error that the runtime makes: its code, its HTTP status when it reaches a client, what it says. */
+/** Every error of the runtime: its code, its HTTP status if it reaches a client, its default message. */
 export const CATALOGUE = {
   // configuration and boot
   CONFIG_MISSING: [500, 'A required variable is not set'],
   CONFIG_INVALID: [500, 'A variable does not parse'],
   TOOL_MISSING: [500, 'A tool is not installed'],
-  TOOL_DUPLICATE: [500, 'Two folders hold a tool of the same name'],
-  TOOL_INVALID: [500, 'A folder holds no tool'],
+  TOOL_DUPLICATE: [500, 'Two folders contain a tool of the same name'],
+  TOOL_INVALID: [500, 'A folder contains no tool'],
   TOOL_UNAVAILABLE: [503, 'A tool did not boot'],
-  PLUGIN_INVALID: [500, 'A file holds no plugin'],
+  PLUGIN_INVALID: [500, 'A file contains no plugin'],
   PLUGIN_DUPLICATE: [500, 'Two plugins have the same name'],
   PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
   REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
-  HTTP_LISTEN: [500, 'The address cannot be listened on'],
+  HTTP_LISTEN: [500, 'The server cannot listen on this address'],
   HTTP_BAD_REQUEST: [400, 'Malformed request'],
   HTTP_PATH_INVALID: [500, 'A route path is not valid'],
-  HTTP_ROUTE_TAKEN: [500, 'A route is registered already'],
+  HTTP_ROUTE_TAKEN: [500, 'A route is already registered'],
   HTTP_HEADER_INVALID: [500, 'A response header is not valid'],
   HTTP_STATUS_INVALID: [500, 'A response status is not valid'],
   HTTP_RESPONSE_INVALID: [500, 'A response does not fit its schema'],
@@ -37,7 +37,7 @@ export const CATALOGUE = {
   HTTP_STARTING: [503, 'The service is starting'],
   HTTP_DRAINING: [503, 'The service is shutting down'],
   HTTP_HANDLER_TIMEOUT: [504, 'The handler did not answer in time'],
-  HTTP_LANE_STALLED: [504, 'The handler was blocked and has been stopped'],
+  HTTP_LANE_STALLED: [504, 'The handler blocked its thread and was stopped'],
   // events
   EVENT_NAME_INVALID: [500, 'An event name is not valid'],
   EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object'],
@@ -45,25 +45,25 @@ export const CATALOGUE = {
   EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
   EVENT_CONTRACT: [500, 'An event payload does not fit its contract'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
-  EVENT_BUS_UNAVAILABLE: [503, 'The store of the events does not take any'],
-  EVENT_BUS_NO_SUBSCRIBER: [500, 'Nobody subscribes to the requested event'],
+  EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events'],
+  EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber'],
   EVENT_BUS_REQUEST_TIMEOUT: [500, 'No subscriber replied in time'],
   EVENT_HANDLER_FAILED: [500, 'A subscriber failed'],
   // tools
   DB_ERROR: [500, 'A database statement failed'],
   STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer'],
   STATE_VALUE_INVALID: [500, 'A state value is not JSON'],
-  STATE_FULL: [503, 'The state has no room for more'],
+  STATE_FULL: [503, 'The state store is full'],
   STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid'],
   KV_UNAVAILABLE: [500, 'The key-value store cannot be reached or does not answer'],
   KV_REFUSED: [500, 'The key-value store refuses the connection or the command'],
-  KV_READONLY: [500, 'The key-value store takes no writes'],
-  KV_FULL: [500, 'The key-value store has no room for more'],
-  KV_WRONG_TYPE: [500, 'A key of the key-value store holds something else'],
+  KV_READONLY: [500, 'The key-value store does not accept writes'],
+  KV_FULL: [500, 'The key-value store is full'],
+  KV_WRONG_TYPE: [500, 'A key of the key-value store holds another type'],
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],
   // threads
-  LANE_BUSY: [503, 'The thread takes no more calls'],
+  LANE_BUSY: [503, 'The thread has too many open calls'],
   LANE_BOOT: [500, 'A lane did not boot'],
   INTERNAL: [500, 'Internal error'],
 } as const satisfies Record<string, readonly [status: number, message: string]>
@@ -73,9 +73,9 @@ export type ErrorCode = keyof typeof CATALOGUE
 /** Every error of the runtime. Narrow by `code`, never by class or message. */
 export class HeddleError extends Error {
   readonly code: ErrorCode
-  /** The HTTP status when a handler lets it reach a client. */
+  /** The HTTP status if a handler lets it reach a client. */
   readonly status: number
-  /** JSON for whoever handles it, for example the faults of a validation. */
+  /** Further information as JSON, for example the faults of a validation. */
   readonly details: unknown
 
   constructor(code: ErrorCode, message?: string, options?: { cause?: unknown; details?: unknown }) {
