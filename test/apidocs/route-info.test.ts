@@ -4,7 +4,7 @@ import { z } from 'zod'
 import { contractText } from '../../src/core/schemas/route-contract.ts'
 import { routeInfo } from '../../src/primary/http/route-info.ts'
 import { Routing } from '../../src/primary/http/routing.ts'
-import { laneOf, routeOf } from '../primary/fake-lane.ts'
+import { laneOf, routeOf } from '../support/fake-lane.ts'
 
 const authValidator = () => null
 

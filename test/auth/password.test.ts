@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import AuthTool from '../../src/tools/auth/index.ts'
-import { buildTool } from '../tools/runtime-fixture.ts'
+import { buildTool } from '../support/tool-runtime.ts'
 
 const { hashPassword, verifyPassword } = buildTool(AuthTool).tool.api()
 

@@ -3,7 +3,7 @@ import { createHmac, generateKeyPairSync } from 'node:crypto'
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import AuthTool from '../../src/tools/auth/index.ts'
-import { buildTool, SECRET } from '../tools/runtime-fixture.ts'
+import { buildTool, SECRET } from '../support/tool-runtime.ts'
 
 const { createToken, validateToken } = buildTool(AuthTool).tool.api()
 const nowSec = () => Math.floor(Date.now() / 1000)

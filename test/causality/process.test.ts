@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../fixtures/causality', import.meta.url))]
 

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { type Books, post, write } from './clients.ts'
-import type { Outcome } from './ledger.ts'
+import { type Books, post, write } from '../support/clients.ts'
+import type { Outcome } from '../support/ledger.ts'
 import type { Fault } from './schedule.ts'
 
 /** How long the whole process stands still, milliseconds. */

@@ -1,6 +1,6 @@
+import type { Outcome } from '../support/ledger.ts'
 import type { ChaosArguments } from './arguments.ts'
 import type { Death } from './deaths.ts'
-import type { Outcome } from './ledger.ts'
 import type { Fault } from './schedule.ts'
 import type { Finding, Verdict } from './verdict.ts'
 

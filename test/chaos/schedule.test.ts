@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { seededRandom } from '../shm/random.ts'
+import { seededRandom } from '../support/random.ts'
 import { type Fault, faultsOf, LETHAL, TROUBLE } from './schedule.ts'
 
 const countOf = (faults: Fault[], kind: string) => faults.filter((fault) => fault.kind === kind).length

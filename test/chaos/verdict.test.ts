@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeadLetter, EventRecord } from '../../src/contracts/event-bus.ts'
-import type { Outcome, Write } from './ledger.ts'
+import type { Outcome, Write } from '../support/ledger.ts'
 import { type Evidence, judge } from './verdict.ts'
 
 const count = (n: number, outcome: Outcome = 200, course = 'straight'): Write => ({

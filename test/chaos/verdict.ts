@@ -1,5 +1,5 @@
 import type { DeadLetter, EventRecord } from '../../src/contracts/event-bus.ts'
-import { type Acknowledged, isAcknowledged, type Write } from './ledger.ts'
+import { type Acknowledged, isAcknowledged, type Write } from '../support/ledger.ts'
 
 export interface StoredUser {
   readonly id: string

@@ -8,10 +8,10 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { stripVTControlCharacters } from 'node:util'
 import type { SystemDump } from '../../src/contracts/registry.ts'
-import { jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
 import { freePort } from '../support/port.ts'
+import { jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PATIENCE_MS = 30_000

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
-import { type Fixture, fixture, plugin } from '../lint/fixture.ts'
+import { type Fixture, fixture, plugin } from '../support/lint-fixture.ts'
 
 const COLLIDING = {
   'a/plugins/a.ts': plugin('A', "this.#http.addEndpoint('/a', 'GET', this.x)"),

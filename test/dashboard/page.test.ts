@@ -3,8 +3,9 @@ import { createServer, connect as dial, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../support/browser.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
-import { post } from '../system/fixture.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { post } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = ['../../domains', './fixtures'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 const SECTIONS = ['events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']

@@ -2,12 +2,12 @@ import assert from 'node:assert/strict'
 import { after, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Settings } from '../../src/core/config/schema.ts'
-import { until } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { until } from '../support/until.ts'
 import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
-import { serverOfFile } from './postgres-server.ts'
 
 const SHORT = { rdbStatementTimeoutMs: 500 }
 

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import pg from 'pg'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
-import { serverOfFile } from './postgres-server.ts'
+import { until } from '../support/until.ts'
 
 const MAX_POOL = 8
 

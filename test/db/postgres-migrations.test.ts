@@ -8,10 +8,10 @@ import { toDbError } from '../../src/extras/postgres/failure.ts'
 import { PostgresMigrations } from '../../src/extras/postgres/migration-driver.ts'
 import { migrate } from '../../src/stores/migrations/runner.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { rejectsWith } from './contract.ts'
 import { postgresDb, postgresSettings, temporaryFolder, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
-import { serverOfFile } from './postgres-server.ts'
 
 const server = await serverOfFile('migrations on PostgreSQL')
 if (server !== null) {

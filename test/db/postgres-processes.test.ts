@@ -6,11 +6,12 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { promisify } from 'node:util'
 import pg from 'pg'
-import { type Heddle, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, spawnHeddle, startHeddle } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
+import { until } from '../support/until.ts'
 import { temporaryFolder, writeFiles } from './fixture.ts'
-import { serverOfFile } from './postgres-server.ts'
 
 const run = promisify(execFile)
 

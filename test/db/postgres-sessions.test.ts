@@ -3,9 +3,9 @@ import { after, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Settings } from '../../src/core/config/schema.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
-import { serverOfFile } from './postgres-server.ts'
 
 const server = await serverOfFile('sessions of PostgreSQL')
 if (server !== null) runTests(server)

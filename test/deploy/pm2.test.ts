@@ -6,9 +6,9 @@ import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
-import { until } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
 import { freePort } from '../support/port.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PM2 = resolve(ROOT, 'node_modules/.bin/pm2')

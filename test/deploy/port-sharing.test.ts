@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { spawnHeddle, startHeddle, until } from '../support/heddle.ts'
+import { spawnHeddle, startHeddle } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
 import { freePort } from '../support/port.ts'
+import { until } from '../support/until.ts'
 
 test('of two processes on one port one stops under load, and its clients go on with the other', async (t) => {
   const port = await freePort()

@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
 import { test } from 'node:test'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { type Answer, HOST, type Proxied, type Replica, startProxied } from './proxied.ts'
 import { startProxiedLoad } from './proxied-load.ts'
 

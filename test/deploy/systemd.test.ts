@@ -9,7 +9,8 @@ import { promisify } from 'node:util'
 import { EXIT_CONFIG } from '../../src/core/config/load.ts'
 import { VARIABLES } from '../../src/core/config/schema.ts'
 import { ServiceManager } from '../../src/primary/assembly/service-manager.ts'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const readUnit = (file: string): Promise<string> =>
   readFile(fileURLToPath(new URL(`../../deploy/${file}`, import.meta.url)), 'utf8')

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { ROOT } from './sources.ts'
 
 const DOMAINS = [join(ROOT, 'test/docs/fixtures/domains'), join(ROOT, 'domains')]

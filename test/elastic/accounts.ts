@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { post } from '../chaos/clients.ts'
-import { isAcknowledged, Ledger } from '../chaos/ledger.ts'
-import { until } from '../support/heddle.ts'
+import { post } from '../support/clients.ts'
+import { isAcknowledged, Ledger } from '../support/ledger.ts'
 import type { Fleet, Replica, Seen } from '../support/replicas.ts'
+import { until } from '../support/until.ts'
 
 export interface LoadOptions {
   /** Clients that each send one request after another. */

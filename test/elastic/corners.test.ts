@@ -6,9 +6,10 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import { encodeEntry } from '../../src/runtime/streams/entry.ts'
 import { consumerOf, streamOf } from '../../src/runtime/streams/keys.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { suiteOwner } from '../support/replicas.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
+import { until } from '../support/until.ts'
 
 const NAME = 'corners of events that pass through a key-value store'
 const DOMAINS = [fileURLToPath(new URL('./corners', import.meta.url))]

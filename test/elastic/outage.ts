@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { until } from '../support/heddle.ts'
 import { Fleet, type Replica } from '../support/replicas.ts'
 import { type PostgresServer, postgresServer } from '../support/servers/postgres.ts'
 import type { ServerOwner } from '../support/servers/provide.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
+import { until } from '../support/until.ts'
 import { type Account, isWhole, Orders, settle, shown } from './accounts.ts'
 
 /** Two replicas on servers that can be taken away from them. What a server has acknowledged it keeps. */

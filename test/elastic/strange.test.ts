@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
-import { serverOfFile } from '../db/postgres-server.ts'
-import { until } from '../support/heddle.ts'
 import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
+import { until } from '../support/until.ts'
 
 const NAME = 'what replicas find in the store, or do not find'
 const ANSWERING = fileURLToPath(new URL('./answering', import.meta.url))

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { serverOfFile } from '../db/postgres-server.ts'
-import { until } from '../support/heddle.ts'
 import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { redisServer } from '../support/servers/redis.ts'
+import { until } from '../support/until.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
 const ANSWERING = fileURLToPath(new URL('./answering', import.meta.url))

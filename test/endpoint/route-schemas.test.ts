@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { folderOf } from '../kernel/folder.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
 const PLUGIN = `

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, type LogLine, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, type LogLine, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../fixtures/events', import.meta.url))]
 const LANES = 3

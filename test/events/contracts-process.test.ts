@@ -5,8 +5,9 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { z } from 'zod'
 import contractsOfSystem from '../../domains/system/events.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DIED = 'runtime.lane.died'
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))

@@ -4,8 +4,8 @@ import { fileURLToPath } from 'node:url'
 import type { Payload } from '../../src/contracts/event-bus.ts'
 import { loadEventContracts } from '../../src/core/schemas/event-contracts.ts'
 import EventBusTool from '../../src/tools/event-bus/index.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { buildTool, owner } from '../tools/runtime-fixture.ts'
+import { folderOf } from '../support/folder.ts'
+import { buildTool, owner } from '../support/tool-runtime.ts'
 
 const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
 const ORDERS = `

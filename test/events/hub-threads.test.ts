@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
 test('a thread that is leaving gets nothing more, and finishes what it has', (t) => {

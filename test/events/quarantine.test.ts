@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { POISON_DEATHS } from '../../src/primary/events/quarantine.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
 test('what was in flight at a death is tried again one at a time, in the quarantine lane alone', (t) => {

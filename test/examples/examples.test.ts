@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { databases } from '../db/databases.ts'
+import { databases } from '../support/databases.ts'
 import { startHeddle } from '../support/heddle.ts'
 
 for (const database of await databases('examples')) {

@@ -7,7 +7,8 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const MODIFIED = new Date('2026-03-01T12:00:00.500Z')
 const STYLE = 'p { color: teal }\n'.repeat(500)

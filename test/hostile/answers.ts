@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { headerOf, parseHead, type RawResponse } from '../http/raw-client.ts'
+import { headerOf, parseHead, type RawResponse } from '../support/raw-client.ts'
 
 /** What the library says by itself, and then closes: a page of its own, without a length. */
 const LIBRARY_PAGE = /^<h1>[^<]+<\/h1>(<p>[^<]+<\/p>)?<hr><i>uWebSockets\/20 Server<\/i>$/

@@ -3,9 +3,9 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
-import { ask, jsonOf, requestText } from '../http/raw-client.ts'
-import { assertAnswers, shareHeddle } from '../http/shared-process.ts'
-import { until } from '../support/heddle.ts'
+import { ask, jsonOf, requestText } from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
+import { until } from '../support/until.ts'
 import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
 
 const IDLE = 5_000

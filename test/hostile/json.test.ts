@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, jsonOf } from '../http/raw-client.ts'
-import { shareHeddle } from '../http/shared-process.ts'
+import { ask, jsonOf } from '../support/raw-client.ts'
+import { shareHeddle } from '../support/shared-process.ts'
 import { TARGET_DOMAINS } from './target.ts'
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { createHash, createHmac, generateKeyPairSync, sign } from 'node:crypto'
 import { describe, it } from 'node:test'
-import { ask, assertFailure, jsonOf, RawConnection } from '../http/raw-client.ts'
-import { shareHeddle } from '../http/shared-process.ts'
+import { ask, assertFailure, jsonOf, RawConnection } from '../support/raw-client.ts'
+import { shareHeddle } from '../support/shared-process.ts'
 import { TARGET_DOMAINS } from './target.ts'
 
 const SECRET = 'a secret of the tests that is long enough for HS256'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
-import { assertAnswers, shareHeddle } from '../http/shared-process.ts'
+import { ask, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { AMBIGUOUS, BAD_CHUNKS, bytesOf, type Shape } from './shapes.ts'
 import { TARGET_DOMAINS } from './target.ts'
 

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { SERVING } from '../http/shared-process.ts'
+import { SERVING } from '../support/shared-process.ts'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 

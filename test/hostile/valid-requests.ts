@@ -1,4 +1,4 @@
-import { requestText } from '../http/raw-client.ts'
+import { requestText } from '../support/raw-client.ts'
 import type { Random } from './random.ts'
 
 /** What marks a request: an answer that has one belongs to the connection that sent it. No mutation makes another's by chance. */

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { until } from '../support/heddle.ts'
-import { ask, assertFailure, headerOf, jsonOf, RawConnection, type RawResponse, requestText } from './raw-client.ts'
-import { assertAnswers, shareHeddle } from './shared-process.ts'
+import {
+  ask,
+  assertFailure,
+  headerOf,
+  jsonOf,
+  RawConnection,
+  type RawResponse,
+  requestText,
+} from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
+import { until } from '../support/until.ts'
 
 const heddle = shareHeddle({
   expectedError: ({ msg }) => /^\/[wp]\/(say|throw|throw-late|not-json|private|odd\/:kind) failed: /.test(msg),

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { until } from '../support/heddle.ts'
-import { ask, assertFailure, assertOurs, jsonOf, RawConnection, requestText } from './raw-client.ts'
-import { assertAnswers, shareHeddle } from './shared-process.ts'
+import { ask, assertFailure, assertOurs, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
+import { until } from '../support/until.ts'
 
 const heddle = shareHeddle()
 /** The runtime's 10 s for a body, the library's 12 s for a head or silence, and what a busy machine adds. */

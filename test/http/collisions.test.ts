@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { ask, assertFailure, jsonOf } from './raw-client.ts'
-import { COLLIDING, shareHeddle } from './shared-process.ts'
+import { ask, assertFailure, jsonOf } from '../support/raw-client.ts'
+import { COLLIDING, shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle({
   domains: COLLIDING,

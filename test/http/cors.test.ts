@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { ask, headerOf, type RawResponse } from './raw-client.ts'
-import { SERVING } from './shared-process.ts'
+import { ask, headerOf, type RawResponse } from '../support/raw-client.ts'
+import { SERVING } from '../support/shared-process.ts'
 
 const LISTED = 'https://app.test'
 const PREFLIGHT = { 'access-control-request-method': 'POST', 'access-control-request-headers': 'content-type, x-mine' }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = ['../fixtures/crowded', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 const MAX_QUEUE = 40

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertOurs, headerOf, jsonOf, RawConnection, requestText } from './raw-client.ts'
-import { assertAnswers, shareHeddle } from './shared-process.ts'
+import { ask, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle()
 const CLOSED_WITHIN_MS = 100

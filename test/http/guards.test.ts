@@ -5,8 +5,8 @@ import type { Exchange } from '../../src/primary/http/exchange.ts'
 import { Listener, type ListenerOptions } from '../../src/primary/http/listener.ts'
 import { LocalWorker } from '../../src/primary/http/local-worker.ts'
 import { Routing } from '../../src/primary/http/routing.ts'
-import { laneOf, routeOf } from '../primary/fake-lane.ts'
-import { until } from '../support/heddle.ts'
+import { laneOf, routeOf } from '../support/fake-lane.ts'
+import { until } from '../support/until.ts'
 
 const FAILED = { success: false, error: 'Internal server error' }
 const fault = new Error('a fault of our own')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertFailure, jsonOf, type RawResponse } from './raw-client.ts'
-import { shareHeddle } from './shared-process.ts'
+import { ask, assertFailure, jsonOf, type RawResponse } from '../support/raw-client.ts'
+import { shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle()
 const JSON_BODY = { 'content-type': 'application/json' }

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText, sendRaw } from './raw-client.ts'
-import { assertAnswers, shareHeddle } from './shared-process.ts'
+import {
+  ask,
+  assertFailure,
+  assertOurs,
+  headerOf,
+  jsonOf,
+  RawConnection,
+  requestText,
+  sendRaw,
+} from '../support/raw-client.ts'
+import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 
 const LIMIT_BYTES = 100_000
 const HEADERS_MAX_BYTES = 16_384

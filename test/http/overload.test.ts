@@ -3,10 +3,11 @@ import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { LINGER_QUIET_MS } from '../../src/primary/http/drain.ts'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
-import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from './raw-client.ts'
-import { SERVING } from './shared-process.ts'
+import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { SERVING } from '../support/shared-process.ts'
+import { until } from '../support/until.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 

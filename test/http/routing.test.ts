@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { ask, assertFailure, headerOf, jsonOf } from './raw-client.ts'
-import { shareHeddle } from './shared-process.ts'
+import { ask, assertFailure, headerOf, jsonOf } from '../support/raw-client.ts'
+import { shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle({ expectedError: ({ msg }) => /^\/[wp]\/throw failed: /.test(msg) })
 

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const plugin = (name: string, thread: string): string => `export default class ${name} {
   static thread = '${thread}'

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
 import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 /** A plugin's file: `body` stands in the constructor, where the tools are variables. */
 const plugin = (name: string, body: string): string => `export default class ${name} {

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Jobs } from '../../src/primary/jobs/jobs.ts'
-import { jobOf, laneOf } from '../primary/fake-lane.ts'
-import { until } from '../support/heddle.ts'
+import { jobOf, laneOf } from '../support/fake-lane.ts'
+import { until } from '../support/until.ts'
 
 test('a job goes to a lane whose loop turns, and to one that stands still only where there is no other', async (t) => {
   const manifest = { jobs: [{ ...jobOf('shop.Sell', 'tick'), schedule: { kind: 'every', everyMs: 10 } as const }] }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { folderOf } from './folder.ts'
 
 interface Fault {
   source: string

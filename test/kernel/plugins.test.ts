@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startHeddle, until } from '../support/heddle.ts'
-import { folderOf, toolsWith } from './folder.ts'
+import { folderOf, toolsWith } from '../support/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const route = (path: string): string => `http.addEndpoint('${path}', 'GET', () => ({ path: '${path}' }))`
 const primary = `static thread = 'primary'`

@@ -3,8 +3,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
-import { type StartOptions, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
-import { folderOf, toolsWith } from './folder.ts'
+import { folderOf, toolsWith } from '../support/folder.ts'
+import { type StartOptions, spawnHeddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const SLOW = {
   'a/plugins/slow.ts': `export default class Slow {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startHeddle, until } from '../support/heddle.ts'
-import { folderOf, toolsWith } from './folder.ts'
+import { folderOf, toolsWith } from '../support/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = {
   'a/plugins/caller.ts': `import { threadId } from 'node:worker_threads'

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { allUp, boxesOf, deathsIn, publish, startDeadly } from './deadly.ts'
 
 const HARM = 'test/fixtures/deadly/harm/plugins/do-harm.ts'

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
 import { LANE_PROTOCOL, type LaneInit } from '../../src/transport/messages.ts'
 import lane from '../../workers/lane.ts'
-import { folderOf } from '../kernel/folder.ts'
+import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))

@@ -1,7 +1,8 @@
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BlackBox, LaneInfo } from '../../src/contracts/registry.ts'
-import { type Heddle, type StartOptions, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const DOMAINS = ['../fixtures/deadly', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 

@@ -5,10 +5,11 @@ import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { type LogLine, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import type { LogLine } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
+import { jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** Reloads are done in a fraction of this; a machine that is busy may take its time. */

@@ -4,7 +4,7 @@ import { Dispatcher } from '../../src/primary/dispatch/dispatcher.ts'
 import type { Lane } from '../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
 import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
-import { laneOf } from '../primary/fake-lane.ts'
+import { laneOf } from '../support/fake-lane.ts'
 
 const frame = (): RequestFrame => ({
   routeNumber: 0,

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KIND } from '../../src/transport/frames/frame-kinds.ts'
 import { Outbox } from '../../src/transport/rings/outbox.ts'
-import { laneOf } from '../primary/fake-lane.ts'
-import { until } from '../support/heddle.ts'
+import { laneOf } from '../support/fake-lane.ts'
+import { until } from '../support/until.ts'
 
 test('a message of a lane that cannot be handled is told, costs nothing else, and the next one is read', async (t) => {
   const faults: unknown[] = []

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { boxesOf, deathsIn, lanesOf, publish, startDeadly } from './deadly.ts'
 
 test('poison kills three lanes and no more; its neighbours are handled, and none is taken for it', {

@@ -5,9 +5,10 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { RESTART_INTENSITY } from '../../src/primary/supervision/restart-intensity.ts'
-import { RawConnection, requestText } from '../http/raw-client.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { type Heddle, type LogLine, startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, type LogLine, startHeddle } from '../support/heddle.ts'
+import { RawConnection, requestText } from '../support/raw-client.ts'
+import { until } from '../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))

@@ -3,9 +3,10 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { folderOf } from '../kernel/folder.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
+import { until } from '../support/until.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { allUp, deathsIn, publish, startDeadly } from './deadly.ts'
 
 test('a plugin that brings down five lanes is set aside: 503, its events wait, it is tried again; nobody else notices', {

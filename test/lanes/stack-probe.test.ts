@@ -12,7 +12,8 @@ import {
   stackOf,
 } from '../../src/primary/supervision/stack-probe.ts'
 import { BEGUN, ENDED, type How, type Task } from '../fixtures/lanes/stack/stuck.ts'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const FOLDER = fileURLToPath(new URL('../fixtures/lanes/stack', import.meta.url))
 const STUCK = `${FOLDER}/stuck.ts`

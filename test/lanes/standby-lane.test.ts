@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { boxesOf, deathsIn, lanesOf, publish, startDeadly } from './deadly.ts'
 
 test('a lane that stands still has a relief long before it is ended, and the relief stays', {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
 const DOMAINS = ['../fixtures/lanes', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))

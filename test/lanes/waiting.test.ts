@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { ask, assertFailure, headerOf, jsonOf, RawConnection, requestText } from '../http/raw-client.ts'
-import { SERVING } from '../http/shared-process.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
+import { ask, assertFailure, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { SERVING } from '../support/shared-process.ts'
+import { until } from '../support/until.ts'
 
 const LOAD = fileURLToPath(new URL('../fixtures/lanes', import.meta.url))
 

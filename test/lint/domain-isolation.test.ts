@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import path from 'node:path'
 import { test } from 'node:test'
-import { fixture } from './fixture.ts'
+import { fixture } from '../support/lint-fixture.ts'
 
 const RULE = 'domain-isolation'
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fixture, plugin } from './fixture.ts'
+import { fixture, plugin } from '../support/lint-fixture.ts'
 
 const RULE = 'event-contract'
 const CONTRACTS = `import type { EventContracts } from '#heddle'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fixture } from './fixture.ts'
+import { fixture } from '../support/lint-fixture.ts'
 
 const RULE = 'migration-order'
 

@@ -6,7 +6,7 @@ import { blackBoxOf } from '../../src/primary/supervision/black-box.ts'
 import type { Death } from '../../src/primary/supervision/lane-thread.ts'
 import type { StackFrame } from '../../src/primary/supervision/stack-probe.ts'
 import { FlightRecorder, STEP_CALL, STEP_EVENT, STEP_REQUEST } from '../../src/transport/memory/flight-recorder.ts'
-import { laneOf } from './fake-lane.ts'
+import { laneOf } from '../support/fake-lane.ts'
 
 const SELL = '/srv/domains/shop/plugins/sell.ts'
 const PRICE = '/srv/domains/shop/price.ts'

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { basename, join, relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { watchCode } from '../../src/devtools/watch/code-watch.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 /** A single file that is watched too, beside the folder. */
 const VARIABLES = `heddle-watch-${process.pid}.env`

@@ -3,8 +3,8 @@ import { cp, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { Development } from '../../src/devtools/watch/development.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { until } from '../support/heddle.ts'
+import { folderOf } from '../support/folder.ts'
+import { until } from '../support/until.ts'
 
 const PATIENCE_MS = 20_000
 const plugin = (n: number): string => `export default class P${n} {}`

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { Jobs } from '../../src/primary/jobs/jobs.ts'
-import { jobOf, laneOf } from './fake-lane.ts'
+import { jobOf, laneOf } from '../support/fake-lane.ts'
 
 function jobsOf(t: TestContext): Jobs {
   const jobs = new Jobs(

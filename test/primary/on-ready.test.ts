@@ -5,9 +5,10 @@ import { type TestContext, test } from 'node:test'
 import type { BlackBox, PluginHealth } from '../../src/contracts/registry.ts'
 import { OnReady } from '../../src/primary/assembly/on-ready.ts'
 import type { Lane } from '../../src/primary/dispatch/lane.ts'
-import { folderOf } from '../kernel/folder.ts'
-import { startHeddle, until } from '../support/heddle.ts'
-import { laneOf } from './fake-lane.ts'
+import { laneOf } from '../support/fake-lane.ts'
+import { folderOf } from '../support/folder.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const UNKNOWN = { guilty: null } as BlackBox
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Routing } from '../../src/primary/http/routing.ts'
-import { laneOf, routeOf } from './fake-lane.ts'
+import { laneOf, routeOf } from '../support/fake-lane.ts'
 
 const TIMEOUT_MS = 30_000
 

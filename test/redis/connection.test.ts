@@ -6,10 +6,10 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Settings } from '../../src/core/config/schema.ts'
-import { until } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
+import { connect, settingsOf, sharedServer } from '../support/redis-under-test.ts'
 import { redisServer } from '../support/servers/redis.ts'
-import { connect, settingsOf, sharedServer } from './redis-under-test.ts'
+import { until } from '../support/until.ts'
 
 const shared = sharedServer()
 const LOCAL = { KV_HOST: '127.0.0.1', KV_PASSWORD: '' }

@@ -4,9 +4,10 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { folderOf, toolsWith } from '../kernel/folder.ts'
-import { type Heddle, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
-import { SseClient } from '../system/sse-client.ts'
+import { folderOf, toolsWith } from '../support/folder.ts'
+import { type Heddle, spawnHeddle, startHeddle } from '../support/heddle.ts'
+import { SseClient } from '../support/sse-client.ts'
+import { until } from '../support/until.ts'
 import { fixture, SHIPPED } from './support.ts'
 
 const DOMAINS = [fixture('deployed')]

@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { startHeddle, until } from '../support/heddle.ts'
-import { SseClient } from '../system/sse-client.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { SseClient } from '../support/sse-client.ts'
+import { until } from '../support/until.ts'
 import { fixture, post, SHIPPED, startWith } from './support.ts'
 
 const JSON_PATHS = [

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { fixture, SHIPPED } from './support.ts'
 
 test('a lane knows the health of the process from its first request on, also when it has replaced another', async (t) => {

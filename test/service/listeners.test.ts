@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { post, startWith } from './support.ts'
 
 const THREADS = ['lane', 'primary'] as const

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { post, startWith } from './support.ts'
 
 /** Every call of every tool, as a plugin in a lane has just made it; three of `db` once more through `tx`. */

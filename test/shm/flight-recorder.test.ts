@@ -11,7 +11,7 @@ import {
   STEP_EVENT,
   STEP_REQUEST,
 } from '../../src/transport/memory/flight-recorder.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 test('steps are read as they were written, oldest first', () => {
   const memory = createFlightRecorder()

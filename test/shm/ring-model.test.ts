@@ -9,7 +9,8 @@ import {
   RingConsumer,
   RingProducer,
 } from '../../src/transport/memory/spsc-ring.ts'
-import { fillBody, isBody, SEED, seededRandom } from './random.ts'
+import { SEED, seededRandom } from '../support/random.ts'
+import { fillBody, isBody } from './body.ts'
 
 const CAPACITY = 1024
 

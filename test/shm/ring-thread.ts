@@ -2,7 +2,7 @@ import type { MessagePort } from 'node:worker_threads'
 import { MetricsRing } from '../../src/transport/memory/metrics-ring.ts'
 import { NameTable } from '../../src/transport/memory/name-table.ts'
 import { Inbox } from '../../src/transport/rings/inbox.ts'
-import { isBody } from './random.ts'
+import { isBody } from './body.ts'
 
 export const FRAME = 1
 export const END = 2

@@ -11,7 +11,8 @@ import {
 import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
 import { createRing } from '../../src/transport/memory/spsc-ring.ts'
 import { Outbox } from '../../src/transport/rings/outbox.ts'
-import { fillBody, SEED, seededRandom } from './random.ts'
+import { SEED, seededRandom } from '../support/random.ts'
+import { fillBody } from './body.ts'
 import { type Consumed, END, FRAME, type Task } from './ring-thread.ts'
 
 function threads(t: TestContext, count: number): Piscina<Task> {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { before, test } from 'node:test'
-import { type Heddle, until } from '../support/heddle.ts'
+import type { Heddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { closeFrame, frameOf, OPCODE, openWebSocket, type RawWebSocket } from '../support/web-socket.ts'
 import { startTalk, talk } from './support.ts'
 

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import MemoryStateTool from '../../src/tools/memory-state/index.ts'
 import { MemoryStore } from '../../src/tools/memory-state/store.ts'
-import { buildTool } from '../tools/runtime-fixture.ts'
+import { buildTool } from '../support/tool-runtime.ts'
 import { runStateContract } from './contract.ts'
 
 runStateContract('in memory, from the primary', async (t) => {

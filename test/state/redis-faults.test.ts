@@ -3,10 +3,10 @@ import { type TestContext, test } from 'node:test'
 import type { State } from '../../src/contracts/state.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
-import { connect, settingsOf } from '../redis/redis-under-test.ts'
-import { until } from '../support/heddle.ts'
+import { connect, settingsOf } from '../support/redis-under-test.ts'
 import { redisServer } from '../support/servers/redis.ts'
-import { buildTool } from '../tools/runtime-fixture.ts'
+import { buildTool } from '../support/tool-runtime.ts'
+import { until } from '../support/until.ts'
 
 function stateOn(t: TestContext, settings: Settings): State {
   const { tool } = buildTool(RedisStateTool, { settings })

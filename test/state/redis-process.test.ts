@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { startHeddle, until } from '../support/heddle.ts'
+import { startHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
-import { SECRET, UsersService } from '../users/service.ts'
+import { until } from '../support/until.ts'
+import { SECRET, UsersService } from '../support/users-service.ts'
 
 /** The users themselves lie in each process: what is shared here is state alone. */
 const SQLITE = { name: 'SQLite', env: async () => ({}) } as const

@@ -1,6 +1,6 @@
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
-import { connect, settingsOf, sharedServer } from '../redis/redis-under-test.ts'
-import { buildTool } from '../tools/runtime-fixture.ts'
+import { connect, settingsOf, sharedServer } from '../support/redis-under-test.ts'
+import { buildTool } from '../support/tool-runtime.ts'
 import { runStateContract } from './contract.ts'
 
 const shared = sharedServer()

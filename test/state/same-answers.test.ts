@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import type { State } from '../../src/contracts/state.ts'
 import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import MemoryStateTool from '../../src/tools/memory-state/index.ts'
-import { connect, settingsOf, sharedServer } from '../redis/redis-under-test.ts'
-import { SEED, seededRandom } from '../shm/random.ts'
-import { buildTool } from '../tools/runtime-fixture.ts'
+import { SEED, seededRandom } from '../support/random.ts'
+import { connect, settingsOf, sharedServer } from '../support/redis-under-test.ts'
+import { buildTool } from '../support/tool-runtime.ts'
 
 const shared = sharedServer()
 const TURNS = 400

@@ -4,7 +4,7 @@ import { DelayedEvents } from '../../src/primary/streams/delayed.ts'
 import { type DelayedPublication, delayEvent } from '../../src/runtime/streams/delay.ts'
 import { DELAYED, lastOfKey, streamOf } from '../../src/runtime/streams/keys.ts'
 import type { RedisClient } from '../../src/stores/redis/client.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { entriesIn, streamStore } from './fixture.ts'
 
 const EVENT = 'order.paid'

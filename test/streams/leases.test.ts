@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { handOver, releaseEntries, renewLeases } from '../../src/primary/streams/leases.ts'
 import { ensureGroup } from '../../src/runtime/streams/consumers.ts'
 import { streamOf } from '../../src/runtime/streams/keys.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ReaderWakeups } from '../../src/primary/streams/reader-wakeups.ts'
 import { streamOf } from '../../src/runtime/streams/keys.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const STREAM = streamOf('e')
 

@@ -8,7 +8,7 @@ import type { Entry, StreamCommands } from '../../src/runtime/streams/stream-com
 import { ThreadGroups } from '../../src/runtime/streams/thread-groups.ts'
 import type { EventFrame } from '../../src/transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../src/transport/stream-messages.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 const EVENT = 'orders.placed'
 

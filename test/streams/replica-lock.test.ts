@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { isKnownDead, ownIdentity } from '../../src/primary/streams/process-identity.ts'
 import { type Holder, ReplicaLock } from '../../src/primary/streams/replica-lock.ts'
 import { replicaKey } from '../../src/runtime/streams/keys.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { type Store, streamStore } from './fixture.ts'
 
 const HOLDER = fileURLToPath(new URL('./holder-process.ts', import.meta.url))

@@ -18,7 +18,7 @@ import {
   streamOf,
 } from '../../src/runtime/streams/keys.ts'
 import type { RedisClient } from '../../src/stores/redis/client.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

@@ -9,7 +9,7 @@ import {
 } from '../../src/primary/streams/trimming.ts'
 import { ensureGroup } from '../../src/runtime/streams/consumers.ts'
 import { GROUPS_SEEN, REMOVED, seenField, streamOf } from '../../src/runtime/streams/keys.ts'
-import { until } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 import { addNumbers, deliver, entriesIn, pendingOf, streamStore } from './fixture.ts'
 
 const STREAM = streamOf('order.paid')

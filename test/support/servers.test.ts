@@ -9,7 +9,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
-import { startHeddle, until } from './heddle.ts'
+import { startHeddle } from './heddle.ts'
 import { serversNeededBy } from './servers/needed.ts'
 import { nginxServer } from './servers/nginx.ts'
 import { type PostgresServer, postgresServer } from './servers/postgres.ts'
@@ -17,6 +17,7 @@ import { isRunning, processTree } from './servers/process-tree.ts'
 import { programFor } from './servers/provide.ts'
 import { type RedisServer, redisServer } from './servers/redis.ts'
 import { toolsDirWith } from './tools-dir.ts'
+import { until } from './until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** A frozen server must not answer for that long; it would within milliseconds. */

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import { type Heddle, until } from '../support/heddle.ts'
-import { post, startSystem, systemPlugins } from './fixture.ts'
+import type { Heddle } from '../support/heddle.ts'
+import { post, startSystem, systemPlugins } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 /** What each plugin is good for, asked of the running process. */
 const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { until } from '../support/heddle.ts'
-import { post, startSystem } from './fixture.ts'
+import { post, startSystem } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/
 

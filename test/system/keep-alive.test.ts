@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { startSystem } from './fixture.ts'
-import { SseClient } from './sse-client.ts'
+import { SseClient } from '../support/sse-client.ts'
+import { startSystem } from '../support/system-domain.ts'
 
 test('a silent stream gets a comment line every 15 seconds', { timeout: 40_000 }, async (t) => {
   const heddle = await startSystem(t, { lanes: 1 })

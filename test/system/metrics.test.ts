@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Heddle, until } from '../support/heddle.ts'
-import { post, startSystem } from './fixture.ts'
+import type { Heddle } from '../support/heddle.ts'
+import { post, startSystem } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 const SAMPLE = /^([a-zA-Z_:][a-zA-Z0-9_:]*)\{((?:[a-zA-Z_][a-zA-Z0-9_]*="(?:[^"\\\n]|\\[\\"n])*",?)*)\} (\S+)$/
 

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { test } from 'node:test'
-import { type Heddle, until } from '../support/heddle.ts'
-import { post, startSystem } from './fixture.ts'
-import { SseClient } from './sse-client.ts'
+import type { Heddle } from '../support/heddle.ts'
+import { SseClient } from '../support/sse-client.ts'
+import { post, startSystem } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 const EVENTS = 3000
 /** Some 4 KiB per record: in sum far more than the kernel's socket buffers take. */

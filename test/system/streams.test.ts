@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Heddle, until } from '../support/heddle.ts'
-import { post, startSystem } from './fixture.ts'
-import { SseClient } from './sse-client.ts'
+import type { Heddle } from '../support/heddle.ts'
+import { SseClient } from '../support/sse-client.ts'
+import { post, startSystem } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
 
 const publish = (heddle: Heddle, event: string) => post(heddle, '/probe/publish', { event, payload: { a: 1 } })
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { PublishOptions, SubscribeOptions } from '../../src/contracts/event-bus.ts'
 import EventBusTool from '../../src/tools/event-bus/index.ts'
-import { buildTool, owner } from './runtime-fixture.ts'
+import { buildTool, owner } from '../support/tool-runtime.ts'
 
 function build(topology = {}) {
   const { tool, recorded } = buildTool(EventBusTool, { topology })

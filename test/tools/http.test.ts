@@ -5,7 +5,7 @@ import { pathToFileURL } from 'node:url'
 import { z } from 'zod'
 import type { EndpointOptions, Method } from '../../src/contracts/http.ts'
 import HttpTool from '../../src/tools/http/index.ts'
-import { buildTool, owner } from './runtime-fixture.ts'
+import { buildTool, owner } from '../support/tool-runtime.ts'
 
 function build() {
   const { tool, recorded } = buildTool(HttpTool)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import SchedulerTool from '../../src/tools/scheduler/index.ts'
-import { buildTool, owner } from './runtime-fixture.ts'
+import { buildTool, owner } from '../support/tool-runtime.ts'
 
 function build() {
   const { tool, recorded } = buildTool(SchedulerTool)

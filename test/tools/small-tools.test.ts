@@ -7,7 +7,7 @@ import ConfigTool from '../../src/tools/config/index.ts'
 import LoggerTool from '../../src/tools/logger/index.ts'
 import RegistryTool from '../../src/tools/registry/index.ts'
 import TelemetryTool from '../../src/tools/telemetry/index.ts'
-import { buildTool, owner } from './runtime-fixture.ts'
+import { buildTool, owner } from '../support/tool-runtime.ts'
 
 describe('config', () => {
   const build = (env: Record<string, string> = {}) => buildTool(ConfigTool, { env }).tool.api().get

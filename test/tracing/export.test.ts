@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { before, describe, it, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { median } from '../../bench/statistics.ts'
-import { type Heddle, type LogLine, spawnHeddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, type LogLine, spawnHeddle, startHeddle } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { until } from '../support/until.ts'
 
 const WARNING = 40
 /** Of an export that is not answered. */

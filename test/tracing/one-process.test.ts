@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { until } from '../support/until.ts'
 import { byName, traceOf } from './tree.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { serverOfFile } from '../db/postgres-server.ts'
-import { until } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
 import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
+import { serverOfFile } from '../support/servers/postgres-of-file.ts'
 import { redisServer } from '../support/servers/redis.ts'
+import { until } from '../support/until.ts'
 import { byName, traceOf } from './tree.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))

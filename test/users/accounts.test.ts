@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { SignJWT } from 'jose'
-import { databases } from '../db/databases.ts'
-import { PASSWORD, SECRET, UsersService } from './service.ts'
+import { databases } from '../support/databases.ts'
+import { PASSWORD, SECRET, UsersService } from '../support/users-service.ts'
 
 for (const database of await databases('accounts')) {
   describe(`accounts on ${database.name}`, () => {

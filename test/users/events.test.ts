@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { databases } from '../db/databases.ts'
-import { until } from '../support/heddle.ts'
-import { PASSWORD, UsersService } from './service.ts'
+import { databases } from '../support/databases.ts'
+import { until } from '../support/until.ts'
+import { PASSWORD, UsersService } from '../support/users-service.ts'
 
 for (const database of await databases('events of the users')) {
   describe(`events of the users on ${database.name}`, () => {

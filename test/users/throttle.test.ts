@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
-import { databases } from '../db/databases.ts'
-import { until } from '../support/heddle.ts'
-import { PASSWORD, UsersService } from './service.ts'
+import { databases } from '../support/databases.ts'
+import { until } from '../support/until.ts'
+import { PASSWORD, UsersService } from '../support/users-service.ts'
 
 const THROTTLED = { success: false, error: 'Too many attempts, try again later' }
 

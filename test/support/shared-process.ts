@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { after, before, type TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, type LogLine, startHeddle } from '../support/heddle.ts'
+import { type Heddle, type LogLine, startHeddle } from './heddle.ts'
 import { ask } from './raw-client.ts'
 
 export const SERVING = fileURLToPath(new URL('../fixtures/http/serving', import.meta.url))

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Heddle } from '../support/heddle.ts'
+import type { Random } from '../chaos/schedule.ts'
+import type { Heddle } from './heddle.ts'
 import type { Ledger, Outcome, Subject } from './ledger.ts'
-import type { Random } from './schedule.ts'
 
 /** Longer than any handler may take: who waits longer has been forgotten. */
 const ANSWER_TIMEOUT_MS = 30_000

@@ -2,7 +2,7 @@ import { cp, mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FIXTURES = join(ROOT, 'test/fixtures/system')

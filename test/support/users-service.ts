@@ -2,8 +2,9 @@ import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventMeta, EventRecord, Payload } from '../../src/contracts/event-bus.ts'
-import type { Database } from '../db/databases.ts'
-import { type Heddle, startHeddle, until } from '../support/heddle.ts'
+import type { Database } from './databases.ts'
+import { type Heddle, startHeddle } from './heddle.ts'
+import { until } from './until.ts'
 
 const DOMAINS = ['../../domains', '../fixtures/users'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
 

@@ -1,6 +1,6 @@
 import type { TestContext } from 'node:test'
-import { toolsDirWith } from '../support/tools-dir.ts'
-import { serverOfFile } from './postgres-server.ts'
+import { serverOfFile } from './servers/postgres-of-file.ts'
+import { toolsDirWith } from './tools-dir.ts'
 
 /** A database that a process of the runtime can be started on. */
 export interface Database {

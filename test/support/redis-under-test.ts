@@ -2,8 +2,8 @@ import { after, type TestContext } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
 import type { Settings } from '../../src/core/config/schema.ts'
 import { openRedis, type RedisClient, type RedisOptions } from '../../src/stores/redis/client.ts'
-import { type RedisServer, redisServer } from '../support/servers/redis.ts'
-import { SECRET } from '../tools/runtime-fixture.ts'
+import { type RedisServer, redisServer } from './servers/redis.ts'
+import { SECRET } from './tool-runtime.ts'
 
 /** The settings of a process that uses the server. */
 export function settingsOf(server: Pick<RedisServer, 'env'>, more: Record<string, string> = {}): Settings {

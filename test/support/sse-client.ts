@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { TestContext } from 'node:test'
-import type { Heddle } from '../support/heddle.ts'
+import type { Heddle } from './heddle.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
 type Frame = any
