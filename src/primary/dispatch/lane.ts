@@ -1,6 +1,12 @@
 import { MessageChannel, type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
-import { type EventFrame, eventMaxBytes, readEvent, writeEvent } from '../../transport/frames/event-frame.ts'
+import {
+  type EventFrame,
+  eventMaxBytes,
+  type PayloadForm,
+  readEvent,
+  writeEvent,
+} from '../../transport/frames/event-frame.ts'
 import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
 import { readNumbered } from '../../transport/frames/numbered-text.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
@@ -238,12 +244,12 @@ export class Lane {
   // ── events ────────────────────────────────────────────────────────────────
 
   /** False when the ring is full: the hub keeps the delivery. */
-  sendDelivery(deliveryId: number, frame: EventFrame): boolean {
+  sendDelivery(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
     // Half of the ring is the requests' alone.
     if (this.#outbox.usedBytes > RING_BYTES / 2) return false
-    const at = this.#outbox.begin(eventMaxBytes(frame, 'bytes'), false)
+    const at = this.#outbox.begin(eventMaxBytes(frame, form), false)
     if (at < 0) return false
-    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, 'bytes'), KIND.DELIVERY, deliveryId)
+    this.#outbox.end(writeEvent(this.#outbox, this.#outbox.doubles, at, frame, form), KIND.DELIVERY, deliveryId)
     this.deliveriesInFlight++
     return true
   }

@@ -3,7 +3,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceScope } from '../../contracts/tracing.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
@@ -15,8 +15,11 @@ export interface SubscriberThread {
   readonly isStill: boolean
   /** True when it takes one more. */
   readonly hasRoom: boolean
-  /** False when it could not take it after all. */
-  send(deliveryId: number, frame: EventFrame): boolean
+  /**
+   * @param form how the frame holds its payload
+   * @returns false when it could not take the delivery after all
+   */
+  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean
   /** Nobody waits for its answer any more: it counts as in flight no longer, whenever its handler ends. */
   abandon(deliveryId: number): void
 }
@@ -83,7 +86,7 @@ export interface SubscriberInstance {
 
 /**
  * An event that the hub has taken. Its `subscriber`, `attempt` and `trace` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
- * Its payload is a string of bytes (see EventFrame).
+ * Its payload is a string of bytes (see EventFrame); that of a broker's event is text, as the broker has it.
  */
 export interface HubEvent extends EventFrame {
   /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */

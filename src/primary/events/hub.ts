@@ -214,7 +214,11 @@ export class Hub {
     this.records.published(event, topic.subscribers, origin)
   }
 
-  /** Takes on a delivery of a broker. Its order is the broker's affair, and its time to live. @returns false when nobody here subscribes to it */
+  /**
+   * Takes on a delivery of a broker. Its order is the broker's affair, and its time to live.
+   * @param event its payload is text; it belongs to the hub from now on
+   * @returns false when nobody here subscribes to it
+   */
   adopt(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
     const { group, instance, attempt, deaths, blackBox, fault, span, requester, source } = brokerDelivery
     const consumer = this.#topology.consumer(event.event, group)
@@ -288,7 +292,7 @@ export class Hub {
     this.trace.sending(delivery)
     event.subscriber = instance.local
     event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!instance.host.send(id, event)) return false
+    if (!instance.host.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
     this.#inFlight.add(delivery, id, instance)
     return true
   }

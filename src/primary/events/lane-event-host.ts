@@ -1,4 +1,4 @@
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
 
@@ -31,8 +31,8 @@ export class LaneSubscriberThread implements SubscriberThread {
     return state === 'ready' && responsive && deliveriesInFlight < max
   }
 
-  send(deliveryId: number, frame: EventFrame): boolean {
-    return this.#lane.sendDelivery(deliveryId, frame)
+  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
+    return this.#lane.sendDelivery(deliveryId, frame, form)
   }
 
   abandon(deliveryId: number): void {

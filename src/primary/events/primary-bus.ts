@@ -14,7 +14,7 @@ import { type DeliverySink, EventServer } from '../../runtime/events/event-serve
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
 import { tellAll } from '../../runtime/kernel/listeners.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
 import type { EventDriver } from './event-driver.ts'
@@ -81,9 +81,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   }
 
   /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
-  send(deliveryId: number, frame: EventFrame): boolean {
+  send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
     this.deliveriesInFlight++
-    const own = { ...frame, payload: Buffer.from(frame.payload, 'latin1').toString() }
+    const own = { ...frame }
+    if (form === 'bytes') own.payload = Buffer.from(frame.payload, 'latin1').toString()
     setImmediate(() => this.#events.handle(deliveryId, own, this.#hubSink))
     return true
   }

@@ -92,8 +92,7 @@ export class FailedDeliveries {
     brokerDelivery: Pick<BrokerDelivery, 'instance' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
     onEnded: () => void = () => {},
   ): boolean {
-    const inBytes = { ...frame, payload: Buffer.from(frame.payload).toString('latin1') }
-    return this.#options.hub.adopt(inBytes, {
+    return this.#options.hub.adopt(frame, {
       ...brokerDelivery,
       group: subscriberOf(group),
       requester: replyTo === null ? null : this.#requester(replyTo),
@@ -143,11 +142,10 @@ export class FailedDeliveries {
 
   async #keep(stream: string, group: string, entryId: string, letter: Failed): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
-    const frame = { ...event, trace: event.producer, payload: Buffer.from(event.payload, 'latin1').toString() }
-    const [, envelope, , payload] = encodeEntry(frame, this.#options.replica, null)
+    const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     await this.#store(stream, group, entryId, {
       envelope: envelope!,
-      payload: payload!,
+      payload: event.payload,
       event: event.event,
       group,
       subscriber,

@@ -22,7 +22,7 @@ export interface EventFrame {
   /** Of a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publish. */
   subscriber: number
   attempt: number
-  /** JSON text; in the hub, which never reads it, the text's UTF-8 bytes as a string of one character per byte. */
+  /** JSON text; what the in-process hub took over a ring it keeps as the text's UTF-8 bytes, in a string of one character per byte. */
   payload: string
 }
 
