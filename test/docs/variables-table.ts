@@ -12,12 +12,12 @@ export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANC
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
 export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   LANES: 'available cores − 1, at least 1; `npm run dev`: at most 2',
-  RDB_MIN_POOL: '2, or `RDB_MAX_POOL` when that is less',
-  AUTH_SECRET_KEY: 'random on a loopback host; else required',
+  RDB_MIN_POOL: '2, or `RDB_MAX_POOL` if that is less',
+  AUTH_SECRET_KEY: 'random on a loopback host, else required',
   LOG_FORMAT: '`pretty` on a terminal, else `json`',
-  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` when that is less',
-  SCHEDULER_ENABLED: '`true`; `false` where `NODE_APP_INSTANCE` is set to another number than 0',
-  REPLICA_ID: 'host name `:` port (port 0: process id), and `:` `NODE_APP_INSTANCE` when that is set',
+  OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` if that is less',
+  SCHEDULER_ENABLED: '`true`; `false` if `NODE_APP_INSTANCE` is set to a number other than 0',
+  REPLICA_ID: 'host name `:` port (port 0: process id), and `:` `NODE_APP_INSTANCE` if that is set',
   TOOLS_DIR: '`src/tools` of the runtime',
 }
 

@@ -35,19 +35,19 @@ const TOOLS_FOLDER = fileURLToPath(new URL('../../tools', import.meta.url))
  */
 export const VARIABLES = {
   // HTTP
-  HTTP_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address that the listener binds.' },
-  HTTP_PORT: { type: 'integer', min: 0, max: 65_535, default: 8000, effect: 'Port of the listener; 0: any free one.' },
+  HTTP_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address to listen on.' },
+  HTTP_PORT: { type: 'integer', min: 0, max: 65_535, default: 8000, effect: 'Port to listen on; 0: any free port.' },
   HTTP_REUSE_PORT: {
     type: 'boolean',
     default: false,
     effect:
-      'Other processes that say so too may listen on the same port (not 0); the kernel shares connections out among them.',
+      'Lets several processes with this setting listen on one port (not 0); the kernel spreads connections over them.',
   },
   HTTP_CORS_ORIGINS: {
     type: 'origins',
     default: [],
     unit: 'comma-separated origins',
-    effect: 'Origins that browsers may call from; empty: none, `*`: all.',
+    effect: 'Origins whose pages may call the service; empty: none, `*`: all.',
   },
   HTTP_BODY_LIMIT: {
     type: 'integer',
@@ -55,7 +55,7 @@ export const VARIABLES = {
     max: 1_073_741_824,
     default: 1_048_576,
     unit: 'bytes',
-    effect: 'Larger request bodies are answered with 413.',
+    effect: 'Largest request body; a larger one is answered with 413.',
   },
   HTTP_HANDLER_TIMEOUT_MS: {
     type: 'integer',
@@ -63,7 +63,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 30_000,
     unit: 'ms',
-    effect: 'A handler that takes longer is answered with 504.',
+    effect: 'Timeout of a handler; a request that takes longer is answered with 504.',
   },
 
   // threads
@@ -74,7 +74,7 @@ export const VARIABLES = {
     default: (_above, isDeveloped) =>
       Math.max(1, Math.min(availableParallelism() - 1, isDeveloped ? DEVELOPED_LANES : 256)),
     unit: 'threads',
-    effect: 'Worker threads that run the plugins.',
+    effect: 'Number of worker threads that run the plugins.',
   },
   LANE_MAX_INFLIGHT: {
     type: 'integer',
@@ -82,7 +82,7 @@ export const VARIABLES = {
     max: 65_535,
     default: 1024,
     unit: 'requests',
-    effect: 'Requests in one lane at a time; when every lane is full the answer is 503.',
+    effect: 'Most requests in one lane at a time; if every lane is full, the answer is 503.',
   },
   LANE_STALL_MS: {
     type: 'integer',
@@ -90,7 +90,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 10_000,
     unit: 'ms',
-    effect: 'A lane that is blocked for longer is stopped and replaced.',
+    effect: 'A lane that is blocked for longer is replaced.',
   },
   LANE_MEMORY_MB: {
     type: 'integer',
@@ -98,7 +98,7 @@ export const VARIABLES = {
     max: 1_048_576,
     default: 512,
     unit: 'MiB',
-    effect: 'JavaScript heap of one lane; one that needs more is replaced.',
+    effect: 'Largest JavaScript heap of a lane; a lane that needs more is replaced.',
   },
   SHUTDOWN_TIMEOUT_MS: {
     type: 'integer',
@@ -106,25 +106,26 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 10_000,
     unit: 'ms',
-    effect: 'Time that a drain may take before the process ends anyway.',
+    effect: 'Timeout of a graceful shutdown; the process then ends anyway.',
   },
   NODE_ENV: {
     type: 'text',
     default: 'development',
-    effect: 'Anything but `production`: answers are held against the `response` schemas of their routes.',
+    effect: 'Unless it is `production`, answers are checked against the `response` schemas of their routes.',
   },
   NODE_APP_INSTANCE: {
     type: 'integer',
     min: 0,
     max: 1_000_000,
     default: undefined,
-    effect: 'Set by a supervisor that runs several processes of one service (pm2 does): the number of this one.',
+    effect: 'Number of this process, set by a supervisor that runs several processes of one service (pm2 does).',
   },
   NOTIFY_SOCKET: {
     type: 'text',
     default: undefined,
     unit: 'path of a socket',
-    effect: 'Set by systemd for a unit of `Type=notify`: it is told when this process is ready, reloads and stops.',
+    effect:
+      'Set by systemd for a unit of `Type=notify`: the process reports there when it is ready, reloads and stops.',
   },
 
   // relational database
@@ -132,15 +133,15 @@ export const VARIABLES = {
   RDB_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the database server.' },
   RDB_PORT: { type: 'integer', ...PORT_RANGE, default: 5432, effect: 'Port of the database server.' },
   RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },
-  RDB_PASSWORD: { type: 'text', default: undefined, secret: true, effect: 'Password of that user; unset: none.' },
-  RDB_DATABASE: { type: 'text', default: 'service', effect: 'Database on the server.' },
+  RDB_PASSWORD: { type: 'text', default: undefined, secret: true, effect: 'Password of `RDB_USER`; unset: none.' },
+  RDB_DATABASE: { type: 'text', default: 'service', effect: 'Name of the database on the server.' },
   RDB_MAX_POOL: {
     type: 'integer',
     min: 1,
     max: 10_000,
     default: 10,
     unit: 'connections',
-    effect: 'Most connections of the process, shared out over the lanes.',
+    effect: 'Most connections of the process, divided among the lanes.',
   },
   RDB_MIN_POOL: {
     type: 'integer',
@@ -148,7 +149,7 @@ export const VARIABLES = {
     max: 10_000,
     default: (above) => Math.min(2, Number(above.rdbMaxPool ?? 2)),
     unit: 'connections',
-    effect: 'Connections kept open by the process, shared out over the lanes.',
+    effect: 'Connections that the process keeps open, divided among the lanes.',
   },
   RDB_STATEMENT_TIMEOUT_MS: {
     type: 'integer',
@@ -156,16 +157,16 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 30_000,
     unit: 'ms',
-    effect: 'A statement that takes longer is cancelled by the server; migrations are not.',
+    effect: 'Timeout of a statement, after which the server cancels it; migrations have none.',
   },
-  DB_AUTO_MIGRATE: { type: 'boolean', default: true, effect: 'Applies pending migrations at boot.' },
+  DB_AUTO_MIGRATE: { type: 'boolean', default: true, effect: 'Applies pending migrations at the start.' },
   HEALTH_CHECK_INTERVAL: {
     type: 'number',
     min: 0.05,
     max: 86_400,
     default: 30,
     unit: 's',
-    effect: 'Time between two periodic health checks.',
+    effect: 'Interval of the health checks.',
   },
 
   // key-value store
@@ -179,7 +180,7 @@ export const VARIABLES = {
     max: 3600,
     default: 5,
     unit: 's',
-    effect: 'Time that connecting to the store may take.',
+    effect: 'Timeout of a connection attempt to the store.',
   },
 
   // events and jobs
@@ -187,7 +188,7 @@ export const VARIABLES = {
     type: 'choice',
     choices: ['in_process', 'keyvalue_streams'],
     default: 'in_process',
-    effect: 'Transport of events: this process, or streams of the key-value store shared by all replicas.',
+    effect: 'Transport of events: within this process, or streams of the key-value store that all replicas share.',
   },
   EVENT_BUS_MAX_QUEUE: {
     type: 'integer',
@@ -195,7 +196,7 @@ export const VARIABLES = {
     max: 10_000_000,
     default: 100_000,
     unit: 'events',
-    effect: 'Events waiting in process; beyond, publishing rejects with EVENT_BUS_FULL.',
+    effect: 'Most events that wait in process; above it, `publish` rejects with EVENT_BUS_FULL.',
   },
   EVENT_BUS_CLAIM_IDLE_MS: {
     type: 'integer',
@@ -203,7 +204,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 60_000,
     unit: 'ms',
-    effect: 'Stream driver: a delivery that shows no sign of life for longer is taken over by another consumer.',
+    effect: 'Stream driver: another consumer claims a delivery that has been idle for longer.',
   },
   EVENT_BUS_STREAM_MAXLEN: {
     type: 'integer',
@@ -211,12 +212,12 @@ export const VARIABLES = {
     max: Number.MAX_SAFE_INTEGER,
     default: undefined,
     unit: 'entries',
-    effect: 'Stream driver: approximate cap per stream; unset: nothing that is unread is ever trimmed.',
+    effect: 'Stream driver: approximate limit per stream; unset: unread entries are never trimmed.',
   },
   SCHEDULER_ENABLED: {
     type: 'boolean',
     default: ({ nodeAppInstance }) => !nodeAppInstance,
-    effect: 'Jobs fire in this process (true on one replica only).',
+    effect: 'Jobs run in this process; set it to true on one replica only.',
   },
 
   // tokens
@@ -226,7 +227,7 @@ export const VARIABLES = {
     wanted: 'at least 32 characters that are no PEM key',
     default: undefined,
     secret: true,
-    effect: 'Signs tokens; the same on all replicas. Unset on a loopback host: a random one.',
+    effect: 'Key that signs tokens; the same on all replicas. Unset on a loopback host: a random key.',
   },
   AUTH_TOKEN_TTL_SEC: {
     type: 'integer',
@@ -234,7 +235,7 @@ export const VARIABLES = {
     max: 315_360_000,
     default: 3600,
     unit: 's',
-    effect: 'Lifetime of a token that names none.',
+    effect: 'Default lifetime of a token.',
   },
 
   // observability
@@ -242,13 +243,13 @@ export const VARIABLES = {
     type: 'choice',
     choices: ['debug', 'info', 'warning', 'error'],
     default: 'info',
-    effect: 'Lowest level that is written; sinks and `/system/logs/stream` get INFO and above whatever it says.',
+    effect: 'Lowest level that is written; sinks and `/system/logs/stream` always get INFO and above.',
   },
   LOG_FORMAT: {
     type: 'choice',
     choices: ['pretty', 'json'],
     default: () => (process.stdout.isTTY ? 'pretty' : 'json'),
-    effect: 'Shape of the log lines; unset: pretty on a terminal, else json.',
+    effect: 'Format of the log lines; unset: pretty on a terminal, else json.',
   },
   OTEL_ENABLED: { type: 'boolean', default: false, effect: 'Exports spans; false: the SDK is never loaded.' },
   OTEL_SERVICE_NAME: { type: 'text', default: 'service', effect: 'Name of this service in traces.' },
@@ -275,7 +276,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 5000,
     unit: 'ms',
-    effect: 'Time between two exports of spans; a full batch goes at once.',
+    effect: 'Time between two exports of spans; a full batch is exported at once.',
   },
   OTEL_BSP_MAX_QUEUE_SIZE: {
     type: 'integer',
@@ -283,7 +284,7 @@ export const VARIABLES = {
     max: 10_000_000,
     default: 2048,
     unit: 'spans',
-    effect: 'Spans of the process that wait for export; beyond, the oldest are dropped.',
+    effect: 'Most spans of the process that wait for export; above it, the oldest are dropped.',
   },
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: {
     type: 'integer',
@@ -291,7 +292,7 @@ export const VARIABLES = {
     max: 1_000_000,
     default: (above) => Math.min(512, Number(above.otelBspMaxQueueSize ?? 512)),
     unit: 'spans',
-    effect: 'Spans per export, at most what the queue holds.',
+    effect: 'Most spans per export; at most the size of the queue.',
   },
   OTEL_BSP_EXPORT_TIMEOUT: {
     type: 'integer',
@@ -299,7 +300,7 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 30_000,
     unit: 'ms',
-    effect: 'An export that takes longer is given up, and its spans with it.',
+    effect: 'Timeout of an export; its spans are then dropped.',
   },
   OTEL_TRACES_SAMPLER: {
     type: 'choice',
@@ -312,7 +313,7 @@ export const VARIABLES = {
       'parentbased_traceidratio',
     ],
     default: 'parentbased_always_on',
-    effect: 'Which traces are recorded; `parentbased`: one that comes from outside as its sender has decided.',
+    effect: 'Which traces are recorded; `parentbased`: for a trace from outside, its sender decides.',
   },
   OTEL_TRACES_SAMPLER_ARG: {
     type: 'number',
@@ -320,13 +321,13 @@ export const VARIABLES = {
     max: 1,
     default: 1,
     unit: 'share of the traces',
-    effect: 'For the samplers by ratio.',
+    effect: 'Share of the traces that the ratio samplers record.',
   },
   OTEL_RESOURCE_ATTRIBUTES: {
     type: 'text',
     default: undefined,
     unit: 'comma-separated name=value pairs',
-    effect: 'What else is said of this process in traces, for example `deployment.environment.name=staging`.',
+    effect: 'Further attributes of this process in traces, for example `deployment.environment.name=staging`.',
   },
 
   // identity and folders
@@ -337,15 +338,15 @@ export const VARIABLES = {
     // With port 0 the port says nothing: the process id tells replicas of one host apart.
     default: ({ httpPort, nodeAppInstance }) =>
       `${hostname()}:${httpPort || `pid${process.pid}`}${nodeAppInstance === undefined ? '' : `:${nodeAppInstance}`}`,
-    effect: 'Name of this process among the replicas, unique and stable.',
+    effect: 'Name of this replica, unique and stable.',
   },
   DOMAINS_DIR: {
     type: 'folders',
     default: 'domains',
     unit: "folders separated by the platform's path delimiter",
-    effect: 'Where plugins, migrations and event contracts are found, in order.',
+    effect: 'Folders of domains (plugins, migrations, event contracts), in order.',
   },
-  TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Where the active tools are found.' },
+  TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Folder of the active tools.' },
 } as const satisfies Record<string, VariableRow>
 
 export type VariableName = keyof typeof VARIABLES
