@@ -1,9 +1,9 @@
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
 
 export const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
-export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/service/${name}`, import.meta.url))
+export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/started/${name}`, import.meta.url))
 
 /** The shipped domains and those of one fixture. */
 export function startWith(t: TestContext, name: string, options: Omit<StartOptions, 'domains'> = {}): Promise<Heddle> {

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
 import { SseClient } from '../support/sse-client.ts'
+import { fixture, post, SHIPPED, startWith } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-import { fixture, post, SHIPPED, startWith } from './support.ts'
 
 const JSON_PATHS = [
   '/system/traces/flat',

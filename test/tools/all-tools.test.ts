@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { post, startWith } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-import { post, startWith } from './support.ts'
 
 /** Every call of every tool, as a plugin in a lane has just made it; three of `db` once more through `tx`. */
 const ONE_CALL_EACH = [

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { DeadLetter, EventRecord } from '../../src/contracts/event-bus.ts'
+import { post, startWith } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-import { post, startWith } from './support.ts'
 
 test('dead letters', async (t) => {
   const heddle = await startWith(t, 'deployed')

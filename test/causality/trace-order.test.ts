@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { post, startWith } from './support.ts'
+import { post, startWith } from '../support/started-service.ts'
 
 test('the trace is chronological although threads hand in their events late', async (t) => {
   const heddle = await startWith(t, 'observed', { lanes: 2 })

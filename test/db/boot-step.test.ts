@@ -1,0 +1,31 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { folderOf } from '../support/folder.ts'
+import { spawnHeddle, startHeddle } from '../support/heddle.ts'
+import { fixture } from '../support/started-service.ts'
+
+const DOMAINS = [fixture('deployed')]
+
+test('with DB_AUTO_MIGRATE=false replicas leave the database alone, and the boot step migrates it by dependency', async (t) => {
+  // By name alone, alpha would come before what it refers to.
+  const migrations = await folderOf(t, {
+    'alpha/migrations/001_a.sql':
+      '-- depends: beta/001_b\nCREATE TABLE a (id TEXT REFERENCES b); INSERT INTO a SELECT id FROM b;',
+    'beta/migrations/001_b.sql': "CREATE TABLE b (id TEXT PRIMARY KEY); INSERT INTO b VALUES ('one');",
+  })
+  const domains = [...DOMAINS, migrations]
+  const replica = await startHeddle(t, { domains, lanes: 1, env: { DB_AUTO_MIGRATE: 'false' } })
+  const tables = async () => (await replica.json('/tables')).body.tables.map(({ name }: { name: string }) => name)
+  const bootStep = async (autoMigrate: string) => {
+    const env = { DB_AUTO_MIGRATE: autoMigrate, SQLITE_PATH: join(replica.directory, 'service.db') }
+    const { child } = await spawnHeddle(t, { domains, env, args: ['--boot-tool', 'db'] })
+    return (await once(child, 'exit'))[0]
+  }
+  assert.deepEqual(await tables(), [])
+  assert.equal(await bootStep('false'), 0)
+  assert.deepEqual(await tables(), [])
+  assert.equal(await bootStep('true'), 0)
+  assert.deepEqual(await tables(), ['a', 'b'])
+})
