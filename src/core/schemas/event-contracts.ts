@@ -1,6 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import { isPlainObject } from '../collections/plain-object.ts'
 import { messageOf } from '../errors/wire.ts'
 import { loadModule } from '../files/load-module.ts'
 import { shown } from '../files/shown-path.ts'
@@ -73,7 +74,7 @@ function oneLine(text: string): string {
 async function readContracts(file: string): Promise<[event: string, schema: StandardSchemaV1][]> {
   const { default: declared } = await loadModule(file)
   if (declared === undefined) throw new Error(`it has no default export; write ${EXPECTED}`)
-  if (typeof declared !== 'object' || declared === null || Array.isArray(declared) || isStandardSchema(declared)) {
+  if (!isPlainObject(declared) || isStandardSchema(declared)) {
     throw new Error(`its default export is no object of schemas by event name; write ${EXPECTED}`)
   }
   return Object.entries(declared).map(([event, schema]) => {

@@ -1,4 +1,5 @@
 import type { JsonSchema } from '../../contracts/route-info.ts'
+import { isPlainObject } from '../collections/plain-object.ts'
 
 /** Keywords that hold one schema, a list of them, or one for each name. */
 const ONE = new Set(
@@ -10,10 +11,6 @@ const LIST = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
 const NAMED = new Set(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])
 /** They would move the place that references start from. */
 const LEFT_OUT = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '~standard'])
-
-export function isSchemaObject(value: unknown): value is JsonSchema {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
 
 /**
  * The schema for a place within a larger document: references to its own root lead to that place, those to elsewhere are left out.
@@ -27,7 +24,7 @@ export function placed(schema: JsonSchema, place: string): JsonSchema {
       if (typeof value === 'string' && value.startsWith('#')) result.$ref = place + value.slice(1)
     } else if (LIST.has(keyword) && Array.isArray(value)) {
       result[keyword] = value.map((item) => placedValue(item, place))
-    } else if (NAMED.has(keyword) && isSchemaObject(value)) {
+    } else if (NAMED.has(keyword) && isPlainObject(value)) {
       result[keyword] = Object.fromEntries(
         Object.entries(value).map(([name, item]) => [name, placedValue(item, place)]),
       )
@@ -39,7 +36,7 @@ export function placed(schema: JsonSchema, place: string): JsonSchema {
 }
 
 function placedValue(value: unknown, place: string): unknown {
-  return isSchemaObject(value) ? placed(value, place) : value
+  return isPlainObject(value) ? placed(value, place) : value
 }
 
 /** Whether something in the schema refers to its root: it needs a place of its own then. */
@@ -51,10 +48,10 @@ export function refersToItself(schema: JsonSchema): boolean {
 export function resolved(root: JsonSchema, schema: JsonSchema): JsonSchema | undefined {
   let found: unknown = schema
   // A reference may lead to a reference, and in the end to itself.
-  for (let hops = 0; hops < 32 && isSchemaObject(found) && typeof found.$ref === 'string'; hops++) {
+  for (let hops = 0; hops < 32 && isPlainObject(found) && typeof found.$ref === 'string'; hops++) {
     found = atPointer(root, found.$ref)
   }
-  return isSchemaObject(found) && found.$ref === undefined ? found : undefined
+  return isPlainObject(found) && found.$ref === undefined ? found : undefined
 }
 
 /** Source: RFC 6901, section 6. */

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '../../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
-import { isSchemaObject } from './json-schema.ts'
+import { isPlainObject } from '../collections/plain-object.ts'
 
 /** What a schema describes: requests and answers, or the payload of an event. */
 export type SchemaUse = 'http' | 'event'
@@ -47,7 +47,7 @@ export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSche
     const text = JSON.stringify(converted)
     if (text.length > SCHEMA_MAX_CHARS) return unknown('Checked by a schema that is too large to be shown.')
     const plain: unknown = JSON.parse(text)
-    if (!isSchemaObject(plain)) return unknown('Checked by a schema that does not describe itself.')
+    if (!isPlainObject(plain)) return unknown('Checked by a schema that does not describe itself.')
     delete plain.$schema
     return plain
   } catch (error) {

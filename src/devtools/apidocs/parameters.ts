@@ -1,5 +1,6 @@
 import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
-import { isSchemaObject, resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/collections/plain-object.ts'
+import { resolved } from '../../core/schemas/json-schema.ts'
 import type { Components } from './components.ts'
 import { typeName } from './operation-ids.ts'
 import type { PathParameter } from './path-name.ts'
@@ -91,12 +92,12 @@ function collect(
   found: Map<string, Property>,
   depth: number,
 ): boolean {
-  const schema = isSchemaObject(given) ? resolved(root, given) : undefined
+  const schema = isPlainObject(given) ? resolved(root, given) : undefined
   if (schema === undefined || depth > 8) return false
   const required = new Set(Array.isArray(schema.required) ? schema.required : [])
-  const properties = isSchemaObject(schema.properties) ? Object.entries(schema.properties) : []
+  const properties = isPlainObject(schema.properties) ? Object.entries(schema.properties) : []
   for (const [name, property] of properties) {
-    if (isSchemaObject(property) && !found.has(name)) {
+    if (isPlainObject(property) && !found.has(name)) {
       found.set(name, { schema: property, isRequired: isCertain && required.has(name) })
     }
   }

@@ -1,5 +1,6 @@
 import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
-import { isSchemaObject, resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/collections/plain-object.ts'
+import { resolved } from '../../core/schemas/json-schema.ts'
 import type { Components } from './components.ts'
 import { typeName } from './operation-ids.ts'
 import { exampleOf } from './schema-example.ts'
@@ -56,12 +57,12 @@ function needsBody(root: JsonSchema): boolean {
 /** The fields of a form are texts: whether such ones can be what the schema wants. */
 function isForm(root: JsonSchema): boolean {
   const schema = resolved(root, root)
-  if (schema?.type !== 'object' || !isSchemaObject(schema.properties)) return false
+  if (schema?.type !== 'object' || !isPlainObject(schema.properties)) return false
   return Object.values(schema.properties).every((property) => takesText(root, property))
 }
 
 function takesText(root: JsonSchema, given: unknown): boolean {
-  const schema = isSchemaObject(given) ? resolved(root, given) : undefined
+  const schema = isPlainObject(given) ? resolved(root, given) : undefined
   if (schema === undefined) return false
   const choice = schema.anyOf ?? schema.oneOf
   if (Array.isArray(choice)) return choice.some((item) => takesText(root, item))

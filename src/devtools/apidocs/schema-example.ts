@@ -1,5 +1,6 @@
 import type { JsonSchema } from '../../contracts/route-info.ts'
-import { isSchemaObject, resolved } from '../../core/schemas/json-schema.ts'
+import { isPlainObject } from '../../core/collections/plain-object.ts'
+import { resolved } from '../../core/schemas/json-schema.ts'
 
 const MAX_DEPTH = 16
 /** From here on only what must be there is made. */
@@ -41,7 +42,7 @@ class Examples {
   }
 
   of(given: unknown, name: string, depth: number): Example {
-    const schema = isSchemaObject(given) ? resolved(this.#root, given) : undefined
+    const schema = isPlainObject(given) ? resolved(this.#root, given) : undefined
     if (schema === undefined || depth > MAX_DEPTH) return undefined
     if (Array.isArray(schema.examples) && schema.examples.length > 0) return { value: schema.examples[0] }
     if ('default' in schema) return { value: schema.default }
@@ -77,7 +78,7 @@ class Examples {
     const value = {}
     for (const part of all) {
       const example = this.of(part, name, depth + 1)
-      if (!isSchemaObject(example?.value)) return undefined
+      if (!isPlainObject(example?.value)) return undefined
       Object.assign(value, example.value)
     }
     return { value }

@@ -1,5 +1,6 @@
 import type { DeadLetter } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
+import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
@@ -175,9 +176,7 @@ function objectIn(json: string | undefined): Record<string, unknown> | null {
   if (json === undefined) return null
   try {
     const value: unknown = JSON.parse(json)
-    return typeof value === 'object' && value !== null && !Array.isArray(value)
-      ? (value as Record<string, unknown>)
-      : null
+    return isPlainObject(value) ? value : null
   } catch {
     return null // No JSON: somebody else's.
   }

@@ -1,5 +1,6 @@
 import type { Data } from '../../contracts/http.ts'
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { faultsOf } from '../../core/schemas/standard-schema.ts'
 import type { RequestContext } from './context.ts'
@@ -126,10 +127,6 @@ function requireUtf8(parameters: string): void {
 function withoutReserved(value: Data): Data {
   for (const key of Object.keys(value)) if (isReservedKey(key)) delete value[key]
   return value
-}
-
-function isPlainObject(value: unknown): value is Data {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /** @param isText of a query or a form, which cannot tell a list of one from a single value */
