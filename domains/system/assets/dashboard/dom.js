@@ -26,7 +26,7 @@ function filled(element, props, children) {
   return element
 }
 
-/** Sets a text only when it is another one: the same text would cost layout all the same. */
+/** Sets a text only when it differs: setting the same text again would still cost layout. */
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text
 }
@@ -59,7 +59,7 @@ export function empty(title, ...hints) {
   return el('div', { class: 'empty' }, el('p', { class: 'empty-title', text: title }), ...hints)
 }
 
-/** Rows of a term and what stands to it. Nodes and texts alike; null leaves a row out. */
+/** A list of terms with their values, which are nodes or texts. A row without a value is left out. */
 export function facts(rows) {
   const list = el('dl', { class: 'facts' })
   for (const [term, ...values] of rows) {
