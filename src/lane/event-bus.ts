@@ -29,8 +29,8 @@ export interface Publisher {
 export interface LaneBusOptions {
   calls: LaneCalls
   events: EventServer
-  onSubscribe: (local: number, subscription: SubscriptionManifest) => void
-  onUnsubscribe: (local: number) => void
+  onSubscribe: (subscriberIndex: number, subscription: SubscriptionManifest) => void
+  onUnsubscribe: (subscriberIndex: number) => void
   onListen: (feed: Feed, on: boolean) => void
   onListenerFault: (kind: string, thrown: unknown) => void
 }
@@ -73,15 +73,15 @@ export class LaneBus implements BusTransport {
   }
 
   subscribe(subscription: Subscription): () => void {
-    const { local, identity } = this.#options.events.add(subscription)
+    const { subscriberIndex, identity } = this.#options.events.add(subscription)
     const { owner, event, options } = subscription
-    this.#options.onSubscribe(local, { plugin: owner.name, event, identity, options })
+    this.#options.onSubscribe(subscriberIndex, { plugin: owner.name, event, identity, options })
     let isOn = true
     return () => {
       if (!isOn) return
       isOn = false
-      this.#options.events.remove(local)
-      this.#options.onUnsubscribe(local)
+      this.#options.events.remove(subscriberIndex)
+      this.#options.onUnsubscribe(subscriberIndex)
     }
   }
 

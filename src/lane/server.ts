@@ -91,16 +91,16 @@ export class LaneServer {
     this.#bus = new LaneBus(this.#ring, {
       calls: this.#calls,
       events: this.#events,
-      onSubscribe: (local, subscription) => {
-        this.#subscriptions[local] = subscription
+      onSubscribe: (subscriberIndex, subscription) => {
+        this.#subscriptions[subscriberIndex] = subscription
         const { plugin, event, identity, options } = subscription
-        this.#streams?.add(local, plugin, event, identity, options)
-        if (this.#host.isBooted) this.#post({ type: 'subscribe', local, subscription })
+        this.#streams?.add(subscriberIndex, plugin, event, identity, options)
+        if (this.#host.isBooted) this.#post({ type: 'subscribe', subscriberIndex, subscription })
       },
-      onUnsubscribe: (local) => {
-        delete this.#subscriptions[local]
-        this.#streams?.remove(local)
-        if (this.#host.isBooted) this.#post({ type: 'unsubscribe', local })
+      onUnsubscribe: (subscriberIndex) => {
+        delete this.#subscriptions[subscriberIndex]
+        this.#streams?.remove(subscriberIndex)
+        if (this.#host.isBooted) this.#post({ type: 'unsubscribe', subscriberIndex })
       },
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
@@ -160,7 +160,9 @@ export class LaneServer {
         files: this.#kernel.plugins.files,
         routes: this.#host.routes.map(({ manifest }) => manifest),
         // Passes over those that are gone by now.
-        subscriptions: this.#subscriptions.flatMap((subscription, local) => [{ ...subscription, local }]),
+        subscriptions: this.#subscriptions.flatMap((subscription, subscriberIndex) => [
+          { ...subscription, subscriberIndex },
+        ]),
         jobs: this.#host.jobList.map(({ manifest }) => manifest),
       },
     })
@@ -174,11 +176,11 @@ export class LaneServer {
     const { routes, jobList } = this.#host
     routes.splice(0, routes.length, ...routes.filter(({ manifest }) => isAlive(manifest.plugin)))
     jobList.splice(0, jobList.length, ...jobList.filter(({ manifest }) => isAlive(manifest.plugin)))
-    this.#subscriptions.forEach((subscription, local) => {
+    this.#subscriptions.forEach((subscription, subscriberIndex) => {
       if (isAlive(subscription.plugin)) return
-      this.#events.remove(local)
-      this.#streams?.remove(local)
-      delete this.#subscriptions[local]
+      this.#events.remove(subscriberIndex)
+      this.#streams?.remove(subscriberIndex)
+      delete this.#subscriptions[subscriberIndex]
     })
   }
 

@@ -102,7 +102,7 @@ export interface Manifest {
   /** Absolute path of each plugin's file. */
   files: Record<string, string>
   routes: RouteManifest[]
-  subscriptions: (SubscriptionManifest & { local: number })[]
+  subscriptions: (SubscriptionManifest & { subscriberIndex: number })[]
   jobs: JobManifest[]
 }
 
@@ -142,8 +142,8 @@ export type ToPrimary =
   | { type: 'booting'; file: string }
   | { type: 'manifest'; manifest: Manifest; bootMs: number }
   | { type: 'boot-failed'; message: string; stack: string | undefined }
-  | { type: 'subscribe'; local: number; subscription: SubscriptionManifest }
-  | { type: 'unsubscribe'; local: number }
+  | { type: 'subscribe'; subscriberIndex: number; subscription: SubscriptionManifest }
+  | { type: 'unsubscribe'; subscriberIndex: number }
   | { type: 'listen'; feed: Feed; on: boolean }
   | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
   /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the word in shared memory. */

@@ -36,7 +36,7 @@ export interface StreamHandOver {
   /** Consumer group of the stream. */
   group: string
   /** The subscriber's number in the thread; -1 when it has left. */
-  local: number
+  subscriberIndex: number
   /** The stream's id of the entry. */
   entryId: string
   /** Null for an entry that is no event. */

@@ -40,9 +40,9 @@ export function fakeThread(isQuarantine = false): FakeThread {
   }
 }
 
-export const instanceOf = (host: SubscriberThread, plugin = 'shop.Sell'): SubscriberInstance => ({
-  host,
-  local: 0,
+export const instanceOf = (thread: SubscriberThread, plugin = 'shop.Sell'): SubscriberInstance => ({
+  thread,
+  subscriberIndex: 0,
   plugin,
   identity: `${plugin}.handle`,
   isPaused: false,

@@ -24,7 +24,7 @@ const event = (id: string, payload: string): EventFrame => ({
 test('the queue is bounded in bytes too, and takes more as soon as something is delivered', () => {
   const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   const taken: number[] = []
-  const host = {
+  const thread = {
     isQuarantine: false,
     isStill: false,
     deliveriesInFlight: 0,
@@ -37,8 +37,8 @@ test('the queue is bounded in bytes too, and takes more as soon as something is 
     'group',
     {},
     {
-      host,
-      local: 0,
+      thread,
+      subscriberIndex: 0,
       plugin: 'test.Slow',
       identity: 'test.Slow.handle',
       isPaused: false,

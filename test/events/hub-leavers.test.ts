@@ -37,9 +37,9 @@ function thread(): SubscriberThread & { taken: number[] } {
   }
 }
 
-const instanceOf = (host: SubscriberThread): SubscriberInstance => ({
-  host,
-  local: 0,
+const instanceOf = (thread: SubscriberThread): SubscriberInstance => ({
+  thread,
+  subscriberIndex: 0,
   plugin: 'test.Slow',
   identity: 'test.Slow.handle',
   isPaused: false,
@@ -48,31 +48,31 @@ const instanceOf = (host: SubscriberThread): SubscriberInstance => ({
 test('nothing is kept for a subscriber that has left: not behind a key, not between two attempts, not delayed', async (t) => {
   const hub = new Hub({ maxQueue: 100, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
-  const host = thread()
-  const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, instanceOf(host))
+  const lane = thread()
+  const leave = hub.subscribe('order.placed', 'group', { retries: 5, backoffMs: 0 }, instanceOf(lane))
   hub.publish(event('evt_first', { key: 'one' }), null)
   hub.publish(event('evt_behind', { key: 'one' }), null)
   hub.publish(event('evt_failing'), null)
   hub.publish(event('evt_delayed', { delayMs: 1 }), null)
-  const [first, failing] = host.taken
+  const [first, failing] = lane.taken
   leave()
   hub.delivered(first!)
   hub.deliveryFailed(failing!, { message: 'not now' })
   for (const until = Date.now() + 1000; hub.pending > 0 && Date.now() < until; ) await turn()
   assert.equal(hub.pending, 0)
-  assert.equal(host.taken.length, 2)
+  assert.equal(lane.taken.length, 2)
 })
 
 test('any number of expired events of one key is passed over', (t) => {
   const hub = new Hub({ maxQueue: 100_000, onQuarantine: () => {}, onQuarantineUsed: () => {}, log: () => {} })
   t.after(() => hub.close())
-  const host = thread()
-  hub.subscribe('order.placed', 'group', {}, instanceOf(host))
+  const lane = thread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
   hub.publish(event('evt_first', { key: 'one' }), null)
   for (let n = 0; n < 50_000; n++) hub.publish(event(`evt_${n}`, { key: 'one', ttlMs: 1 }), null)
   hub.publish(event('evt_last', { key: 'one' }), null)
   for (const until = Date.now() + 5; Date.now() < until; );
-  hub.delivered(host.taken[0]!)
-  assert.equal(host.taken.length, 2)
+  hub.delivered(lane.taken[0]!)
+  assert.equal(lane.taken.length, 2)
   assert.equal(hub.pending, 1)
 })

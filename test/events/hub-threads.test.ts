@@ -8,7 +8,7 @@ test('a thread that is leaving gets nothing more, and finishes what it has', (t)
   const [leaving, other] = [fakeThread(), fakeThread()]
   hub.subscribe('order.placed', 'group', {}, instanceOf(leaving))
   hub.publish(eventOf('evt_has'), null)
-  hub.hostLeaving(leaving)
+  hub.threadLeaving(leaving)
   hub.publish(eventOf('evt_waits'), null)
   hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   assert.deepEqual(leaving.events, ['evt_has'])
@@ -16,7 +16,7 @@ test('a thread that is leaving gets nothing more, and finishes what it has', (t)
   hub.delivered(leaving.taken[0]!.id)
   hub.delivered(other.taken[0]!.id)
   assert.equal(hub.pending, 0)
-  hub.hostGone(leaving, NOTHING, null)
+  hub.threadGone(leaving, NOTHING, null)
   assert.deepEqual(other.events, ['evt_waits'], 'nothing of it is repeated')
 })
 
@@ -25,7 +25,7 @@ test('what waits for a subscriber that the new code does not have is dropped wit
   const old = fakeThread()
   hub.subscribe('order.placed', 'shop.Sell.gone', {}, instanceOf(old))
   hub.subscribe('order.placed', 'shop.Sell.stays', {}, instanceOf(old))
-  hub.hostLeaving(old)
+  hub.threadLeaving(old)
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id, { key: 'one' }), null)
   hub.publish(eventOf('evt_3'), null)
   assert.equal(hub.pending, 6)
@@ -43,7 +43,7 @@ test('a suspect of a subscriber that the new code does not have is dropped too',
   const old = fakeThread()
   hub.subscribe('order.placed', 'group', {}, instanceOf(old))
   hub.publish(eventOf('evt_suspect'), null)
-  hub.hostGone(old, NOTHING, BOX)
+  hub.threadGone(old, NOTHING, BOX)
   hub.dropVacant()
   assert.equal(hub.pending, 0)
   assert.deepEqual(wishes, [true, false])
@@ -51,24 +51,24 @@ test('a suspect of a subscriber that the new code does not have is dropped too',
 
 test('the events of a plugin that is set aside wait, its neighbours go on, and it goes on in order', (t) => {
   const { hub } = hubOf(t)
-  const [host, primary] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(host))
+  const [thread, primary] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(thread))
   hub.subscribe('order.placed', 'shop.Count.handle', {}, instanceOf(primary, 'shop.Count'))
   hub.pausePlugin('shop.Sell', true)
   for (const id of ['evt_1', 'evt_2']) hub.publish(eventOf(id), null)
-  assert.deepEqual(host.events, [])
+  assert.deepEqual(thread.events, [])
   assert.deepEqual(primary.events, ['evt_1', 'evt_2'])
   const late = fakeThread()
   hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(late))
   assert.deepEqual(late.events, [], 'a new lane of it waits too')
   hub.pausePlugin('shop.Sell', false)
-  assert.deepEqual([...host.events, ...late.events], ['evt_1', 'evt_2'])
+  assert.deepEqual([...thread.events, ...late.events], ['evt_1', 'evt_2'])
 })
 
 test('a plugin that is set aside keeps half of the queue waiting at most; then its events are refused, and no others', (t) => {
   const { hub } = hubOf(t, { maxQueue: 20 })
-  const [host, other] = [fakeThread(), fakeThread()]
-  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(host))
+  const [thread, other] = [fakeThread(), fakeThread()]
+  hub.subscribe('order.placed', 'shop.Sell.handle', {}, instanceOf(thread))
   hub.subscribe('order.paid', 'shop.Count.handle', {}, instanceOf(other, 'shop.Count'))
   hub.pausePlugin('shop.Sell', true)
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
@@ -80,17 +80,17 @@ test('a plugin that is set aside keeps half of the queue waiting at most; then i
   hub.publish(eventOf('evt_paid', { event: 'order.paid' }), null)
   assert.deepEqual(other.events, ['evt_paid'])
   hub.pausePlugin('shop.Sell', false)
-  assert.equal(host.taken.length, 10)
+  assert.equal(thread.taken.length, 10)
   hub.publish(eventOf('evt_more'), null)
-  assert.equal(host.taken.length, 11)
+  assert.equal(thread.taken.length, 11)
 })
 
 test('who asked learns it when the thread of the only one to answer dies', async (t) => {
   const { hub, wishes } = hubOf(t)
-  const host = fakeThread()
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
+  const thread = fakeThread()
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
-  hub.hostGone(host, NOTHING, BOX)
+  hub.threadGone(thread, NOTHING, BOX)
   await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED', message: 'The thread that handled the request has died' })
   assert.equal(hub.pending, 0)
   assert.deepEqual(wishes, [], 'what one thread alone was to get is not tried elsewhere')
@@ -99,9 +99,9 @@ test('who asked learns it when the thread of the only one to answer dies', async
 test('who asked waits for the other threads when one of them dies', async (t) => {
   const { hub } = hubOf(t)
   const [dying, other] = [fakeThread(), fakeThread()]
-  for (const host of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
+  for (const thread of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
-  hub.hostGone(dying, NOTHING, BOX)
+  hub.threadGone(dying, NOTHING, BOX)
   hub.deliveryReply(other.taken[0]!.id, '{"price":1}')
   assert.equal(await reply, '{"price":1}')
 })
@@ -135,17 +135,17 @@ test('a subscriber that comes back finds its instance in the quarantine lane', (
   leave()
   hub.subscribe('order.placed', 'group', {}, instanceOf(second))
   hub.publish(eventOf('evt_suspect'), null)
-  hub.hostGone(second, NOTHING, BOX)
+  hub.threadGone(second, NOTHING, BOX)
   assert.deepEqual(quarantine.events, ['evt_suspect'])
 })
 
 test('who asked learns it too when the thread dies before it had room for the question', async (t) => {
   const { hub } = hubOf(t)
-  const host = fakeThread()
-  host.hasRoom = false
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
+  const thread = fakeThread()
+  thread.hasRoom = false
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
-  hub.hostGone(host, NOTHING, BOX)
+  hub.threadGone(thread, NOTHING, BOX)
   await assert.rejects(reply, {
     code: 'EVENT_HANDLER_FAILED',
     message: 'The thread that was to handle the request is gone',
@@ -157,14 +157,14 @@ test('a broadcast copy that its thread has no room for holds back no other, with
     const { hub } = hubOf(t)
     const [still, other] = [fakeThread(), fakeThread()]
     still.hasRoom = false
-    for (const host of [still, other]) hub.subscribe('order.placed', 'group', { broadcast: true }, instanceOf(host))
+    for (const thread of [still, other]) hub.subscribe('order.placed', 'group', { broadcast: true }, instanceOf(thread))
     for (const id of ['evt_1', 'evt_2']) {
       hub.publish(eventOf(id, { key }), null)
       assert.equal(other.events.at(-1), id)
       hub.delivered(other.taken.at(-1)!.id)
     }
     assert.equal(hub.pending, 2)
-    hub.hostGone(still, NOTHING, BOX)
+    hub.threadGone(still, NOTHING, BOX)
     assert.equal(hub.pending, 0, 'its copies go with it')
   }
 })
@@ -176,7 +176,7 @@ test('what a dead thread never began goes to the others in its order, before wha
   for (const id of ['evt_1', 'evt_2', 'evt_3']) hub.publish(eventOf(id), null)
   dying.hasRoom = false
   hub.publish(eventOf('evt_4'), null)
-  hub.hostGone(dying, new Set(dying.taken.map(({ id }) => id)), BOX)
+  hub.threadGone(dying, new Set(dying.taken.map(({ id }) => id)), BOX)
   hub.subscribe('order.placed', 'group', {}, instanceOf(other))
   assert.deepEqual(other.events, ['evt_1', 'evt_2', 'evt_3', 'evt_4'])
 })
@@ -198,35 +198,35 @@ test('the time of a delivery does not run out in a thread that stands still', as
 
 test('who asked learns it when what asked leaves before the question was sent, and when it expires', async (t) => {
   const { hub } = hubOf(t)
-  const host = fakeThread()
-  host.hasRoom = false
-  const leave = hub.subscribe('price.wanted', 'group', {}, instanceOf(host))
+  const thread = fakeThread()
+  thread.hasRoom = false
+  const leave = hub.subscribe('price.wanted', 'group', {}, instanceOf(thread))
   const left = hub.request(eventOf('evt_left', { event: 'price.wanted' }), null, 60_000)
   leave()
   await assert.rejects(left, { code: 'EVENT_HANDLER_FAILED', message: 'The subscriber is gone' })
-  hub.subscribe('price.wanted', 'group', {}, instanceOf(host))
+  hub.subscribe('price.wanted', 'group', {}, instanceOf(thread))
   const expired = hub.request(eventOf('evt_expired', { event: 'price.wanted', ttlMs: 1 }), null, 60_000)
   await new Promise((resolve) => setTimeout(resolve, 5))
-  host.hasRoom = true
+  thread.hasRoom = true
   await assert.rejects(expired, { message: 'The request has expired before it was handled' })
-  assert.deepEqual(host.events, [])
+  assert.deepEqual(thread.events, [])
 })
 
 test('who asks a broadcast subscriber that has no thread at the moment learns it at once', async (t) => {
   const { hub } = hubOf(t)
-  const host = fakeThread()
-  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(host))
-  hub.hostGone(host, NOTHING, BOX)
+  const thread = fakeThread()
+  hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
+  hub.threadGone(thread, NOTHING, BOX)
   const reply = hub.request(eventOf('evt_asks', { event: 'price.wanted' }), null, 60_000)
   await assert.rejects(reply, { code: 'EVENT_HANDLER_FAILED' })
 })
 
 test('a subscriber stays set aside while it has no thread', (t) => {
   const { hub } = hubOf(t, { maxQueue: 20 })
-  const host = fakeThread()
-  hub.subscribe('order.placed', 'group', {}, instanceOf(host))
+  const thread = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(thread))
   hub.pausePlugin('shop.Sell', true)
-  hub.hostGone(host, NOTHING, BOX)
+  hub.threadGone(thread, NOTHING, BOX)
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), { code: 'EVENT_BUS_FULL' })
 })

@@ -18,7 +18,7 @@ test('the queue is crowded beyond three quarters of its deliveries, and no more 
   assert.equal(budget.isCrowded, false)
   budget.take(sized(0))
   assert.equal(budget.isCrowded, true)
-  budget.give(sized(0))
+  budget.release(sized(0))
   assert.equal(budget.isCrowded, false)
   assert.equal(budget.pending, 75)
 })
@@ -29,7 +29,7 @@ test('it is crowded beyond three quarters of its bytes too', () => {
   assert.equal(budget.isCrowded, false)
   budget.take(sized(1))
   assert.equal(budget.isCrowded, true)
-  budget.give(sized(1))
+  budget.release(sized(1))
   assert.equal(budget.isCrowded, false)
 })
 

@@ -7,7 +7,7 @@ import { ReaderWakeups } from '../../src/primary/streams/reader-wakeups.ts'
 import { ReadingThreads, type StreamLane } from '../../src/primary/streams/reading-threads.ts'
 import type { StreamCommand } from '../../src/transport/stream-messages.ts'
 
-const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, local: 0 }
+const SUBSCRIPTION = { plugin: 'Shop', event: 'e', identity: 'Shop.on', options: {}, subscriberIndex: 0 }
 
 function threads(t: TestContext) {
   const taken: string[] = []
@@ -63,7 +63,10 @@ test('what a lane had in hand is taken over when it is gone, and its streamGroup
   const { all, taken, destroyed } = threads(t)
   const gone = lane(0)
   all.start()
-  all.laneUp(gone, [SUBSCRIPTION, { ...SUBSCRIPTION, identity: 'Shop.all', options: { broadcast: true }, local: 1 }])
+  all.laneUp(gone, [
+    SUBSCRIPTION,
+    { ...SUBSCRIPTION, identity: 'Shop.all', options: { broadcast: true }, subscriberIndex: 1 },
+  ])
   all.laneGone(gone, null)
   await settled()
   assert.deepEqual([taken, destroyed], [['r:0'], ['Shop.all@r:0']])
@@ -102,7 +105,7 @@ test('a lane that reads the same group twice leaves it with the second of its su
   all.start()
   all.laneUp(busy, [
     { ...SUBSCRIPTION, options },
-    { ...SUBSCRIPTION, options, local: 1 },
+    { ...SUBSCRIPTION, options, subscriberIndex: 1 },
   ])
   const thread = all.of(busy)!
   all.unsubscribe(thread, 0)

@@ -66,7 +66,7 @@ export class LaneRegistrar {
       jobs.addOf(lane, (plugin) => refused.has(plugin))
     } else lane.post({ type: 'assign', routes: routes.map(() => -1), mounts: [] })
     for (const subscription of subscriptions) {
-      if (!refused.has(subscription.plugin)) instances.add(lane, subscription.local, subscription)
+      if (!refused.has(subscription.plugin)) instances.add(lane, subscription.subscriberIndex, subscription)
     }
     this.#parts.streams.up(lane, (plugin) => refused.has(plugin))
     // Before its first request: its plugins never see an empty snapshot.
@@ -79,12 +79,12 @@ export class LaneRegistrar {
     const { instances, streams, feeds, health, jobs, onReady } = this.#parts
     switch (message.type) {
       case 'subscribe':
-        return streams.subscribe(lane, message.local, message.subscription, () =>
-          instances.add(lane, message.local, message.subscription),
+        return streams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
+          instances.add(lane, message.subscriberIndex, message.subscription),
         )
       case 'unsubscribe':
-        streams.unsubscribe(lane, message.local)
-        return instances.remove(lane, message.local)
+        streams.unsubscribe(lane, message.subscriberIndex)
+        return instances.remove(lane, message.subscriberIndex)
       case 'listen':
         return feeds.listen(lane, message.feed, message.on)
       case 'tool-status':

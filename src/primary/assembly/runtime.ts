@@ -103,7 +103,7 @@ export class Runtime {
     )
     this.#instances = new LaneSubscribers(this.#hub)
     this.#laneStreams = new LaneStreams(this.#instances)
-    this.#feeds = new RecordForwarder(this.#hub, (lane) => this.#instances.hostOf(lane))
+    this.#feeds = new RecordForwarder(this.#hub, (lane) => this.#instances.threadOf(lane))
     this.#routing = new Routing(settings.httpHandlerTimeoutMs)
     this.#local = new LocalWorker((path, plugin, requestId, thrown) =>
       this.log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
@@ -188,9 +188,9 @@ export class Runtime {
           this.#registrar.onMessage(lane, message)
           if (message.type === 'subscribe' || message.type === 'unsubscribe') this.#snapshotSoon()
         },
-        onPublish: (lane, event) => this.#hub.publish(event, this.#instances.hostOf(lane)),
+        onPublish: (lane, event) => this.#hub.publish(event, this.#instances.threadOf(lane)),
         onRecord: (lane, event, isReceived) =>
-          this.#streams?.noteRecord(event, this.#instances.hostOf(lane), isReceived),
+          this.#streams?.noteRecord(event, this.#instances.threadOf(lane), isReceived),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
         onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),
@@ -349,7 +349,7 @@ export class Runtime {
     const coordinator = new StreamCoordinator({
       settings: this.#settings,
       hub: this.#hub,
-      ownInstance: (local) => this.#bus.instanceOf(local),
+      ownInstance: (subscriberIndex) => this.#bus.instanceOf(subscriberIndex),
       serve: (id, frame, sink) => this.#bus.serve(id, frame, sink),
       onReplicaLost: (message) => this.#onFatal(message),
       tracing: this.#tracing?.own.deliveries ?? null,

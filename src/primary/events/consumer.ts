@@ -36,7 +36,7 @@ export interface Requester {
 }
 
 /** A delivery that has failed for good. */
-export interface Failed {
+export interface FailedDelivery {
   event: HubEvent
   group: string
   subscriber: string
@@ -51,7 +51,7 @@ export interface Failed {
 /** The broker that a delivery comes from, when that is not the hub itself. */
 export interface DeliverySource {
   /** Stores a dead letter. Resolves when it is safe, however long that takes. */
-  keep(letter: Failed): Promise<void>
+  storeDeadLetter(letter: FailedDelivery): Promise<void>
   /** @param isDone true when it was handled or is a dead letter by now; false when nobody here takes it any more */
   ended(isDone: boolean): void
 }
@@ -75,9 +75,9 @@ export interface BrokerDelivery {
 
 /** One subscriber in one thread. */
 export interface SubscriberInstance {
-  readonly host: SubscriberThread
+  readonly thread: SubscriberThread
   /** Its number in that thread. */
-  readonly local: number
+  readonly subscriberIndex: number
   readonly plugin: string
   readonly identity: string
   /** Its plugin is set aside: what comes for it waits. */
@@ -85,7 +85,7 @@ export interface SubscriberInstance {
 }
 
 /**
- * An event that the hub has taken. Its `subscriber`, `attempt` and `trace` are set anew for each delivery: a host copies them, or the whole, before it returns from `send`.
+ * An event that the hub has taken. Its `subscriber`, `attempt` and `trace` are set anew for each delivery: a thread copies them, or the whole, before it returns from `send`.
  * Its payload is a string of bytes (see EventFrame); that of a broker's event is text, as the broker has it.
  */
 export interface HubEvent extends EventFrame {
@@ -229,8 +229,8 @@ export class Consumer {
     let best: SubscriberInstance | null = null
     for (let n = 0; n < instances.length; n++) {
       const instance = instances[n]!
-      if (instance.isPaused || !instance.host.hasRoom) continue
-      if (best === null || instance.host.deliveriesInFlight < best.host.deliveriesInFlight) best = instance
+      if (instance.isPaused || !instance.thread.hasRoom) continue
+      if (best === null || instance.thread.deliveriesInFlight < best.thread.deliveriesInFlight) best = instance
     }
     return best
   }

@@ -4,10 +4,10 @@ import type { Delivery } from './consumer.ts'
 export class DelayQueue {
   readonly timers = new Set<NodeJS.Timeout>()
   /** A broker's deliveries between two attempts. */
-  readonly #brokers = new Set<Delivery>()
+  readonly #brokerRetries = new Set<Delivery>()
   #isReturning = false
 
-  later(delayMs: number, run: () => void): void {
+  delay(delayMs: number, run: () => void): void {
     const timer = setTimeout(() => {
       this.timers.delete(timer)
       run()
@@ -16,13 +16,13 @@ export class DelayQueue {
   }
 
   /** Until the next attempt. @returns false for what goes back to its broker: it would rest longer than this process lives */
-  rest(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
-    if (delivery.source === null) this.later(delayMs, () => again(delivery))
+  delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
+    if (delivery.source === null) this.delay(delayMs, () => again(delivery))
     else {
       if (this.#isReturning) return false
-      this.#brokers.add(delivery)
-      this.later(delayMs, () => {
-        if (this.#brokers.delete(delivery)) again(delivery)
+      this.#brokerRetries.add(delivery)
+      this.delay(delayMs, () => {
+        if (this.#brokerRetries.delete(delivery)) again(delivery)
       })
     }
     return true
@@ -31,8 +31,8 @@ export class DelayQueue {
   /** Takes out what belongs to a broker; from now on nothing of the kind delayed here. */
   takeBrokerDeliveries(): Delivery[] {
     this.#isReturning = true
-    const taken = [...this.#brokers]
-    this.#brokers.clear()
+    const taken = [...this.#brokerRetries]
+    this.#brokerRetries.clear()
     return taken
   }
 

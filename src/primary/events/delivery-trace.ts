@@ -2,7 +2,7 @@ import type { DeliveryEvent, DeliveryTracing, TraceScope } from '../../contracts
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { Delivery } from './consumer.ts'
 
-type Told = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
+type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEvent ? Omit<Each, 'atMs'> : never) : never
 
 /** The spans of the hub's deliveries, each from its first attempt to its end. Does nothing while tracing is off. */
 export class DeliveryTrace {
@@ -34,7 +34,7 @@ export class DeliveryTrace {
     this.note(delivery, { name: 'dead_letter', attempts })
   }
 
-  note(delivery: Delivery, told: Told): void {
+  note(delivery: Delivery, told: DeliveryNote): void {
     if (delivery.span === null || this.tracing === null) return
     this.tracing.note(delivery.span, { ...told, atMs: this.tracing.nowMs() })
   }

@@ -21,7 +21,7 @@ import { KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import { type RecordLog, Records } from './records.ts'
-import { ask, closeOne } from './requester.ts'
+import { awaitReply, replySettled } from './requester.ts'
 import { retryDelayMs } from './retry.ts'
 import { Topology } from './topology.ts'
 import { WaitingQueues } from './waiting-queues.ts'
@@ -29,7 +29,7 @@ import { WaitingQueues } from './waiting-queues.ts'
 export { POISON_DEATHS }
 
 /** Why nobody replies. */
-const GONE = 'The subscriber is gone'
+const SUBSCRIBER_GONE = 'The subscriber is gone'
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
 
@@ -67,7 +67,7 @@ export class Hub {
     this.#budget = new QueueBudget(options.maxQueue)
     this.#quarantine = new Quarantine({
       send: (delivery, instance) => this.#send(delivery, instance),
-      drop: (delivery) => this.#finish(delivery, GONE, false),
+      drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
       onLost: ({ group }, count) =>
         options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
       onWanted: options.onQuarantine,
@@ -100,21 +100,21 @@ export class Hub {
   /** Its last instance left by its own will: nobody wants what still waits, or comes back to wait. */
   #leave(consumer: Consumer): void {
     consumer.isGone = true
-    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, GONE, false)
+    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#quarantine.changed()
     this.#quarantine.pump()
   }
 
   /** A quarantine thread has subscribed to all that it hosts. */
-  hostUp(host: SubscriberThread): void {
-    this.#quarantine.hostUp(host)
+  quarantineUp(thread: SubscriberThread): void {
+    this.#quarantine.threadUp(thread)
     this.#quarantine.pump()
   }
 
   /** A thread gets nothing more. What it has, it may finish. */
-  hostLeaving(host: SubscriberThread): void {
-    this.#topology.removeHost(host)
-    this.#quarantine.hostGone(host)
+  threadLeaving(thread: SubscriberThread): void {
+    this.#topology.removeThread(thread)
+    this.#quarantine.threadGone(thread)
   }
 
   /**
@@ -122,10 +122,10 @@ export class Hub {
    * @param unread deliveries that it never began: they are under no suspicion
    * @param blackBox what is known of its death; null when it ended because it was told to
    */
-  hostGone(host: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    this.hostLeaving(host)
+  threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+    this.threadLeaving(thread)
     const again: Delivery[] = []
-    for (const delivery of this.#inFlight.takeFrom(host)) {
+    for (const delivery of this.#inFlight.takeFrom(thread)) {
       this.#quarantine.ended(delivery)
       if (delivery.queue.instance !== null) {
         this.#finish(delivery, 'The thread that handled the request has died')
@@ -144,7 +144,7 @@ export class Hub {
       }
     }
     for (const delivery of again.reverse()) {
-      if (delivery.consumer.isGone) this.#finish(delivery, GONE, false)
+      if (delivery.consumer.isGone) this.#finish(delivery, SUBSCRIBER_GONE, false)
       else this.#waiting.unshift(delivery)
     }
     this.#pump()
@@ -162,8 +162,8 @@ export class Hub {
   }
 
   /** What a thread has been given and has not answered, the oldest first. */
-  inFlightAt(host: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
-    return this.#inFlight.worksAt(host, unread)
+  inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
+    return this.#inFlight.worksAt(thread, unread)
   }
 
   /** Lets the events of a plugin's subscribers wait, or go on. */
@@ -189,7 +189,7 @@ export class Hub {
       this.#budget.check(consumers.length, event.payload.length, event.parentId === null && event.requestId === null)
       if (this.#topology.hasPaused) this.#checkPaused(consumers, event.payload.length)
     }
-    this.note(event, origin)
+    this.record(event, origin)
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.producer = event.trace
@@ -203,11 +203,11 @@ export class Hub {
           this.#accept(consumer.queueOf(instance), taken, event.delayMs, requester)
       else this.#accept(consumer.queue, taken, event.delayMs, requester)
     }
-    if (requester !== null) closeOne(requester, GONE)
+    if (requester !== null) replySettled(requester, SUBSCRIBER_GONE)
   }
 
   /** Remembers an event and tells the listeners, whoever delivers it. */
-  note(event: EventFrame, origin: SubscriberThread | null): void {
+  record(event: EventFrame, origin: SubscriberThread | null): void {
     const topic = this.#topology.topic(event.event)
     topic.fireCount++
     topic.emitters.add(event.emitter)
@@ -219,7 +219,7 @@ export class Hub {
    * @param event its payload is text; it belongs to the hub from now on
    * @returns false when nobody here subscribes to it
    */
-  adopt(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
+  deliverFromBroker(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
     const { group, instance, attempt, deaths, blackBox, fault, span, requester, source } = brokerDelivery
     const consumer = this.#topology.consumer(event.event, group)
     if (consumer === undefined || this.#closed) return false
@@ -243,7 +243,9 @@ export class Hub {
     if (!this.#topology.hasConsumer(event.event)) {
       return Promise.reject(new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`))
     }
-    return ask(event.event, timeoutMs, this.#delayed.timers, (requester) => this.publish(event, origin, requester))
+    return awaitReply(event.event, timeoutMs, this.#delayed.timers, (requester) =>
+      this.publish(event, origin, requester),
+    )
   }
 
   #checkPaused(consumers: readonly Consumer[], payloadBytes: number): void {
@@ -254,13 +256,13 @@ export class Hub {
   #accept(queue: DeliveryQueue, event: HubEvent, delayMs: number, requester: Requester | null): void {
     const delivery = deliveryOf(queue, event, requester)
     this.#budget.take(delivery)
-    if (delayMs > 0) this.#delayed.later(delayMs, () => this.#keys.admit(delivery))
+    if (delayMs > 0) this.#delayed.delay(delayMs, () => this.#keys.admit(delivery))
     else this.#keys.admit(delivery)
   }
 
   readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, queue } = delivery
-    if (consumer.isGone) return this.#finish(delivery, GONE, false)
+    if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     this.#waiting.push(delivery)
@@ -276,7 +278,7 @@ export class Hub {
       return true
     }
     const instance = only ?? consumer.pickInstance()
-    if (instance === null || instance.isPaused || !instance.host.hasRoom) return false
+    if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
     // What was begun in time is brought to its end, retries included.
     if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
       this.#finish(delivery, 'The request has expired before it was handled')
@@ -290,9 +292,9 @@ export class Hub {
     const { event } = delivery
     const id = this.#inFlight.nextId()
     this.trace.sending(delivery)
-    event.subscriber = instance.local
+    event.subscriber = instance.subscriberIndex
     event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!instance.host.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
+    if (!instance.thread.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
     this.#inFlight.add(delivery, id, instance)
     return true
   }
@@ -339,9 +341,9 @@ export class Hub {
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { requester, source } = delivery
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
-    this.#budget.give(delivery)
+    this.#budget.release(delivery)
     // Another process may still reply to what goes back to the broker.
-    if (requester !== null && (isDone || source === null)) closeOne(requester, fault)
+    if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
     source?.ended(isDone)
     this.#keys.finished(delivery)
   }
@@ -353,7 +355,7 @@ export class Hub {
       delivery.instance = null
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
-      if (!this.#delayed.rest(delivery, delayMs, this.#enqueue)) this.#finish(delivery, GONE, false)
+      if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
     this.trace.givenUp(delivery, attempt)
@@ -377,15 +379,15 @@ export class Hub {
 
   /** This process ends: a broker gets back what delayed between two attempts, and what fails from now on. */
   returnDelayed(): void {
-    for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, GONE, false)
+    for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   #sweep(): void {
     for (const delivery of this.#inFlight.takeLate(Date.now())) {
-      const { host } = delivery.instance!
-      host.abandon(delivery.id)
+      const { thread } = delivery.instance!
+      thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)
-      if (host.isQuarantine) this.#options.onQuarantineUsed()
+      if (thread.isQuarantine) this.#options.onQuarantineUsed()
       this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
     }
     // Lanes become ready, or turn again, without a word.

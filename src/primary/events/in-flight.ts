@@ -34,13 +34,13 @@ export class InFlight {
   }
 
   /** All that a thread has, the oldest first. */
-  takeFrom(host: SubscriberThread): Delivery[] {
-    return this.#takeIf(({ instance }) => instance?.host === host)
+  takeFrom(thread: SubscriberThread): Delivery[] {
+    return this.#takeIf(({ instance }) => instance?.thread === thread)
   }
 
   /** Those whose time is up, but for those in a thread that stands still: whether they are to blame for that is not known yet. */
   takeLate(nowMs: number): Delivery[] {
-    return this.#takeIf(({ deadlineMs, instance }) => deadlineMs + STILL_SEEN_MS <= nowMs && !instance?.host.isStill)
+    return this.#takeIf(({ deadlineMs, instance }) => deadlineMs + STILL_SEEN_MS <= nowMs && !instance?.thread.isStill)
   }
 
   #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
@@ -60,11 +60,11 @@ export class InFlight {
   }
 
   /** What a thread has, for people, the oldest first. */
-  worksAt(host: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
+  worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     const nowMs = Date.now()
     const works: WorkInFlight[] = []
     for (const [id, { instance, event, deadlineMs, consumer }] of this.#byId) {
-      if (instance?.host !== host || unread.has(id)) continue
+      if (instance?.thread !== thread || unread.has(id)) continue
       const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
       works.push({ kind: 'event', name: event.event, plugin: instance.plugin, id: event.id, for_ms: forMs })
     }

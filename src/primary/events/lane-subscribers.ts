@@ -3,10 +3,10 @@ import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberInstance } from './consumer.ts'
 import type { Hub } from './hub.ts'
-import { LaneSubscriberThread } from './lane-event-host.ts'
+import { LaneSubscriberThread } from './lane-subscriber-thread.ts'
 
-interface Seated {
-  readonly host: LaneSubscriberThread
+interface LaneEntry {
+  readonly thread: LaneSubscriberThread
   /** By the subscriber's number in the lane: its instance, and what ends its subscription. */
   readonly instances: Map<number, { instance: SubscriberInstance; leave: () => void }>
 }
@@ -14,51 +14,54 @@ interface Seated {
 /** What each lane has subscribed to, in the hub's terms. */
 export class LaneSubscribers {
   readonly #hub: Hub
-  readonly #lanes = new Map<Lane, Seated>()
+  readonly #lanes = new Map<Lane, LaneEntry>()
 
   constructor(hub: Hub) {
     this.#hub = hub
   }
 
   /** What the hub knows a lane by. */
-  hostOf(lane: Lane): LaneSubscriberThread {
-    return this.#of(lane).host
+  threadOf(lane: Lane): LaneSubscriberThread {
+    return this.#of(lane).thread
   }
 
-  add(lane: Lane, local: number, { event, identity, plugin, options }: SubscriptionManifest): void {
-    const { host, instances } = this.#of(lane)
-    const instance: SubscriberInstance = { host, local, plugin, identity, isPaused: false }
-    instances.set(local, { instance, leave: this.#hub.subscribe(event, options.group ?? identity, options, instance) })
+  add(lane: Lane, subscriberIndex: number, { event, identity, plugin, options }: SubscriptionManifest): void {
+    const { thread, instances } = this.#of(lane)
+    const instance: SubscriberInstance = { thread, subscriberIndex, plugin, identity, isPaused: false }
+    instances.set(subscriberIndex, {
+      instance,
+      leave: this.#hub.subscribe(event, options.group ?? identity, options, instance),
+    })
   }
 
   /** All that the lane hosts has been added. */
   complete(lane: Lane): void {
-    if (lane.role === 'quarantine') this.#hub.hostUp(this.#of(lane).host)
+    if (lane.role === 'quarantine') this.#hub.quarantineUp(this.#of(lane).thread)
   }
 
-  remove(lane: Lane, local: number): void {
+  remove(lane: Lane, subscriberIndex: number): void {
     const { instances } = this.#of(lane)
-    instances.get(local)?.leave()
-    instances.delete(local)
+    instances.get(subscriberIndex)?.leave()
+    instances.delete(subscriberIndex)
   }
 
-  instanceOf(lane: Lane, local: number): SubscriberInstance | null {
-    return this.#lanes.get(lane)?.instances.get(local)?.instance ?? null
+  instanceOf(lane: Lane, subscriberIndex: number): SubscriberInstance | null {
+    return this.#lanes.get(lane)?.instances.get(subscriberIndex)?.instance ?? null
   }
 
   /** The lane gets no more events, and finishes those that it has. */
   leave(lane: Lane): void {
-    this.#hub.hostLeaving(this.#of(lane).host)
+    this.#hub.threadLeaving(this.#of(lane).thread)
   }
 
   /** Events that the lane is at. @param unread deliveries that it never began */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
-    return this.#hub.inFlightAt(this.#of(lane).host, unread)
+    return this.#hub.inFlightAt(this.#of(lane).thread, unread)
   }
 
   /** The lane is gone: what it had in flight goes to the others. */
   forget(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    this.#hub.hostGone(this.#of(lane).host, unread, blackBox)
+    this.#hub.threadGone(this.#of(lane).thread, unread, blackBox)
     this.#lanes.delete(lane)
   }
 
@@ -67,12 +70,12 @@ export class LaneSubscribers {
     this.#hub.dropVacant()
   }
 
-  #of(lane: Lane): Seated {
-    let seated = this.#lanes.get(lane)
-    if (seated === undefined) {
-      seated = { host: new LaneSubscriberThread(lane), instances: new Map() }
-      this.#lanes.set(lane, seated)
+  #of(lane: Lane): LaneEntry {
+    let entry = this.#lanes.get(lane)
+    if (entry === undefined) {
+      entry = { thread: new LaneSubscriberThread(lane), instances: new Map() }
+      this.#lanes.set(lane, entry)
     }
-    return seated
+    return entry
   }
 }

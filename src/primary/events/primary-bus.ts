@@ -65,8 +65,8 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     }
   }
 
-  instanceOf(local: number): SubscriberInstance | null {
-    return this.#instances.get(local) ?? null
+  instanceOf(subscriberIndex: number): SubscriberInstance | null {
+    return this.#instances.get(subscriberIndex) ?? null
   }
 
   /** Begins a delivery that this thread has read from a stream itself. */
@@ -125,15 +125,21 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
 
   subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
-    const { local, identity } = this.#events.add(subscription)
-    const instance: SubscriberInstance = { host: this, local, plugin: owner.name, identity, isPaused: false }
-    this.#instances.set(local, instance)
+    const { subscriberIndex, identity } = this.#events.add(subscription)
+    const instance: SubscriberInstance = {
+      thread: this,
+      subscriberIndex,
+      plugin: owner.name,
+      identity,
+      isPaused: false,
+    }
+    this.#instances.set(subscriberIndex, instance)
     const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)
-    this.streams?.add(local, owner.name, event, identity, options)
+    this.streams?.add(subscriberIndex, owner.name, event, identity, options)
     const unsubscribe = (): void => {
-      this.#events.remove(local)
-      this.#instances.delete(local)
-      this.streams?.remove(local)
+      this.#events.remove(subscriberIndex)
+      this.#instances.delete(subscriberIndex)
+      this.streams?.remove(subscriberIndex)
       leave()
     }
     this.#subscribed.push({ plugin: owner.name, unsubscribe })

@@ -22,8 +22,8 @@ export interface QuarantineOptions {
 export class Quarantine {
   readonly #waiting = new Fifo<Delivery>()
   readonly #options: QuarantineOptions
-  /** Quarantine lanes that have said all that they host. */
-  readonly #hosts = new Set<SubscriberThread>()
+  /** Quarantine lanes that have said all that they thread. */
+  readonly #threads = new Set<SubscriberThread>()
   #current: Delivery | null = null
   #isWanted = false
   /** Something has changed: one that could not be sent may be sent now. */
@@ -52,13 +52,13 @@ export class Quarantine {
   }
 
   /** A quarantine lane has said all that it hosts: what it lacks now it lacks. */
-  hostUp(host: SubscriberThread): void {
-    this.#hosts.add(host)
+  threadUp(thread: SubscriberThread): void {
+    this.#threads.add(thread)
     this.#isDue = true
   }
 
-  hostGone(host: SubscriberThread): void {
-    if (this.#hosts.delete(host)) this.#isDue = true
+  threadGone(thread: SubscriberThread): void {
+    if (this.#threads.delete(thread)) this.#isDue = true
   }
 
   /** Sends the next one that can be sent, when none is under way. Those whose subscriber is not there wait and let others pass. */
@@ -82,7 +82,7 @@ export class Quarantine {
   /** Neither the quarantine lane nor any other has it. */
   #isLost(consumer: Consumer): boolean {
     if (consumer.quarantineInstances.length > 0) consumer.lacksQuarantine = false
-    else if (this.#hosts.size > 0) consumer.lacksQuarantine = true
+    else if (this.#threads.size > 0) consumer.lacksQuarantine = true
     return consumer.lacksQuarantine && consumer.instances.length === 0
   }
 
@@ -90,8 +90,8 @@ export class Quarantine {
   #try(delivery: Delivery): boolean {
     const { lacksQuarantine, instances, quarantineInstances } = delivery.consumer
     const instance = lacksQuarantine
-      ? instances.find(({ host, isPaused }) => host.deliveriesInFlight === 0 && host.hasRoom && !isPaused)
-      : quarantineInstances.find(({ host, isPaused }) => host.hasRoom && !isPaused)
+      ? instances.find(({ thread, isPaused }) => thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused)
+      : quarantineInstances.find(({ thread, isPaused }) => thread.hasRoom && !isPaused)
     if (instance === undefined) return false
     this.#current = delivery
     if (this.#options.send(delivery, instance)) return true
@@ -102,7 +102,7 @@ export class Quarantine {
   /** A suspect that goes elsewhere does not keep the lane. */
   #tellWanted(): void {
     const isWanted =
-      this.#current?.instance?.host.isQuarantine === true ||
+      this.#current?.instance?.thread.isQuarantine === true ||
       this.#waiting.find(({ consumer }) => !consumer.lacksQuarantine) !== undefined
     if (isWanted === this.#isWanted) return
     this.#isWanted = isWanted

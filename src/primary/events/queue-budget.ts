@@ -17,7 +17,7 @@ export class QueueBudget {
   #deliveries = 0
   #bytes = 0
   /** A broker's deliveries: their number and size are the broker's affair. */
-  #adopted = 0
+  #brokerDeliveries = 0
 
   constructor(maxDeliveries: number) {
     this.#maxDeliveries = maxDeliveries
@@ -25,7 +25,7 @@ export class QueueBudget {
 
   /** All that is not finished. */
   get pending(): number {
-    return this.#deliveries + this.#adopted
+    return this.#deliveries + this.#brokerDeliveries
   }
 
   get isCrowded(): boolean {
@@ -61,18 +61,18 @@ export class QueueBudget {
     if (source === null) {
       this.#deliveries++
       this.#bytes += bytes
-    } else this.#adopted++
+    } else this.#brokerDeliveries++
     consumer.pending++
     consumer.pendingBytes += bytes
     if (requester !== null) requester.open++
   }
 
-  give({ consumer, event, source }: Delivery): void {
+  release({ consumer, event, source }: Delivery): void {
     const bytes = event.payload.length
     if (source === null) {
       this.#deliveries--
       this.#bytes -= bytes
-    } else this.#adopted--
+    } else this.#brokerDeliveries--
     consumer.pending--
     consumer.pendingBytes -= bytes
   }

@@ -22,7 +22,7 @@ interface Waiting {
 export class RecordForwarder {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, Waiting>()
-  readonly #hostOf: (lane: Lane) => SubscriberThread
+  readonly #threadOf: (lane: Lane) => SubscriberThread
   #timer: NodeJS.Timeout | undefined
   #stopTraces: (() => void) | undefined
   #stopFailures: (() => void) | undefined
@@ -30,7 +30,7 @@ export class RecordForwarder {
   /** @param hostOf what the hub knows a lane by */
   constructor(hub: Hub, hostOf: (lane: Lane) => SubscriberThread) {
     this.#hub = hub
-    this.#hostOf = hostOf
+    this.#threadOf = hostOf
   }
 
   listen(lane: Lane, feed: Feed, on: boolean): void {
@@ -57,7 +57,7 @@ export class RecordForwarder {
     if (wanted.has('traces')) {
       this.#stopTraces ??= this.#hub.records.addListener((record, origin) => {
         for (const [lane, { feeds, traces }] of this.#lanes) {
-          if (feeds.has('traces') && this.#hostOf(lane) !== origin) keep(traces, record)
+          if (feeds.has('traces') && this.#threadOf(lane) !== origin) keep(traces, record)
         }
       })
     } else {

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors/wire.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { DeliverySource, Failed, HubEvent, SubscriberThread } from './consumer.ts'
+import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
@@ -49,7 +49,7 @@ export class Records {
    * @param source where it came from, which keeps its own letters; null: they are kept here
    * @returns undefined when the letter is stored already
    */
-  failed(failed: Failed, source: DeliverySource | null): Promise<void> | undefined {
+  failed(failed: FailedDelivery, source: DeliverySource | null): Promise<void> | undefined {
     const { trace, ...letter } = failed
     const { event, subscriber, error, attempts } = letter
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
@@ -58,7 +58,7 @@ export class Records {
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),
     )
-    if (source !== null) return source.keep(failed)
+    if (source !== null) return source.storeDeadLetter(failed)
     const givenUp = this.#letters.add(letter)
     if (givenUp === undefined) return undefined
     this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {

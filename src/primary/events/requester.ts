@@ -2,7 +2,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Requester } from './consumer.ts'
 
 /** One delivery fewer may reply. @param fault why it does not; null when it has been handled */
-export function closeOne(requester: Requester, fault: string | null): void {
+export function replySettled(requester: Requester, fault: string | null): void {
   requester.open--
   if (requester.open === 0 && requester.onlyFailures && fault !== null) requester.failed(fault)
 }
@@ -12,7 +12,7 @@ export function closeOne(requester: Requester, fault: string | null): void {
  * @param publish takes the event, or throws
  * @param timers where the open time limit stands, for whoever closes the hub
  */
-export function ask(
+export function awaitReply(
   event: string,
   timeoutMs: number,
   timers: Set<NodeJS.Timeout>,

@@ -42,7 +42,7 @@ export class Topology {
   /** Adds an instance to the consumer of `group` on `event`. The options of the last regular instance are the consumer's. */
   addInstance(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): Consumer {
     const topic = this.topic(event)
-    const { isQuarantine } = instance.host
+    const { isQuarantine } = instance.thread
     let consumer = this.consumer(event, group)
     if (consumer === undefined) {
       const key = `${event}\0${group}`
@@ -95,7 +95,7 @@ export class Topology {
       const at = instances.indexOf(instance)
       if (at >= 0) instances.splice(at, 1)
     }
-    if (instance.host.isQuarantine) return false
+    if (instance.thread.isQuarantine) return false
     const isGone = consumer.instances.length === 0
     if (isGone) this.drop(consumer)
     else topic.refresh()
@@ -118,16 +118,16 @@ export class Topology {
   }
 
   /** A thread has died: its instances leave, its consumers stay and wait for the next thread's. */
-  removeHost(host: SubscriberThread): void {
+  removeThread(thread: SubscriberThread): void {
     for (const topic of this.#topics.values()) {
       for (const consumer of topic.consumers) {
         for (const instances of [consumer.instances, consumer.quarantineInstances]) {
-          for (let n = instances.length - 1; n >= 0; n--) if (instances[n]!.host === host) instances.splice(n, 1)
+          for (let n = instances.length - 1; n >= 0; n--) if (instances[n]!.thread === thread) instances.splice(n, 1)
         }
       }
     }
     for (const [key, instances] of this.#unattached) {
-      const left = instances.filter((instance) => instance.host !== host)
+      const left = instances.filter((instance) => instance.thread !== thread)
       if (left.length === 0) this.#unattached.delete(key)
       else this.#unattached.set(key, left)
     }

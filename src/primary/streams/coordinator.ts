@@ -33,7 +33,7 @@ export interface StreamCoordinatorOptions {
   settings: Settings
   hub: Hub
   /** Of the primary's own subscribers. */
-  ownInstance: (local: number) => SubscriberInstance | null
+  ownInstance: (subscriberIndex: number) => SubscriberInstance | null
   /** Begins a delivery at one of them; its answer goes to the sink. */
   serve: (deliveryId: number, frame: EventFrame, sink: DeliverySink) => void
   /** Another process has this REPLICA_ID by now: this one must end. */
@@ -207,30 +207,35 @@ export class StreamCoordinator {
 
   // ── the primary's own subscribers ─────────────────────────────────────────
 
-  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
-    this.#own.add(local, plugin, event, identity, options)
-    this.#threads.subscribe(this.#threads.own, { local, event, identity, options })
+  add(subscriberIndex: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    this.#own.add(subscriberIndex, plugin, event, identity, options)
+    this.#threads.subscribe(this.#threads.own, { subscriberIndex, event, identity, options })
   }
-  remove(local: number): void {
-    this.#own.remove(local)
-    this.#threads.unsubscribe(this.#threads.own, local)
+  remove(subscriberIndex: number): void {
+    this.#own.remove(subscriberIndex)
+    this.#threads.unsubscribe(this.#threads.own, subscriberIndex)
   }
 
   // ── lanes ─────────────────────────────────────────────────────────────────
 
   /** A lane has booted, with these subscribers. */
-  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { local: number })[]): void {
+  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[]): void {
     this.#threads.laneUp(lane, subscriptions)
   }
 
   /** @param instance gives it its instance in the hub: when its group is there, so that what is published from then on is its */
-  laneSubscribed(lane: StreamLane, local: number, subscription: SubscriptionManifest, instance: () => void): void {
+  laneSubscribed(
+    lane: StreamLane,
+    subscriberIndex: number,
+    subscription: SubscriptionManifest,
+    instance: () => void,
+  ): void {
     const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, local }, instance)
+    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, subscriberIndex }, instance)
   }
-  laneUnsubscribed(lane: StreamLane, local: number): void {
+  laneUnsubscribed(lane: StreamLane, subscriberIndex: number): void {
     const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#threads.unsubscribe(thread, local)
+    if (thread !== undefined) this.#threads.unsubscribe(thread, subscriberIndex)
   }
 
   /** Its loop stands still. */
@@ -268,7 +273,11 @@ export class StreamCoordinator {
         return this.#delayed.poke(report.delayMs)
       case 'hand-over': {
         const { handOver } = report
-        return this.#hub.failedDeliveries.takeOn(handOver, thread.consumer, thread.link.instanceOf(handOver.local))
+        return this.#hub.failedDeliveries.takeOn(
+          handOver,
+          thread.consumer,
+          thread.link.instanceOf(handOver.subscriberIndex),
+        )
       }
       case 'stopped':
         thread.isStopped = true

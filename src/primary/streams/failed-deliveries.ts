@@ -6,7 +6,13 @@ import type { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
-import type { BrokerDelivery, DeliverySource, Failed, Requester, SubscriberInstance } from '../events/consumer.ts'
+import type {
+  BrokerDelivery,
+  DeliverySource,
+  FailedDelivery,
+  Requester,
+  SubscriberInstance,
+} from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 import type { ClaimedEntries } from './claimed-entries.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
@@ -92,7 +98,7 @@ export class FailedDeliveries {
     brokerDelivery: Pick<BrokerDelivery, 'instance' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
     onEnded: () => void = () => {},
   ): boolean {
-    return this.#options.hub.adopt(frame, {
+    return this.#options.hub.deliverFromBroker(frame, {
       ...brokerDelivery,
       group: subscriberOf(group),
       requester: replyTo === null ? null : this.#requester(replyTo),
@@ -103,7 +109,7 @@ export class FailedDeliveries {
   #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
     let isKept = false
     return {
-      keep: async (letter) => {
+      storeDeadLetter: async (letter) => {
         isKept = true
         await this.#keep(stream, group, entryId, letter)
       },
@@ -140,7 +146,7 @@ export class FailedDeliveries {
 
   #keeping = 0
 
-  async #keep(stream: string, group: string, entryId: string, letter: Failed): Promise<void> {
+  async #keep(stream: string, group: string, entryId: string, letter: FailedDelivery): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
     const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     await this.#store(stream, group, entryId, {

@@ -26,7 +26,7 @@ export class LaneStreams {
         return lane.responsive && lane.state === 'ready'
       },
       send: (command) => lane.post({ type: 'stream', command }),
-      instanceOf: (local) => instances.instanceOf(lane, local),
+      instanceOf: (subscriberIndex) => instances.instanceOf(lane, subscriberIndex),
       stopped: () => {
         lane.isReading = false
       },
@@ -40,16 +40,16 @@ export class LaneStreams {
     lane.onStreamReport = (report) => coordinator.onReport(end, report)
   }
 
-  unsubscribe(lane: Lane, local: number): void {
+  unsubscribe(lane: Lane, subscriberIndex: number): void {
     const end = this.#ends.get(lane)
-    if (end !== undefined) this.coordinator!.laneUnsubscribed(end, local)
+    if (end !== undefined) this.coordinator!.laneUnsubscribed(end, subscriberIndex)
   }
 
   /** @param instance gives it its instance: when all that is published from then on is its, and it is still wanted */
-  subscribe(lane: Lane, local: number, subscription: SubscriptionManifest, instance: () => void): void {
+  subscribe(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, instance: () => void): void {
     const end = this.#ends.get(lane)
     if (end === undefined) return instance()
-    this.coordinator!.laneSubscribed(end, local, subscription, instance)
+    this.coordinator!.laneSubscribed(end, subscriberIndex, subscription, instance)
   }
 
   still(lane: Lane): void {
@@ -69,7 +69,7 @@ export class LaneStreams {
     const works: WorkInFlight[] = []
     for (const { kind, subject, id, begunMs, endedMs } of lane.flight.steps()) {
       if (kind !== STEP_STREAM_EVENT || endedMs !== 0) continue
-      const subscription = lane.manifest?.subscriptions.find(({ local }) => local === subject)
+      const subscription = lane.manifest?.subscriptions.find(({ subscriberIndex }) => subscriberIndex === subject)
       if (subscription === undefined) continue
       const { event, plugin } = subscription
       works.push({ kind: 'event', name: event, plugin, id: `evt_${id}`, for_ms: nowMs - begunMs })

@@ -10,7 +10,7 @@ export interface ReaderLink {
   readonly isResponsive: boolean
   send(command: StreamCommand): void
   /** The hub's instance of one of its subscribers. */
-  instanceOf(local: number): SubscriberInstance | null
+  instanceOf(subscriberIndex: number): SubscriberInstance | null
   /** Told when it has stopped to read, and nothing is pending there. */
   stopped(): void
 }
@@ -55,8 +55,8 @@ export class ReadingThread implements Reading {
   }
 
   /** @returns the streamGroup when nobody here is left for it */
-  remove(local: number): StreamGroup | null {
-    const at = this.#streamGroups.findIndex((streamGroup) => streamGroup.local === local)
+  remove(subscriberIndex: number): StreamGroup | null {
+    const at = this.#streamGroups.findIndex((streamGroup) => streamGroup.subscriberIndex === subscriberIndex)
     if (at < 0) return null
     const [streamGroup] = this.#streamGroups.splice(at, 1)
     return this.find(streamGroup!.stream, streamGroup!.group) === undefined ? streamGroup! : null

@@ -104,9 +104,9 @@ export class ReadingThreads {
     else instance()
   }
 
-  unsubscribe(thread: ReadingThread, local: number): void {
+  unsubscribe(thread: ReadingThread, subscriberIndex: number): void {
     const { wakeups, groups } = this.#options
-    const streamGroup = thread.remove(local)
+    const streamGroup = thread.remove(subscriberIndex)
     if (streamGroup === null) return
     wakeups.remove(thread, streamGroup.event, streamGroup.group)
     if (streamGroup.isBroadcast) groups.destroy(streamGroup)
@@ -136,7 +136,7 @@ export class ReadingThreads {
   // ── lanes ─────────────────────────────────────────────────────────────────
 
   /** It may read as the consumer of its number, or of a free one while another thread still has that. */
-  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { local: number })[]): void {
+  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[]): void {
     const { deadConsumers, lanes, replica } = this.#options
     const taken = new Set([...this.#lanes.values(), ...deadConsumers.threads].map(({ thread }) => thread))
     let number = lane.index

@@ -15,7 +15,7 @@ export class StreamRecords {
   }
 
   published(frame: EventFrame, origin: SubscriberThread | null): void {
-    this.#hub.note(frame, origin)
+    this.#hub.record(frame, origin)
   }
 
   /** One that several groups here receive is noted once. */
@@ -23,6 +23,6 @@ export class StreamRecords {
     if (this.#received.has(frame.id)) return
     this.#received.add(frame.id)
     if (this.#received.size > RECEIVED_KEPT) this.#received.delete(this.#received.values().next().value!)
-    this.#hub.note(frame, origin)
+    this.#hub.record(frame, origin)
   }
 }

@@ -13,13 +13,13 @@ export interface StreamGroup {
 /** Such a group as one subscriber of a thread has it. */
 export interface OwnStreamGroup extends StreamGroup {
   /** The subscriber's number in its thread. */
-  readonly local: number
+  readonly subscriberIndex: number
 }
 
 /** A subscriber, as its thread names it. */
 export interface Subscriber {
   /** Its number in its thread. */
-  readonly local: number
+  readonly subscriberIndex: number
   readonly event: string
   /** The group when its options name none. */
   readonly identity: string
@@ -29,9 +29,12 @@ export interface Subscriber {
 export const groupKey = (stream: string, group: string): string => `${stream} ${group}`
 
 /** @param consumer the thread's */
-export function streamGroupOf({ local, event, identity, options }: Subscriber, consumer: string): OwnStreamGroup {
+export function streamGroupOf(
+  { subscriberIndex, event, identity, options }: Subscriber,
+  consumer: string,
+): OwnStreamGroup {
   const name = options.group ?? identity
   const isBroadcast = options.broadcast === true
   const group = isBroadcast ? broadcastGroupOf(name, consumer) : groupOf(name)
-  return { local, event, stream: streamOf(event), group, isBroadcast }
+  return { subscriberIndex, event, stream: streamOf(event), group, isBroadcast }
 }

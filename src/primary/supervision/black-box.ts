@@ -29,7 +29,7 @@ const AFTERMATH_MS = 1000
 export interface LaneKnowledge {
   routeName(number: number): string
   callName(number: number): string
-  subscriberName(local: number): string
+  subscriberName(subscriberIndex: number): string
   jobName(job: number): string
   /** Events and jobs in flight there. */
   works: WorkInFlight[]

@@ -79,7 +79,8 @@ export class LaneDeaths {
     return blackBoxOf(lane, death, {
       routeName: (number) => routing.nameOf(number),
       callName,
-      subscriberName: (local) => manifest?.subscriptions.find((each) => each.local === local)?.identity ?? 'subscriber',
+      subscriberName: (subscriberIndex) =>
+        manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
       jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
       works: registrar.worksOf(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),

@@ -23,7 +23,7 @@ export class EventServer {
   #inFlight = 0
 
   /** @returns the subscriber's number in this thread, and what the bus knows it by */
-  add(subscription: Subscription): { local: number; identity: string } {
+  add(subscription: Subscription): { subscriberIndex: number; identity: string } {
     const { owner, event, handler } = subscription
     const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
     // The same method may subscribe twice to one event, and two nameless functions are two subscribers.
@@ -33,22 +33,22 @@ export class EventServer {
     // Who leaves and comes back is the same subscriber.
     while (used.has(number)) number++
     this.#identities.set(key, used.add(number))
-    const local = this.#subscriptions.push(subscription) - 1
-    this.#numbers.set(local, { key, number })
-    return { local, identity: this.#identityOf(local) }
+    const subscriberIndex = this.#subscriptions.push(subscription) - 1
+    this.#numbers.set(subscriberIndex, { key, number })
+    return { subscriberIndex, identity: this.#identityOf(subscriberIndex) }
   }
 
-  #identityOf(local: number): string {
-    const { key, number } = this.#numbers.get(local)!
+  #identityOf(subscriberIndex: number): string {
+    const { key, number } = this.#numbers.get(subscriberIndex)!
     const base = key.slice(0, key.indexOf(' '))
     return number === 1 ? base : `${base}#${number}`
   }
 
-  remove(local: number): void {
-    this.#subscriptions[local] = undefined
-    const { key, number } = this.#numbers.get(local) ?? { key: '', number: 0 }
+  remove(subscriberIndex: number): void {
+    this.#subscriptions[subscriberIndex] = undefined
+    const { key, number } = this.#numbers.get(subscriberIndex) ?? { key: '', number: 0 }
     this.#identities.get(key)?.delete(number)
-    this.#numbers.delete(local)
+    this.#numbers.delete(subscriberIndex)
   }
 
   get inFlight(): number {

@@ -41,7 +41,7 @@ export interface PendingEntriesOptions {
 interface Hand {
   readonly group: Group
   readonly entry: StreamEvent
-  local: number
+  subscriberIndex: number
   /** 0: not begun. */
   deadlineMs: number
   /** From when it was begun, where it is traced. */
@@ -98,11 +98,16 @@ export class PendingEntries implements DeliverySink {
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
     if (typeof entry === 'string') {
-      return this.#handOver(group, { entryId, frame: null, replyTo: null }, group.locals[0]?.local ?? -1, entry)
+      return this.#handOver(
+        group,
+        { entryId, frame: null, replyTo: null },
+        group.members[0]?.subscriberIndex ?? -1,
+        entry,
+      )
     }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
-    const hand: Hand = { group, entry, local: -1, deadlineMs: 0, span: null }
+    const hand: Hand = { group, entry, subscriberIndex: -1, deadlineMs: 0, span: null }
     this.#chars += entry.frame.payload.length
     if (entry.after === null) return this.#begin(hand)
     this.#waitingForKey++
@@ -115,9 +120,9 @@ export class PendingEntries implements DeliverySink {
   #begin(hand: Hand): void {
     const { group, entry } = hand
     const { groups, tracing, serve } = this.#options
-    const local = groups.nextLocal(group)
+    const subscriberIndex = groups.nextSubscriber(group)
     // It has unsubscribed here meanwhile: elsewhere it may be wanted.
-    if (local === null) {
+    if (subscriberIndex === null) {
       this.#chars -= entry.frame.payload.length
       return this.#handOver(group, entry, -1, null)
     }
@@ -126,13 +131,13 @@ export class PendingEntries implements DeliverySink {
       if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
       return this.#acknowledge(group, entry.entryId)
     }
-    hand.local = local
+    hand.subscriberIndex = subscriberIndex
     hand.deadlineMs = Date.now() + group.timeoutMs
     const id = (this.#lastDelivery % 0x3fffffff) + 1
     this.#lastDelivery = id
     this.#begun.set(id, hand)
     const { frame } = entry
-    frame.subscriber = local
+    frame.subscriber = subscriberIndex
     frame.attempt = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
     hand.span = tracing?.begin(frame.trace) ?? null
     if (hand.span !== null) frame.trace = hand.span.traceContext
@@ -200,21 +205,21 @@ export class PendingEntries implements DeliverySink {
   // ── out of hand ───────────────────────────────────────────────────────────
 
   /** An attempt at it has failed. Its span goes with it: whoever brings it to its end ends that too. */
-  #fail({ group, entry, local, span }: Hand, fault: string): void {
+  #fail({ group, entry, subscriberIndex, span }: Hand, fault: string): void {
     if (span !== null) entry.frame.trace = span.parent
-    this.#handOver(group, entry, local, fault, span)
+    this.#handOver(group, entry, subscriberIndex, fault, span)
   }
 
   #handOver(
     group: Group,
     { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
-    local: number,
+    subscriberIndex: number,
     fault: string | null,
     span: DeliverySpan | null = null,
   ): void {
     const { handOver, settled } = this.#options
     this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
-    handOver({ event: group.event, group: group.inStream, local, entryId, frame, replyTo, fault, span })
+    handOver({ event: group.event, group: group.inStream, subscriberIndex, entryId, frame, replyTo, fault, span })
     settled()
   }
 

@@ -1,9 +1,9 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import { broadcastGroupOf, groupOf, streamOf } from './keys.ts'
 
-interface Local {
+interface Member {
   /** The subscriber's number in its thread. */
-  readonly local: number
+  readonly subscriberIndex: number
   readonly plugin: string
 }
 
@@ -21,7 +21,7 @@ export interface Group {
   isOpen: boolean
   /** Too many of its events are being tried again. */
   isHeld: boolean
-  readonly locals: Local[]
+  readonly members: Member[]
   turn: number
   /** Entries in hand, waiting ones included, and those that are not known to have left. */
   readonly held: Set<string>
@@ -30,7 +30,7 @@ export interface Group {
 /** What one thread reads: as which groups, of which events, and which of these it may read just now. */
 export class ThreadGroups {
   readonly #byEvent = new Map<string, Group[]>()
-  readonly #byLocal = new Map<number, Group>()
+  readonly #bySubscriber = new Map<number, Group>()
   /** Plugins whose subscribers get nothing. */
   readonly #paused = new Set<string>()
   #consumer = ''
@@ -48,7 +48,7 @@ export class ThreadGroups {
     }
   }
 
-  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+  add(subscriberIndex: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
     const name = options.group ?? identity
     const isBroadcast = options.broadcast === true
     let groups = this.#byEvent.get(event)
@@ -67,27 +67,27 @@ export class ThreadGroups {
         timeoutMs: 0,
         isOpen: false,
         isHeld: false,
-        locals: [],
+        members: [],
         turn: 0,
         held: new Set(),
       }
       groups.push(group)
     }
     group.timeoutMs = options.timeoutMs ?? 30_000
-    group.locals.push({ local, plugin })
-    this.#byLocal.set(local, group)
+    group.members.push({ subscriberIndex, plugin })
+    this.#bySubscriber.set(subscriberIndex, group)
   }
 
-  remove(local: number): void {
-    const group = this.#byLocal.get(local)
+  remove(subscriberIndex: number): void {
+    const group = this.#bySubscriber.get(subscriberIndex)
     if (group === undefined) return
-    this.#byLocal.delete(local)
-    const { event, locals, held } = group
-    locals.splice(
-      locals.findIndex((each) => each.local === local),
+    this.#bySubscriber.delete(subscriberIndex)
+    const { event, members, held } = group
+    members.splice(
+      members.findIndex((each) => each.subscriberIndex === subscriberIndex),
       1,
     )
-    if (locals.length > 0) return
+    if (members.length > 0) return
     group.isOpen = false
     group.isHeld = false
     // While something of it is in hand it stays: whoever subscribes again must not be given that twice.
@@ -108,7 +108,7 @@ export class ThreadGroups {
   open(event: string, inStream: string): void {
     const group = this.find(event, inStream)
     // Its last subscriber may have left meanwhile.
-    if (group !== undefined && group.locals.length > 0) group.isOpen = true
+    if (group !== undefined && group.members.length > 0) group.isOpen = true
   }
 
   hold(event: string, inStream: string, isHeld: boolean): void {
@@ -122,19 +122,19 @@ export class ThreadGroups {
     else this.#paused.delete(plugin)
   }
 
-  mayRead({ isOpen, isHeld, locals }: Group): boolean {
-    return isOpen && !isHeld && (this.#paused.size === 0 || locals.some(this.#isAwake))
+  mayRead({ isOpen, isHeld, members }: Group): boolean {
+    return isOpen && !isHeld && (this.#paused.size === 0 || members.some(this.#isAwake))
   }
 
   /** The subscriber whose turn it is, null when all have left. When all are paused it is one of them: what is in hand already goes on. */
-  nextLocal(group: Group): number | null {
-    let { locals } = group
+  nextSubscriber(group: Group): number | null {
+    let { members } = group
     if (this.#paused.size > 0) {
-      const awake = locals.filter(this.#isAwake)
-      if (awake.length > 0) locals = awake
+      const awake = members.filter(this.#isAwake)
+      if (awake.length > 0) members = awake
     }
-    return locals.length === 0 ? null : locals[group.turn++ % locals.length]!.local
+    return members.length === 0 ? null : members[group.turn++ % members.length]!.subscriberIndex
   }
 
-  readonly #isAwake = ({ plugin }: Local): boolean => !this.#paused.has(plugin)
+  readonly #isAwake = ({ plugin }: Member): boolean => !this.#paused.has(plugin)
 }

@@ -77,11 +77,11 @@ export class ThreadStreams {
     return this.#publisher.publish(frame, replyTo)
   }
 
-  add(local: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
-    this.#groups.add(local, plugin, event, identity, options)
+  add(subscriberIndex: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
+    this.#groups.add(subscriberIndex, plugin, event, identity, options)
   }
-  remove(local: number): void {
-    this.#groups.remove(local)
+  remove(subscriberIndex: number): void {
+    this.#groups.remove(subscriberIndex)
   }
 
   /** Does what the coordinator says. */
