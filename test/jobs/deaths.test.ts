@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
+import { CIRCUIT_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
 import { folderOf } from '../support/folder.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
@@ -81,14 +81,14 @@ test('a date that another plugin kills the lane of is not given up for it', { ti
 })
 
 /** A process whose plugin is set aside, with a job that is due at `dueMs`; null when the machine was too slow to get there before. */
-async function setAside(t: TestContext, dueMs: number): Promise<Heddle | null> {
+async function openCircuit(t: TestContext, dueMs: number): Promise<Heddle | null> {
   const heddle = await started(
     t,
     `http.addEndpoint('/exit', 'GET', () => process.exit(1))
     scheduler.at('once', new Date(${dueMs}), () => logger.info('once'))
     scheduler.every('tick', 50, () => logger.info('tick'))`,
   )
-  for (let n = 1; n < SET_ASIDE_DEATHS; n++) {
+  for (let n = 1; n < CIRCUIT_DEATHS; n++) {
     await until(async () => (await heddle.json('/exit')).status === 500, 'a lane', 30_000)
     await until(() => deaths(heddle) === n, `death ${n}`)
   }
@@ -106,7 +106,7 @@ test('while its plugin is set aside a date waits, and runs of an interval are le
   timeout: 240_000,
 }, async (t) => {
   let heddle: Heddle | null = null
-  for (let inMs = 10_000; heddle === null; inMs *= 2) heddle = await setAside(t, Date.now() + inMs)
+  for (let inMs = 10_000; heddle === null; inMs *= 2) heddle = await openCircuit(t, Date.now() + inMs)
   const runner = heddle
   await until(
     () => lines(runner, /^Job once of work\.Work is due and waits: its plugin is set aside$/)[0],

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { SET_ASIDE_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
+import { CIRCUIT_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
 import { until } from '../support/until.ts'
 import { allUp, deathsIn, publish, startDeadly } from './deadly.ts'
 
@@ -8,7 +8,7 @@ test('a plugin that brings down five lanes is set aside: 503, its events wait, i
   timeout: 180_000,
 }, async (t) => {
   const heddle = await startDeadly(t)
-  for (let n = 1; n <= SET_ASIDE_DEATHS; n++) {
+  for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
     assert.equal((await heddle.json('/harm/exit')).status, 500)
     await until(() => deathsIn(heddle).length === n, `death ${n}`)
     await allUp(heddle)

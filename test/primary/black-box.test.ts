@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { WorkInFlight } from '../../src/contracts/registry.ts'
 import { blackBoxOf } from '../../src/primary/supervision/black-box.ts'
-import type { Death } from '../../src/primary/supervision/lane-thread.ts'
+import type { LaneDeath } from '../../src/primary/supervision/lane-death.ts'
 import type { StackFrame } from '../../src/primary/supervision/stack-probe.ts'
 import { FlightRecorder, STEP_CALL, STEP_EVENT, STEP_REQUEST } from '../../src/transport/memory/flight-recorder.ts'
 import { laneOf } from '../support/fake-lane.ts'
@@ -26,7 +26,7 @@ const work = (id: string, plugin = 'shop.Sell', more: Partial<WorkInFlight> = {}
 /** The black box of a lane that died of this, with these events in flight. */
 function boxOf(
   t: TestContext,
-  death: Partial<Death>,
+  death: Partial<LaneDeath>,
   works: WorkInFlight[],
   record?: (flight: FlightRecorder) => void,
 ) {
@@ -43,7 +43,7 @@ function boxOf(
       stoodStillMs: 0,
       cpuMs: null,
       cpuMsWhileStill: null,
-      booting: null,
+      bootingFile: null,
       ...death,
     },
     {
@@ -80,13 +80,16 @@ test('without a plugin on the stack, work that was there alone is guilty', (t) =
 
 test('a plugin that was being booted is guilty, by its file when there is no line', (t) => {
   const booting = '/srv/domains/shop/plugins/new.ts'
-  assert.deepEqual(boxOf(t, { reason: 'boot', booting }, []).guilty, {
+  assert.deepEqual(boxOf(t, { reason: 'boot', bootingFile: booting }, []).guilty, {
     plugin: null,
     handler: null,
     line: relative(process.cwd(), booting),
     evidence: 'alone',
   })
-  assert.equal(boxOf(t, { reason: 'boot', booting, stack: [frame(PRICE)] }, []).guilty!.line, lineIn(PRICE))
+  assert.equal(
+    boxOf(t, { reason: 'boot', bootingFile: booting, stack: [frame(PRICE)] }, []).guilty!.line,
+    lineIn(PRICE),
+  )
 })
 
 test('what was begun last and had not ended is the best guess where a handler must have run', (t) => {

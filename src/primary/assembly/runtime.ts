@@ -71,7 +71,7 @@ export class Runtime {
   readonly #supervisor: Supervisor
   readonly #listener: Listener
   readonly #registrar: LaneRegistrar
-  readonly #setAside: CircuitBreaker
+  readonly #circuitBreaker: CircuitBreaker
   readonly #bootWaiters: (() => void)[] = []
   readonly #toolBoots: ToolBoots
   #snapshotTimer: NodeJS.Timeout | undefined
@@ -139,18 +139,18 @@ export class Runtime {
       health: this.#health,
       log: (level, message, tool) => this.log(level, message, tool),
     })
-    this.#setAside = new CircuitBreaker((plugin, aside) => {
-      this.#routing.close(plugin, aside?.untilMs ?? 0)
-      this.#hub.pausePlugin(plugin, aside !== null)
-      this.#streams?.pausePlugin(plugin, aside !== null)
-      this.#health.setAside(plugin, aside?.reason ?? null)
-      if (aside !== null) this.log('ERROR', `Plugin ${plugin}: ${aside.reason}`, 'supervisor')
+    this.#circuitBreaker = new CircuitBreaker((plugin, open) => {
+      this.#routing.close(plugin, open?.untilMs ?? 0)
+      this.#hub.pausePlugin(plugin, open !== null)
+      this.#streams?.pausePlugin(plugin, open !== null)
+      this.#health.setAside(plugin, open?.reason ?? null)
+      if (open !== null) this.log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
       else this.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
     })
     this.#jobs = new Jobs(
       settings.schedulerEnabled,
       () => this.#supervisor.ready,
-      (plugin) => this.#setAside.isOpen(plugin),
+      (plugin) => this.#circuitBreaker.isOpen(plugin),
       (level, message, fields) => this.log(level, message, 'scheduler', fields),
     )
     this.#registrar = new LaneRegistrar({
@@ -172,7 +172,7 @@ export class Runtime {
       domainsDir: settings.domainsDir,
       routing: this.#routing,
       registrar: this.#registrar,
-      setAside: this.#setAside,
+      circuitBreaker: this.#circuitBreaker,
       callName: (number) => names.nameOf(number),
       publish: (event) => this.#driver.publish(event, null),
       threadGone: (threadId) => this.#kernel.toolbox.threadGone(threadId),
@@ -181,7 +181,7 @@ export class Runtime {
     this.#supervisor = new Supervisor({
       settings,
       shared: this.#shared,
-      isHasty: isDeveloped,
+      isDevelopment: isDeveloped,
       tracing: () => this.#tracing,
       listener: {
         onMessage: (lane, message) => {
@@ -250,7 +250,7 @@ export class Runtime {
       onNewCode: () => {
         this.#isTidyDue = true
         this.#tidy()
-        this.#setAside.forgive()
+        this.#circuitBreaker.reset()
       },
       onEnd: (info) => {
         this.#health.reload = info
@@ -385,7 +385,7 @@ export class Runtime {
 
   /** Waits until every lane is up, or has failed once. */
   async #lanesBooted(): Promise<void> {
-    while (!this.#supervisor.isSettled) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
+    while (!this.#supervisor.isBootOver) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
     if (this.#supervisor.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
   }
 

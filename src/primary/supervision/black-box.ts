@@ -9,7 +9,7 @@ import {
   STEP_STREAM_EVENT,
 } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { Death } from './lane-thread.ts'
+import type { LaneDeath } from './lane-death.ts'
 import { shownFrame } from './stack-probe.ts'
 
 const KINDS: Record<number, FlightStep['kind']> = {
@@ -20,25 +20,25 @@ const KINDS: Record<number, FlightStep['kind']> = {
   [STEP_JOB]: 'job',
 }
 
-/** Works that a black box names. */
+/** Work in flight that a black box names at most. */
 const IN_FLIGHT_KEPT = 50
-/** What ended this long before a death may have left something behind that killed the lane, milliseconds. */
+/** Work that ended this long before a death may have left something behind that killed the lane, milliseconds. */
 const AFTERMATH_MS = 1000
 
-/** What the numbers in a flight recorder stand for, and what the primary knows of the lane's work. */
+/** The names behind the numbers in a flight recorder, and the work of the lane that the primary knows of. */
 export interface LaneKnowledge {
   routeName(number: number): string
   callName(number: number): string
   subscriberName(subscriberIndex: number): string
   jobName(job: number): string
-  /** Events and jobs in flight there. */
+  /** Events and jobs in flight in the lane. */
   works: WorkInFlight[]
   /** True for a file in one of the domains. */
   isDomainFile(file: string): boolean
 }
 
-/** Puts together what is known of a lane's end. */
-export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): BlackBox {
+/** Collects what is known of a lane's end. */
+export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): BlackBox {
   const nowMs = Date.now()
   const requests = death.requests.map(
     ({ exchange, sentMs }): WorkInFlight => ({
@@ -49,7 +49,7 @@ export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): Blac
       for_ms: nowMs - sentMs,
     }),
   )
-  // An open stream is there for hours, whoever else does harm.
+  // An open stream is there for hours: it says nothing about the cause.
   const streams = new Set(requests.filter((_, n) => death.requests[n]!.isStream))
   const works = [...requests, ...known.works].sort((a, b) => b.for_ms - a.for_ms)
   const steps = lane.flight.steps()
@@ -79,12 +79,12 @@ export function blackBoxOf(lane: Lane, death: Death, known: LaneKnowledge): Blac
 }
 
 /**
- * Who brought the lane down. The stack is proof; work that was there alone is nearly so. What was begun last is the best guess
- * only where a handler must have been running: the loop stood still, or the memory ran out.
+ * The plugin that brought the lane down. The stack is proof, and work that was in flight alone is nearly one. The work that was begun
+ * last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out.
  */
 function guiltyOf(
   lane: Lane,
-  { reason, stack, booting }: Death,
+  { reason, stack, bootingFile }: LaneDeath,
   works: readonly WorkInFlight[],
   steps: readonly RawStep[],
   known: LaneKnowledge,
@@ -97,8 +97,8 @@ function guiltyOf(
     const own = works.filter((work) => work.plugin === plugin)
     return { plugin, handler: own.length === 1 ? own[0]!.name : null, line, evidence: 'stack' }
   }
-  if (booting !== null) {
-    return { plugin: null, handler: null, line: line ?? relative(process.cwd(), booting), evidence: 'alone' }
+  if (bootingFile !== null) {
+    return { plugin: null, handler: null, line: line ?? relative(process.cwd(), bootingFile), evidence: 'alone' }
   }
   if (works.length === 1) {
     const isAlone = reason !== 'memory' && !hasAftermath(steps)
@@ -113,7 +113,7 @@ function guiltyOf(
   return line === null ? null : { plugin: null, handler: null, line, evidence: 'stack' }
 }
 
-/** True when something that has ended was there shortly before: a timer of its own may have done it. */
+/** True when other work ended shortly before: a timer that it left may be the cause. */
 function hasAftermath(steps: readonly RawStep[]): boolean {
   const sinceMs = Date.now() - AFTERMATH_MS
   return steps.some(({ kind, endedMs }) => kind !== STEP_CALL && endedMs > sinceMs)

@@ -1,75 +1,85 @@
-/** A plugin whose handlers bring down this many lanes within the window is set aside. */
-export const SET_ASIDE_DEATHS = 5
-export const SET_ASIDE_WINDOW_MS = 60_000
-/** The first pause; each further one is twice as long, up to the longest. */
-export const SET_ASIDE_PAUSE_MS = 10_000
-export const SET_ASIDE_MAX_PAUSE_MS = 600_000
+import { DeathWindow } from './death-window.ts'
 
-interface Offender {
-  deathsMs: number[]
-  /** How often it was set aside in a row. */
-  pauses: number
+/** The circuit of a plugin opens when its handlers bring down this many lanes within the window. */
+export const CIRCUIT_DEATHS = 5
+export const CIRCUIT_WINDOW_MS = 60_000
+/** How long a circuit stays open at first. Each further time takes twice as long, up to the longest. */
+export const CIRCUIT_OPEN_MS = 10_000
+export const CIRCUIT_MAX_OPEN_MS = 600_000
+
+/** One plugin's circuit: closed, open while the timer runs, then half open until `halfOpenUntilMs`. */
+interface Circuit {
+  readonly deaths: DeathWindow
+  /** How often it has opened in a row. */
+  openings: number
+  /** Runs while the circuit is open. */
   timer: NodeJS.Timeout | null
-  /** When it may be tried again, milliseconds since the epoch. */
-  untilMs: number
-  /** Since its last pause: one more death within the window sets it aside again. */
-  onTrialUntilMs: number
+  /** One more death before this time opens the circuit again. Milliseconds since the epoch. */
+  halfOpenUntilMs: number
 }
 
-export interface Aside {
+export interface OpenCircuit {
+  /** When the plugin is tried again, milliseconds since the epoch. */
   untilMs: number
   reason: string
 }
 
-/** Plugins whose handlers bring down lane after lane: they get nothing for a growing pause, so that everybody else keeps the lanes. */
+/** Plugins whose handlers bring down lane after lane get no work for a growing pause, so that all others keep the lanes. */
 export class CircuitBreaker {
-  readonly #plugins = new Map<string, Offender>()
-  readonly #onChange: (plugin: string, aside: Aside | null) => void
+  readonly #circuits = new Map<string, Circuit>()
+  readonly #onChange: (plugin: string, open: OpenCircuit | null) => void
 
-  /** @param onChange told when a plugin is set aside, and (null) when it is tried again */
-  constructor(onChange: (plugin: string, aside: Aside | null) => void) {
+  /** @param onChange told when the circuit of a plugin opens, and (null) when the plugin is tried again */
+  constructor(onChange: (plugin: string, open: OpenCircuit | null) => void) {
     this.#onChange = onChange
   }
 
   /** A handler of this plugin has brought down a lane. @param cause what happened, with its line */
-  blame(plugin: string, cause: string, nowMs = Date.now()): void {
-    const record = this.#plugins.get(plugin) ?? { deathsMs: [], pauses: 0, timer: null, untilMs: 0, onTrialUntilMs: 0 }
-    this.#plugins.set(plugin, record)
-    const recent = record.deathsMs.filter((atMs) => nowMs - atMs < SET_ASIDE_WINDOW_MS)
-    record.deathsMs = [...recent, nowMs]
-    if (record.timer !== null) return
-    const isOnTrial = nowMs < record.onTrialUntilMs
-    if (!isOnTrial && record.deathsMs.length < SET_ASIDE_DEATHS) return
-    if (!isOnTrial) record.pauses = 0
-    const pauseMs = Math.min(SET_ASIDE_MAX_PAUSE_MS, SET_ASIDE_PAUSE_MS * 2 ** record.pauses)
-    record.pauses++
-    record.untilMs = nowMs + pauseMs
-    record.timer = setTimeout(() => this.#tryAgain(plugin, record), pauseMs).unref()
-    const count = isOnTrial ? 'another lane' : `${record.deathsMs.length} lanes in ${SET_ASIDE_WINDOW_MS / 1000} s`
+  recordDeath(plugin: string, cause: string, nowMs = Date.now()): void {
+    const circuit = this.#circuitOf(plugin)
+    circuit.deaths.add(nowMs)
+    if (circuit.timer !== null) return
+    const isHalfOpen = nowMs < circuit.halfOpenUntilMs
+    if (!isHalfOpen && circuit.deaths.size < CIRCUIT_DEATHS) return
+    if (!isHalfOpen) circuit.openings = 0
+    const openMs = Math.min(CIRCUIT_MAX_OPEN_MS, CIRCUIT_OPEN_MS * 2 ** circuit.openings)
+    circuit.openings++
+    circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), openMs).unref()
+    const untilMs = nowMs + openMs
+    const count = isHalfOpen ? 'another lane' : `${circuit.deaths.size} lanes in ${CIRCUIT_WINDOW_MS / 1000} s`
     this.#onChange(plugin, {
-      untilMs: record.untilMs,
-      reason: `Set aside until ${new Date(record.untilMs).toISOString()}: its handlers brought down ${count}; last: ${cause}`,
+      untilMs,
+      reason: `Set aside until ${new Date(untilMs).toISOString()}: its handlers brought down ${count}; last: ${cause}`,
     })
   }
 
   isOpen(plugin: string): boolean {
-    return this.#plugins.get(plugin)?.timer != null
+    return this.#circuits.get(plugin)?.timer != null
   }
 
-  /** Its code is new: nothing is held against it. */
-  forgive(): void {
-    for (const [plugin, { timer }] of this.#plugins) {
+  /** Closes all circuits: the code of the plugins is new. */
+  reset(): void {
+    for (const [plugin, { timer }] of this.#circuits) {
       if (timer === null) continue
       clearTimeout(timer)
       this.#onChange(plugin, null)
     }
-    this.#plugins.clear()
+    this.#circuits.clear()
   }
 
-  #tryAgain(plugin: string, record: Offender): void {
-    record.timer = null
-    record.deathsMs = []
-    record.onTrialUntilMs = Date.now() + SET_ASIDE_WINDOW_MS
+  #circuitOf(plugin: string): Circuit {
+    let circuit = this.#circuits.get(plugin)
+    if (circuit === undefined) {
+      circuit = { deaths: new DeathWindow(CIRCUIT_WINDOW_MS), openings: 0, timer: null, halfOpenUntilMs: 0 }
+      this.#circuits.set(plugin, circuit)
+    }
+    return circuit
+  }
+
+  #halfOpen(plugin: string, circuit: Circuit): void {
+    circuit.timer = null
+    circuit.deaths.clear()
+    circuit.halfOpenUntilMs = Date.now() + CIRCUIT_WINDOW_MS
     this.#onChange(plugin, null)
   }
 }

@@ -12,30 +12,30 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
 import { blackBoxOf } from './black-box.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
-import type { Death } from './lane-thread.ts'
-import type { Standstill } from './lane-watch.ts'
+import type { LaneDeath } from './lane-death.ts'
 import { shownFrame } from './stack-probe.ts'
+import type { Standstill } from './watchdog.ts'
 
-/** The event that tells of a lane's death; its payload is the black box. */
+/** The event that reports a lane's death. Its payload is the black box. */
 export const LANE_DIED = 'runtime.lane.died'
 const IDENTITY = 'supervisor'
 /** Steps that the log and the event show; `/system/lanes` shows all. */
-const STEPS_TOLD = 10
+const STEPS_REPORTED = 10
 
 export interface DeathParts {
   readonly domainsDir: readonly string[]
   readonly routing: Routing
   readonly registrar: LaneRegistrar
-  readonly setAside: CircuitBreaker
+  readonly circuitBreaker: CircuitBreaker
   callName(number: number): string
-  /** Takes an event of the runtime's own, its payload JSON text. */
+  /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
-  /** A thread of that id is gone: for tools that hold something for it. */
+  /** Tells the tools that a thread is gone: they may hold something for it. */
   threadGone(threadId: number): void
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
 }
 
-/** What happens when a lane dies: its requests are answered, its black box is read, told and remembered, its events go elsewhere. */
+/** Handles the death of a lane: answers its requests, reads and reports its black box, and gives its events to other lanes. */
 export class LaneDeaths {
   readonly #parts: DeathParts
   readonly #domains: string[]
@@ -45,23 +45,23 @@ export class LaneDeaths {
     this.#domains = parts.domainsDir.map((directory) => resolve(directory) + sep)
   }
 
-  onDeath(lane: Lane, death: Death): BlackBox {
-    const { registrar, setAside } = this.#parts
+  onDeath(lane: Lane, death: LaneDeath): BlackBox {
+    const { registrar, circuitBreaker } = this.#parts
     for (const { exchange } of death.requests) {
       exchange.fail(death.reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
     }
     this.#parts.threadGone(lane.heartbeat.threadId)
     const box = this.#read(lane, death)
     const { guilty } = box
-    this.#tell(box)
+    this.#report(box)
     registrar.gone(lane, death.unreadDeliveries, box)
-    // Who was begun last is a hint for people, and no proof.
+    // The work that was begun last is a hint for people, and no proof.
     if (guilty?.plugin && guilty.evidence !== 'last')
-      setAside.blame(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
+      circuitBreaker.recordDeath(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
     return box
   }
 
-  /** It went on by itself: nothing is lost, but somebody should know where it stood. */
+  /** A lane that stood still has gone on by itself. Nothing is lost, but the log says where it stood. */
   onRecovered(lane: Lane, { stillMs, stack }: Standstill): void {
     const line = stack?.find(({ file }) => this.#isDomainFile(file))
     if (line === undefined) return
@@ -73,7 +73,7 @@ export class LaneDeaths {
     })
   }
 
-  #read(lane: Lane, death: Death): BlackBox {
+  #read(lane: Lane, death: LaneDeath): BlackBox {
     const { routing, registrar, callName } = this.#parts
     const { manifest } = lane
     return blackBoxOf(lane, death, {
@@ -91,11 +91,11 @@ export class LaneDeaths {
     return this.#domains.some((directory) => file.startsWith(directory)) && !file.includes('node_modules')
   }
 
-  #tell(box: BlackBox): void {
+  #report(box: BlackBox): void {
     const { guilty } = box
     const who = [guilty?.handler, guilty?.plugin].find((name) => name != null)
     const where = [who, guilty?.line].filter((part) => part != null).join(' at ')
-    const short = { ...box, steps: box.steps.slice(-STEPS_TOLD) }
+    const short = { ...box, steps: box.steps.slice(-STEPS_REPORTED) }
     const { at: _, stack, ...fields } = short
     this.#parts.log('ERROR', `Lane ${box.lane} died: ${box.message}${where === '' ? '' : ` in ${where}`}`, IDENTITY, {
       ...fields,

@@ -2,8 +2,8 @@ import type { LaneInfo } from '../../contracts/registry.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot } from './lane-thread.ts'
 
-/** A lane as `/system/lanes` shows it. @param more what is different for this one */
-export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, more: Partial<LaneInfo>): LaneInfo {
+/** A lane as `/system/lanes` shows it. @param changes fields that differ for this lane */
+export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, changes: Partial<LaneInfo>): LaneInfo {
   return {
     index,
     role,
@@ -19,6 +19,6 @@ export function infoOf(lane: Lane, { index, role, restarts, deaths }: LaneSlot, 
     started_at: new Date(lane.startedMs).toISOString(),
     restarts,
     deaths,
-    ...more,
+    ...changes,
   }
 }

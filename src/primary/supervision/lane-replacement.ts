@@ -2,13 +2,13 @@ import type { Settings } from '../../core/config/schema.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
-/** Beyond its subscribers' time limits, for what a lane that reads streams acknowledges last, milliseconds. */
+/** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
 const READ_GRACE_MS = 5000
-const RETIRE_LOOK_MS = 10
-/** Sockets of a lane that ends are closed as soon as nothing of them is being handled, and in any case after this, milliseconds. */
+const DRAIN_CHECK_MS = 10
+/** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
 const SOCKET_GRACE_MS = 5000
 
-/** Close code and reason of what a lane leaves: its clients connect again, and find another. */
+/** Close code and reason of the sockets of a lane that drains: their clients connect again, and find another lane. */
 const RESTART = [1012, 'service restart'] as const
 
 export interface LaneReplacementOptions {
@@ -19,86 +19,103 @@ export interface LaneReplacementOptions {
   open: (lane: Lane) => void
   /** A lane gets no new work. */
   onLeaving: (lane: Lane) => void
-  /** True while a lane that is leaving has work that only the primary knows of. */
+  /** True while a lane that drains has work that only the primary knows of. */
   isBusy: (lane: Lane) => boolean
   isStopping: () => boolean
 }
 
-/** How a thread takes a lane over from another that still runs: when the code is new, or when the old one stands still. */
+/** A thread that was started to take over a slot. */
+export interface Replacement {
+  fresh: LaneThread
+  /** Why it did not boot; null when it did. */
+  fault: string | null
+}
+
+/** Replaces a thread that still runs by another one: when the code is new, or when the old thread stands still. */
 export class LaneReplacement {
   readonly #options: LaneReplacementOptions
-  /** Threads that are to take over, and those that have been taken over from. */
-  readonly others = new Set<LaneThread>()
+  /** Threads that are about to take over a slot, and those whose slot was taken over. */
+  readonly outsideSlots = new Set<LaneThread>()
 
   constructor(options: LaneReplacementOptions) {
     this.#options = options
   }
 
-  /** Starts a thread beside the one that is in the slot. @returns why it did not boot, or null */
-  async call(slot: LaneSlot): Promise<{ fresh: LaneThread; fault: string | null }> {
+  /** Starts a thread beside the one that is in the slot, and waits for its boot. */
+  async start(slot: LaneSlot): Promise<Replacement> {
     const fresh = this.#options.spawn(slot)
-    this.others.add(fresh)
+    this.outsideSlots.add(fresh)
     const fault = await new Promise<string | null>((resolve) => {
-      fresh.arrived = resolve
+      fresh.onBootEnd = resolve
     })
-    fresh.arrived = null
-    // It may have died right behind its manifest.
+    fresh.onBootEnd = null
+    // It may have died right after its manifest.
     if (fresh.lane.state === 'dead') return { fresh, fault: fault ?? fresh.deathMessage ?? 'its thread was ended' }
     return { fresh, fault }
   }
 
-  /** It is not needed after all: it takes no part, and nothing is in flight there. */
-  dismiss(fresh: LaneThread): void {
+  /** Ends a thread that is not needed after all. It takes no part, so nothing is in flight there. */
+  discard(fresh: LaneThread): void {
     if (fresh.lane.state !== 'dead') fresh.lane.state = 'draining'
     fresh.abort.abort()
   }
 
-  /** It takes the slot. Resolves when the thread that was there has ended. */
+  /** Puts a thread into the slot. Resolves when the threads that were there have ended. */
   async takeOver(slot: LaneSlot, fresh: LaneThread): Promise<void> {
-    await Promise.all(this.succeed(slot, fresh).map((each) => this.retire(each)))
+    await Promise.all(this.install(slot, fresh).map((each) => this.drain(each)))
   }
 
-  /** It takes the slot. @returns those that were there: they still get work until they are retired */
-  succeed(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
-    const leaving = [slot.thread, slot.standby].filter(
+  /** Puts a thread into the slot. @returns the threads that were there: they still get work until they are drained */
+  install(slot: LaneSlot, fresh: LaneThread): LaneThread[] {
+    const replaced = [slot.thread, slot.standby].filter(
       (each) => each !== null && each.lane.state !== 'dead',
     ) as LaneThread[]
-    this.others.delete(fresh)
+    this.outsideSlots.delete(fresh)
     slot.thread = fresh
     slot.standby = null
     slot.isRetried = false
     this.#options.open(fresh.lane)
-    return leaving
+    return replaced
   }
 
-  /** No new work for it; it ends when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
-  async retire(thread: LaneThread): Promise<void> {
+  /** Gives a lane no new work, and ends it when it has finished what it has: requests and events have their own time limits, all else has the handlers'. */
+  async drain(thread: LaneThread): Promise<void> {
     const { lane } = thread
     const hadBooted = lane.state === 'ready'
-    this.others.add(thread)
+    this.outsideSlots.add(thread)
     lane.state = 'draining'
     this.#options.onLeaving(lane)
     lane.sockets.closeWhenIdle(...RESTART)
     if (!hadBooted) thread.abort.abort()
-    const { httpHandlerTimeoutMs, shutdownTimeoutMs } = this.#options.settings
-    const deadlineMs = Date.now() + httpHandlerTimeoutMs
-    const graceEndMs = Date.now() + SOCKET_GRACE_MS
-    const readDeadlineMs = Date.now() + longestSubscriberMs(lane) + READ_GRACE_MS
-    const isBusy = (): boolean =>
-      lane.requestsInFlight > lane.streamsOpen ||
-      lane.deliveriesInFlight > 0 ||
-      (lane.filesOpen > 0 && Date.now() < deadlineMs) ||
-      (lane.sockets.size > 0 && Date.now() < graceEndMs) ||
-      (lane.isReading && Date.now() < readDeadlineMs) ||
-      (Date.now() < deadlineMs && this.#options.isBusy(lane))
-    while (isBusy() && lane.state === 'draining' && !this.#options.isStopping()) {
-      await new Promise((resolve) => setTimeout(resolve, RETIRE_LOOK_MS))
-    }
+    await this.#workDone(lane)
     lane.sockets.closeAll(...RESTART)
     lane.post({ type: 'drain' })
-    const timeout = setTimeout(() => thread.abort.abort(), shutdownTimeoutMs)
+    const timeout = setTimeout(() => thread.abort.abort(), this.#options.settings.shutdownTimeoutMs)
     await thread.ended
     clearTimeout(timeout)
+  }
+
+  /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
+  async #workDone(lane: Lane): Promise<void> {
+    const { settings, isBusy, isStopping } = this.#options
+    const startedMs = Date.now()
+    const handlerDeadlineMs = startedMs + settings.httpHandlerTimeoutMs
+    const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
+    const readDeadlineMs = startedMs + longestSubscriberMs(lane) + READ_GRACE_MS
+    const hasWork = (): boolean => {
+      const nowMs = Date.now()
+      return (
+        lane.requestsInFlight > lane.streamsOpen ||
+        lane.deliveriesInFlight > 0 ||
+        (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
+        (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||
+        (lane.isReading && nowMs < readDeadlineMs) ||
+        (nowMs < handlerDeadlineMs && isBusy(lane))
+      )
+    }
+    while (hasWork() && lane.state === 'draining' && !isStopping()) {
+      await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS))
+    }
   }
 }
 

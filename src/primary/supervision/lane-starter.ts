@@ -4,9 +4,10 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import type { LaneDeath } from './lane-death.ts'
 import { LanePool } from './lane-pool.ts'
-import type { Death, LaneThread } from './lane-thread.ts'
-import { LaneWatch, type Standstill } from './lane-watch.ts'
+import { LaneThread } from './lane-thread.ts'
+import { type Standstill, Watchdog } from './watchdog.ts'
 
 /** Where the spans of the lanes go. */
 export interface LaneTracing {
@@ -18,23 +19,23 @@ export interface LaneTracing {
 export interface StarterOptions {
   settings: Settings
   shared: SharedMemories
-  /** Threads are started ahead of their lanes. */
-  isWarm: boolean
+  /** Threads are started ahead of the lanes that will need them. */
+  isPrewarmed: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
-  /** Everything that a lane says, but for its boot and its end. */
+  /** Told everything that a lane says, except for its boot and its end. */
   listener: LaneListener
   /** Every lane whose thread runs, or is about to. */
   all: () => readonly Lane[]
   /** A lane that nobody waits for has booted. */
-  open: (lane: Lane) => void
+  onBooted: (lane: Lane) => void
   onRecovered: (lane: Lane, standstill: Standstill) => void
-  /** Its thread has ended. @param error null when it ended by itself */
+  /** The thread has ended. @param error null when it ended by itself */
   onEnd: (thread: LaneThread, error: unknown) => void
   log: (message: string, fields?: Record<string, unknown>) => void
 }
 
-/** Starts the threads of the lanes, with the code that is due, and follows each until it has booted. */
+/** Starts the threads of the lanes with the current generation of the code, and follows each until it has booted. */
 export class LaneStarter {
   readonly #options: StarterOptions
   readonly #pool: LanePool
@@ -44,18 +45,19 @@ export class LaneStarter {
 
   constructor(options: StarterOptions) {
     this.#options = options
-    this.#pool = new LanePool(options.settings, options.isWarm, (error) =>
+    this.#pool = new LanePool(options.settings, options.isPrewarmed, (error) =>
       options.log(`Lane pool: ${messageOf(error)}`),
     )
   }
 
   start(index: number, role: LaneRole): LaneThread {
-    const { settings, shared, tracing, listener, onRecovered, onEnd } = this.#options
+    const { settings, shared, tracing, listener, onEnd } = this.#options
     const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
       ...listener,
       onMessage: (_, message) => this.#onMessage(thread, message),
     })
     const abort = new AbortController()
+    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort)
     const { port, bulk, ...memory } = lane.threadSide
     const spans = tracing()?.laneInit(index) ?? null
     const init: LaneInit = {
@@ -69,28 +71,6 @@ export class LaneStarter {
       tracing: spans,
       barred: this.#barred,
     }
-    const thread: LaneThread = {
-      lane,
-      watch: new LaneWatch(
-        lane,
-        settings,
-        () => this.#memoryBeside(lane),
-        () => this.#isQuiet(),
-        (standstill) => onRecovered(lane, standstill),
-      ),
-      abort,
-      verdict: 'fine',
-      stack: null,
-      cpuMs: null,
-      cpuMsWhileStill: null,
-      booting: null,
-      bootedFiles: [],
-      bootStillMs: 0,
-      deathMessage: null,
-      bootFault: null,
-      arrived: null,
-      ended: Promise.resolve(),
-    }
     const ended = (error: unknown): void => {
       if (spans !== null) tracing()?.laneGone(spans)
       onEnd(thread, error)
@@ -99,8 +79,18 @@ export class LaneStarter {
     return thread
   }
 
-  /** What all threads but one say that they use, bytes. */
-  #memoryBeside(lane: Lane): number {
+  #watchdogOf(lane: Lane, abort: AbortController): Watchdog {
+    return new Watchdog(lane, {
+      settings: this.#options.settings,
+      abort,
+      otherThreadsBytes: () => this.#bytesBeside(lane),
+      isQuiet: () => this.#isQuiet(),
+      onRecovered: (standstill) => this.#options.onRecovered(lane, standstill),
+    })
+  }
+
+  /** What all threads except one use by their own figures, bytes. */
+  #bytesBeside(lane: Lane): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory
     for (const other of this.#options.all()) {
@@ -109,32 +99,28 @@ export class LaneStarter {
     return bytes
   }
 
-  /** False while a thread is about to end, as far as can be known: not of one whose heap is full. */
+  /** False while a thread is about to end, as far as that can be known: a thread whose heap is full does not announce its end. */
   #isQuiet(): boolean {
     return this.#pool.isQuiet && !this.#options.all().some(({ flight }) => flight.hasExitReport)
   }
 
   #onMessage(thread: LaneThread, message: ToPrimary): void {
     const { lane } = thread
-    const { listener, open, log } = this.#options
+    const { listener, onBooted, log } = this.#options
     switch (message.type) {
       case 'booting':
-        thread.booting = message.file
+        thread.bootingFile = message.file
         thread.bootedFiles.push(message.file)
-        thread.bootStillMs = 0
-        return
+        return thread.watchdog.pluginBoots()
       case 'manifest':
-        thread.booting = null
+        thread.bootingFile = null
         lane.manifest = message.manifest
-        if (thread.arrived === null) open(lane)
-        else thread.arrived(null)
-        return this.#pool.warm()
+        if (thread.onBootEnd === null) onBooted(lane)
+        else thread.onBootEnd(null)
+        return this.#pool.prewarm()
       case 'boot-failed':
-        thread.bootFault = message.message
         log(`Lane ${lane.index} did not boot: ${message.message}`, { stack: message.stack })
-        // Ended, as below.
-        thread.verdict = 'boot'
-        return thread.abort.abort()
+        return thread.watchdog.bootFailed(message.message)
       case 'drained':
         // Ended, not returned to the pool: the next lane must load its code anew.
         return thread.abort.abort()
@@ -143,14 +129,17 @@ export class LaneStarter {
     }
   }
 
-  /** A plugin brought a lane down while it booted: the one that the stack names, else the one whose turn it was. Without it, the lane comes up. */
-  bar({ booting, bootedFiles }: LaneThread, { stack, message }: Death, line: string | null | undefined): void {
+  /**
+   * A plugin brought a lane down while it booted: the plugin that the stack names, else the one that was booting. The lane comes up
+   * without it.
+   */
+  bar({ bootingFile, bootedFiles }: LaneThread, { stack, message }: LaneDeath, line: string | null | undefined): void {
     const named = stack.find(({ file }) => bootedFiles.includes(file))?.file
     const reason = `It brought down a lane while it booted: ${message}${line ? ` (${line})` : ''}`
-    this.#barred = { ...this.#barred, [named ?? booting!]: reason }
+    this.#barred = { ...this.#barred, [named ?? bootingFile!]: reason }
   }
 
-  /** Threads from now on have new code: every plugin gets another chance. @returns what takes that chance back */
+  /** Threads that start from now on have new code: every plugin gets another chance. @returns what takes that chance back */
   beginGeneration(): () => void {
     this.#generation++
     const barred = this.#barred

@@ -2,7 +2,7 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
-/** The quarantine lane ends when nobody has wanted it for this long. */
+/** The quarantine lane ends when it has not been wanted for this long. */
 const QUARANTINE_IDLE_MS = 10_000
 
 export interface QuarantineLaneOptions {
@@ -10,15 +10,15 @@ export interface QuarantineLaneOptions {
   fillSlot: () => LaneSlot
   /** Starts a thread in its slot, unless one is there. */
   restart: (slot: LaneSlot) => void
-  /** Ends a thread when it has finished what it has. */
-  retire: (thread: LaneThread) => Promise<void>
+  /** Ends a thread when it has finished its work. */
+  drain: (thread: LaneThread) => Promise<void>
   /** A lane gets no new work. */
   onLeaving: (lane: Lane) => void
 }
 
-/** The lane for events that lanes died of: it is there while it is wanted, and somewhat longer. */
+/** The lane for events that lanes died of. It runs while it is wanted, and a little longer. */
 export class QuarantineLane {
-  /** Of its own: an event that kills every lane it is tried in must not slow down the others' restarts. */
+  /** Counted apart from the other lanes: an event that kills every lane it is tried in must not slow down their restarts. */
   readonly intensity = new RestartIntensity()
   readonly #options: QuarantineLaneOptions
   #slot: LaneSlot | null = null
@@ -41,30 +41,30 @@ export class QuarantineLane {
   want(isWanted: boolean): void {
     this.#isWanted = isWanted
     clearTimeout(this.#idleTimer)
-    if (!isWanted) this.#restLater()
+    if (!isWanted) this.#drainLater()
     else if (this.#slot === null) this.#slot = this.#options.fillSlot()
-    else if (this.#slot.timer === undefined) this.#options.restart(this.#slot)
+    else if (this.#slot.restartTimer === undefined) this.#options.restart(this.#slot)
   }
 
   /** Its thread is up. */
   opened(): void {
-    if (!this.#isWanted) this.#restLater()
+    if (!this.#isWanted) this.#drainLater()
   }
 
-  #restLater(): void {
+  #drainLater(): void {
     clearTimeout(this.#idleTimer)
     this.#idleTimer = setTimeout(() => {
-      if (!this.#isWanted) this.retire()
+      if (!this.#isWanted) this.drain()
     }, QUARANTINE_IDLE_MS).unref()
   }
 
-  /** It finishes its suspect, and comes anew when it is wanted again. */
-  retire(): void {
+  /** Finishes the event that it has, and ends. It starts again when it is wanted again. */
+  drain(): void {
     const thread = this.#slot?.thread
-    if (thread?.lane.state === 'ready') void this.#options.retire(thread)
+    if (thread?.lane.state === 'ready') void this.#options.drain(thread)
   }
 
-  /** A handler in it was given up: what comes next must find nothing of it. When it has ended it starts anew, if it is wanted. */
+  /** Ends the thread because a handler in it was given up: nothing of it must be left for the next event. A new thread starts if it is wanted. */
   renew(): void {
     const thread = this.#slot?.thread
     if (thread === undefined || thread.lane.state === 'dead') return
@@ -75,7 +75,7 @@ export class QuarantineLane {
 
   /** Nothing starts or ends by itself any more. */
   stop(): void {
-    clearTimeout(this.#slot?.timer)
+    clearTimeout(this.#slot?.restartTimer)
     clearTimeout(this.#idleTimer)
   }
 }

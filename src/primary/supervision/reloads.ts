@@ -9,12 +9,12 @@ export interface ReloadsOptions {
   replace: () => Promise<void>
   /** All lanes have the new code. */
   onNewCode: () => void
-  /** Told how each has ended. */
+  /** Told how each reload has ended. */
   onEnd: (info: ReloadInfo) => void
   log: (level: LogLevel, message: string) => void
 }
 
-/** New code for the lanes, on demand: one reload after another. */
+/** Reloads the lanes with new code on demand, one reload after another. */
 export class Reloads {
   readonly #options: ReloadsOptions
   #last: Promise<unknown> = Promise.resolve()
@@ -43,13 +43,13 @@ export class Reloads {
     }
     onEnd({ at: new Date().toISOString(), ok: error === null, error })
     if (error === null) log('INFO', `Reloaded in ${Date.now() - startedMs} ms`)
-    // The lanes have told the rest of it.
+    // The lanes have logged the rest of it.
     else log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`)
     return error
   }
 }
 
-/** What was wrong and where, without the lines of code and what would mend it. */
+/** What was wrong and where, without the lines of code and how to mend it. */
 function withoutCode(error: string): string {
   const lines = error.split('\n').filter((line) => !/^ {2}(?: {2}|Mend: )/.test(line))
   return lines.map((line) => (line.startsWith('  ') ? `(${line.trim()})` : line)).join(' ')

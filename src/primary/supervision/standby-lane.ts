@@ -3,7 +3,7 @@ import type { LaneReplacement } from './lane-replacement.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
-/** A lane that has stood still this long is helped out for, before it is known whether it will go on; or at half its time, when that is less. */
+/** A standby starts when a lane has stood still this long, before it is known whether it will go on; or at half of its time, when that is less. */
 const STANDBY_AFTER_MS = 1000
 
 export interface StandbyLaneOptions {
@@ -14,14 +14,14 @@ export interface StandbyLaneOptions {
   isPaused: (nowMs: number) => boolean
   /** A thread takes part from now on. */
   open: (lane: Lane) => void
-  /** The lane has died meanwhile, and nobody is there to take its slot. */
+  /** The lane has died meanwhile, and no thread is there for its slot. */
   restart: (slot: LaneSlot) => void
   isStopping: () => boolean
 }
 
 /**
- * A further thread for a lane that stands still: the others shall not carry its share until it is known whether it will go on.
- * The thread inherits the slot should the other one end.
+ * A further thread beside a lane that stands still, so that the other lanes do not carry its share until it is known whether it will
+ * go on. If the lane ends, the standby takes its slot.
  */
 export class StandbyLane {
   readonly #options: StandbyLaneOptions
@@ -32,51 +32,51 @@ export class StandbyLane {
     this.#options = options
   }
 
-  /** The loop of a thread stands still: it is helped out for in time. */
-  tend(still: LaneThread): void {
-    if (still.watch.stillMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
-    const slot = this.#placeOf(still)
+  /** Called at each check while the loop of a thread stands still. Starts a standby when that takes long. */
+  onStill(still: LaneThread): void {
+    if (still.watchdog.stillMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
+    const slot = this.#slotOf(still)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
     const nowMs = Date.now()
     if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
-    this.#intensity.note(nowMs)
-    void this.#relieve(slot, still)
+    this.#intensity.recordDeath(nowMs)
+    void this.#start(slot, still)
   }
 
-  async #relieve(slot: LaneSlot, still: LaneThread): Promise<void> {
+  async #start(slot: LaneSlot, still: LaneThread): Promise<void> {
     const { replacement, isStopping, open, restart } = this.#options
     slot.isStandbyStarting = true
-    const { fresh, fault } = await replacement.call(slot)
+    const { fresh, fault } = await replacement.start(slot)
     slot.isStandbyStarting = false
-    const isNeeded = slot.thread === still && !(still.lane.state === 'ready' && still.watch.isTurning)
+    const isNeeded = slot.thread === still && !(still.lane.state === 'ready' && still.watchdog.isResponsive)
     if (fault !== null || !isNeeded || isStopping()) {
-      replacement.dismiss(fresh)
+      replacement.discard(fresh)
       if (slot.thread.lane.state === 'dead') restart(slot)
       return
     }
-    replacement.others.delete(fresh)
+    replacement.outsideSlots.delete(fresh)
     slot.standby = fresh
-    if (still.lane.state === 'dead') this.inherit(slot)
+    if (still.lane.state === 'dead') this.promote(slot)
     open(fresh.lane)
   }
 
-  /** The thread that stood still has ended: the one that helps out stays. */
-  inherit(slot: LaneSlot): void {
+  /** The thread in the slot has ended: its standby takes the slot. */
+  promote(slot: LaneSlot): void {
     slot.thread = slot.standby!
     slot.standby = null
     slot.restarts++
   }
 
-  /** The loop of a thread turns: whoever helps out for it finishes what it has. */
-  end(thread: LaneThread): void {
-    const slot = this.#placeOf(thread)
+  /** Called at each check while the loop of a thread turns. Its standby is not needed any more, and ends when it has finished its work. */
+  onResponsive(thread: LaneThread): void {
+    const slot = this.#slotOf(thread)
     const standby = slot?.standby
     if (!slot || !standby || standby.lane.state === 'dead') return
     slot.standby = null
-    void this.#options.replacement.retire(standby)
+    void this.#options.replacement.drain(standby)
   }
 
-  #placeOf(thread: LaneThread): LaneSlot | undefined {
+  #slotOf(thread: LaneThread): LaneSlot | undefined {
     return this.#options.slots.find((slot) => slot.thread === thread)
   }
 }

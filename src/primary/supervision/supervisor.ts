@@ -2,16 +2,16 @@ import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
+import { type LaneDeath, laneDeath } from './lane-death.ts'
 import { infoOf } from './lane-info.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneStarter, type LaneTracing } from './lane-starter.ts'
-import { type Death, deathOf, emptySlot, type LaneSlot, type LaneThread } from './lane-thread.ts'
-import type { Standstill } from './lane-watch.ts'
+import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
 import { QuarantineLane } from './quarantine-lane.ts'
 import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { RollingReload } from './rolling-reload.ts'
 import { StandbyLane } from './standby-lane.ts'
-import { Watchdog } from './watchdog.ts'
+import { CHECK_MS, type Standstill } from './watchdog.ts'
 
 /** Black boxes that are kept of each lane. */
 const DEATHS_KEPT = 5
@@ -19,22 +19,22 @@ const DEATHS_KEPT = 5
 export interface SupervisorOptions {
   settings: Settings
   shared: SharedMemories
-  /** Somebody waits for each change of the code: new lanes are up sooner, and take over together. */
-  isHasty: boolean
+  /** Somebody waits for each change of the code: new lanes come up sooner, and take over together. */
+  isDevelopment: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
-  /** Everything that a lane says, but for its end. */
+  /** Told everything that a lane says, except for its end. */
   listener: LaneListener
-  /** A lane has reported what it hosts: give it its routes, and it is ready. */
+  /** A lane has reported what it hosts. It is ready when this has given it its routes. */
   onBooted: (lane: Lane) => void
   /** What speaks against new code, by what its first lane hosts; null when nothing does. */
   refusalOf: (manifest: Manifest) => string | null
-  /** The loop of a lane stands still, or the lane is gone: what it has not begun may go elsewhere. */
+  /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
   onUnresponsive: (lane: Lane) => void
   /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
   onRecovered: (lane: Lane, standstill: Standstill) => void
-  /** A lane is gone, unasked. @returns what is kept of it */
-  onDeath: (lane: Lane, death: Death) => BlackBox
+  /** A lane has died. @returns what is kept of it */
+  onDeath: (lane: Lane, death: LaneDeath) => BlackBox
   /** A lane gets no new work, and ends as soon as it has none. */
   onLeaving: (lane: Lane) => void
   /** True while a lane that is leaving has work that only the primary knows of. */
@@ -54,64 +54,62 @@ export class Supervisor {
   readonly #rollingReload: RollingReload
   readonly #standby: StandbyLane
   readonly #quarantine: QuarantineLane
-  readonly #watchdog: Watchdog
   readonly #intensity = new RestartIntensity()
+  #checkTimer: NodeJS.Timeout | undefined
+  #checkedMs = Date.now()
   #isStopping = false
 
   constructor(options: SupervisorOptions) {
     this.#options = options
+    const { settings, shared, isDevelopment, tracing, listener, onRecovered, refusalOf, isBusy } = options
+    const isStopping = (): boolean => this.#isStopping
+    const open = (lane: Lane): void => this.#open(lane)
     this.#starter = new LaneStarter({
-      settings: options.settings,
-      shared: options.shared,
-      isWarm: options.isHasty,
-      tracing: options.tracing,
-      listener: options.listener,
+      settings,
+      shared,
+      isPrewarmed: isDevelopment,
+      tracing,
+      listener,
       all: () => this.all,
-      open: (lane) => this.#open(lane),
-      onRecovered: options.onRecovered,
+      onBooted: open,
+      onRecovered,
       onEnd: (thread, error) => this.#onEnd(thread, error),
       log: (message, fields) => this.#log(message, fields),
     })
-    const onLeaving = (lane: Lane): void => {
-      options.onLeaving(lane)
-      options.onChange()
-    }
-    this.#replacement = new LaneReplacement({
-      settings: options.settings,
+    const replacement = new LaneReplacement({
+      settings,
       spawn: ({ index, role }) => this.#starter.start(index, role),
-      open: (lane) => this.#open(lane),
-      onLeaving,
-      isBusy: options.isBusy,
-      isStopping: () => this.#isStopping,
+      open,
+      onLeaving: (lane) => {
+        options.onLeaving(lane)
+        options.onChange()
+      },
+      isBusy,
+      isStopping,
     })
+    this.#replacement = replacement
     this.#rollingReload = new RollingReload({
       slots: this.#slots,
-      replacement: this.#replacement,
+      replacement,
       beginGeneration: () => this.#starter.beginGeneration(),
-      refusalOf: options.refusalOf,
-      isStopping: () => this.#isStopping,
-      onFault: options.listener.onFault,
+      refusalOf,
+      isStopping,
+      onFault: listener.onFault,
     })
     this.#standby = new StandbyLane({
-      laneStallMs: options.settings.laneStallMs,
+      laneStallMs: settings.laneStallMs,
       slots: this.#slots,
-      replacement: this.#replacement,
+      replacement,
       isPaused: (nowMs) => this.#intensity.isExceeded(nowMs),
-      open: (lane) => this.#open(lane),
+      open,
       restart: (slot) => this.#restartLater(slot),
-      isStopping: () => this.#isStopping,
+      isStopping,
     })
     this.#quarantine = new QuarantineLane({
-      fillSlot: () => this.#fillSlot(options.settings.lanes, 'quarantine'),
+      fillSlot: () => this.#fillSlot(settings.lanes, 'quarantine'),
       restart: (slot) => this.#restart(slot),
-      retire: (thread) => this.#replacement.retire(thread),
+      drain: (thread) => replacement.drain(thread),
       onLeaving: options.onLeaving,
-    })
-    this.#watchdog = new Watchdog({
-      threads: () => this.#threads(),
-      onStill: (thread) => this.#tendStill(thread),
-      onTurning: (thread) => this.#standby.end(thread),
-      onFault: (lane, error) => options.listener.onFault(lane, error),
     })
   }
 
@@ -119,7 +117,7 @@ export class Supervisor {
   start(): void {
     for (let index = 0; index < this.#options.settings.lanes; index++)
       this.#slots.push(this.#fillSlot(index, 'regular'))
-    this.#watchdog.start()
+    this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_MS)
   }
 
   /** Lanes that take work. */
@@ -139,8 +137,8 @@ export class Supervisor {
     return this.#threads().map(({ lane }) => lane)
   }
 
-  /** False while a lane is on its way up for the first time, or once more without a plugin that brought it down. */
-  get isSettled(): boolean {
+  /** False while a lane boots for the first time, or once more without a plugin that brought it down. */
+  get isBootOver(): boolean {
     return this.#slots.every(({ isRetried, thread }) => !isRetried && thread.lane.state !== 'starting')
   }
 
@@ -162,23 +160,26 @@ export class Supervisor {
     return infos
   }
 
+  /** Every thread that runs, or is about to. */
   #threads(): LaneThread[] {
-    const threads = new Set(
-      this.#slots.flatMap(({ thread, standby }) => (standby === null ? [thread] : [thread, standby])),
-    )
+    const threads = new Set<LaneThread>()
+    for (const { thread, standby } of this.#slots) {
+      threads.add(thread)
+      if (standby !== null) threads.add(standby)
+    }
     if (this.#quarantine.slot !== null) threads.add(this.#quarantine.slot.thread)
-    for (const thread of this.#replacement.others) threads.add(thread)
+    for (const thread of this.#replacement.outsideSlots) threads.add(thread)
     return [...threads]
   }
 
   // ── start ─────────────────────────────────────────────────────────────────
 
   #fillSlot(index: number, role: LaneRole): LaneSlot {
-    return { ...emptySlot(index, role), thread: this.#starter.start(index, role) }
+    return slotWith(this.#starter.start(index, role))
   }
 
   #open(lane: Lane): void {
-    // It died with these as its last words, or was told to leave meanwhile.
+    // It died right after its manifest, or was told to leave meanwhile.
     if (lane.state !== 'starting') return
     this.#options.onBooted(lane)
     lane.state = 'ready'
@@ -186,49 +187,79 @@ export class Supervisor {
     this.#options.onChange()
   }
 
-  // ── death ─────────────────────────────────────────────────────────────────
+  // ── watch ─────────────────────────────────────────────────────────────────
 
-  /** What it has written is read, though it cannot ring; what it has not begun goes elsewhere; another thread helps out in time. */
-  #tendStill(thread: LaneThread): void {
+  #checkThreads(): void {
+    const nowMs = Date.now()
+    const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
+    this.#checkedMs = nowMs
+    for (const thread of this.#threads())
+      this.#reportingFaults(thread.lane, () => this.#check(thread, nowMs, elapsedMs))
+  }
+
+  #check(thread: LaneThread, nowMs: number, elapsedMs: number): void {
+    const { lane, watchdog } = thread
+    if (lane.state === 'dead' || watchdog.terminationReason !== null) return
+    lane.expire(nowMs)
+    const terminationReason = watchdog.check(nowMs, elapsedMs)
+    if (lane.state !== 'starting') {
+      lane.responsive = watchdog.isResponsive
+      if (lane.responsive) this.#standby.onResponsive(thread)
+      else this.#onStill(thread)
+    }
+    if (terminationReason !== null) void watchdog.terminate(terminationReason)
+  }
+
+  /** Reads what the lane has written, though it cannot ring; gives the work that it has not begun to others; starts a standby in time. */
+  #onStill(thread: LaneThread): void {
     thread.lane.collect()
     this.#options.onUnresponsive(thread.lane)
-    this.#standby.tend(thread)
+    this.#standby.onStill(thread)
   }
+
+  // ── death ─────────────────────────────────────────────────────────────────
 
   #onEnd(thread: LaneThread, error: unknown): void {
     const { lane } = thread
     if (lane.state === 'dead') return
-    const wasTold = thread.abort.signal.aborted && thread.verdict === 'fine' && !lane.flight.hasExitReport
+    const wasTold =
+      thread.abort.signal.aborted && thread.watchdog.terminationReason === null && !lane.flight.hasExitReport
     lane.responsive = false
     lane.hasEnded = true
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const unfinished = lane.dispose()
-    this.#replacement.others.delete(thread)
+    this.#replacement.outsideSlots.delete(thread)
     const slot = lane.role === 'quarantine' ? this.#quarantine.slot! : this.#slots[lane.index]!
     if (slot.standby === thread) slot.standby = null
-    if (wasTold || this.#isStopping) {
-      this.#guarded(lane, () => this.#options.onLeft(lane, unfinished))
-      thread.arrived?.('it was ended')
-      // It was leaving when it was wanted again.
-      if (slot.thread === thread && this.#quarantine.isWanted) this.#restart(slot)
-      return
-    }
-    const death = deathOf(thread, error, unfinished, this.#options.settings.laneMemoryMb)
+    if (wasTold || this.#isStopping) this.#onLeft(thread, slot, unfinished)
+    else this.#onDeath(thread, slot, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
+  }
+
+  #onLeft(thread: LaneThread, slot: LaneSlot, unfinished: UnfinishedWork): void {
+    const { lane } = thread
+    this.#reportingFaults(lane, () => this.#options.onLeft(lane, unfinished))
+    thread.onBootEnd?.('it was ended')
+    // It was leaving when it was wanted again.
+    if (slot.thread === thread && this.#quarantine.isWanted) this.#restart(slot)
+  }
+
+  #onDeath(thread: LaneThread, slot: LaneSlot, death: LaneDeath): void {
+    const { lane } = thread
     thread.deathMessage = death.message
-    const box = this.#guarded(lane, () => this.#options.onDeath(lane, death))
+    const box = this.#reportingFaults(lane, () => this.#options.onDeath(lane, death))
     if (box !== undefined) slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
-    thread.arrived?.(death.message)
-    if (slot.thread === thread && slot.standby !== null) this.#standby.inherit(slot)
+    thread.onBootEnd?.(death.message)
+    if (slot.thread === thread && slot.standby !== null) this.#standby.promote(slot)
     if (slot.thread === thread && !slot.isStandbyStarting) {
-      slot.isRetried = thread.booting !== null
-      if (thread.booting !== null) this.#starter.bar(thread, death, box?.guilty?.line)
+      slot.isRetried = thread.bootingFile !== null
+      if (thread.bootingFile !== null) this.#starter.bar(thread, death, box?.guilty?.line)
       this.#restartLater(slot)
-    } else this.#intensity.note(Date.now())
+    } else this.#intensity.recordDeath(Date.now())
     this.#options.onChange()
   }
 
-  /** Whatever the rest of the primary makes of a lane's end: its slot is filled again. */
-  #guarded<T>(lane: Lane, run: () => T): T | undefined {
+  /** A fault in the rest of the primary must not keep the supervisor from its work: it is reported, and nothing else happens. */
+  #reportingFaults<T>(lane: Lane, run: () => T): T | undefined {
     try {
       return run()
     } catch (error) {
@@ -241,19 +272,19 @@ export class Supervisor {
     const isQuarantine = slot.role === 'quarantine'
     if (isQuarantine && !this.#quarantine.isWanted) return
     const intensity = isQuarantine ? this.#quarantine.intensity : this.#intensity
-    const pauseMs = intensity.note(Date.now())
+    const pauseMs = intensity.recordDeath(Date.now())
     if (pauseMs > 0) {
       this.#log(
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
     }
-    slot.timer = setTimeout(() => {
-      slot.timer = undefined
+    slot.restartTimer = setTimeout(() => {
+      slot.restartTimer = undefined
       this.#restart(slot)
     }, pauseMs)
   }
 
-  /** Unless a reload was faster. */
+  /** Does nothing when a reload was faster. */
   #restart(slot: LaneSlot): void {
     if (this.#isStopping || slot.thread.lane.state !== 'dead') return
     slot.restarts++
@@ -274,7 +305,7 @@ export class Supervisor {
     if (!this.#isStopping) this.#quarantine.want(isWanted)
   }
 
-  /** A handler in the quarantine lane was given up: what comes next must find nothing of it. */
+  /** A handler in the quarantine lane was given up: nothing of it must be left for the next event. */
   renewQuarantine(): void {
     this.#quarantine.renew()
   }
@@ -282,20 +313,20 @@ export class Supervisor {
   // ── reload ────────────────────────────────────────────────────────────────
 
   /**
-   * Replaces all lanes by new threads that load the code anew; each old one finishes what it has.
-   * @throws when a new lane does not boot, or boots with less than the old ones: those that have not been replaced stay
+   * Replaces all lanes by new threads that load the code anew; each old one finishes its work.
+   * @throws when a new lane does not boot, or boots with fewer plugins than the old ones: those that have not been replaced stay
    */
   async reload(): Promise<void> {
-    await (this.#options.isHasty ? this.#rollingReload.together() : this.#rollingReload.inTurn())
-    this.#quarantine.retire()
+    await (this.#options.isDevelopment ? this.#rollingReload.allAtOnce() : this.#rollingReload.oneByOne())
+    this.#quarantine.drain()
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
 
-  /** Ends all lanes in order: each runs its `onStop` and closes its tools. Those that take too long are ended anyway. */
+  /** Ends all lanes in order: each runs its `onStop` and closes its tools. Lanes that take longer than the timeout are ended anyway. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
-    for (const { timer } of this.#slots) clearTimeout(timer)
+    for (const { restartTimer } of this.#slots) clearTimeout(restartTimer)
     this.#quarantine.stop()
     const threads = this.#threads()
     const timeout = setTimeout(() => {
@@ -309,7 +340,7 @@ export class Supervisor {
     }
     await Promise.all(threads.map(({ ended }) => ended))
     clearTimeout(timeout)
-    this.#watchdog.stop()
+    clearInterval(this.#checkTimer)
     await this.#starter.destroy()
   }
 }

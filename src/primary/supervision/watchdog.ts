@@ -1,74 +1,214 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import { BOOT_TIMEOUT_MS, type LaneThread } from './lane-thread.ts'
-import { LOOK_MAX_MS, LOOK_MS } from './lane-watch.ts'
+import { type StackFrame, stackOf } from './stack-probe.ts'
 
-export interface WatchdogOptions {
-  /** Every thread that runs, or is about to. */
-  threads: () => LaneThread[]
-  /** The loop of a thread stands still. Called at each look while it does. */
-  onStill: (thread: LaneThread) => void
-  /** The loop of a thread turns. */
-  onTurning: (thread: LaneThread) => void
-  /** A fault of the primary's own while it looked at a lane. */
-  onFault: (lane: Lane, error: unknown) => void
+/** How often a watchdog checks its lane, milliseconds. */
+export const CHECK_MS = 20
+/** What one check adds to a standstill at most: a pause of the primary or of the machine says nothing about the lanes. */
+const CHECK_MAX_MS = 2 * CHECK_MS
+/** Each plugin has this long to load and boot; then its lane is ended. */
+export const BOOT_TIMEOUT_MS = 30_000
+/** A lane whose heartbeat stands still this long gets no new work, and loses the work that it has not begun. */
+const UNRESPONSIVE_MS = 50
+/** When a heartbeat stands still this long, the stack of the thread is taken, before it is known whether the thread will go on. */
+const PROBE_MS = 200
+/** A stack is taken at most this often from one lane, milliseconds: taking it disturbs the thread a little. */
+const PROBE_PAUSE_MS = 5_000
+/** The process may grow by this many times a lane's memory while that lane stands still. */
+export const STANDSTILL_GROWTH = 2
+/** The process may grow by this much more while a lane boots, MiB: for all that lanes load which boot beside it, and for the primary itself. */
+const BOOT_LANE_MB = 128
+const BOOT_ROOM_MB = 1024
+const MIB = 1 << 20
+
+/** Why a thread is ended from outside. */
+export type TerminationReason = 'stalled' | 'memory' | 'boot'
+
+export interface Standstill {
+  stillMs: number
+  /** Null when the stack could not be taken. */
+  stack: StackFrame[] | null
 }
 
-/** Looks at all lanes again and again, and ends those that do not go on or take too much. */
+export interface WatchdogOptions {
+  settings: Settings
+  /** Ends the thread. */
+  abort: AbortController
+  /** Bytes that all other threads use, by their own figures. */
+  otherThreadsBytes: () => number
+  /** False while some thread is about to end: no stack is taken then. */
+  isQuiet: () => boolean
+  /** The lane goes on after it stood still for so long that its stack was taken. */
+  onRecovered: (standstill: Standstill) => void
+}
+
+/** Watches the thread of one lane from the primary: its boot, its heartbeat and its memory. It ends a thread that hangs or takes too much. */
 export class Watchdog {
+  /** Why the thread is being ended; null while it may go on. */
+  terminationReason: TerminationReason | null = null
+  /** Why the lane did not boot, where that is known and is not the time that a plugin took. */
+  bootFault: string | null = null
+  /** Where the thread stood, and its CPU time, when it was ended. A thread that is gone cannot be asked. */
+  stack: StackFrame[] | null = null
+  cpuMs: number | null = null
+  cpuMsWhileStill: number | null = null
+  readonly #lane: Lane
   readonly #options: WatchdogOptions
-  #timer: NodeJS.Timeout | undefined
-  #lookedMs = Date.now()
+  /** How long the current plugin has been booting while this thread was looking. */
+  #bootingMs = 0
+  readonly #bytesAtBirth: number | null
+  #seenBeats = -1
+  /** How long the heartbeat has stood still while this thread was looking. */
+  #stillMs = 0
+  #cpuMsAtStandstill: number | null = null
+  #bytesAtStandstill: number | null = null
+  #probe: Promise<StackFrame[] | null> | null = null
+  #probedMs = 0
+  #lastStack: StackFrame[] | null = null
 
-  constructor(options: WatchdogOptions) {
+  constructor(lane: Lane, options: WatchdogOptions) {
+    this.#lane = lane
     this.#options = options
+    this.#bytesAtBirth = this.#laneBytes()
   }
 
-  start(): void {
-    this.#timer = setInterval(() => this.#look(), LOOK_MS)
+  get stillMs(): number {
+    return this.#stillMs
   }
 
-  stop(): void {
-    clearInterval(this.#timer)
+  /** True while the lane's loop turns. */
+  get isResponsive(): boolean {
+    return this.#stillMs < UNRESPONSIVE_MS
   }
 
-  #look(): void {
-    const nowMs = Date.now()
-    const sinceLookMs = Math.max(0, nowMs - this.#lookedMs)
-    this.#lookedMs = nowMs
-    for (const thread of this.#options.threads()) {
-      try {
-        this.#lookAt(thread, nowMs, sinceLookMs)
-      } catch (error) {
-        this.#options.onFault(thread.lane, error)
-      }
-    }
+  /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
+  get lastStack(): StackFrame[] | null {
+    return this.#lastStack
   }
 
-  #lookAt(thread: LaneThread, nowMs: number, sinceLookMs: number): void {
-    const { lane, watch } = thread
-    if (lane.state === 'dead' || thread.verdict !== 'fine') return
-    lane.expire(nowMs)
+  /** The lane begins to boot its next plugin. */
+  pluginBoots(): void {
+    this.#bootingMs = 0
+  }
+
+  /** The lane has said that it cannot boot. */
+  bootFailed(fault: string): void {
+    this.bootFault = fault
+    this.terminationReason = 'boot'
+    this.#options.abort.abort()
+  }
+
+  /**
+   * Checks the lane. Called every CHECK_MS.
+   * @param elapsedMs since the last check, however long ago that was
+   * @returns why the thread has to be ended (`terminate`), or null
+   */
+  check(nowMs: number, elapsedMs: number): TerminationReason | null {
     // Its code runs no more, but the thread may wait for native work to end.
-    if (lane.flight.hasExitReport) thread.abort.abort()
-    if (lane.state === 'starting') {
-      thread.bootStillMs += Math.min(sinceLookMs, LOOK_MAX_MS)
-      thread.bootFault ??= watch.bootFault()
-      if (thread.bootFault !== null || thread.bootStillMs > BOOT_TIMEOUT_MS) void this.#terminate(thread, 'boot')
-      return
-    }
-    const verdict = watch.look(nowMs, sinceLookMs)
-    lane.responsive = watch.isTurning
-    if (!watch.isTurning) this.#options.onStill(thread)
-    else this.#options.onTurning(thread)
-    if (verdict !== 'fine') void this.#terminate(thread, verdict)
+    if (this.#lane.flight.hasExitReport) this.#options.abort.abort()
+    if (this.#lane.state === 'starting') return this.#checkBoot(elapsedMs)
+    const { beats } = this.#lane.heartbeat
+    if (beats === this.#seenBeats) return this.#checkStandstill(nowMs, elapsedMs)
+    this.#seenBeats = beats
+    this.#endStandstill()
+    return this.#checkMemory()
   }
 
-  /** Asks where it stands, then ends it. */
-  async #terminate(thread: LaneThread, verdict: LaneThread['verdict']): Promise<void> {
-    thread.verdict = verdict
-    thread.cpuMsWhileStill = thread.watch.cpuMsWhileStill
-    thread.stack = await thread.watch.stack()
-    thread.cpuMs = thread.lane.heartbeat.cpuMs
-    thread.abort.abort()
+  /** Takes the stack, then ends the thread. */
+  async terminate(reason: TerminationReason): Promise<void> {
+    this.terminationReason = reason
+    this.cpuMsWhileStill = this.#cpuMsSinceStandstill()
+    this.stack = await this.#takeStack()
+    this.cpuMs = this.#lane.heartbeat.cpuMs
+    this.#options.abort.abort()
+  }
+
+  /** While a lane boots it has no heartbeat that could be trusted. */
+  #checkBoot(elapsedMs: number): TerminationReason | null {
+    this.#bootingMs += Math.min(elapsedMs, CHECK_MAX_MS)
+    this.bootFault ??= this.#bootMemoryFault()
+    return this.bootFault !== null || this.#bootingMs > BOOT_TIMEOUT_MS ? 'boot' : null
+  }
+
+  #bootMemoryFault(): string | null {
+    const { lanes, laneMemoryMb } = this.#options.settings
+    const limitMb = STANDSTILL_GROWTH * laneMemoryMb + BOOT_ROOM_MB + lanes * BOOT_LANE_MB
+    if (this.#bytesGrownSince(this.#bytesAtBirth) <= limitMb * MIB) return null
+    return `the process grew by more than ${limitMb} MiB while it booted`
+  }
+
+  #checkMemory(): TerminationReason | null {
+    const { heartbeat } = this.#lane
+    const { heapBytes, externalBytes } = memoryLimits(this.#options.settings.laneMemoryMb)
+    return heartbeat.heapBytes > heapBytes || heartbeat.externalBytes > externalBytes ? 'memory' : null
+  }
+
+  #checkStandstill(nowMs: number, elapsedMs: number): TerminationReason | null {
+    const { laneMemoryMb, laneStallMs } = this.#options.settings
+    const wasResponsive = this.isResponsive
+    this.#stillMs += Math.min(elapsedMs, CHECK_MAX_MS)
+    if (this.isResponsive) return null
+    if (wasResponsive) {
+      this.#cpuMsAtStandstill = this.#lane.heartbeat.cpuMs
+      this.#bytesAtStandstill = this.#laneBytes()
+    }
+    this.#probeStack(nowMs)
+    if (this.#stillMs >= laneStallMs) return 'stalled'
+    // The lane's own figures are out of date: it has no turn to write them in.
+    return this.#bytesGrownSince(this.#bytesAtStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
+  }
+
+  /** Takes the stack once per standstill, as soon as that is long enough. */
+  #probeStack(nowMs: number): void {
+    const isDue = this.#stillMs >= PROBE_MS && this.#probe === null && nowMs - this.#probedMs > PROBE_PAUSE_MS
+    if (!isDue || !this.#options.isQuiet()) return
+    this.#probedMs = nowMs
+    const probe = stackOf(this.#lane.heartbeat.threadId, undefined, this.#options.isQuiet)
+    this.#probe = probe
+    void probe.then((stack) => {
+      if (this.#probe === probe) this.#lastStack = stack
+    })
+  }
+
+  #endStandstill(): void {
+    const probe = this.#probe
+    const stillMs = this.#stillMs
+    this.#stillMs = 0
+    this.#probe = null
+    this.#lastStack = null
+    this.#cpuMsAtStandstill = null
+    if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
+  }
+
+  /** Where the thread stands now, or stood when it was last asked; null when that is not known. */
+  async #takeStack(): Promise<StackFrame[] | null> {
+    const { threadId } = this.#lane.heartbeat
+    const earlier = this.#probe
+    const mayAsk = threadId !== 0 && !this.isResponsive && this.#options.isQuiet()
+    const now = mayAsk ? await stackOf(threadId, undefined, this.#options.isQuiet) : null
+    return now ?? (await earlier)
+  }
+
+  /** CPU time of the thread since it stands still; null when it does not, or the system does not tell. */
+  #cpuMsSinceStandstill(): number | null {
+    const { cpuMs } = this.#lane.heartbeat
+    return this.#cpuMsAtStandstill === null || cpuMs === null ? null : cpuMs - this.#cpuMsAtStandstill
+  }
+
+  /** How much more memory the lane has than before; 0 when that is not known. */
+  #bytesGrownSince(before: number | null): number {
+    const now = this.#laneBytes()
+    return now === null || before === null ? 0 : now - before
+  }
+
+  /** The lane's share of the process's memory, as far as it can be told from outside; null when the system does not tell. */
+  #laneBytes(): number | null {
+    try {
+      return process.memoryUsage.rss() - this.#options.otherThreadsBytes()
+    } catch {
+      // No file descriptor is left to ask with.
+      return null
+    }
   }
 }

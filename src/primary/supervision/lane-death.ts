@@ -1,0 +1,56 @@
+import type { DeathReason } from '../../contracts/registry.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { parseExitReport } from '../../transport/exit-report.ts'
+import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
+import type { LaneThread } from './lane-thread.ts'
+import { framesOfStack, type StackFrame } from './stack-probe.ts'
+import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH } from './watchdog.ts'
+
+/** What is known of a lane's end, and the work that it leaves. */
+export interface LaneDeath extends UnfinishedWork {
+  reason: DeathReason
+  message: string
+  /** Where the thread stood or what it threw, innermost frame first; empty when unknown. */
+  stack: StackFrame[]
+  stoodStillMs: number
+  cpuMs: number | null
+  cpuMsWhileStill: number | null
+  /** File of the plugin that was being booted; null when none was. */
+  bootingFile: string | null
+}
+
+/** @param error what the thread ended with: null when it ended by itself */
+export function laneDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): LaneDeath {
+  const { lane, watchdog } = thread
+  const report = parseExitReport(lane.flight.exitReport())
+  const death: LaneDeath = {
+    ...unfinished,
+    reason: lane.manifest === null ? 'boot' : 'crashed',
+    message:
+      watchdog.bootFault ?? report?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
+    stack: watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? [],
+    stoodStillMs: Math.round(watchdog.stillMs),
+    cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
+    cpuMsWhileStill: watchdog.cpuMsWhileStill,
+    bootingFile: thread.bootingFile,
+  }
+  if (watchdog.terminationReason === 'stalled') {
+    return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
+  }
+  if (watchdog.terminationReason === 'memory') {
+    return { ...death, reason: 'memory', message: memoryMessage(lane, death.stoodStillMs > 0, memoryMb) }
+  }
+  if ((error as { code?: unknown } | null)?.code === 'ERR_WORKER_OUT_OF_MEMORY') {
+    return { ...death, reason: 'memory', message: `it used up its heap memory of ${memoryMb} MiB` }
+  }
+  if (watchdog.terminationReason === 'boot') {
+    return { ...death, message: watchdog.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
+  }
+  return report?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
+}
+
+function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number): string {
+  if (isStill)
+    return `it used up its memory: the process grew by more than ${STANDSTILL_GROWTH * memoryMb} MiB while it stood still`
+  return `its ${heartbeat.heapBytes > heartbeat.externalBytes ? 'heap' : 'buffers'} took more than ${memoryMb} MiB`
+}
