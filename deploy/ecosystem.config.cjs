@@ -1,31 +1,31 @@
 const { resolve } = require('node:path')
 
-/** What heddle gets to finish before it ends by itself: its default SHUTDOWN_TIMEOUT_MS and 5 s for closing the rest. */
+/** Time after which heddle ends by itself: SHUTDOWN_TIMEOUT_MS (or its default) plus 5 s to close the rest. */
 const shutdownMs = Number(process.env.SHUTDOWN_TIMEOUT_MS || 10_000) + 5_000
 
 /**
  * `pm2 start deploy/ecosystem.config.cjs`: two processes on one port; `pm2 reload heddle` replaces them one after the other.
- * Settings come from the environment and from `.env` in the checkout; README.md in this folder says the rest.
+ * Settings come from the environment and from `.env` in the checkout. README.md in this folder has the details.
  */
 module.exports = {
   apps: [
     {
       name: 'heddle',
       cwd: resolve(__dirname, '..'),
-      // What `npm start` runs, with nothing of pm2 around it.
+      // The same command as `npm start`, without pm2's wrapper.
       script: process.execPath,
       interpreter: 'none',
       args: '--import tsx src/main.ts',
-      // Not cluster: there a reload runs two processes of one REPLICA_ID at a time, the log lands in pm2's own, and the
-      // processes end with pm2's daemon.
+      // Not cluster: a reload would run two processes with one REPLICA_ID at a time, the log would go to pm2's own, and the
+      // processes would end with pm2's daemon.
       exec_mode: 'fork',
       instances: 2,
-      // The next process is replaced when this one says that it serves.
+      // pm2 replaces the next process when this one reports that it serves.
       wait_ready: true,
       listen_timeout: 60_000,
-      // pm2 kills what is still there then: later than heddle ends by itself.
+      // pm2 kills the process after this time, so it must be longer than heddle takes to end by itself.
       kill_timeout: shutdownMs + 2_000,
-      // An environment that is not valid does not get better by another try.
+      // 78: the environment is not valid, so another start would fail too.
       stop_exit_codes: [78],
       exp_backoff_restart_delay: 200,
       env: { NODE_ENV: 'production', HTTP_REUSE_PORT: 'true' },

@@ -1,6 +1,6 @@
 const { apps } = require('./ecosystem.config.cjs')
 
-/** `NAME=value` of the whole elastic stage; RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */
+/** Variables of all processes of the elastic stage. RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */
 const env = {
   NODE_ENV: 'production',
   EVENT_BUS_DRIVER: 'keyvalue_streams',
@@ -9,8 +9,8 @@ const env = {
 }
 
 /**
- * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one beat beside them, whose port nobody needs but a supervisor.
- * Migrate before: README.md in this folder has the order.
+ * `pm2 start deploy/elastic.config.cjs`: two workers that share one port, and one beat. Only a supervisor needs the beat's port.
+ * Migrate first: README.md in this folder has the order.
  */
 module.exports = {
   apps: [
