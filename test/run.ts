@@ -1,16 +1,25 @@
-import { spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
+import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { jobsOf } from './support/runner/jobs.ts'
+import { Report } from './support/runner/report.ts'
+import { runJobs } from './support/runner/run-jobs.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
 
 /**
- * `npm test`: every `*.test.ts` under test/, two files at a time; `npm test -- http events` only those whose path contains a word.
- * Node 20's own runner knows no globs.
+ * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
+ * `--list` prints how each would be run, `--kind together` runs those of one kind, `--concurrency` is how many processes run at a time.
  */
 const here = fileURLToPath(new URL('.', import.meta.url))
-const words = process.argv.slice(2)
+const { values, positionals: words } = parseArgs({
+  allowPositionals: true,
+  options: { list: { type: 'boolean' }, kind: { type: 'string' }, concurrency: { type: 'string' } },
+})
+/** Most processes wait most of the time. */
+const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const files = readdirSync(here, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules'))
   .filter((name) => words.length === 0 || words.some((word) => name.includes(word)))
@@ -20,16 +29,23 @@ if (files.length === 0) {
   console.error(`No test file matches ${words.join(', ')}`)
   process.exit(1)
 }
+const jobs = jobsOf(files, availableParallelism()).filter(({ kind }) => kind === (values.kind ?? kind))
+if (values.list) {
+  for (const { kind, files } of jobs) for (const file of files) console.log(kind.padEnd(10), file)
+  process.exit()
+}
 
 // Once, and before any test's time counts. What is not to be had is said by the tests that are skipped for it.
 for (const server of serversNeededBy(files)) {
   await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))
 }
+process.env[PROVIDED_VARIABLE] = 'true'
+// Set where a test starts this: node:test would run no file.
+delete process.env.NODE_TEST_CONTEXT
 
-const runner = spawn(
-  process.execPath,
-  ['--import', 'tsx', '--test', '--test-reporter=spec', '--test-concurrency=2', ...files],
-  { stdio: 'inherit', env: { ...process.env, [PROVIDED_VARIABLE]: 'true' } },
-)
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => runner.kill(signal))
-runner.on('exit', (code) => process.exit(code ?? 1))
+const abort = new AbortController()
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort())
+const report = new Report()
+await runJobs(jobs, concurrency, report, abort.signal)
+await report.end()
+process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)
