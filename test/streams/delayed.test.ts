@@ -110,7 +110,7 @@ test('an event that another process has delayed is noticed, and an own one is re
   await delayEvent(redis, publication(1), 50)
   await until(async () => (await redis.command<number>('xlen', [STREAM])) === 1, 'the first one is released')
   await delayEvent(redis, publication(2), 20)
-  delayed.poke(20)
+  delayed.dueIn(20)
   await until(async () => (await redis.command<number>('xlen', [STREAM])) === 2, 'the second one is released')
 })
 

@@ -192,7 +192,7 @@ test('a group that threads share and a broadcast of the same name are two', asyn
   const { groups, store, reader, served, told } = reading(t)
   groups.add(1, 'Shop', EVENT, 'Shop.onPlaced', { broadcast: true })
   assert.deepEqual(
-    groups.of(EVENT)!.map(({ inStream }) => inStream),
+    groups.of(EVENT)!.map(({ consumerGroup }) => consumerGroup),
     ['Shop.onPlaced', 'Shop.onPlaced@replica:0'],
   )
   store.add(1, 2)

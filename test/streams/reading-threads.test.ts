@@ -14,7 +14,7 @@ function threads(t: TestContext) {
   const opened: string[] = []
   const destroyed: string[] = []
   const claimer: Partial<Claimer> = {
-    ofConsumer: async (_stream, _group, consumer) => taken.push(consumer),
+    claimFromConsumer: async (_stream, _group, consumer) => taken.push(consumer),
   }
   const groups: Partial<GroupProvisioner> = {
     open: async (thread, { group }) => void opened.push(`${group} for ${thread.consumer}`),
@@ -72,7 +72,7 @@ test('what a lane had in hand is taken over when it is gone, and its streamGroup
   assert.deepEqual([taken, destroyed], [['r:0'], ['Shop.all@r:0']])
   assert.deepEqual(all.streamGroups(), [])
   assert.deepEqual(
-    all.heldStreamGroups().map(({ group }) => group),
+    all.pendingStreamGroups().map(({ group }) => group),
     ['Shop.on'],
   )
   assert.equal(all.isReading('r:0'), false)

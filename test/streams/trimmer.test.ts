@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Trimmer, type TrimReport } from '../../src/primary/streams/trimmer.ts'
-import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, seeGroups } from '../../src/primary/streams/trimming.ts'
+import { GROUP_KEEP_MS, GROUP_UNSEEN_MS, markGroupsSeen } from '../../src/primary/streams/trimming.ts'
 import {
   ensureGroup,
   isNoGroup,
@@ -214,7 +214,7 @@ test('streams of others are found: those with groups by them, the rest by a sear
   await trimmer.trim()
   assert.equal(await redis.command('xlen', [streamOf('unread')]), 0)
   await ensureGroup(redis, STREAM, 'g', '$')
-  await seeGroups(redis, [{ stream: STREAM, group: 'g' }])
+  await markGroupsSeen(redis, [{ stream: STREAM, group: 'g' }])
   await addNumbers(redis, STREAM, 5)
   await redis.command('xack', [STREAM, 'g', ...(await deliver(redis, STREAM, 'g', 'c', 5))])
   await trimmer.tidy()

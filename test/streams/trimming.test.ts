@@ -3,8 +3,8 @@ import { test } from 'node:test'
 import {
   GROUP_KEEP_MS,
   GROUP_UNSEEN_MS,
+  markGroupsSeen,
   retireGroups,
-  seeGroups,
   trimStream,
 } from '../../src/primary/streams/trimming.ts'
 import { ensureGroup } from '../../src/runtime/streams/consumers.ts'
@@ -222,8 +222,8 @@ test('a group that nobody has subscribed to for a week is destroyed, one that wa
   await wasSeen('old', GROUP_KEEP_MS + 60_000)
   await wasSeen('quiet', GROUP_UNSEEN_MS + 60_000)
   await wasSeen('living', GROUP_KEEP_MS + 60_000)
-  await seeGroups(redis, [{ stream: STREAM, group: 'living' }])
-  await seeGroups(redis, [])
+  await markGroupsSeen(redis, [{ stream: STREAM, group: 'living' }])
+  await markGroupsSeen(redis, [])
   const unseen = (await retireGroups(redis, STREAM)).toSorted((a, b) => a.group.localeCompare(b.group))
   assert.deepEqual(
     unseen.map(({ group, isDestroyed, waiting }) => ({ group, isDestroyed, waiting })),

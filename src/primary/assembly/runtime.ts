@@ -189,8 +189,7 @@ export class Runtime {
           if (message.type === 'subscribe' || message.type === 'unsubscribe') this.#snapshotSoon()
         },
         onPublish: (lane, event) => this.#hub.publish(event, this.#instances.threadOf(lane)),
-        onRecord: (lane, event, isReceived) =>
-          this.#streams?.noteRecord(event, this.#instances.threadOf(lane), isReceived),
+        onRecord: (lane, event, isReceived) => this.#streams?.record(event, this.#instances.threadOf(lane), isReceived),
         onDelivered: (id) => this.#hub.delivered(id),
         onDeliveryReply: (id, reply) => this.#hub.deliveryReply(id, reply),
         onDeliveryFailed: (id, error) => this.#hub.deliveryFailed(id, error),

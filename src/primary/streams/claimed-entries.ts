@@ -4,7 +4,7 @@ import { groupKey } from './stream-group.ts'
 const FULL_AT = 1000
 const FULL_AT_CHARS = 32 << 20
 
-interface Held {
+interface GroupClaims {
   readonly stream: string
   readonly group: string
   /** By entry id, the length of the payload. */
@@ -15,7 +15,7 @@ interface Held {
 
 /** What the hub of this process has in hand: entries of streams that it is to bring to their end, or to give back. */
 export class ClaimedEntries {
-  readonly #streamGroups = new Map<string, Held>()
+  readonly #streamGroups = new Map<string, GroupClaims>()
   readonly #onFull: (stream: string, group: string, isFull: boolean) => void
 
   /** @param onFull told when the hub has as much of a group as it takes, and when half of that has gone */
@@ -26,34 +26,34 @@ export class ClaimedEntries {
   /** @param chars length of its payload */
   add(stream: string, group: string, entryId: string, chars: number): void {
     const key = groupKey(stream, group)
-    let held = this.#streamGroups.get(key)
-    if (held === undefined) {
-      held = { stream, group, entries: new Map(), chars: 0, isFull: false }
-      this.#streamGroups.set(key, held)
+    let claims = this.#streamGroups.get(key)
+    if (claims === undefined) {
+      claims = { stream, group, entries: new Map(), chars: 0, isFull: false }
+      this.#streamGroups.set(key, claims)
     }
-    held.chars += chars - (held.entries.get(entryId) ?? 0)
-    held.entries.set(entryId, chars)
-    this.#weigh(held)
+    claims.chars += chars - (claims.entries.get(entryId) ?? 0)
+    claims.entries.set(entryId, chars)
+    this.#weigh(claims)
   }
 
   delete(stream: string, group: string, entryId: string): void {
     const key = groupKey(stream, group)
-    const held = this.#streamGroups.get(key)
-    const chars = held?.entries.get(entryId)
-    if (held === undefined || chars === undefined) return
-    held.entries.delete(entryId)
-    held.chars -= chars
-    if (held.entries.size === 0) this.#streamGroups.delete(key)
-    this.#weigh(held)
+    const claims = this.#streamGroups.get(key)
+    const chars = claims?.entries.get(entryId)
+    if (claims === undefined || chars === undefined) return
+    claims.entries.delete(entryId)
+    claims.chars -= chars
+    if (claims.entries.size === 0) this.#streamGroups.delete(key)
+    this.#weigh(claims)
   }
 
-  #weigh(held: Held): void {
-    const { stream, group, entries, chars, isFull } = held
+  #weigh(claims: GroupClaims): void {
+    const { stream, group, entries, chars, isFull } = claims
     const isMuch = isFull
       ? entries.size > FULL_AT / 2 || chars > FULL_AT_CHARS / 2
       : entries.size >= FULL_AT || chars >= FULL_AT_CHARS
     if (isMuch === isFull) return
-    held.isFull = isMuch
+    claims.isFull = isMuch
     this.#onFull(stream, group, isMuch)
   }
 

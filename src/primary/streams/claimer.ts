@@ -8,7 +8,7 @@ import type { BrokerDelivery } from '../events/consumer.ts'
 import type { ClaimedEntries } from './claimed-entries.ts'
 
 /** Entries that are taken over at a time. */
-const TAKEOVER_BATCH = 200
+const CLAIM_BATCH = 200
 /** An entry that was given out so often without an end may be what ended those processes: such entries are tried one by one. */
 export const SUSPECT_AFTER_TIMES = 3
 /** An entry that was given out so often without an end is a dead letter. */
@@ -25,21 +25,21 @@ export interface ClaimerOptions {
   claimed: ClaimedEntries
   gate: KeyGate
   /** A thread of this process that lives: what it has in hand is being worked at. */
-  isAtWork: (consumer: string) => boolean
+  isAlive: (consumer: string) => boolean
   /** @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
-  adopt: (
+  deliver: (
     stream: string,
     entry: StreamEvent,
     brokerDelivery: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) => boolean
   /** An entry that is no event. */
-  onForeign: (stream: string, group: string, entryId: string, why: string) => void
+  onMalformed: (stream: string, group: string, entryId: string, why: string) => void
   /** Nobody here takes it: others may. */
-  giveBack: (stream: string, group: string, entryId: string) => void
+  release: (stream: string, group: string, entryId: string) => void
 }
 
-type Pending = [id: string, consumer: string, idleMs: number, times: number]
+type PendingRow = [id: string, consumer: string, idleMs: number, times: number]
 
 /** Claimed, and not counted as given out yet. */
 interface Suspect {
@@ -67,59 +67,66 @@ export class Claimer {
   }
 
   /** All that a consumer of this process has left behind. @param blackBox of the thread, when it has died of something */
-  async ofConsumer(stream: string, group: string, consumer: string, blackBox: BlackBox | null): Promise<number> {
+  async claimFromConsumer(stream: string, group: string, consumer: string, blackBox: BlackBox | null): Promise<number> {
     let taken = 0
     // Onwards from entry to entry: what the hub's consumer has left stays in its hand, and would be met again.
     for (let from = '-'; ; ) {
-      const rows = await this.#pending(stream, group, [from, '+', TAKEOVER_BATCH, consumer])
+      const rows = await this.#pending(stream, group, [from, '+', CLAIM_BATCH, consumer])
       if (rows.length === 0) return taken
       taken += await this.#claim(stream, group, rows, 0, blackBox)
-      if (rows.length < TAKEOVER_BATCH) return taken
+      if (rows.length < CLAIM_BATCH) return taken
       from = `(${rows.at(-1)![0]}`
     }
   }
 
   /** What nobody has touched for so long, at most one batch. */
-  async ofIdle(stream: string, group: string, idleMs: number): Promise<number> {
-    const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', TAKEOVER_BATCH])
-    const { hubConsumer, claimed, isAtWork } = this.#options
+  async claimIdle(stream: string, group: string, idleMs: number): Promise<number> {
+    const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', CLAIM_BATCH])
+    const { hubConsumer, claimed, isAlive } = this.#options
     // What the hub's consumer has and the hub does not know was given back, or got lost on the way here.
     const theirs = rows.filter(([id, consumer]) =>
-      consumer === hubConsumer ? !claimed.has(stream, group, id) : !isAtWork(consumer),
+      consumer === hubConsumer ? !claimed.has(stream, group, id) : !isAlive(consumer),
     )
     return theirs.length === 0 ? 0 : this.#claim(stream, group, theirs, idleMs, null)
   }
 
-  async #pending(stream: string, group: string, args: (string | number)[]): Promise<Pending[]> {
-    return this.#options.redis.command<Pending[]>('xpending', [stream, group, ...args])
+  async #pending(stream: string, group: string, args: (string | number)[]): Promise<PendingRow[]> {
+    return this.#options.redis.command<PendingRow[]>('xpending', [stream, group, ...args])
   }
 
   async #claim(
     stream: string,
     group: string,
-    rows: readonly Pending[],
+    rows: readonly PendingRow[],
     minIdleMs: number,
     blackBox: BlackBox | null,
   ): Promise<number> {
     const suspects = rows.filter(([, , , times]) => times >= SUSPECT_AFTER_TIMES)
     const others = rows.filter(([, , , times]) => times < SUSPECT_AFTER_TIMES)
     let count = await this.#claimSuspects(stream, group, suspects, minIdleMs, blackBox)
-    for (const entry of await this.#take(stream, group, others, minIdleMs)) {
+    for (const entry of await this.#claimCounted(stream, group, others, minIdleMs)) {
       count++
       const [id, fields] = entry
-      this.#whenFree(stream, group, id, fields, (event) => this.#give(stream, group, event, { deaths: 0, blackBox }))
+      this.#inKeyOrder(stream, group, id, fields, (event) =>
+        this.#deliver(stream, group, event, { deaths: 0, blackBox }),
+      )
     }
     return count
   }
 
   /** Each counts as given out once more. */
-  async #take(stream: string, group: string, rows: readonly Pending[], minIdleMs: number): Promise<Taken[]> {
+  async #claimCounted(
+    stream: string,
+    group: string,
+    rows: readonly PendingRow[],
+    minIdleMs: number,
+  ): Promise<ClaimedEntry[]> {
     if (rows.length === 0) return []
     const { redis, hubConsumer, claimed } = this.#options
     const ids = rows.map(([id]) => id)
     const entries = await redis.command<(Entry | null)[]>('xclaim', [stream, group, hubConsumer, minIdleMs, ...ids])
     // Somebody else was faster; or it was cut from the stream, and the server has dropped it.
-    const taken = entries.filter((entry): entry is Taken => entry !== null && entry[1] !== null)
+    const taken = entries.filter((entry): entry is ClaimedEntry => entry !== null && entry[1] !== null)
     for (const [id, fields] of taken) claimed.add(stream, group, id, charsOf(fields))
     return taken
   }
@@ -128,7 +135,7 @@ export class Claimer {
   async #claimSuspects(
     stream: string,
     group: string,
-    rows: readonly Pending[],
+    rows: readonly PendingRow[],
     minIdleMs: number,
     blackBox: BlackBox | null,
   ): Promise<number> {
@@ -137,12 +144,12 @@ export class Claimer {
     const times = new Map(rows.map(([id, , , count]) => [id, count]))
     const args = [stream, group, hubConsumer, minIdleMs, ...times.keys(), 'JUSTID']
     const ids = await redis.command<string[]>('xclaim', args)
-    const found = await Promise.all(ids.map((id) => redis.command<Taken[]>('xrange', [stream, id, id])))
+    const found = await Promise.all(ids.map((id) => redis.command<ClaimedEntry[]>('xrange', [stream, id, id])))
     for (const [entry] of found) {
       if (entry === undefined) continue
       const [id, fields] = entry
       claimed.add(stream, group, id, charsOf(fields))
-      this.#whenFree(stream, group, id, fields, (event) => {
+      this.#inKeyOrder(stream, group, id, fields, (event) => {
         this.#suspects.push({ stream, group, entry: event, times: times.get(id)!, blackBox })
         void this.#tryAlone()
       })
@@ -157,7 +164,7 @@ export class Claimer {
       const { stream, group, entry, times, blackBox } = suspect
       if (this.#isClosed) break
       try {
-        const taken = await this.#take(stream, group, [[entry.entryId, '', 0, times]], 0)
+        const taken = await this.#claimCounted(stream, group, [[entry.entryId, '', 0, times]], 0)
         if (taken.length === 0) {
           this.#options.claimed.delete(stream, group, entry.entryId)
           continue
@@ -170,7 +177,7 @@ export class Claimer {
       const deaths = times >= POISON_AFTER_TIMES ? Number.POSITIVE_INFINITY : 1
       await new Promise<void>((resolve) => {
         const timer = setTimeout(resolve, ALONE_MAX_MS)
-        this.#give(stream, group, entry, { deaths, blackBox: blackBox ?? processDeath(times) }, () => {
+        this.#deliver(stream, group, entry, { deaths, blackBox: blackBox ?? processDeath(times) }, () => {
           clearTimeout(timer)
           resolve()
         })
@@ -180,31 +187,37 @@ export class Claimer {
   }
 
   /** When the event before it with the same key is finished. */
-  #whenFree(stream: string, group: string, entryId: string, fields: string[], run: (entry: StreamEvent) => void): void {
-    const { onForeign, gate } = this.#options
+  #inKeyOrder(
+    stream: string,
+    group: string,
+    entryId: string,
+    fields: string[],
+    run: (entry: StreamEvent) => void,
+  ): void {
+    const { onMalformed, gate } = this.#options
     const entry = decodeEntry(eventOf(stream) ?? stream, entryId, fields)
-    if (typeof entry === 'string') onForeign(stream, group, entryId, entry)
+    if (typeof entry === 'string') onMalformed(stream, group, entryId, entry)
     else if (entry.after === null) run(entry)
     else gate.wait(stream, group, entry.after, () => run(entry))
   }
 
   /** @param death `deaths` of a process; with a black box it was the thread's */
-  #give(
+  #deliver(
     stream: string,
     group: string,
     entry: StreamEvent,
     { deaths, blackBox }: { deaths: number; blackBox: BlackBox | null },
     onEnded: () => void = () => {},
   ): void {
-    const { adopt, giveBack } = this.#options
+    const { deliver, release } = this.#options
     const brokerDelivery = { group, deaths: blackBox === null ? deaths : Math.max(1, deaths), blackBox }
-    if (adopt(stream, entry, brokerDelivery, onEnded)) return
-    giveBack(stream, group, entry.entryId)
+    if (deliver(stream, entry, brokerDelivery, onEnded)) return
+    release(stream, group, entry.entryId)
     onEnded()
   }
 }
 
-type Taken = [id: string, fields: string[]]
+type ClaimedEntry = [id: string, fields: string[]]
 
 const charsOf = (fields: readonly string[]): number => fields.reduce((sum, field) => sum + field.length, 0)
 

@@ -59,7 +59,7 @@ export class StreamCoordinator {
   readonly #hub: HubStreams
   readonly #watch: StreamWatch
   readonly #threads: ReadingThreads
-  readonly #opening: StreamStartup
+  readonly #startup: StreamStartup
   readonly #maintenance: Maintenance
   readonly #trimmer: Trimmer
   #isStopping = false
@@ -110,7 +110,7 @@ export class StreamCoordinator {
       hub,
       letters: this.driver.letters,
       replica,
-      isAtWork: (consumer) => this.#threads.isReading(consumer),
+      isAlive: (consumer) => this.#threads.isReading(consumer),
       received: (frame) => this.#records.received(frame),
       full: (stream, group, isFull) => this.#threads.hold(stream, group, isFull),
       log,
@@ -142,7 +142,7 @@ export class StreamCoordinator {
       groups,
       deadConsumers: new DeadConsumers(claimer, mayBegin),
     })
-    this.#opening = new StreamStartup({
+    this.#startup = new StreamStartup({
       redis,
       lock: this.#lock,
       groups,
@@ -177,7 +177,7 @@ export class StreamCoordinator {
    * @throws REPLICA_ID_TAKEN
    */
   start(): Promise<void> {
-    return this.#opening.start()
+    return this.#startup.start()
   }
 
   #begin(): void {
@@ -192,17 +192,17 @@ export class StreamCoordinator {
 
   /** Why events do not flow; null when they do. */
   get fault(): string | null {
-    return this.#opening.fault
+    return this.#startup.fault
   }
 
   /** All threads have been able to read, at some time: before, this process should get no traffic. */
   get wasOpen(): boolean {
-    return this.#opening.wasOpen
+    return this.#startup.wasOpen
   }
 
   /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
   opened(): Promise<void> {
-    return this.#opening.done()
+    return this.#startup.done()
   }
 
   // ── the primary's own subscribers ─────────────────────────────────────────
@@ -270,10 +270,10 @@ export class StreamCoordinator {
       case 'full':
         return wakeups.full(thread, report.event, report.isFull)
       case 'delayed':
-        return this.#delayed.poke(report.delayMs)
+        return this.#delayed.dueIn(report.delayMs)
       case 'hand-over': {
         const { handOver } = report
-        return this.#hub.failedDeliveries.takeOn(
+        return this.#hub.failedDeliveries.takeHandOver(
           handOver,
           thread.consumer,
           thread.link.instanceOf(handOver.subscriberIndex),
@@ -291,7 +291,7 @@ export class StreamCoordinator {
   }
 
   /** An event that a lane has published, or received from another replica, for the trace. */
-  noteRecord(frame: EventFrame, origin: SubscriberThread | null, isReceived: boolean): void {
+  record(frame: EventFrame, origin: SubscriberThread | null, isReceived: boolean): void {
     if (isReceived) this.#records.received(frame, origin)
     else this.#records.published(frame, origin)
   }
@@ -301,7 +301,7 @@ export class StreamCoordinator {
   /** Reads nothing more. Resolves when all threads have nothing in hand, or at the deadline. */
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
-    this.#opening.stop()
+    this.#startup.stop()
     this.#options.hub.returnDelayed()
     const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
     await Promise.race([this.#endReading(), late])
@@ -321,7 +321,7 @@ export class StreamCoordinator {
   /** Gives back what is left, gives up the name, and closes the connections. */
   async close(): Promise<void> {
     this.#isStopping = true
-    this.#opening.stop()
+    this.#startup.stop()
     this.#maintenance.stop()
     this.#hub.stop()
     await Promise.all([this.#delayed.stop(), this.#trimmer.stop()])

@@ -38,14 +38,14 @@ export class DeadConsumers {
    * @param streamGroups shared ones that it has read
    * @param blackBox null when it was told to end
    */
-  async inherit(thread: ReadingThread, streamGroups: readonly StreamGroup[], blackBox: BlackBox | null): Promise<void> {
+  async add(thread: ReadingThread, streamGroups: readonly StreamGroup[], blackBox: BlackBox | null): Promise<void> {
     this.#threads.add(thread)
     for (const streamGroup of streamGroups)
       this.#formerStreamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)
     for (const { stream, group } of streamGroups) {
       while (this.#mayTakeOver()) {
         try {
-          await this.#claimer.ofConsumer(stream, group, thread.consumer, blackBox)
+          await this.#claimer.claimFromConsumer(stream, group, thread.consumer, blackBox)
           break
         } catch {
           await new Promise((resolve) => setTimeout(resolve, RETRY_MS))

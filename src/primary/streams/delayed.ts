@@ -62,7 +62,7 @@ export class DelayedEvents {
   }
 
   /** This process has delayed an event by so much: it is released in time, though none was waiting before. */
-  poke(delayMs: number): void {
+  dueIn(delayMs: number): void {
     if (this.#status === 'started' && performance.now() + delayMs < this.#lookAtMs) this.#lookIn(delayMs)
   }
 

@@ -57,24 +57,24 @@ export class FailedDeliveries {
 
   /** Acknowledgements and letters that are not confirmed. */
   get open(): number {
-    return this.#acks.open + this.#keeping
+    return this.#acks.open + this.#storing
   }
 
   /** What a thread does not bring to its end. @param from that thread's consumer; @param instance its subscriber */
-  takeOn(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
+  takeHandOver(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
     const { redis, consumer } = this.#options
     const { event, group, entryId, frame, replyTo, fault, span } = taken
     const stream = streamOf(event)
     this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
-    if (frame === null) return void this.keepForeign(stream, group, entryId, fault ?? '')
+    if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
     const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, span }
-    if (!this.#adopt(stream, group, entryId, frame, replyTo, brokerDelivery)) this.giveBack(stream, group, entryId)
+    if (!this.#deliver(stream, group, entryId, frame, replyTo, brokerDelivery)) this.release(stream, group, entryId)
   }
 
   /** An entry that was taken over. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
-  adopt(
+  deliverClaimed(
     stream: string,
     entry: StreamEvent,
     { group, deaths, blackBox }: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
@@ -86,10 +86,10 @@ export class FailedDeliveries {
       onEnded()
       return true
     }
-    return this.#adopt(stream, group, entry.entryId, entry.frame, entry.replyTo, brokerDelivery, onEnded)
+    return this.#deliver(stream, group, entry.entryId, entry.frame, entry.replyTo, brokerDelivery, onEnded)
   }
 
-  #adopt(
+  #deliver(
     stream: string,
     group: string,
     entryId: string,
@@ -111,10 +111,10 @@ export class FailedDeliveries {
     return {
       storeDeadLetter: async (letter) => {
         isKept = true
-        await this.#keep(stream, group, entryId, letter)
+        await this.#storeLetter(stream, group, entryId, letter)
       },
       ended: (isDone) => {
-        if (!isDone) this.giveBack(stream, group, entryId)
+        if (!isDone) this.release(stream, group, entryId)
         // A letter is acknowledged in the step that stores it.
         else if (!isKept) this.#acks.add(stream, group, entryId)
         onEnded()
@@ -134,7 +134,7 @@ export class FailedDeliveries {
   }
 
   /** Nobody here takes it: whoever claims next gets it. */
-  giveBack(stream: string, group: string, entryId: string): void {
+  release(stream: string, group: string, entryId: string): void {
     const { redis, consumer, claimed } = this.#options
     claimed.delete(stream, group, entryId)
     releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
@@ -144,9 +144,9 @@ export class FailedDeliveries {
 
   // ── dead letters ──────────────────────────────────────────────────────────
 
-  #keeping = 0
+  #storing = 0
 
-  async #keep(stream: string, group: string, entryId: string, letter: FailedDelivery): Promise<void> {
+  async #storeLetter(stream: string, group: string, entryId: string, letter: FailedDelivery): Promise<void> {
     const { event, subscriber, error, attempts, blackBox } = letter
     const [, envelope] = encodeEntry({ ...event, trace: event.producer }, this.#options.replica, null)
     await this.#store(stream, group, entryId, {
@@ -162,7 +162,7 @@ export class FailedDeliveries {
   }
 
   /** An entry that is no event: kept as it is, for people. */
-  async keepForeign(stream: string, group: string, entryId: string, why: string): Promise<void> {
+  async storeMalformed(stream: string, group: string, entryId: string, why: string): Promise<void> {
     const { redis, log } = this.#options
     log('WARNING', `An entry of ${stream} is no event and goes to the dead letters: ${why}`, { entry: entryId, group })
     let fields: string[] = []
@@ -194,7 +194,7 @@ export class FailedDeliveries {
     entryId: string,
     letter: Parameters<StreamDeadLetters['add']>[0],
   ): Promise<void> {
-    this.#keeping++
+    this.#storing++
     while (!this.#isClosed) {
       try {
         await this.#options.letters.add(letter, { stream, group, entryId })
@@ -203,7 +203,7 @@ export class FailedDeliveries {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
-    this.#keeping--
+    this.#storing--
     this.#confirmed(stream, group, [entryId])
   }
 

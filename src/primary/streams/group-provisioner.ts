@@ -6,7 +6,7 @@ import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Claimer } from './claimer.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import { groupKey, type OwnStreamGroup, type StreamGroup } from './stream-group.ts'
-import { seeGroups } from './trimming.ts'
+import { markGroupsSeen } from './trimming.ts'
 
 /** Before something that the store refused is tried again, milliseconds. */
 const RETRY_MS = 500
@@ -77,14 +77,14 @@ export class GroupProvisioner {
   async #make(streamGroup: StreamGroup): Promise<void> {
     const { redis } = this.#options
     await ensureGroup(redis, streamGroup.stream, streamGroup.group, '$')
-    if (!streamGroup.isBroadcast) await seeGroups(redis, [streamGroup])
+    if (!streamGroup.isBroadcast) await markGroupsSeen(redis, [streamGroup])
   }
 
   async #takeOverFormer({ stream, group, isBroadcast }: StreamGroup): Promise<void> {
     if (isBroadcast) return
     const { redis, replica, claimer } = this.#options
     for (const { name, pending } of await listConsumers(redis, stream, group)) {
-      if (pending > 0 && replicaOfConsumer(name) === replica) await claimer.ofConsumer(stream, group, name, null)
+      if (pending > 0 && replicaOfConsumer(name) === replica) await claimer.claimFromConsumer(stream, group, name, null)
     }
   }
 

@@ -17,7 +17,7 @@ export interface HubStreamsOptions {
   /** REPLICA_ID. */
   replica: string
   /** A thread of this process that lives: what it has in hand is being worked at. */
-  isAtWork: (consumer: string) => boolean
+  isAlive: (consumer: string) => boolean
   /** Told of each event that another replica has published. */
   received: (frame: EventFrame) => void
   /** The hub has as much of a group as it takes, or has room for it again. */
@@ -33,7 +33,7 @@ export class HubStreams {
   readonly claimer: Claimer
   readonly #gate: KeyGate
 
-  constructor({ redis, hub, letters, replica, isAtWork, received, full, log }: HubStreamsOptions) {
+  constructor({ redis, hub, letters, replica, isAlive, received, full, log }: HubStreamsOptions) {
     const commands = new StreamCommands(redis)
     this.consumer = consumerOf(replica, 'hub')
     this.claimed = new ClaimedEntries(full)
@@ -54,13 +54,13 @@ export class HubStreams {
       hubConsumer: this.consumer,
       claimed: this.claimed,
       gate: this.#gate,
-      isAtWork,
-      adopt: (stream, entry, ...brokerDelivery) => {
+      isAlive,
+      deliver: (stream, entry, ...brokerDelivery) => {
         if (entry.replica !== replica) received(entry.frame)
-        return this.failedDeliveries.adopt(stream, entry, ...brokerDelivery)
+        return this.failedDeliveries.deliverClaimed(stream, entry, ...brokerDelivery)
       },
-      onForeign: (stream, group, id, why) => void this.failedDeliveries.keepForeign(stream, group, id, why),
-      giveBack: (stream, group, id) => this.failedDeliveries.giveBack(stream, group, id),
+      onMalformed: (stream, group, id, why) => void this.failedDeliveries.storeMalformed(stream, group, id, why),
+      release: (stream, group, id) => this.failedDeliveries.release(stream, group, id),
     })
   }
 

@@ -3,9 +3,9 @@ import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
 /** The idle time of what was put down: longer than anybody waits before claiming. */
-const PUT_DOWN_IDLE_MS = 86_400_000
+const RELEASED_IDLE_MS = 86_400_000
 
-export interface RollingReload {
+export interface LeaseRenewal {
   renewed: number
   /** In hand, but cut from the stream meanwhile: nobody can be given them again. */
   cut: number
@@ -22,7 +22,7 @@ export async function renewLeases(
   group: string,
   consumers: readonly string[],
   minIdleMs: number,
-): Promise<RollingReload> {
+): Promise<LeaseRenewal> {
   if (consumers.length === 0) return { renewed: 0, cut: 0 }
   try {
     const args = [group, Math.max(1, minIdleMs), ...consumers]
@@ -47,7 +47,7 @@ export function releaseEntries(
   consumer: string,
   ids: readonly string[] | 'all',
 ): Promise<string[]> {
-  return moveEntries(redis, stream, group, consumer, consumer, PUT_DOWN_IDLE_MS, ids)
+  return moveEntries(redis, stream, group, consumer, consumer, RELEASED_IDLE_MS, ids)
 }
 
 /**

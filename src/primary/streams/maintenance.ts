@@ -5,7 +5,7 @@ import type { HubStreams } from './hub-streams.ts'
 import { handOver, releaseEntries, renewLeases } from './leases.ts'
 import type { ReadingThreads } from './reading-threads.ts'
 import { groupKey } from './stream-group.ts'
-import { seeGroups } from './trimming.ts'
+import { markGroupsSeen } from './trimming.ts'
 
 /** Between two looks for what others have left, milliseconds: at most. */
 const CLAIM_EVERY_MAX_MS = 5000
@@ -41,7 +41,7 @@ export class Maintenance {
     // Three times within the idle time of others: one may fail.
     this.#every(Math.max(10, claimIdleMs / 3), () => this.renew())
     this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
-    this.#every(SEEN_EVERY_MS, () => this.seen())
+    this.#every(SEEN_EVERY_MS, () => this.markSeen())
   }
 
   stop(): void {
@@ -71,7 +71,7 @@ export class Maintenance {
     const own = threads.consumers()
     await Promise.all(
       threads
-        .heldStreamGroups()
+        .pendingStreamGroups()
         .map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
     )
     // Of the hub these alone: what it has given back must not look alive.
@@ -91,7 +91,7 @@ export class Maintenance {
       // A group of one thread alone is its reader's affair.
       if (streamGroup.isBroadcast || hub.claimed.isFull(stream, group)) continue
       try {
-        await hub.claimer.ofIdle(stream, group, claimIdleMs)
+        await hub.claimer.claimIdle(stream, group, claimIdleMs)
       } catch (fault) {
         // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
         if (!isNoGroup(fault)) continue
@@ -109,8 +109,8 @@ export class Maintenance {
   }
 
   /** Groups that nobody is seen to subscribe as for long are deleted. */
-  async seen(): Promise<void> {
-    await seeGroups(
+  async markSeen(): Promise<void> {
+    await markGroupsSeen(
       this.#options.redis,
       this.#options.threads.streamGroups().filter(({ isBroadcast }) => !isBroadcast),
     )
@@ -122,7 +122,7 @@ export class Maintenance {
     if (!isOurs()) return
     const consumers = [...threads.consumers(), ...threads.deadConsumers(), hub.consumer]
     const streamGroups = new Map(
-      [...threads.heldStreamGroups(), ...hub.claimed.all()].map((streamGroup) => [
+      [...threads.pendingStreamGroups(), ...hub.claimed.all()].map((streamGroup) => [
         groupKey(streamGroup.stream, streamGroup.group),
         streamGroup,
       ]),

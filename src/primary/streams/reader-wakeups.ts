@@ -5,28 +5,28 @@ import { compareEntryIds } from './entry-id.ts'
 const RETRY_MS = 50
 
 /** A thread that reads. */
-export interface Reading {
+export interface Reader {
   /** False while its loop stands still: others are woken. */
   readonly isResponsive: boolean
   wake(event: string): void
 }
 
 /** One group of one event, and the threads of this process that read as it. */
-interface Watched {
-  readonly readers: Set<Reading>
+interface WatchedGroup {
+  readonly readers: Set<Reader>
   /** All entries up to this one have been given to somebody. */
   upTo: string
   /** Nobody could be woken for it when it was due. */
   isOwed: boolean
 }
 
-interface Topic {
+interface WatchedTopic {
   readonly event: string
-  readonly groups: Map<string, Watched>
+  readonly groups: Map<string, WatchedGroup>
   /** Threads that are reading now. */
-  readonly awake: Set<Reading>
+  readonly awake: Set<Reader>
   /** Threads that have no room: they read on by themselves when they have. */
-  readonly full: Set<Reading>
+  readonly full: Set<Reader>
   /** Whose turn it is. */
   turn: number
 }
@@ -37,7 +37,7 @@ interface Topic {
  */
 export class ReaderWakeups {
   readonly #onChange: () => void
-  readonly #topics = new Map<string, Topic>()
+  readonly #topics = new Map<string, WatchedTopic>()
   #retryTimer: NodeJS.Timeout | undefined
   #isClosed = false
 
@@ -53,7 +53,7 @@ export class ReaderWakeups {
   }
 
   /** A thread reads as this group from now on; it is woken for what may be there already. */
-  add(reading: Reading, event: string, group: string): void {
+  add(reader: Reader, event: string, group: string): void {
     let topic = this.#topics.get(event)
     if (topic === undefined) {
       topic = { event, groups: new Map(), awake: new Set(), full: new Set(), turn: 0 }
@@ -64,33 +64,33 @@ export class ReaderWakeups {
       watched = { readers: new Set(), upTo: '0-0', isOwed: false }
       topic.groups.set(group, watched)
     }
-    watched.readers.add(reading)
+    watched.readers.add(reader)
     watched.isOwed = true
     this.#retrySoon(0)
   }
 
-  remove(reading: Reading, event: string, group: string): void {
+  remove(reader: Reader, event: string, group: string): void {
     const topic = this.#topics.get(event)
-    topic?.groups.get(group)?.readers.delete(reading)
+    topic?.groups.get(group)?.readers.delete(reader)
     this.#tidy(topic)
   }
 
   /** It has read all up to this entry, and sleeps. */
-  idle(reading: Reading, event: string, upTo: string): void {
+  idle(reader: Reader, event: string, upTo: string): void {
     const topic = this.#topics.get(event)
-    if (topic === undefined || !topic.awake.delete(reading)) return
+    if (topic === undefined || !topic.awake.delete(reader)) return
     for (const watched of topic.groups.values()) {
-      if (watched.readers.has(reading) && compareEntryIds(watched.upTo, upTo) < 0) watched.upTo = upTo
+      if (watched.readers.has(reader) && compareEntryIds(watched.upTo, upTo) < 0) watched.upTo = upTo
     }
     this.#onChange()
   }
 
   /** It has more than it can read at a time: one that sleeps helps out. */
-  more(reading: Reading, event: string): void {
+  more(reader: Reader, event: string): void {
     const topic = this.#topics.get(event)
     if (topic === undefined) return
     for (const { readers } of topic.groups.values()) {
-      if (!readers.has(reading)) continue
+      if (!readers.has(reader)) continue
       const helper = this.#next(topic, readers)
       if (helper === null) continue
       this.#rouse(topic, helper)
@@ -99,17 +99,17 @@ export class ReaderWakeups {
   }
 
   /** It has its hands full: what it was woken for others read meanwhile. Or it has room again, and reads. */
-  full(reading: Reading, event: string, isFull: boolean): void {
+  full(reader: Reader, event: string, isFull: boolean): void {
     const topic = this.#topics.get(event)
     if (topic === undefined) return
     if (!isFull) {
-      if (topic.full.delete(reading)) topic.awake.add(reading)
+      if (topic.full.delete(reader)) topic.awake.add(reader)
       return
     }
-    topic.full.add(reading)
-    topic.awake.delete(reading)
+    topic.full.add(reader)
+    topic.awake.delete(reader)
     for (const watched of topic.groups.values()) {
-      if (watched.readers.has(reading) && this.#awakeFor(topic, watched) === null) watched.isOwed = true
+      if (watched.readers.has(reader) && this.#awakeFor(topic, watched) === null) watched.isOwed = true
     }
     this.#retrySoon(0)
   }
@@ -123,20 +123,20 @@ export class ReaderWakeups {
   }
 
   /** It stands still: what it was woken for others read meanwhile. */
-  still(reading: Reading): void {
+  still(reader: Reader): void {
     for (const topic of this.#topics.values()) {
-      if (!topic.awake.delete(reading)) continue
-      for (const watched of topic.groups.values()) if (watched.readers.has(reading)) watched.isOwed = true
+      if (!topic.awake.delete(reader)) continue
+      for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isOwed = true
     }
     this.#retrySoon(0)
   }
 
   /** It reads no more. */
-  gone(reading: Reading): void {
-    this.still(reading)
+  gone(reader: Reader): void {
+    this.still(reader)
     for (const topic of this.#topics.values()) {
-      for (const watched of topic.groups.values()) watched.readers.delete(reading)
-      topic.full.delete(reading)
+      for (const watched of topic.groups.values()) watched.readers.delete(reader)
+      topic.full.delete(reader)
       this.#tidy(topic)
     }
   }
@@ -147,7 +147,7 @@ export class ReaderWakeups {
     this.#retrySoon(0)
   }
 
-  #tidy(topic: Topic | undefined): void {
+  #tidy(topic: WatchedTopic | undefined): void {
     if (topic === undefined) return
     for (const [group, { readers }] of topic.groups) if (readers.size === 0) topic.groups.delete(group)
     if (topic.groups.size === 0) this.#topics.delete(topic.event)
@@ -156,26 +156,26 @@ export class ReaderWakeups {
 
   // ── waking ────────────────────────────────────────────────────────────────
 
-  #rouse(topic: Topic, reading: Reading): void {
-    topic.awake.add(reading)
-    for (const watched of topic.groups.values()) if (watched.readers.has(reading)) watched.isOwed = false
-    reading.wake(topic.event)
+  #rouse(topic: WatchedTopic, reader: Reader): void {
+    topic.awake.add(reader)
+    for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isOwed = false
+    reader.wake(topic.event)
   }
 
   /** The next of these that sleeps and would wake up. */
-  #next(topic: Topic, readers: ReadonlySet<Reading>): Reading | null {
+  #next(topic: WatchedTopic, readers: ReadonlySet<Reader>): Reader | null {
     const sleeping = [...readers].filter(
-      (reading) => reading.isResponsive && !topic.awake.has(reading) && !topic.full.has(reading),
+      (reader) => reader.isResponsive && !topic.awake.has(reader) && !topic.full.has(reader),
     )
     return sleeping.length === 0 ? null : sleeping[topic.turn++ % sleeping.length]!
   }
 
-  #awakeFor(topic: Topic, { readers }: Watched): Reading | null {
-    for (const reading of topic.awake) if (readers.has(reading)) return reading
+  #awakeFor(topic: WatchedTopic, { readers }: WatchedGroup): Reader | null {
+    for (const reader of topic.awake) if (readers.has(reader)) return reader
     return null
   }
 
-  #wakeGroup(topic: Topic, watched: Watched): void {
+  #wakeGroup(topic: WatchedTopic, watched: WatchedGroup): void {
     const awake = this.#awakeFor(topic, watched)
     if (awake !== null) {
       watched.isOwed = false
@@ -183,9 +183,9 @@ export class ReaderWakeups {
       awake.wake(topic.event)
       return
     }
-    const reading = this.#next(topic, watched.readers)
-    if (reading === null) watched.isOwed = true
-    else this.#rouse(topic, reading)
+    const reader = this.#next(topic, watched.readers)
+    if (reader === null) watched.isOwed = true
+    else this.#rouse(topic, reader)
   }
 
   #retrySoon(delayMs: number): void {

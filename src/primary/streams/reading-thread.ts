@@ -1,7 +1,7 @@
 import { consumerOf } from '../../runtime/streams/keys.ts'
 import type { StreamCommand } from '../../transport/stream-messages.ts'
 import type { SubscriberInstance } from '../events/consumer.ts'
-import type { Reading } from './reader-wakeups.ts'
+import type { Reader } from './reader-wakeups.ts'
 import { groupKey, type OwnStreamGroup, type StreamGroup, type Subscriber, streamGroupOf } from './stream-group.ts'
 
 /** The way to a thread that reads. */
@@ -16,7 +16,7 @@ export interface ReaderLink {
 }
 
 /** A thread that reads: as which consumer, and what for. */
-export class ReadingThread implements Reading {
+export class ReadingThread implements Reader {
   readonly thread: number | 'primary'
   readonly consumer: string
   readonly link: ReaderLink

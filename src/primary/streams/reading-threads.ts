@@ -68,7 +68,7 @@ export class ReadingThreads {
   }
 
   /** These, and those of which something may be in hand although no thread reads them at the moment. */
-  heldStreamGroups(): StreamGroup[] {
+  pendingStreamGroups(): StreamGroup[] {
     return streamGroupsOf(this.#all, this.#options.deadConsumers.formerStreamGroups)
   }
 
@@ -165,7 +165,7 @@ export class ReadingThreads {
     // It opens nothing any more.
     const streamGroups = thread.removeAll()
     for (const streamGroup of streamGroups) if (streamGroup.isBroadcast) groups.destroy(streamGroup)
-    void deadConsumers.inherit(
+    void deadConsumers.add(
       thread,
       streamGroups.filter(({ isBroadcast }) => !isBroadcast),
       blackBox,

@@ -4,7 +4,7 @@ import { replyChannelOf } from '../../runtime/streams/keys.ts'
 import type { ReplyOutcome } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
-interface Asking {
+interface OpenRequest {
   readonly event: string
   /** Groups that have not failed. */
   open: number
@@ -18,7 +18,7 @@ export class Replies {
   readonly #channel: string
   /** Its own: it only listens. */
   readonly #listening: RedisClient
-  readonly #asking = new Map<number, Asking>()
+  readonly #open = new Map<number, OpenRequest>()
   #lastNumber = 0
   #subscribed: Promise<unknown> | null = null
 
@@ -34,7 +34,7 @@ export class Replies {
    * @param publish takes the address of the reply
    * @returns the first object that a subscriber returns, as JSON
    */
-  async ask(
+  async request(
     event: string,
     groups: number,
     timeoutMs: number,
@@ -51,10 +51,10 @@ export class Replies {
     const number = this.#lastNumber
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
-        this.#asking.delete(number)
+        this.#open.delete(number)
         reject(new HeddleError('EVENT_BUS_REQUEST_TIMEOUT', `Nobody replied to ${event} within ${timeoutMs} ms`))
       }, timeoutMs)
-      this.#asking.set(number, { event, open: groups, resolve, reject, timer })
+      this.#open.set(number, { event, open: groups, resolve, reject, timer })
       publish(`${this.#channel} ${number}`).catch((error: Error) => this.#take(number)?.reject(error))
     })
   }
@@ -70,22 +70,22 @@ export class Replies {
     const [number, outcome, text] = answer
     if (outcome === 'reply') this.#take(number)?.resolve(text)
     else {
-      const asking = this.#asking.get(number)
-      if (asking === undefined || --asking.open > 0) return
+      const request = this.#open.get(number)
+      if (request === undefined || --request.open > 0) return
       this.#take(number)?.reject(new HeddleError('EVENT_HANDLER_FAILED', text))
     }
   }
 
-  #take(number: number): Asking | undefined {
-    const asking = this.#asking.get(number)
-    if (asking === undefined) return undefined
-    this.#asking.delete(number)
-    clearTimeout(asking.timer)
-    return asking
+  #take(number: number): OpenRequest | undefined {
+    const request = this.#open.get(number)
+    if (request === undefined) return undefined
+    this.#open.delete(number)
+    clearTimeout(request.timer)
+    return request
   }
 
   close(): void {
-    for (const { timer } of this.#asking.values()) clearTimeout(timer)
-    this.#asking.clear()
+    for (const { timer } of this.#open.values()) clearTimeout(timer)
+    this.#open.clear()
   }
 }

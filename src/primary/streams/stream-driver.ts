@@ -48,7 +48,7 @@ export class StreamDriver {
     const { own, published } = this.#options
     const groups = await listGroups(own.redis, streamOf(event.event))
     if (groups.length === 0) throw new HeddleError('EVENT_BUS_NO_SUBSCRIBER', `Nobody subscribes to ${event.event}`)
-    return this.#replies.ask(event.event, groups.length, timeoutMs, async (replyTo) => {
+    return this.#replies.request(event.event, groups.length, timeoutMs, async (replyTo) => {
       await own.publish(event, replyTo)
       published(event, origin)
     })

@@ -106,27 +106,28 @@ export class Trimmer {
 
   async #remove(
     stream: string,
-    { group, consumer, isAlone, pending }: Thread,
+    { group, consumer, isBroadcast, pending }: GroupConsumer,
     gone: ReadonlySet<string>,
   ): Promise<void> {
     const replica = replicaOfConsumer(consumer)
-    if (isAlone && this.#options.isLeftOver?.(consumer)) await this.#redis.command('xgroup', ['DESTROY', stream, group])
+    if (isBroadcast && this.#options.isLeftOver?.(consumer))
+      await this.#redis.command('xgroup', ['DESTROY', stream, group])
     else if (replica === null || !gone.has(replica)) return
-    else if (isAlone) await destroyBroadcastGroup(this.#redis, stream, group, replica)
+    else if (isBroadcast) await destroyBroadcastGroup(this.#redis, stream, group, replica)
     else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
   }
 
   /** Every thread that reads a stream, or did. */
-  async #threads(): Promise<Map<string, Thread[]>> {
-    const threads = new Map<string, Thread[]>()
+  async #threads(): Promise<Map<string, GroupConsumer[]>> {
+    const threads = new Map<string, GroupConsumer[]>()
     await this.#eachStream(async (stream) => {
       const groups = await listGroups(this.#redis, stream)
       const found = await Promise.all(
-        groups.map(async (group): Promise<Thread[]> => {
+        groups.map(async (group): Promise<GroupConsumer[]> => {
           const alone = consumerOfBroadcast(group)
-          if (alone !== null) return [{ group, consumer: alone, isAlone: true, pending: 0 }]
+          if (alone !== null) return [{ group, consumer: alone, isBroadcast: true, pending: 0 }]
           const consumers = await listConsumers(this.#redis, stream, group)
-          return consumers.map(({ name, pending }) => ({ group, consumer: name, isAlone: false, pending }))
+          return consumers.map(({ name, pending }) => ({ group, consumer: name, isBroadcast: false, pending }))
         }),
       )
       threads.set(stream, found.flat())
@@ -134,7 +135,7 @@ export class Trimmer {
     return threads
   }
 
-  async #goneReplicas(threads: Map<string, Thread[]>): Promise<Set<string>> {
+  async #goneReplicas(threads: Map<string, GroupConsumer[]>): Promise<Set<string>> {
     const replicas = new Set([...threads.values()].flat().map(({ consumer }) => replicaOfConsumer(consumer)))
     for (const replica of this.#missing.keys()) if (!replicas.has(replica)) this.#missing.delete(replica)
     const gone = new Set<string>()
@@ -221,10 +222,10 @@ export class Trimmer {
 }
 
 /** A consumer of a group. */
-interface Thread {
+interface GroupConsumer {
   group: string
   consumer: string
   /** The group is this thread's alone. */
-  isAlone: boolean
+  isBroadcast: boolean
   pending: number
 }

@@ -50,7 +50,7 @@ export async function trimStream(redis: RedisClient, stream: string, maxLen?: nu
 }
 
 /** Says that these groups have a living subscriber. */
-export async function seeGroups(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
+export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
   if (groups.length === 0) return
   await redis.run(
     SCRIPTS.seeGroups,

@@ -1,6 +1,6 @@
 /** How often it is asked whether an event of another thread is finished, milliseconds: at first, and at most. */
-const ASK_MS = 5
-const ASK_MAX_MS = 200
+const CHECK_MS = 5
+const CHECK_MAX_MS = 200
 
 /** Tells of entries of one stream whether a group has finished them. */
 export type Finished = (stream: string, group: string, entryIds: readonly string[]) => Promise<boolean[]>
@@ -20,7 +20,7 @@ export class KeyGate {
   readonly #finished: Finished
   #waiting: Waiting[] = []
   #timer: NodeJS.Timeout | undefined
-  #pauseMs = ASK_MS
+  #pauseMs = CHECK_MS
   #isClosed = false
 
   constructor(finished: Finished) {
@@ -30,8 +30,8 @@ export class KeyGate {
   /** Runs `run` when the group has finished the entry `after`. */
   wait(stream: string, group: string, after: string, run: () => void): void {
     this.#waiting.push({ stream, group, after, run })
-    this.#pauseMs = ASK_MS
-    this.#askSoon()
+    this.#pauseMs = CHECK_MS
+    this.#checkSoon()
   }
 
   get size(): number {
@@ -55,17 +55,17 @@ export class KeyGate {
     const free = this.#waiting.filter(isFree)
     if (free.length === 0) return
     this.#waiting = this.#waiting.filter((waiting) => !free.includes(waiting))
-    this.#pauseMs = ASK_MS
+    this.#pauseMs = CHECK_MS
     for (const { run } of free) run()
   }
 
-  #askSoon(): void {
+  #checkSoon(): void {
     if (this.#isClosed) return
-    this.#timer ??= setTimeout(() => void this.#ask(), this.#pauseMs)
+    this.#timer ??= setTimeout(() => void this.#check(), this.#pauseMs)
   }
 
-  async #ask(): Promise<void> {
-    this.#pauseMs = Math.min(ASK_MAX_MS, this.#pauseMs * 2)
+  async #check(): Promise<void> {
+    this.#pauseMs = Math.min(CHECK_MAX_MS, this.#pauseMs * 2)
     const byGroup = new Map<string, Waiting[]>()
     for (const waiting of this.#waiting) {
       const key = `${waiting.stream}\0${waiting.group}`
@@ -91,6 +91,6 @@ export class KeyGate {
     )
     this.#timer = undefined
     this.#open((waiting) => free.has(waiting))
-    if (this.#waiting.length > 0) this.#askSoon()
+    if (this.#waiting.length > 0) this.#checkSoon()
   }
 }

@@ -11,9 +11,9 @@ import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
 
 /** Events that one thread has in hand at most: read, and not answered. */
-const IN_HAND_MAX = 1024
+const PENDING_MAX = 1024
 /** Characters of their payloads, about: with so many it reads no more. */
-const IN_HAND_MAX_CHARS = 32 << 20
+const PENDING_MAX_CHARS = 32 << 20
 /** How often deadlines are looked at, milliseconds. */
 const SWEEP_MS = 100
 /** A loop that has not turned for so long was blocked: whose time is up meanwhile may have been ready long before, milliseconds. */
@@ -37,8 +37,8 @@ export interface PendingEntriesOptions {
   tracing: DeliveryTracing | null
 }
 
-/** One entry in hand. */
-interface Hand {
+/** One entry that is pending. */
+interface PendingEntry {
   readonly group: Group
   readonly entry: StreamEvent
   subscriberIndex: number
@@ -49,20 +49,20 @@ interface Hand {
 }
 
 /**
- * What one thread has in hand: from when it is read until the store knows that it is done.
+ * The pending entries of one thread: each from when it is read until the store knows that it is done.
  * What goes wrong with an event is not for this thread to mend: it pending it over.
  */
 export class PendingEntries implements DeliverySink {
   readonly #options: PendingEntriesOptions
   /** Those that are begun, by delivery id. */
-  readonly #begun = new Map<number, Hand>()
+  readonly #begun = new Map<number, PendingEntry>()
   /** Not begun. Of those that come free together the gate forgets all at once; here each counts until its turn. */
   #waitingForKey = 0
   readonly #gate: KeyGate
   readonly #acks: Acknowledger
   readonly #sweepTimer: NodeJS.Timeout
   readonly #handedOver: { group: Group; entryId: string; untilMs: number }[] = []
-  /** Of the payloads of all in hand. */
+  /** Characters of all their payloads. */
   #chars = 0
   #lastDelivery = 0
   #lastSweepMs = Date.now()
@@ -82,7 +82,7 @@ export class PendingEntries implements DeliverySink {
 
   /** For so many entries; 0 or less: for none. */
   get room(): number {
-    return this.#chars >= IN_HAND_MAX_CHARS ? 0 : IN_HAND_MAX - this.load
+    return this.#chars >= PENDING_MAX_CHARS ? 0 : PENDING_MAX - this.load
   }
 
   /** Entries that are not answered, or whose acknowledgement the store has not confirmed. */
@@ -93,7 +93,7 @@ export class PendingEntries implements DeliverySink {
   // ── from the stream ───────────────────────────────────────────────────────
 
   take(group: Group, entryId: string, fields: Entry[1]): void {
-    group.held.add(entryId)
+    group.pendingIds.add(entryId)
     // Cut from the stream while it was on its way.
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
@@ -105,20 +105,20 @@ export class PendingEntries implements DeliverySink {
         entry,
       )
     }
-    if (entry.onlyGroup !== null && entry.onlyGroup !== group.inStream) return this.#acknowledge(group, entryId)
+    if (entry.onlyGroup !== null && entry.onlyGroup !== group.consumerGroup) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
-    const hand: Hand = { group, entry, subscriberIndex: -1, deadlineMs: 0, span: null }
+    const pending: PendingEntry = { group, entry, subscriberIndex: -1, deadlineMs: 0, span: null }
     this.#chars += entry.frame.payload.length
-    if (entry.after === null) return this.#begin(hand)
+    if (entry.after === null) return this.#begin(pending)
     this.#waitingForKey++
-    this.#gate.wait(group.stream, group.inStream, entry.after, () => {
+    this.#gate.wait(group.stream, group.consumerGroup, entry.after, () => {
       this.#waitingForKey--
-      this.#begin(hand)
+      this.#begin(pending)
     })
   }
 
-  #begin(hand: Hand): void {
-    const { group, entry } = hand
+  #begin(pending: PendingEntry): void {
+    const { group, entry } = pending
     const { groups, tracing, serve } = this.#options
     const subscriberIndex = groups.nextSubscriber(group)
     // It has unsubscribed here meanwhile: elsewhere it may be wanted.
@@ -131,26 +131,26 @@ export class PendingEntries implements DeliverySink {
       if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
       return this.#acknowledge(group, entry.entryId)
     }
-    hand.subscriberIndex = subscriberIndex
-    hand.deadlineMs = Date.now() + group.timeoutMs
+    pending.subscriberIndex = subscriberIndex
+    pending.deadlineMs = Date.now() + group.timeoutMs
     const id = (this.#lastDelivery % 0x3fffffff) + 1
     this.#lastDelivery = id
-    this.#begun.set(id, hand)
+    this.#begun.set(id, pending)
     const { frame } = entry
     frame.subscriber = subscriberIndex
     frame.attempt = entry.replyTo === null ? 1 : 1 | WANTS_REPLY
-    hand.span = tracing?.begin(frame.trace) ?? null
-    if (hand.span !== null) frame.trace = hand.span.traceContext
+    pending.span = tracing?.begin(frame.trace) ?? null
+    if (pending.span !== null) frame.trace = pending.span.traceContext
     serve(id, frame)
   }
 
   // ── answers ───────────────────────────────────────────────────────────────
 
   delivered(deliveryId: number): void {
-    const hand = this.#lay(deliveryId)
-    if (hand === undefined) return
-    this.#endSpan(hand)
-    this.#acknowledge(hand.group, hand.entry.entryId)
+    const pending = this.#removeBegun(deliveryId)
+    if (pending === undefined) return
+    this.#endSpan(pending)
+    this.#acknowledge(pending.group, pending.entry.entryId)
   }
 
   reply(deliveryId: number, json: string): void {
@@ -160,17 +160,17 @@ export class PendingEntries implements DeliverySink {
   }
 
   failed(deliveryId: number, error: WireError): void {
-    const hand = this.#lay(deliveryId)
-    if (hand !== undefined) this.#fail(hand, error.message)
+    const pending = this.#removeBegun(deliveryId)
+    if (pending !== undefined) this.#fail(pending, error.message)
   }
 
   /** @returns undefined for one that was given up: it is somebody else's by now */
-  #lay(deliveryId: number): Hand | undefined {
-    const hand = this.#begun.get(deliveryId)
-    if (hand === undefined) return undefined
+  #removeBegun(deliveryId: number): PendingEntry | undefined {
+    const pending = this.#begun.get(deliveryId)
+    if (pending === undefined) return undefined
     this.#begun.delete(deliveryId)
-    this.#chars -= hand.entry.frame.payload.length
-    return hand
+    this.#chars -= pending.entry.frame.payload.length
+    return pending
   }
 
   #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
@@ -179,7 +179,7 @@ export class PendingEntries implements DeliverySink {
     })
   }
 
-  #endSpan({ span, group, entry: { frame } }: Hand): void {
+  #endSpan({ span, group, entry: { frame } }: PendingEntry): void {
     if (span === null) return
     const { event, id: eventId, requestId } = frame
     this.#options.tracing!.end(span, { event, eventId, group: group.name, requestId }, false)
@@ -191,21 +191,21 @@ export class PendingEntries implements DeliverySink {
     const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
     this.#lastSweepMs = nowMs
     if (wasBlocked) return
-    for (const [id, hand] of this.#begun) {
-      if (hand.deadlineMs + SWEEP_MS > nowMs) continue
-      this.#lay(id)
-      this.#fail(hand, `The subscriber did not finish within ${hand.group.timeoutMs} ms`)
+    for (const [id, pending] of this.#begun) {
+      if (pending.deadlineMs + SWEEP_MS > nowMs) continue
+      this.#removeBegun(id)
+      this.#fail(pending, `The subscriber did not finish within ${pending.group.timeoutMs} ms`)
     }
     while (this.#handedOver.length > 0 && this.#handedOver[0]!.untilMs < nowMs) {
       const { group, entryId } = this.#handedOver.shift()!
-      group.held.delete(entryId)
+      group.pendingIds.delete(entryId)
     }
   }
 
   // ── out of hand ───────────────────────────────────────────────────────────
 
   /** An attempt at it has failed. Its span goes with it: whoever brings it to its end ends that too. */
-  #fail({ group, entry, subscriberIndex, span }: Hand, fault: string): void {
+  #fail({ group, entry, subscriberIndex, span }: PendingEntry, fault: string): void {
     if (span !== null) entry.frame.trace = span.parent
     this.#handOver(group, entry, subscriberIndex, fault, span)
   }
@@ -219,21 +219,21 @@ export class PendingEntries implements DeliverySink {
   ): void {
     const { handOver, settled } = this.#options
     this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
-    handOver({ event: group.event, group: group.inStream, subscriberIndex, entryId, frame, replyTo, fault, span })
+    handOver({ event: group.event, group: group.consumerGroup, subscriberIndex, entryId, frame, replyTo, fault, span })
     settled()
   }
 
-  #acknowledge({ stream, inStream }: Group, entryId: string): void {
-    this.#acks.add(stream, inStream, entryId)
+  #acknowledge({ stream, consumerGroup }: Group, entryId: string): void {
+    this.#acks.add(stream, consumerGroup, entryId)
     // Whoever comes behind it with the same key waits for this.
     if (this.#gate.size > 0 || this.#isStopping) this.#acks.flush()
   }
 
-  #acknowledged(stream: string, inStream: string, ids: readonly string[]): void {
+  #acknowledged(stream: string, consumerGroup: string, ids: readonly string[]): void {
     const { groups, settled } = this.#options
-    const held = groups.find(eventOf(stream)!, inStream)?.held
-    if (held !== undefined) for (const id of ids) held.delete(id)
-    this.#gate.acknowledged(stream, inStream, ids)
+    const pendingIds = groups.find(eventOf(stream)!, consumerGroup)?.pendingIds
+    if (pendingIds !== undefined) for (const id of ids) pendingIds.delete(id)
+    this.#gate.acknowledged(stream, consumerGroup, ids)
     settled()
   }
 

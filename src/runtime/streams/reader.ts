@@ -22,7 +22,7 @@ export class StreamReader {
     this.#options = options
     this.#topicOptions = {
       ...options,
-      blocked: (topic) => this.#hunger(topic),
+      blocked: (topic) => this.#block(topic),
       isStopping: () => this.#isStopping,
       stopped: () => this.#lookWhetherStopped(),
     }
@@ -50,7 +50,7 @@ export class StreamReader {
   }
 
   /** Others read it, until there is room here. */
-  #hunger(topic: TopicReader): void {
+  #block(topic: TopicReader): void {
     this.#blocked.add(topic)
     this.#options.full(topic.event, true)
   }

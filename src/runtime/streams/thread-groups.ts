@@ -15,7 +15,7 @@ export interface Group {
   readonly name: string
   readonly isBroadcast: boolean
   /** As the stream knows it. */
-  inStream: string
+  consumerGroup: string
   timeoutMs: number
   /** Its group is there, and what was left of it is taken over. */
   isOpen: boolean
@@ -24,7 +24,7 @@ export interface Group {
   readonly members: Member[]
   turn: number
   /** Entries in hand, waiting ones included, and those that are not known to have left. */
-  readonly held: Set<string>
+  readonly pendingIds: Set<string>
 }
 
 /** What one thread reads: as which groups, of which events, and which of these it may read just now. */
@@ -44,7 +44,7 @@ export class ThreadGroups {
   start(consumer: string): void {
     this.#consumer = consumer
     for (const groups of this.#byEvent.values()) {
-      for (const group of groups) if (group.isBroadcast) group.inStream = broadcastGroupOf(group.name, consumer)
+      for (const group of groups) if (group.isBroadcast) group.consumerGroup = broadcastGroupOf(group.name, consumer)
     }
   }
 
@@ -63,13 +63,13 @@ export class ThreadGroups {
         stream: streamOf(event),
         name,
         isBroadcast,
-        inStream: isBroadcast && this.#consumer !== '' ? broadcastGroupOf(name, this.#consumer) : groupOf(name),
+        consumerGroup: isBroadcast && this.#consumer !== '' ? broadcastGroupOf(name, this.#consumer) : groupOf(name),
         timeoutMs: 0,
         isOpen: false,
         isHeld: false,
         members: [],
         turn: 0,
-        held: new Set(),
+        pendingIds: new Set(),
       }
       groups.push(group)
     }
@@ -82,7 +82,7 @@ export class ThreadGroups {
     const group = this.#bySubscriber.get(subscriberIndex)
     if (group === undefined) return
     this.#bySubscriber.delete(subscriberIndex)
-    const { event, members, held } = group
+    const { event, members, pendingIds } = group
     members.splice(
       members.findIndex((each) => each.subscriberIndex === subscriberIndex),
       1,
@@ -92,7 +92,7 @@ export class ThreadGroups {
     group.isHeld = false
     // While something of it is in hand it stays: whoever subscribes again must not be given that twice.
     const groups = this.#byEvent.get(event)!
-    if (held.size === 0) groups.splice(groups.indexOf(group), 1)
+    if (pendingIds.size === 0) groups.splice(groups.indexOf(group), 1)
   }
 
   /** Of one event, as they are at any time; undefined for one that nobody here has ever subscribed to. */
@@ -100,19 +100,19 @@ export class ThreadGroups {
     return this.#byEvent.get(event)
   }
 
-  find(event: string, inStream: string): Group | undefined {
-    return this.#byEvent.get(event)?.find((group) => group.inStream === inStream)
+  find(event: string, consumerGroup: string): Group | undefined {
+    return this.#byEvent.get(event)?.find((group) => group.consumerGroup === consumerGroup)
   }
 
   /** A group may be read. */
-  open(event: string, inStream: string): void {
-    const group = this.find(event, inStream)
+  open(event: string, consumerGroup: string): void {
+    const group = this.find(event, consumerGroup)
     // Its last subscriber may have left meanwhile.
     if (group !== undefined && group.members.length > 0) group.isOpen = true
   }
 
-  hold(event: string, inStream: string, isHeld: boolean): void {
-    const group = this.find(event, inStream)
+  hold(event: string, consumerGroup: string, isHeld: boolean): void {
+    const group = this.find(event, consumerGroup)
     if (group !== undefined) group.isHeld = isHeld
   }
 

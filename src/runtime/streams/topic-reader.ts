@@ -21,7 +21,7 @@ const LINGER_ROUNDS = 4
 /** Fewer than these in one read: there may be no more. */
 const TRICKLE = 8
 /** Who has so many in hand and finds more wants another thread to read along. */
-const HELP_IN_HAND = 64
+const HELP_FROM_PENDING = 64
 /** Before what has failed is tried again, milliseconds. */
 const RETRY_MS = 250
 
@@ -95,7 +95,7 @@ export class TopicReader {
       let next = this.#fetch(true, 0)
       for (;;) {
         const round = await next
-        if (round.isFull || pending.load >= HELP_IN_HAND) this.#askForHelp()
+        if (round.isFull || pending.load >= HELP_FROM_PENDING) this.#askForHelp()
         const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
         const room = pending.room - arrived
         arrivedInAll += arrived
@@ -150,7 +150,7 @@ export class TopicReader {
       wantsEnd ? commands.lastEntryId(streamOf(this.event)) : null,
       ...readable.map(async (group) => ({
         group,
-        entries: await commands.read(group.stream, group.inStream, groups.consumer, count),
+        entries: await commands.read(group.stream, group.consumerGroup, groups.consumer, count),
       })),
     ])
     this.#largestChars = 1
@@ -184,7 +184,7 @@ export class TopicReader {
       if (isStopping()) return this.#stop()
       // What is not open yet the primary makes.
       const open = this.#groups.filter(({ isOpen }) => isOpen)
-      for (const { stream, inStream } of open) await commands.ensureGroup(stream, inStream, '0')
+      for (const { stream, consumerGroup } of open) await commands.ensureGroup(stream, consumerGroup, '0')
       for (const group of open) await this.#recheck(group)
     } catch {
       setTimeout(() => void this.#again(), RETRY_MS)
@@ -199,10 +199,10 @@ export class TopicReader {
   /** Takes what the store believes to be in this thread's hand and is not: its answer was lost on the way. */
   async #recheck(group: Group): Promise<void> {
     const { commands, groups, pending } = this.#options
-    const { stream, inStream, held } = group
+    const { stream, consumerGroup, pendingIds } = group
     for (let after = '0'; ; ) {
-      const entries = await commands.readOwn(stream, inStream, groups.consumer, after, READ_BATCH_MIN)
-      for (const [entryId, fields] of entries) if (!held.has(entryId)) pending.take(group, entryId, fields)
+      const entries = await commands.readOwn(stream, consumerGroup, groups.consumer, after, READ_BATCH_MIN)
+      for (const [entryId, fields] of entries) if (!pendingIds.has(entryId)) pending.take(group, entryId, fields)
       if (entries.length < READ_BATCH_MIN) return
       after = entries.at(-1)![0]
     }
