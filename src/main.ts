@@ -4,7 +4,7 @@ import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/wire.ts'
 import { Development } from './devtools/watch/development.ts'
 import { Runtime } from './primary/assembly/runtime.ts'
-import { ServiceManager } from './primary/assembly/service-manager.ts'
+import { ServiceManager } from './primary/health/service-manager.ts'
 import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log.ts'
 

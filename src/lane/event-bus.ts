@@ -18,7 +18,7 @@ import { recordOf } from '../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
-import type { LaneCalls } from './primary-calls.ts'
+import type { PrimaryCalls } from './primary-calls.ts'
 
 /** Takes events out of this thread. */
 export interface Publisher {
@@ -27,7 +27,7 @@ export interface Publisher {
 }
 
 export interface LaneBusOptions {
-  calls: LaneCalls
+  calls: PrimaryCalls
   events: EventServer
   onSubscribe: (subscriberIndex: number, subscription: SubscriptionManifest) => void
   onUnsubscribe: (subscriberIndex: number) => void

@@ -7,7 +7,7 @@ import type { Outbox } from '../transport/rings/outbox.ts'
 export const CALLS_MAX_OPEN = 65_536
 
 /** A lane's calls to the primary: tools with one store per process, and the runtime's own services (tool `#host`). */
-export class LaneCalls {
+export class PrimaryCalls {
   readonly #outbox: Outbox
   readonly #open = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
   #nextId = 0

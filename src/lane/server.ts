@@ -2,6 +2,7 @@ import { fileURLToPath } from 'node:url'
 import type { TracingInit } from '../contracts/tracing.ts'
 import { messageOf, type WireError } from '../core/errors/wire.ts'
 import { loadModule } from '../core/files/load-module.ts'
+import { until } from '../core/schedule/until.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
@@ -22,26 +23,25 @@ import { Inbox } from '../transport/rings/inbox.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight } from './flight-log.ts'
-import { LaneToolHost } from './host.ts'
-import { LaneCalls } from './primary-calls.ts'
+import { PrimaryCalls } from './primary-calls.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
 import { RingAcknowledgements } from './ring-acknowledgements.ts'
 import { RingPublisher } from './ring-publisher.ts'
 import { RingReplies } from './ring-replies.ts'
 import { readSocketFrame } from './socket-frames.ts'
+import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
 /** A drain waits so long for what the plugins still do for sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
-const DRAIN_LOOK_MS = 5
 
 /** The worker's end of a lane: boots the plugins, then runs requests and events until it is drained. */
 export class LaneServer {
   readonly #init: LaneInit
   readonly #outbox: Outbox
   readonly #inbox: Inbox
-  readonly #calls: LaneCalls
+  readonly #calls: PrimaryCalls
   readonly #ring: RingPublisher
   readonly #bus: LaneBus
   /** Null while the hub carries all events. */
@@ -67,7 +67,7 @@ export class LaneServer {
     this.#recorder = recorder
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
-    this.#calls = new LaneCalls(this.#outbox)
+    this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message))
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
       this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
@@ -329,9 +329,7 @@ export class LaneServer {
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
     const deadlineMs = Date.now() + SOCKETS_END_MS
-    while (this.#requests.sockets.size > 0 && Date.now() < deadlineMs) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_LOOK_MS))
-    }
+    await until(() => this.#requests.sockets.size === 0, deadlineMs)
     await this.#kernel.stop()
     await this.#streams?.close()
     this.#heartbeat.stop()

@@ -17,6 +17,8 @@ import { Hub } from '../events/hub.ts'
 import { LaneSubscribers } from '../events/lane-subscribers.ts'
 import { PrimaryBus } from '../events/primary-bus.ts'
 import { RecordForwarder } from '../events/record-forwarder.ts'
+import { Health } from '../health/health.ts'
+import { readinessOf } from '../health/readiness.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Routing } from '../http/routing.ts'
@@ -27,16 +29,14 @@ import type { StreamCoordinator } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
+import { LaneRegistrar } from '../supervision/lane-registrar.ts'
+import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
-import { Health } from './health.ts'
-import { PrimaryToolHost } from './host.ts'
-import { LaneCallHandler } from './host-services.ts'
-import { LaneRegistrar } from './lane-registrar.ts'
-import { OnReady } from './on-ready.ts'
-import { readinessOf } from './readiness.ts'
+import { LaneCallHandler } from '../tools/lane-call-handler.ts'
+import { ToolBooter } from '../tools/tool-booter.ts'
+import { PrimaryToolHost } from '../tools/tool-host.ts'
 import { shutDown } from './shutdown.ts'
-import { ToolBoots } from './tool-boots.ts'
 
 /** Changes of health are told to the lanes this much later, together, milliseconds. */
 const SNAPSHOT_MS = 50
@@ -73,7 +73,7 @@ export class Runtime {
   readonly #registrar: LaneRegistrar
   readonly #circuitBreaker: CircuitBreaker
   readonly #bootWaiters: (() => void)[] = []
-  readonly #toolBoots: ToolBoots
+  readonly #toolBooter: ToolBooter
   #snapshotTimer: NodeJS.Timeout | undefined
   #isReady = false
   #isTidyDue = false
@@ -134,7 +134,7 @@ export class Runtime {
       lanes: () => this.#supervisor.countByState(),
       onChange: () => this.#snapshotSoon(),
     })
-    this.#toolBoots = new ToolBoots({
+    this.#toolBooter = new ToolBooter({
       toolbox: this.#kernel.toolbox,
       health: this.#health,
       log: (level, message, tool) => this.log(level, message, tool),
@@ -160,7 +160,7 @@ export class Runtime {
       feeds: this.#feeds,
       jobs: this.#jobs,
       health: this.#health,
-      onReady: new OnReady(
+      onReady: new OnReadyRunner(
         () => this.#supervisor.regular,
         (message) => this.log('ERROR', message, 'kernel'),
       ),
@@ -297,7 +297,7 @@ export class Runtime {
     await this.#openStreams()
     await this.#installTools()
     this.#supervisor.start()
-    await this.#toolBoots.bootAll()
+    await this.#toolBooter.bootAll()
     await this.#kernel.plugins.boot(this.#settings.domainsDir, 'primary')
     this.#host.isBooted = true
     this.#dropDead()
@@ -428,7 +428,7 @@ export class Runtime {
       lanesWanted: this.#settings.lanes,
       isDraining: this.#listener.state === 'draining',
       isReady: this.#isReady,
-      toolReasons: this.#toolBoots.reasons,
+      toolReasons: this.#toolBooter.reasons,
       busFault: this.#streams?.fault ?? null,
       wasBusOpen: this.#streams?.wasOpen ?? false,
       isCrowded: this.#hub.isCrowded,
@@ -457,7 +457,7 @@ export class Runtime {
     const tracing = (): ProcessTracing | null => this.#tracing
     await shutDown({
       shutdownTimeoutMs: this.#settings.shutdownTimeoutMs,
-      toolBoots: this.#toolBoots,
+      toolBooter: this.#toolBooter,
       listener: this.#listener,
       local: this.#local,
       dispatcher: this.#dispatcher,

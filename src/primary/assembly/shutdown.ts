@@ -1,3 +1,4 @@
+import { until } from '../../core/schedule/until.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import type { Dispatcher } from '../dispatch/dispatcher.ts'
@@ -8,8 +9,7 @@ import { SocketDrain } from '../http/socket-drain.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { Supervisor } from '../supervision/supervisor.ts'
-import type { ToolBoots } from './tool-boots.ts'
-import { until } from './until.ts'
+import type { ToolBooter } from '../tools/tool-booter.ts'
 
 /** A drain serves what still comes on open connections for so long at most, milliseconds. */
 const LINGER_MAX_MS = 3000
@@ -19,7 +19,7 @@ const SOCKET_GRACE_MS = 2000
 /** All that runs in the process, and has to end. */
 export interface ShutdownParts {
   shutdownTimeoutMs: number
-  toolBoots: ToolBoots
+  toolBooter: ToolBooter
   listener: Listener
   local: LocalWorker
   dispatcher: Dispatcher
@@ -37,10 +37,10 @@ export interface ShutdownParts {
 
 /** Drains: no new work, everything accepted is finished, then all threads end. Bounded by `shutdownTimeoutMs`. */
 export async function shutDown(parts: ShutdownParts): Promise<void> {
-  const { shutdownTimeoutMs, toolBoots, listener, local, dispatcher, supervisor } = parts
+  const { shutdownTimeoutMs, toolBooter, listener, local, dispatcher, supervisor } = parts
   const { jobs, kernel, hub, onLost } = parts
   const deadlineMs = Date.now() + shutdownTimeoutMs
-  toolBoots.stop()
+  toolBooter.stop()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = new SocketDrain(supervisor.all, local)
   sockets.begin()

@@ -1,10 +1,10 @@
 import type { Settings } from '../../core/config/schema.ts'
+import { until } from '../../core/schedule/until.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 
 /** A lane that reads streams has this long to acknowledge its last events, beyond the time limits of its subscribers, milliseconds. */
 const READ_GRACE_MS = 5000
-const DRAIN_CHECK_MS = 10
 /** Sockets of a lane that drains are closed when nothing of them is being handled, and in any case after this, milliseconds. */
 const SOCKET_GRACE_MS = 5000
 
@@ -113,9 +113,7 @@ export class LaneReplacement {
         (nowMs < handlerDeadlineMs && isBusy(lane))
       )
     }
-    while (hasWork() && lane.state === 'draining' && !isStopping()) {
-      await new Promise((resolve) => setTimeout(resolve, DRAIN_CHECK_MS))
-    }
+    await until(() => !hasWork() || lane.state !== 'draining' || isStopping(), Number.POSITIVE_INFINITY)
   }
 }
 

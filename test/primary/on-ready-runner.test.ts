@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { BlackBox, PluginHealth } from '../../src/contracts/registry.ts'
-import { OnReady } from '../../src/primary/assembly/on-ready.ts'
 import type { Lane } from '../../src/primary/dispatch/lane.ts'
+import { OnReadyRunner } from '../../src/primary/supervision/on-ready-runner.ts'
 import { laneOf } from '../support/fake-lane.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
@@ -17,7 +17,7 @@ function readyOf(t: TestContext) {
   const lanes: Lane[] = []
   const log: string[] = []
   const told: [Lane, string[]][] = []
-  const onReady = new OnReady(
+  const onReady = new OnReadyRunner(
     () => lanes,
     (message) => void log.push(message),
   )

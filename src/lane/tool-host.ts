@@ -14,7 +14,7 @@ import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { LaneCalls } from './primary-calls.ts'
+import type { PrimaryCalls } from './primary-calls.ts'
 
 /** A route as a plugin of this lane registered it. */
 export interface LaneRoute {
@@ -29,7 +29,7 @@ export class LaneToolHost implements ToolHost {
   readonly routes: LaneRoute[] = []
   readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
   readonly #outbox: Outbox
-  readonly #calls: LaneCalls
+  readonly #calls: PrimaryCalls
   readonly #post: (message: ToPrimary) => void
   #kernel!: ThreadKernel
   #bus!: BusTransport
@@ -37,7 +37,7 @@ export class LaneToolHost implements ToolHost {
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
   isBooted = false
 
-  constructor(outbox: Outbox, calls: LaneCalls, post: (message: ToPrimary) => void) {
+  constructor(outbox: Outbox, calls: PrimaryCalls, post: (message: ToPrimary) => void) {
     this.#outbox = outbox
     this.#calls = calls
     this.#post = post

@@ -2,13 +2,13 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
-import type { Health } from './health.ts'
+import type { Health } from '../health/health.ts'
 
 /** First pause before a tool is booted again; each is twice as long as the one before, in milliseconds. */
 const PAUSE_MS = 500
 const MAX_PAUSE_MS = 5000
 
-export interface ToolBootsOptions {
+export interface ToolBooterOptions {
   toolbox: Toolbox
   health: Health
   log(level: LogLevel, message: string, tool: string): void
@@ -18,14 +18,14 @@ export interface ToolBootsOptions {
  * Boots the tools of the primary. One that fails leaves a process that serves what it can and asks for no traffic; one whose server is
  * away is booted again until it is there.
  */
-export class ToolBoots {
-  readonly #options: ToolBootsOptions
+export class ToolBooter {
+  readonly #options: ToolBooterOptions
   /** Why each of them did not boot. */
   readonly #faults = new Map<string, string>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isStopped = false
 
-  constructor(options: ToolBootsOptions) {
+  constructor(options: ToolBooterOptions) {
     this.#options = options
   }
 

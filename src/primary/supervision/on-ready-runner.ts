@@ -18,7 +18,7 @@ interface Round {
  * `onReady` of the lanes' plugins: of each plugin once for the whole process, in one lane, also of one that a reload brings.
  * One that has not come to its end when its lane ends is run again in another.
  */
-export class OnReady {
+export class OnReadyRunner {
   readonly #lanes: () => readonly Lane[]
   readonly #log: (message: string) => void
   /** Plugins whose `onReady` is over, or is not run any more. */

@@ -3,11 +3,11 @@ import type { ToLane, ToPrimary } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
 import type { RecordForwarder } from '../events/record-forwarder.ts'
+import type { Health } from '../health/health.ts'
 import type { Routing } from '../http/routing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { LaneStreams } from '../streams/lane-streams.ts'
-import type { Health } from './health.ts'
-import type { OnReady } from './on-ready.ts'
+import type { OnReadyRunner } from './on-ready-runner.ts'
 
 export interface RegistrarParts {
   readonly routing: Routing
@@ -16,7 +16,7 @@ export interface RegistrarParts {
   readonly feeds: RecordForwarder
   readonly jobs: Jobs
   readonly health: Health
-  readonly onReady: OnReady
+  readonly onReady: OnReadyRunner
   snapshot(): ToLane
   log(message: string): void
 }

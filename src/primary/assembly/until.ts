@@ -1,6 +1,0 @@
-const LOOK_MS = 10
-
-/** Resolves when the condition holds, or the time is over. @param deadlineMs milliseconds since the epoch */
-export async function until(condition: () => boolean, deadlineMs: number): Promise<void> {
-  while (!condition() && Date.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
-}
