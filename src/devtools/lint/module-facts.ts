@@ -1,27 +1,27 @@
 import type { Program } from 'oxc-parser'
 import { computedImports } from './computed-imports.ts'
-import type { Contracts } from './contract-reader.ts'
-import { atLine, type Literal, LiteralReader, lineInParts, stringsOf } from './literal.ts'
-import { ExportReader, type ModuleExports } from './module-exports.ts'
+import { ExportReader } from './export-reader.ts'
+import { ToolFlow } from './flow/tool-flow.ts'
+import { atLine, type Literal, lineInParts, stringsOf } from './literal.ts'
+import { LiteralReader } from './literal-reader.ts'
+import type { Contracts, ModuleExports } from './module-exports.ts'
 import { type ModuleImport, moduleImports } from './module-imports.ts'
-import { SchemaReader } from './payload-schema.ts'
+import { SchemaReader } from './schema-reader.ts'
 import { tablesOf } from './sql-tables.ts'
 import { parseSource, type Syntax } from './syntax.ts'
 import { ToolCalls } from './tool-calls.ts'
-import { ToolFlow } from './tool-flow.ts'
 
-/** All that the rules want to know of one source file. Plain data, kept while the file is unchanged. */
+/** The facts of one source file that the rules need. Plain data, kept while the file is unchanged. */
 export interface ModuleFacts {
   errors: Array<{ line: number; message: string }>
-  /** Of the default-exported class. */
+  /** Name of the default-exported class. */
   className: string | undefined
   imports: ModuleImport[]
   toolCalls: ToolCall[]
-  /** Tables in the SQL given to `db`, as far as the source shows it: once per statement, at the line of the name. */
+  /** Tables in the SQL that `db` is called with, as far as the source shows it: once per statement, at the line of the name. */
   tables: Array<{ table: string; line: number }>
-  /** Of `events.ts`. */
+  /** The contracts of an `events.ts`. */
   contracts: Contracts | undefined
-  /** What other files of the domain may want to know. */
   exports: ModuleExports
 }
 
@@ -31,8 +31,8 @@ export interface ToolCall {
   method: string
   line: number
   args: Literal[]
-  /** Arms of branches that it stands in, each `<branch>:<arm>`: no two arms of one branch run together. */
-  arms: readonly string[]
+  /** The branches that it stands in, each `<node>:<index>`. Of two branches of one node at most one runs. */
+  branches: readonly string[]
 }
 
 /**
@@ -48,17 +48,18 @@ export async function readModule(
   const syntax = await parseSource(file, text)
   const known = new Map<string, ModuleExports | undefined>()
   for (const specifier of importedFiles(syntax.program)) known.set(specifier, await load(specifier))
-  const foreign = (specifier: string) => known.get(specifier)
-  const flow = new ToolFlow(syntax.program, foreign)
-  const literals = new LiteralReader(syntax, flow)
-  const toolCalls = new ToolCalls(flow, literals).read().map(({ tool, method, args, offset, arms }) => ({
+  const modules = (specifier: string) => known.get(specifier)
+  const flow = new ToolFlow(syntax.program, modules)
+  const literals = new LiteralReader(syntax, flow.evaluator)
+  const toolCalls = new ToolCalls(flow, literals).read().map(({ tool, method, args, offset, branches }) => ({
     tool,
     method,
     line: syntax.lineOf(offset),
-    args: args.map((arg) => ('node' in arg ? literals.read(arg.node, arg.frame) : atLine(arg, syntax.lineOf(offset)))),
-    arms,
+    args: args.map((arg) => ('node' in arg ? literals.read(arg.node, arg.scope) : atLine(arg, syntax.lineOf(offset)))),
+    branches,
   }))
-  const exports = new ExportReader(syntax, flow, literals, new SchemaReader(flow), foreign).read(syntax.program)
+  const schemas = new SchemaReader(flow.evaluator)
+  const exports = new ExportReader(syntax, flow, literals, schemas, modules).read(syntax.program)
   return {
     errors: syntax.errors,
     className: flow.className,
@@ -90,7 +91,7 @@ function importedFiles(program: Program): Set<string> {
   return found
 }
 
-/** Of a file with a fault nobody knows what else would be in it. */
+/** A file with a syntax error may hold contracts that the parser did not see. */
 function contractsOf(syntax: Syntax, exports: ModuleExports): Contracts | undefined {
   const { contracts } = exports.default ?? {}
   const [error] = syntax.errors

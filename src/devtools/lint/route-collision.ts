@@ -8,11 +8,11 @@ import type { Module, Project } from './project.ts'
 export interface StaticRoute {
   method: string
   path: string
-  /** Names of the plugins that run the code: the one in the file, or those that import it. */
+  /** Names of the plugins that run the code: the plugin of the file, or the plugins that import the file. */
   plugins: readonly string[]
   module: Module
   line: number
-  arms: readonly string[]
+  branches: readonly string[]
 }
 
 export function staticRoutes(project: Project): StaticRoute[] {
@@ -20,17 +20,17 @@ export function staticRoutes(project: Project): StaticRoute[] {
   return project.modules.flatMap((module) => {
     const plugins = [...(pluginsOf.get(module.file) ?? [])]
     if (plugins.length === 0) return []
-    return module.toolCalls.flatMap(({ tool, method, args, line, arms }) =>
+    return module.toolCalls.flatMap(({ tool, method, args, line, branches }) =>
       tool === 'http'
         ? methodsOf(method, args).flatMap((verb) =>
-            textsOf(args[0]).map((path): StaticRoute => ({ method: verb, path, plugins, module, line, arms })),
+            textsOf(args[0]).map((path): StaticRoute => ({ method: verb, path, plugins, module, line, branches })),
           )
         : [],
     )
   })
 }
 
-/** No two registrations of one method answer the same paths, whatever they call their parameters. */
+/** Two registrations of one method must not answer the same paths, whatever their parameters are called. */
 export function routeCollision(project: Project): Finding[] {
   const findings: Finding[] = []
   const taken = new Map<string, StaticRoute[]>()
@@ -50,17 +50,17 @@ export function routeCollision(project: Project): Finding[] {
 
 function methodsOf(call: string, args: readonly Literal[]): string[] {
   if (call === 'addStream') return ['GET']
-  // What is upgraded is no request of a route: the two do not meet.
+  // An upgrade is not dispatched to the routes of `GET`, so the two do not collide.
   if (call === 'addWebSocket') return ['WEBSOCKET']
   return call === 'addEndpoint' ? textsOf(args[1]).map((method) => method.toUpperCase()) : []
 }
 
-/** The two stand in different arms of one branch. */
+/** True when the two stand in different branches of one `if`: never both are registered. */
 function excludeEachOther(a: StaticRoute, b: StaticRoute): boolean {
   if (a.module.file !== b.module.file) return false
-  return a.arms.some((arm) => {
-    const branch = arm.slice(0, arm.indexOf(':') + 1)
-    return b.arms.some((other) => other !== arm && other.startsWith(branch))
+  return a.branches.some((branch) => {
+    const node = branch.slice(0, branch.indexOf(':') + 1)
+    return b.branches.some((other) => other !== branch && other.startsWith(node))
   })
 }
 

@@ -1,26 +1,27 @@
 import type { Node } from 'oxc-parser'
-import type { Call, Frame, FunctionInfo, Source } from './flow-graph.ts'
-import type { Literal, LiteralReader } from './literal.ts'
+import type { Call, Expression, FunctionInfo, Scope } from './flow/graph.ts'
+import type { ForwardedCall } from './flow/summary.ts'
+import type { ToolFlow } from './flow/tool-flow.ts'
+import type { Literal } from './literal.ts'
+import type { LiteralReader } from './literal-reader.ts'
 import { staticKey, unwrap } from './syntax.ts'
-import type { ToolFlow } from './tool-flow.ts'
-import type { HandedCall } from './tool-value.ts'
 
-/** A call of a tool's method, or of a function that hands its own arguments on to one. */
+/** A call of a tool's method, or of a function that forwards its own arguments to one. */
 export interface ToolCallSite {
   tool: string
   method: string
-  /** Up to the first spread: what comes after it has no known place. */
-  args: ReadonlyArray<Source | Literal>
-  /** Where the callee ends: the method's name. */
+  /** The arguments up to the first spread: those after it have no known position. */
+  args: ReadonlyArray<Expression | Literal>
+  /** Offset of the callee's last character, which belongs to the method's name. */
   offset: number
-  /** Arms of branches that it stands in, each `<branch>:<arm>`. */
-  arms: readonly string[]
+  /** The branches that it stands in, each `<node>:<index>`. */
+  branches: readonly string[]
 }
 
-/** How far arguments that functions hand on are followed. */
-const MAX_HANDING_ON = 4
-/** Sites of one file that are looked for behind functions: more of them were not written by hand. */
-const MAX_HANDED_SITES = 10_000
+/** How many functions that forward their arguments are followed one behind the other. */
+const MAX_FORWARDING_DEPTH = 4
+/** Callers of such functions that are followed in one file; no file that people write has more. */
+const MAX_FORWARDED_SITES = 10_000
 /** An argument that was left out, or that comes after a spread. */
 const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 
@@ -28,85 +29,86 @@ const UNKNOWN: Literal = { type: 'unknown', line: 0 }
 export class ToolCalls {
   readonly #flow: ToolFlow
   readonly #literals: LiteralReader
-  #handedSites = 0
+  #forwardedSites = 0
 
   constructor(flow: ToolFlow, literals: LiteralReader) {
     this.#flow = flow
     this.#literals = literals
   }
 
-  /** Calls of functions of other files that hand arguments on among them. Notes which functions of this file do. */
+  /** Includes calls of other files' functions that forward arguments. Notes which functions of this file do so. */
   read(): ToolCallSite[] {
     const callers = this.#callersByFunction()
     const sites: ToolCallSite[] = []
-    for (const { node, frame } of this.#flow.graph.calls) {
+    for (const { node, scope } of this.#flow.graph.calls) {
       if (node.type !== 'CallExpression') continue
-      const { callee, args } = plainCall(node, frame)
-      for (const { tool, method, args: taken } of this.#called(callee, frame)) {
+      const { callee, args } = plainCall(node, scope)
+      for (const { tool, method, args: taken } of this.#called(callee, scope)) {
         const given = taken?.map((arg) => (typeof arg === 'number' ? (args[arg] ?? UNKNOWN) : arg)) ?? args
-        const site = { tool, method, args: given, offset: callee.end - 1, arms: armsOf(frame) }
-        sites.push(...this.#handedOn(site, callers, []))
+        const site = { tool, method, args: given, offset: callee.end - 1, branches: branchesOf(scope) }
+        sites.push(...this.#throughCallers(site, callers, []))
       }
     }
     return sites
   }
 
-  /** The methods of tools that a call reaches, each once; `args` when it reaches them through a function of another file. */
-  #called(callee: Node, frame: Frame): Array<{ tool: string; method: string; args?: HandedCall['args'] }> {
-    return [...new Set(this.#flow.evaluate(callee, frame))].flatMap((value) => {
+  /** The tool methods that a call reaches, each once. `args` is set when it reaches them through a function of another file. */
+  #called(callee: Node, scope: Scope): Array<{ tool: string; method: string; args?: ForwardedCall['args'] }> {
+    return [...new Set(this.#flow.evaluator.evaluate(callee, scope))].flatMap((value) => {
       if (value.kind === 'method') return [{ tool: value.tool, method: value.method }]
-      return value.kind === 'shape' ? (value.shape.hands ?? []) : []
+      return value.kind === 'summary' ? (value.summary.forwards ?? []) : []
     })
   }
 
-  /** The site itself, or, where its arguments are parameters of the function around it, the calls of that function. */
-  #handedOn(
+  /** The site itself, or the calls of the function around it when its arguments are that function's parameters. */
+  #throughCallers(
     site: ToolCallSite,
     callers: ReadonlyMap<FunctionInfo, Call[]>,
     inner: readonly FunctionInfo[],
   ): ToolCallSite[] {
     const around = site.args.slice(0, 2).flatMap((arg) => this.#parameter(arg)?.fn ?? [])[0]
-    if (!around || inner.length === MAX_HANDING_ON) return [site]
-    // A function that calls itself says nothing new.
+    if (!around || inner.length === MAX_FORWARDING_DEPTH) return [site]
+    // A function that calls itself adds nothing.
     if (inner.includes(around)) return []
-    this.#note(site, around)
+    this.#noteForwarded(site, around)
     const calls = callers.get(around) ?? []
-    this.#handedSites += calls.length
-    if (calls.length === 0 || this.#handedSites > MAX_HANDED_SITES) return [site]
-    return calls.flatMap(({ node, frame }) => {
-      const { callee, args: given } = plainCall(node, frame)
+    this.#forwardedSites += calls.length
+    if (calls.length === 0 || this.#forwardedSites > MAX_FORWARDED_SITES) return [site]
+    return calls.flatMap(({ node, scope }) => {
+      const { callee, args: given } = plainCall(node, scope)
       const args = site.args.map((arg) => {
         const parameter = this.#parameter(arg)
         return parameter?.fn === around ? (given[parameter.index] ?? UNKNOWN) : arg
       })
-      const outer = { ...site, args, offset: callee.end - 1, arms: [...site.arms, ...armsOf(frame)] }
-      return this.#handedOn(outer, callers, [...inner, around])
+      const outer = { ...site, args, offset: callee.end - 1, branches: [...site.branches, ...branchesOf(scope)] }
+      return this.#throughCallers(outer, callers, [...inner, around])
     })
   }
 
-  /** For other files that call the function. */
-  #note({ tool, method, args }: ToolCallSite, around: FunctionInfo): void {
-    const handed: HandedCall = {
+  /** Keeps the call for other files that call the function. */
+  #noteForwarded({ tool, method, args }: ToolCallSite, around: FunctionInfo): void {
+    const call: ForwardedCall = {
       tool,
       method,
       args: args.map((arg) => {
         const parameter = this.#parameter(arg)
         if (parameter?.fn === around) return parameter.index
-        return 'node' in arg ? this.#literals.read(arg.node, arg.frame) : arg
+        return 'node' in arg ? this.#literals.read(arg.node, arg.scope) : arg
       }),
     }
-    this.#flow.handed.set(around, [...(this.#flow.handed.get(around) ?? []), handed])
+    const { forwarded } = this.#flow.summarizer
+    forwarded.set(around, [...(forwarded.get(around) ?? []), call])
   }
 
-  /** Which parameter of which function the expression is, when it is nothing else. */
-  #parameter(arg: Source | Literal): { fn: FunctionInfo; index: number } | undefined {
+  /** The parameter that the expression is, when it is nothing else. */
+  #parameter(arg: Expression | Literal): { fn: FunctionInfo; index: number } | undefined {
     if (!('node' in arg)) return undefined
     const name = unwrap(arg.node)
     if (name.type !== 'Identifier') return undefined
-    let at: Frame | undefined = arg.frame
+    let at: Scope | undefined = arg.scope
     while (at && !at.names.has(name.name)) at = at.parent
     const fn = at?.fn
-    if (!fn || fn.frame !== at || at.names.get(name.name)!.sources.length > 0) return undefined
+    if (!fn || fn.scope !== at || at.names.get(name.name)!.definitions.length > 0) return undefined
     const index = fn.params.findIndex((param) => param.type === 'Identifier' && param.name === name.name)
     return index === -1 ? undefined : { fn, index }
   }
@@ -115,7 +117,7 @@ export class ToolCalls {
     const callers = new Map<FunctionInfo, Call[]>()
     for (const call of this.#flow.graph.calls) {
       if (call.node.type !== 'CallExpression') continue
-      for (const value of this.#flow.evaluate(plainCall(call.node, call.frame).callee, call.frame)) {
+      for (const value of this.#flow.evaluator.evaluate(plainCall(call.node, call.scope).callee, call.scope)) {
         if (value.kind !== 'function') continue
         const known = callers.get(value.info)
         if (!known) callers.set(value.info, [call])
@@ -126,10 +128,10 @@ export class ToolCalls {
   }
 }
 
-/** The callee and arguments of a call, also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
-function plainCall(node: Call['node'], frame: Frame): { callee: Node; args: Source[] } {
+/** The callee and arguments of a call; also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
+function plainCall(node: Call['node'], scope: Scope): { callee: Node; args: Expression[] } {
   const callee = unwrap(node.callee)
-  const plain = { callee, args: upToSpread(node.arguments, frame) }
+  const plain = { callee, args: upToSpread(node.arguments, scope) }
   if (callee.type !== 'MemberExpression') return plain
   const key = staticKey(callee.property, callee.computed)
   const object = unwrap(callee.object)
@@ -139,18 +141,18 @@ function plainCall(node: Call['node'], frame: Frame): { callee: Node; args: Sour
   const target = isReflect ? node.arguments[0] : object
   const list = node.arguments[isReflect ? 2 : 1]
   if (!target) return plain
-  return { callee: unwrap(target), args: list?.type === 'ArrayExpression' ? upToSpread(list.elements, frame) : [] }
+  return { callee: unwrap(target), args: list?.type === 'ArrayExpression' ? upToSpread(list.elements, scope) : [] }
 }
 
-function upToSpread(nodes: ReadonlyArray<Node | null>, frame: Frame): Source[] {
+function upToSpread(nodes: ReadonlyArray<Node | null>, scope: Scope): Expression[] {
   const end = nodes.findIndex((node) => node === null || node.type === 'SpreadElement')
-  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, frame }))
+  return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, scope }))
 }
 
-function armsOf(frame: Frame): string[] {
-  const arms: string[] = []
-  for (let at: Frame | undefined = frame; at; at = at.parent) {
-    if (at.arm) arms.push(`${at.arm.of.start}:${at.arm.index}`)
+function branchesOf(scope: Scope): string[] {
+  const branches: string[] = []
+  for (let at: Scope | undefined = scope; at; at = at.parent) {
+    if (at.branch) branches.push(`${at.branch.of.start}:${at.branch.index}`)
   }
-  return arms
+  return branches
 }
