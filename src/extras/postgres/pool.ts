@@ -1,3 +1,17 @@
+/**
+ * Why this is not `pg.Pool` (pg-pool 3.14). It was put in this place, and these tests failed:
+ *
+ *   it keeps no connection for plain statements       postgres: more transactions than there are connections wait for their turn …
+ *   one that cannot be opened fails its caller,       postgres-faults: a server that takes no more connections is worked with as far as
+ *     though others are open                            it goes …
+ *   `min` keeps connections open, but opens none      postgres-faults: the minimum is kept open, and opened again when it was lost
+ *   a statement on a frozen server never ends         postgres-faults: a frozen server costs a clear timeout …; postgres-lanes: likewise
+ *   `end()` forgets who waits                         postgres-sessions: after its stop it takes nothing more
+ *
+ * It also knows no limit that threads share (test/shm/connection-budget). With `pg.Pool` only to open, keep and close connections, and
+ * the rest built around it, all but the last of them passed; but each statement then needs another turn of the loop and four
+ * listeners, which is a tenth more CPU a query (`npm run bench -- elastic`, its database part).
+ */
 import { AsyncResource } from 'node:async_hooks'
 import type { ClientConfig } from 'pg'
 import { DbError } from '../../core/errors/db-error.ts'
@@ -34,10 +48,10 @@ export interface PoolOptions extends PoolShare {
 }
 
 /**
- * The connections of one thread. Whoever finds none free waits in line; a connection is opened for them while there is room.
- * One that has failed is never used again, and is replaced when somebody needs it.
+ * The connections of one thread. A statement that finds none free waits in line, and a connection is opened for it while there is room.
+ * A connection that has failed is never used again; it is replaced when one is needed.
  *
- * Transactions leave one connection to plain statements: callbacks that send those too would else wait for each other.
+ * Transactions leave one connection to plain statements. Otherwise callbacks that also send plain statements would wait for each other.
  */
 export class Pool {
   readonly #options: PoolOptions
