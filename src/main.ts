@@ -15,14 +15,14 @@ const READY_LOOK_MS = 200
 
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
-  const { isDeveloped, bootTool, settings, warnings } = load()
+  const { isDevelopment, bootTool, settings, warnings } = load()
   prepareEnvironment()
   const onFatal = (message: string): void => {
     runtime.log('ERROR', message, 'main')
     if (!isStopping) stop('SIGTERM', EXIT_CONFIG)
   }
-  const log = await createLog(settings)
-  const runtime = new Runtime(settings, log, onFatal, isDeveloped)
+  const logWriter = await createLog(settings)
+  const runtime = new Runtime({ settings, logWriter, onFatal, isDevelopment })
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   if (bootTool !== null) {
@@ -69,8 +69,8 @@ async function main(): Promise<void> {
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
   const paths = runtime.host.routeList().map(({ path }) => path)
-  log.tellPeople(banner({ settings, port, paths, isDeveloped }))
-  if (isDeveloped) {
+  logWriter.tellPeople(banner({ settings, port, paths, isDevelopment }))
+  if (isDevelopment) {
     new Development({ settings, reload, log: (level, message) => runtime.log(level, message, 'main') }).start()
   }
   const tellReady = (): void => {
@@ -98,7 +98,7 @@ async function main(): Promise<void> {
 function load(): CommandLine & LoadedSettings {
   try {
     const commandLine = readCommandLine()
-    return { ...commandLine, ...loadSettings(undefined, commandLine.isDeveloped) }
+    return { ...commandLine, ...loadSettings(undefined, commandLine.isDevelopment) }
   } catch (error) {
     if (!(error instanceof ConfigFaults || error instanceof CommandLineFault)) throw error
     console.error(error.message)

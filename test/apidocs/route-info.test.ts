@@ -18,7 +18,7 @@ test('what a route asks for is that of the newest code, and older code does not 
   const adopt = (generation: number, key: string) => {
     const contract = contractText({ authValidator, body: z.object({ [key]: z.string() }) })
     const routes = [routeOf('shop.Sell', '/sell', { contract })]
-    routing.adopt(laneOf(t, { generation, manifest: { routes } }), () => {})
+    routing.register(laneOf(t, { generation, manifest: { routes } }), () => {})
   }
   const asked = () => {
     const [{ has_auth, schemas }] = routing.table.list().map(routeInfo) as [ReturnType<typeof routeInfo>]

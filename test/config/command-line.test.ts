@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { CommandLineFault, readCommandLine } from '../../src/core/config/command-line.ts'
 
 test('a start without flags runs everything; --watch and --boot-tool are read', () => {
-  assert.deepEqual(readCommandLine([]), { isDeveloped: false, bootTool: null })
-  assert.deepEqual(readCommandLine(['--watch']), { isDeveloped: true, bootTool: null })
-  assert.deepEqual(readCommandLine(['--boot-tool', 'db']), { isDeveloped: false, bootTool: 'db' })
-  assert.deepEqual(readCommandLine(['--boot-tool=db']), { isDeveloped: false, bootTool: 'db' })
+  assert.deepEqual(readCommandLine([]), { isDevelopment: false, bootTool: null })
+  assert.deepEqual(readCommandLine(['--watch']), { isDevelopment: true, bootTool: null })
+  assert.deepEqual(readCommandLine(['--boot-tool', 'db']), { isDevelopment: false, bootTool: 'db' })
+  assert.deepEqual(readCommandLine(['--boot-tool=db']), { isDevelopment: false, bootTool: 'db' })
 })
 
 test('an unknown flag, a flag without its value, and an argument that is no flag are refused, and named', () => {

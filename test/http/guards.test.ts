@@ -16,7 +16,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
   const { settings } = loadSettings({ HTTP_PORT: '0', AUTH_SECRET_KEY: 'x'.repeat(32) })
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { method: 'POST' })]
-  routing.adopt(laneOf(t, { manifest: { routes } }), () => {})
+  routing.register(laneOf(t, { manifest: { routes } }), () => {})
   const faults: unknown[] = []
   const listener = new Listener({
     settings,

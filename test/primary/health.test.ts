@@ -30,14 +30,14 @@ test('a plugin that is set aside is dead with the reason, whatever its threads s
   const { health, plugins } = parts
   health.setPlugins({}, { 'shop.Sell': FINE, 'shop.Buy': FINE })
   const before = parts.changes
-  health.setAside('shop.Sell', 'Set aside until noon')
+  health.setCircuit('shop.Sell', 'Set aside until noon')
   assert.deepEqual(plugins(), {
     'shop.Buy': FINE,
     'shop.Sell': { status: 'DEAD', error: 'Set aside until noon', tools: ['db'] },
   })
   health.setPlugins({}, { 'shop.Sell': FINE })
   assert.equal(plugins()['shop.Sell']?.status, 'DEAD', 'a new lane changes nothing')
-  health.setAside('shop.Sell', null)
+  health.setCircuit('shop.Sell', null)
   assert.deepEqual(plugins()['shop.Sell'], FINE)
   assert.equal(parts.changes, before + 3, 'each change is told')
 })

@@ -4,12 +4,7 @@ import { Jobs } from '../../src/primary/jobs/jobs.ts'
 import { jobOf, laneOf } from '../support/fake-lane.ts'
 
 function jobsOf(t: TestContext): Jobs {
-  const jobs = new Jobs(
-    true,
-    () => [],
-    () => false,
-    () => {},
-  )
+  const jobs = new Jobs({ enabled: true, lanes: () => [], isPaused: () => false, log: () => {} })
   t.after(() => jobs.stop())
   return jobs
 }

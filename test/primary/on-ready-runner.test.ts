@@ -87,14 +87,14 @@ test('one that did not end before its lane left runs again, beside the others, a
   const { onReady, add, end, told, log } = readyOf(t)
   let lane = add('a.Endless', 'a.Z')
   onReady.run()
-  assert.equal(onReady.isAt(lane), true)
+  assert.equal(onReady.isBusy(lane), true)
   for (let n = 0; n < 5; n++) {
     const next = add('a.Endless', 'a.Z')
     end(lane, null)
     lane = next
     assert.deepEqual(told.splice(0).at(-1), n === 0 ? [lane, ['a.Z']] : [lane, ['a.Endless']])
     if (n === 0) onReady.done(lane, 'a.Z')
-    assert.equal(onReady.isAt(lane), false)
+    assert.equal(onReady.isBusy(lane), false)
   }
   assert.deepEqual(log, [])
 })

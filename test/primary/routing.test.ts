@@ -5,22 +5,22 @@ import { laneOf, routeOf } from '../support/fake-lane.ts'
 
 const TIMEOUT_MS = 30_000
 
-function adopting(routing: Routing) {
+function registering(routing: Routing) {
   const refused: [plugin: string, error: string][] = []
   return {
     refused,
-    adopt: (lane: Parameters<Routing['adopt']>[0]) =>
-      routing.adopt(lane, (plugin, error) => void refused.push([plugin, error])),
+    register: (lane: Parameters<Routing['register']>[0]) =>
+      routing.register(lane, (plugin, error) => void refused.push([plugin, error])),
   }
 }
 
 test('every lane with the same code gets the same numbers', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt, refused } = adopting(routing)
+  const { register, refused } = registering(routing)
   const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy/:id')]
   const [one, two] = [laneOf(t, { manifest: { routes } }), laneOf(t, { index: 1, manifest: { routes } })]
-  const numbers = adopt(one)
-  assert.deepEqual(adopt(two), numbers)
+  const numbers = register(one)
+  assert.deepEqual(register(two), numbers)
   assert.deepEqual(refused, [])
   assert.equal(routing.table.list().length, 2)
   for (const number of numbers) assert.deepEqual([one.hosts[number], two.hosts[number]], [1, 1])
@@ -28,13 +28,13 @@ test('every lane with the same code gets the same numbers', (t) => {
 
 test('within one generation the second plugin that wants a route is refused, with all of its routes', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt, refused } = adopting(routing)
-  const sell = adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods/:id')] } }))
+  const { register, refused } = registering(routing)
+  const sell = register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods/:id')] } }))
   const late = laneOf(t, {
     index: 1,
     manifest: { routes: [routeOf('shop.Buy', '/goods/:name'), routeOf('shop.Buy', '/buy')] },
   })
-  assert.deepEqual(adopt(late), [-1, -1])
+  assert.deepEqual(register(late), [-1, -1])
   assert.deepEqual(refused, [['shop.Buy', 'GET /goods/:name is registered already by shop.Sell']])
   assert.equal(routing.table.find('GET', '/goods/1')?.number, sell[0])
   assert.equal(routing.table.find('GET', '/buy'), null)
@@ -43,26 +43,26 @@ test('within one generation the second plugin that wants a route is refused, wit
 
 test('newer code may give a route to another plugin, and older code does not get it back', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt, refused } = adopting(routing)
+  const { register, refused } = registering(routing)
   const old = laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/goods')] } })
   const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Buy', '/goods')] } })
-  const [before] = adopt(old)
-  const [after] = adopt(fresh)
+  const [before] = register(old)
+  const [after] = register(fresh)
   assert.notEqual(after, before)
   assert.deepEqual(refused, [])
   assert.equal(routing.table.find('GET', '/goods')?.plugin, 'shop.Buy')
   assert.deepEqual([old.hosts[after!], fresh.hosts[after!]], [0, 1], 'no request for the new owner goes to old code')
   assert.equal(routing.nameOf(before!), 'GET /goods', 'what the old lane was at still has a name')
-  adopt(laneOf(t, { index: 1, manifest: { routes: [routeOf('shop.Sell', '/goods')] } }))
+  register(laneOf(t, { index: 1, manifest: { routes: [routeOf('shop.Sell', '/goods')] } }))
   assert.deepEqual(refused, [['shop.Sell', 'GET /goods is registered already by shop.Buy']])
 })
 
 test('a route of the primary is never taken over', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt, refused } = adopting(routing)
+  const { register, refused } = registering(routing)
   routing.addLocal(routeOf('system.Status', '/system/status'))
   const lane = laneOf(t, { generation: 5, manifest: { routes: [routeOf('shop.Sell', '/system/status')] } })
-  assert.deepEqual(adopt(lane), [-1])
+  assert.deepEqual(register(lane), [-1])
   assert.equal(refused[0]![0], 'shop.Sell')
   assert.throws(() => routing.addLocal(routeOf('system.Other', '/system/status')), {
     code: 'HTTP_ROUTE_TAKEN',
@@ -76,23 +76,23 @@ test('a route of the primary is never taken over', (t) => {
 
 test('a route that stays keeps its number, and has what the newer code says of it', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt } = adopting(routing)
+  const { register } = registering(routing)
   const versions = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { timeoutMs: 5, tags: ['new'] })]
   const lanes = versions.map((route, generation) => laneOf(t, { generation, manifest: { routes: [route] } }))
-  const numbers = lanes.map((lane) => adopt(lane)[0])
+  const numbers = lanes.map((lane) => register(lane)[0])
   assert.equal(numbers[0], numbers[1])
   const told = () => routing.table.list().map(({ timeoutMs, tags }) => [timeoutMs, tags])
   assert.deepEqual(told(), [[5, ['new']]])
-  adopt(laneOf(t, { manifest: { routes: [versions[0]!] } }))
+  register(laneOf(t, { manifest: { routes: [versions[0]!] } }))
   assert.deepEqual(told(), [[5, ['new']]], 'a lane of older code says nothing new')
 })
 
 test('an endpoint that becomes a stream is another route', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt } = adopting(routing)
-  const [endpoint] = adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell')] } }))
+  const { register } = registering(routing)
+  const [endpoint] = register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell')] } }))
   const routes = [routeOf('shop.Sell', '/sell', { isStream: true, timeoutMs: 5 })]
-  const [stream] = adopt(laneOf(t, { generation: 1, manifest: { routes } }))
+  const [stream] = register(laneOf(t, { generation: 1, manifest: { routes } }))
   assert.notEqual(stream, endpoint)
   assert.deepEqual(
     routing.table.list().map(({ number, isStream, timeoutMs }) => [number, isStream, timeoutMs]),
@@ -102,10 +102,10 @@ test('an endpoint that becomes a stream is another route', (t) => {
 
 test('routes that no lane serves any more are taken away', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt } = adopting(routing)
-  adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/old'), routeOf('shop.Sell', '/stays')] } }))
+  const { register } = registering(routing)
+  register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/old'), routeOf('shop.Sell', '/stays')] } }))
   const fresh = laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/stays')] } })
-  adopt(fresh)
+  register(fresh)
   assert.notEqual(routing.table.find('GET', '/old'), null, 'as long as an old lane may serve it')
   routing.keepHosted([fresh])
   assert.equal(routing.table.find('GET', '/old'), null)
@@ -114,11 +114,11 @@ test('routes that no lane serves any more are taken away', (t) => {
 
 test('the routes of a plugin that is set aside are closed, those that come later too, until it is tried again', (t) => {
   const routing = new Routing(TIMEOUT_MS)
-  const { adopt } = adopting(routing)
+  const { register } = registering(routing)
   const closed = () => routing.table.list().map(({ path, closedUntilMs }) => [path, closedUntilMs])
-  adopt(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy')] } }))
+  register(laneOf(t, { manifest: { routes: [routeOf('shop.Sell', '/sell'), routeOf('shop.Buy', '/buy')] } }))
   routing.close('shop.Sell', 5000)
-  adopt(laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/new')] } }))
+  register(laneOf(t, { generation: 1, manifest: { routes: [routeOf('shop.Sell', '/new')] } }))
   assert.deepEqual(closed(), [
     ['/sell', 5000],
     ['/buy', 0],
@@ -141,8 +141,8 @@ test('a folder of a primary plugin is served by every lane, whatever its code, u
   assert.throws(() => routing.addMount(folder, routes), { code: 'HTTP_ROUTE_TAKEN' })
   for (const generation of [0, 1]) {
     const lane = laneOf(t, { generation, manifest: { routes: [routeOf('shop.Rival', '/files/*')] } })
-    const { adopt, refused } = adopting(routing)
-    assert.deepEqual(adopt(lane), [-1])
+    const { register, refused } = registering(routing)
+    assert.deepEqual(register(lane), [-1])
     assert.deepEqual(refused[0]?.[0], 'shop.Rival')
     assert.deepEqual([...lane.hosts.subarray(0, 3)], [1, 1, 0])
     routing.keepHosted([lane])

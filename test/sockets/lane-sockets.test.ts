@@ -61,7 +61,7 @@ test('a lane that is gone has closed its sockets, and still tells what they were
     ['close', 1012, 'service restart'],
     ['close', 1012, 'service restart'],
   ])
-  const [work, ...others] = lane.sockets.works()
+  const [work, ...others] = lane.sockets.workInFlight()
   assert.deepEqual([work?.kind, work?.name, work?.plugin, others], ['request', 'GET /talk', 'talk.Talk', []])
   assert.equal(lane.sockets.size, 0)
 })

@@ -8,7 +8,7 @@ const USAGE = `Usage: npm start -- [--boot-tool <tool>]
 /** What `src/main.ts` was started with. */
 export interface CommandLine {
   /** `--watch`: the code is being worked on. */
-  readonly isDeveloped: boolean
+  readonly isDevelopment: boolean
   /** Name of the tool to boot alone; null: the whole runtime starts. */
   readonly bootTool: string | null
 }
@@ -23,7 +23,7 @@ export function readCommandLine(args: readonly string[] = process.argv.slice(2))
       args: [...args],
       options: { watch: { type: 'boolean', default: false }, 'boot-tool': { type: 'string' } },
     })
-    return { isDeveloped: values.watch, bootTool: values['boot-tool'] ?? null }
+    return { isDevelopment: values.watch, bootTool: values['boot-tool'] ?? null }
   } catch (error) {
     throw new CommandLineFault(`${messageOf(error)}\n\n${USAGE}`)
   }

@@ -40,17 +40,17 @@ export interface LoadedSettings {
 /**
  * Parses the environment. Without an argument: `process.env`, after `.env` of the current folder was added to it
  * (variables that are set already win).
- * @param isDeveloped the code is being worked on: fewer lanes by default
+ * @param isDevelopment the code is being worked on: fewer lanes by default
  * @throws ConfigFaults with every fault
  */
-export function loadSettings(env: Environment = process.env, isDeveloped = false): LoadedSettings {
+export function loadSettings(env: Environment = process.env, isDevelopment = false): LoadedSettings {
   const faults: string[] = []
   if (env === process.env) addDotEnv(faults)
   const warnings = likelyTypos(env, Object.keys(VARIABLES))
 
   const settings: Record<string, unknown> = {}
   for (const [name, row] of ROWS) {
-    const parsed = readRow(row, env[name], settings, isDeveloped)
+    const parsed = readRow(row, env[name], settings, isDevelopment)
     if ('value' in parsed) settings[settingKey(name)] = parsed.value
     else
       faults.push(
@@ -85,9 +85,9 @@ export function prepareEnvironment(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)
 }
 
-function readRow(row: VariableRow, raw: string | undefined, above: Record<string, unknown>, isDeveloped: boolean) {
+function readRow(row: VariableRow, raw: string | undefined, above: Record<string, unknown>, isDevelopment: boolean) {
   if (!isUnset(raw)) return parseVariable(row, raw)
-  const value = typeof row.default === 'function' ? row.default(above, isDeveloped) : row.default
+  const value = typeof row.default === 'function' ? row.default(above, isDevelopment) : row.default
   const isPath = row.type === 'folder' || row.type === 'folders' || row.type === 'file'
   if (isPath) return parseVariable(row, value as string)
   return { value: Array.isArray(value) ? [...value] : value }

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url'
 interface RowOf<Type extends string, Default> {
   type: Type
   /** Used when the variable is unset or empty. A function sees the settings of the rows above its own, and whether the code is worked on. */
-  default: Default | ((above: Record<string, unknown>, isDeveloped: boolean) => Default)
+  default: Default | ((above: Record<string, unknown>, isDevelopment: boolean) => Default)
   unit?: string
   /** What the variable changes, in one sentence. */
   effect: string
@@ -71,8 +71,8 @@ export const VARIABLES = {
     type: 'integer',
     min: 1,
     max: 256,
-    default: (_above, isDeveloped) =>
-      Math.max(1, Math.min(availableParallelism() - 1, isDeveloped ? DEVELOPED_LANES : 256)),
+    default: (_above, isDevelopment) =>
+      Math.max(1, Math.min(availableParallelism() - 1, isDevelopment ? DEVELOPED_LANES : 256)),
     unit: 'threads',
     effect: 'Number of worker threads that run the plugins.',
   },

@@ -11,10 +11,11 @@ async function main(): Promise<void> {
   const { settings } = loadSettings(copyEnvironment())
   prepareEnvironment()
   const end = (): void => void runtime.stop().then(() => process.exit(0))
-  const runtime = new Runtime(settings, await createLog(settings), (message) => {
+  const onFatal = (message: string): void => {
     console.error(message)
     process.exit(EXIT_CONFIG)
-  })
+  }
+  const runtime = new Runtime({ settings, logWriter: await createLog(settings), onFatal })
   const { bus } = runtime.host
   bus.addListener((record) => tell({ type: 'event', record }))
   bus.addFailureListener((failure) => tell({ type: 'failure', failure }))

@@ -98,17 +98,17 @@ export class PluginThread {
       lanes: () => ({}),
       onChange: () => {},
     })
-    this.#clock = new Jobs(
-      false,
-      () => [],
-      () => false,
-      (level, message, fields) => log(level, message, 'scheduler', fields),
-    )
+    this.#clock = new Jobs({
+      enabled: false,
+      lanes: () => [],
+      isPaused: () => false,
+      log: (level, message, fields) => log(level, message, 'scheduler', fields),
+    })
     this.#host = new PrimaryToolHost({
       bus: this.#bus,
       local,
       routing,
-      kernel: () => this.#kernel,
+      kernel: this.#kernel,
       log,
       dump: () => health.dump(),
       lanes: () => [],

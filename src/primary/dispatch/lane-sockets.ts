@@ -38,8 +38,8 @@ export class LaneSockets implements SocketWorker {
     return this.#clients.size
   }
 
-  /** Those whose handlers are at something, for whoever wants to know what the lane was doing. */
-  works(): WorkInFlight[] {
+  /** Messages that are being handled: of a lane that is gone, when it died. */
+  workInFlight(): WorkInFlight[] {
     if (this.#lastWorks !== null) return this.#lastWorks
     const works: WorkInFlight[] = []
     for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
@@ -95,7 +95,7 @@ export class LaneSockets implements SocketWorker {
   abandon(): void {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
-    this.#lastWorks = this.works()
+    this.#lastWorks = this.workInFlight()
     const clients = [...this.#clients.values()]
     this.#clients.clear()
     for (const client of clients) client.close(1012, 'service restart')

@@ -19,8 +19,8 @@ export class Health {
   readonly #reports = new Map<object, Record<string, PluginHealth>>()
   /** Threads that have died and whose plugins no other thread hosts: their last word stands until one does. */
   readonly #gone = new Set<object>()
-  /** Plugins that get nothing for a while, each with the reason. */
-  readonly #aside = new Map<string, string>()
+  /** Plugins that get no work for a while, each with the reason. */
+  readonly #openCircuits = new Map<string, string>()
 
   constructor(options: {
     statuses: StatusTable
@@ -67,10 +67,10 @@ export class Health {
     if (this.#reports.delete(thread)) this.#onChange()
   }
 
-  /** Sets a plugin of any thread aside with the reason, or (null) takes it back. */
-  setAside(plugin: string, reason: string | null): void {
-    if (reason === null) this.#aside.delete(plugin)
-    else this.#aside.set(plugin, reason)
+  /** Opens the circuit of a plugin with the reason, or (null) closes it: a plugin whose circuit is open counts as dead. */
+  setCircuit(plugin: string, reason: string | null): void {
+    if (reason === null) this.#openCircuits.delete(plugin)
+    else this.#openCircuits.set(plugin, reason)
     this.#onChange()
   }
 
@@ -122,7 +122,7 @@ export class Health {
         if (plugins.get(name)?.status !== 'DEAD') plugins.set(name, health)
       }
     }
-    for (const [name, error] of this.#aside) {
+    for (const [name, error] of this.#openCircuits) {
       const tools = plugins.get(name)?.tools ?? []
       plugins.set(name, { status: 'DEAD', error, tools })
     }

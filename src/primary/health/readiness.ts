@@ -6,8 +6,8 @@ export interface ReadinessFacts {
   readonly lanes: Record<string, number>
   readonly lanesWanted: number
   readonly isDraining: boolean
-  /** It has started. */
-  readonly isReady: boolean
+  /** The start is over. */
+  readonly isStarted: boolean
   /** Why tools hold it back. */
   readonly toolReasons: readonly string[]
   /** Why the store of the events cannot be used; null when it can. */
@@ -21,7 +21,7 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   const { lanes, lanesWanted, busFault } = facts
   const reasons: string[] = []
   if (facts.isDraining) reasons.push('draining')
-  else if (!facts.isReady) reasons.push('starting')
+  else if (!facts.isStarted) reasons.push('starting')
   if (lanes.ready === 0) reasons.push('no lane is up')
   reasons.push(...facts.toolReasons)
   if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)

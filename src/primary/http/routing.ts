@@ -61,7 +61,7 @@ export class Routing {
    * @param refuse told of a plugin that wants another's route; all its routes are refused
    * @returns a number for each route of the manifest, -1 for those refused
    */
-  adopt(lane: Lane, refuse: (plugin: string, error: string) => void): number[] {
+  register(lane: Lane, refuse: (plugin: string, error: string) => void): number[] {
     const { routes } = lane.manifest!
     const refused = new Set<string>()
     for (const route of routes) {

@@ -15,26 +15,29 @@ interface Run {
   reject: (error: Error) => void
 }
 
+export interface JobsOptions {
+  enabled: boolean
+  /** The lanes that take work. */
+  lanes: () => Lane[]
+  /** True for a plugin whose jobs do not run for now. */
+  isPaused: (plugin: string) => boolean
+  log: JobClockOptions['log']
+}
+
 /** Fires the process's jobs: each once, in the primary or in one of the lanes that host its plugin. */
 export class Jobs {
   readonly #clock: JobClock
   readonly #lanes: () => Lane[]
   readonly #local = new Map<string, JobDefinition>()
   readonly #runs = new Map<number, Run>()
-  readonly #isAside: (plugin: string) => boolean
+  readonly #isPaused: (plugin: string) => boolean
   #nextRun = 0
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
 
-  /** @param isAside tells the plugins whose jobs do not run for now */
-  constructor(
-    enabled: boolean,
-    lanes: () => Lane[],
-    isAside: (plugin: string) => boolean,
-    log: JobClockOptions['log'],
-  ) {
+  constructor({ enabled, lanes, isPaused, log }: JobsOptions) {
     this.#lanes = lanes
-    this.#isAside = isAside
+    this.#isPaused = isPaused
     this.#clock = new JobClock({
       enabled,
       maxDeaths: POISON_DEATHS,
@@ -63,9 +66,9 @@ export class Jobs {
 
   #obstacleTo(key: string): string | null {
     if (this.#local.has(key)) return null
-    const instance = this.#seatFor(key)
-    if (instance === null) return 'no lane that hosts it is up'
-    return this.#isAside(instance.plugin) ? 'its plugin is set aside' : null
+    const place = this.#placeFor(key)
+    if (place === null) return 'no lane that hosts it is up'
+    return this.#isPaused(place.plugin) ? 'its plugin is set aside' : null
   }
 
   async #run(key: string): Promise<RunEnd> {
@@ -74,9 +77,9 @@ export class Jobs {
       await runJob(local, this.tracing)
       return 'done'
     }
-    const instance = this.#seatFor(key)
-    if (instance === null) return 'cut-off'
-    const { lane, job, plugin, name } = instance
+    const place = this.#placeFor(key)
+    if (place === null) return 'cut-off'
+    const { lane, job, plugin, name } = place
     const run = this.#nextRun++
     return new Promise((resolve, reject) => {
       this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })
@@ -85,7 +88,7 @@ export class Jobs {
   }
 
   /** The lane for a job, with the job's number there: whose loop turns, and of those the one with the fewest requests. */
-  #seatFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
+  #placeFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
     let best: { lane: Lane; job: number } | undefined
     for (const lane of this.#lanes()) {
       const job = lane.manifest!.jobs.findIndex(({ plugin, name }) => keyOf(plugin, name) === key)
@@ -101,8 +104,8 @@ export class Jobs {
     else open?.reject(new Error(error))
   }
 
-  /** Jobs that a lane is at. */
-  worksOf(lane: Lane): WorkInFlight[] {
+  /** Jobs that run in a lane. */
+  workInFlight(lane: Lane): WorkInFlight[] {
     const nowMs = Date.now()
     return [...this.#runs.values()]
       .filter((run) => run.lane === lane)

@@ -6,7 +6,7 @@ export interface BannerOptions {
   port: number
   /** Paths that are served. */
   paths: readonly string[]
-  isDeveloped: boolean
+  isDevelopment: boolean
 }
 
 /** Pages of the runtime that a person opens, where they are served. */
@@ -16,10 +16,10 @@ const PAGES = [
 ] as const
 
 /** What somebody who has started the process on a terminal wants next. */
-export function banner({ settings, port, paths, isDeveloped }: BannerOptions): string[] {
+export function banner({ settings, port, paths, isDevelopment }: BannerOptions): string[] {
   const base = `http://${reachable(settings.httpHost)}:${port}`
   const lines = PAGES.filter(([, path]) => paths.includes(path)).map(([name, path]) => line(name, base + path))
-  if (!isDeveloped) return lines
+  if (!isDevelopment) return lines
   const folders = settings.domainsDir.map((folder) => shown(folder)).join(', ')
   const lanes = settings.lanes === 1 ? '1 lane' : `${settings.lanes} lanes`
   return [

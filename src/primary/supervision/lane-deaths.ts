@@ -54,7 +54,7 @@ export class LaneDeaths {
     const box = this.#read(lane, death)
     const { guilty } = box
     this.#report(box)
-    registrar.gone(lane, death.unreadDeliveries, box)
+    registrar.laneGone(lane, death.unreadDeliveries, box)
     // The work that was begun last is a hint for people, and no proof.
     if (guilty?.plugin && guilty.evidence !== 'last')
       circuitBreaker.recordDeath(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
@@ -82,7 +82,7 @@ export class LaneDeaths {
       subscriberName: (subscriberIndex) =>
         manifest?.subscriptions.find((each) => each.subscriberIndex === subscriberIndex)?.identity ?? 'subscriber',
       jobName: (job) => manifest?.jobs[job]?.name ?? 'job',
-      works: registrar.worksOf(lane, death.unreadDeliveries),
+      works: registrar.workInFlight(lane, death.unreadDeliveries),
       isDomainFile: (file) => this.#isDomainFile(file),
     })
   }

@@ -1,124 +1,139 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { ToLane, ToPrimary } from '../../transport/messages.ts'
+import type { ToPrimary } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
 import type { RecordForwarder } from '../events/record-forwarder.ts'
 import type { Health } from '../health/health.ts'
+import type { Snapshots } from '../health/snapshots.ts'
 import type { Routing } from '../http/routing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { LaneStreams } from '../streams/lane-streams.ts'
 import type { OnReadyRunner } from './on-ready-runner.ts'
 
-export interface RegistrarParts {
+export interface LaneRegistrarOptions {
+  readonly lanesWanted: number
   readonly routing: Routing
-  readonly instances: LaneSubscribers
-  readonly streams: LaneStreams
-  readonly feeds: RecordForwarder
+  readonly laneSubscribers: LaneSubscribers
+  readonly laneStreams: LaneStreams
+  readonly recordForwarder: RecordForwarder
   readonly jobs: Jobs
   readonly health: Health
-  readonly onReady: OnReadyRunner
-  snapshot(): ToLane
+  readonly onReadyRunner: OnReadyRunner
+  readonly snapshots: Snapshots
   log(message: string): void
 }
 
-/** What the primary keeps of each lane: its routes, subscriptions, jobs, listeners and the health of its plugins. */
+/** Registers what each lane hosts with the rest of the primary: its routes, subscriptions, jobs, listeners and the health of its plugins. */
 export class LaneRegistrar {
-  readonly #parts: RegistrarParts
-  /** Lanes that were up before the primary's own plugins: those have the first claim on routes, whoever boots faster. */
+  readonly #options: LaneRegistrarOptions
+  /** Lanes that booted before the primary's own plugins, which register their routes first, however fast a lane boots. */
   readonly #early: Lane[] = []
   #isOpen = false
-  #isReady = false
+  #isServing = false
+  /** Routes, jobs and subscribers that the new code of the lanes has no more are to be dropped. */
+  #isCleanupDue = false
 
-  constructor(parts: RegistrarParts) {
-    this.#parts = parts
+  constructor(options: LaneRegistrarOptions) {
+    this.#options = options
   }
 
-  /** The primary's own plugins have their routes: now it is the lanes' turn. */
+  /** The primary's own plugins have their routes: the lanes may register theirs. */
   open(): void {
     this.#isOpen = true
-    for (const lane of this.#early.splice(0)) if (lane.state !== 'dead') this.adopt(lane)
+    for (const lane of this.#early.splice(0)) if (lane.state !== 'dead') this.register(lane)
   }
 
-  /** The listener is up: `onReady` may run. */
-  ready(): void {
-    this.#isReady = true
-    this.#parts.onReady.run()
+  /** The listener is up: `onReady` of the plugins may run. */
+  serving(): void {
+    this.#isServing = true
+    this.#options.onReadyRunner.run()
   }
 
   /** A lane has booted: it gets its routes, and takes part. */
-  adopt(lane: Lane): void {
+  register(lane: Lane): void {
     if (!this.#isOpen) {
       this.#early.push(lane)
       return
     }
-    const { routing, health, instances, jobs, onReady } = this.#parts
-    const { plugins, subscriptions, routes } = lane.manifest!
-    const isRegular = lane.role === 'regular'
-    const refused = new Set<string>()
-    if (isRegular) {
-      health.setPlugins(lane, plugins)
-      const numbers = routing.adopt(lane, (plugin, error) => {
-        refused.add(plugin)
-        health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools: plugins[plugin]?.tools ?? [] } })
-        this.#parts.log(`Plugin ${plugin} failed in boot: ${error}`)
-      })
-      lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
-      jobs.addOf(lane, (plugin) => refused.has(plugin))
-    } else lane.post({ type: 'assign', routes: routes.map(() => -1), mounts: [] })
-    for (const subscription of subscriptions) {
-      if (!refused.has(subscription.plugin)) instances.add(lane, subscription.subscriberIndex, subscription)
+    const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
+    const isRefused = (plugin: string): boolean => refused.has(plugin)
+    for (const subscription of lane.manifest!.subscriptions) {
+      if (isRefused(subscription.plugin)) continue
+      this.#options.laneSubscribers.add(lane, subscription.subscriberIndex, subscription)
     }
-    this.#parts.streams.up(lane, (plugin) => refused.has(plugin))
+    this.#options.laneStreams.up(lane, isRefused)
     // Before its first request: its plugins never see an empty snapshot.
-    lane.post(this.#parts.snapshot())
-    if (this.#isReady) onReady.run()
+    lane.post(this.#options.snapshots.take())
+    if (this.#isServing) this.#options.onReadyRunner.run()
   }
 
-  /** What a lane says of itself. */
+  /** @returns plugins that were refused, because a route of theirs belongs to another plugin */
+  #registerRoutes(lane: Lane): Set<string> {
+    const { routing, health, jobs } = this.#options
+    const { plugins } = lane.manifest!
+    const refused = new Set<string>()
+    health.setPlugins(lane, plugins)
+    const numbers = routing.register(lane, (plugin, error) => {
+      refused.add(plugin)
+      health.setPlugins(lane, { [plugin]: { status: 'DEAD', error, tools: plugins[plugin]?.tools ?? [] } })
+      this.#options.log(`Plugin ${plugin} failed in boot: ${error}`)
+    })
+    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
+    jobs.addOf(lane, (plugin) => refused.has(plugin))
+    return refused
+  }
+
+  #withoutRoutes(lane: Lane): Set<string> {
+    lane.post({ type: 'assign', routes: lane.manifest!.routes.map(() => -1), mounts: [] })
+    return new Set()
+  }
+
+  /** Handles a message of a lane. */
   onMessage(lane: Lane, message: ToPrimary): void {
-    const { instances, streams, feeds, health, jobs, onReady } = this.#parts
+    const { laneSubscribers, laneStreams, recordForwarder, health, jobs, onReadyRunner } = this.#options
     switch (message.type) {
       case 'subscribe':
-        return streams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
-          instances.add(lane, message.subscriberIndex, message.subscription),
+        return laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
+          laneSubscribers.add(lane, message.subscriberIndex, message.subscription),
         )
       case 'unsubscribe':
-        streams.unsubscribe(lane, message.subscriberIndex)
-        return instances.remove(lane, message.subscriberIndex)
+        laneStreams.unsubscribe(lane, message.subscriberIndex)
+        return laneSubscribers.remove(lane, message.subscriberIndex)
       case 'listen':
-        return feeds.listen(lane, message.feed, message.on)
+        return recordForwarder.listen(lane, message.feed, message.on)
       case 'tool-status':
-        // A tool call set the word itself; `registry.updateToolStatus` did not.
+        // A tool call has set the word in shared memory itself; `registry.updateToolStatus` has not.
         return health.noteTool(message.tool, message.status, message.message)
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
       case 'ready-done':
-        return onReady.done(lane, message.plugin)
+        return onReadyRunner.done(lane, message.plugin)
       case 'job-done':
         return jobs.done(message.run, message.error)
     }
   }
 
-  /** Events and jobs that a lane is at. */
-  worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
-    const { instances, streams, jobs } = this.#parts
+  /** Events, jobs and messages of sockets that are in flight in a lane. @param unread deliveries that it never began */
+  workInFlight(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
+    const { laneSubscribers, laneStreams, jobs } = this.#options
     return [
-      ...instances.worksOf(lane, unread),
-      ...streams.worksOf(lane),
-      ...jobs.worksOf(lane),
-      ...lane.sockets.works(),
+      ...laneSubscribers.worksOf(lane, unread),
+      ...laneStreams.worksOf(lane),
+      ...jobs.workInFlight(lane),
+      ...lane.sockets.workInFlight(),
     ]
   }
 
+  /** True while the lane runs a job or an `onReady` that it should be let finish. */
   isBusy(lane: Lane): boolean {
-    const { jobs, onReady } = this.#parts
-    return jobs.worksOf(lane).length > 0 || onReady.isAt(lane)
+    const { jobs, onReadyRunner } = this.#options
+    return jobs.workInFlight(lane).length > 0 || onReadyRunner.isBusy(lane)
   }
 
-  /** A lane gets nothing new. */
-  leaving(lane: Lane): void {
-    this.#parts.streams.leaving(lane)
-    this.#parts.instances.leave(lane)
+  /** A lane gets no new work. */
+  laneLeaving(lane: Lane): void {
+    this.#options.laneStreams.leaving(lane)
+    this.#options.laneSubscribers.leave(lane)
   }
 
   /**
@@ -126,21 +141,37 @@ export class LaneRegistrar {
    * @param unread deliveries that it never began
    * @param blackBox null when it was told to end
    */
-  gone(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
-    const { health, feeds, jobs, instances, streams, onReady } = this.#parts
-    streams.gone(lane, blackBox)
+  laneGone(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+    const { health, recordForwarder, jobs, laneSubscribers, laneStreams, onReadyRunner } = this.#options
+    laneStreams.gone(lane, blackBox)
     if (blackBox === null) health.threadLeft(lane)
     else health.threadGone(lane)
-    feeds.gone(lane)
+    recordForwarder.gone(lane)
     jobs.laneGone(lane, blackBox)
-    instances.forget(lane, unread, blackBox)
-    onReady.laneGone(lane, blackBox)
+    laneSubscribers.forget(lane, unread, blackBox)
+    onReadyRunner.laneGone(lane, blackBox)
   }
 
-  /** All lanes have the same code again: what none of them has is no more. */
-  tidy(lanes: readonly Lane[]): void {
-    this.#parts.routing.keepHosted(lanes)
-    this.#parts.jobs.keepHosted(lanes)
-    this.#parts.instances.dropVacant()
+  /** All lanes have new code. @param ready the lanes that take work */
+  codeChanged(ready: readonly Lane[]): void {
+    this.#isCleanupDue = true
+    this.lanesChanged(ready)
+  }
+
+  /**
+   * Drops what no lane hosts any more, after a reload or a death. Not before all lanes are up: a lane that is down has not said what it
+   * hosts.
+   * @param ready the lanes that take work
+   */
+  lanesChanged(ready: readonly Lane[]): void {
+    const { lanesWanted, health, routing, jobs, laneSubscribers } = this.#options
+    if (ready.length < lanesWanted) return
+    health.allReported()
+    if (this.#isCleanupDue) {
+      this.#isCleanupDue = false
+      routing.keepHosted(ready)
+      jobs.keepHosted(ready)
+    }
+    laneSubscribers.dropVacant()
   }
 }

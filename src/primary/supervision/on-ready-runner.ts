@@ -67,7 +67,7 @@ export class OnReadyRunner {
   }
 
   /** True while a lane is at it that should be let finish. */
-  isAt(lane: Lane): boolean {
+  isBusy(lane: Lane): boolean {
     const begunMs = Date.now() - READY_GRACE_MS
     return this.#rounds.some(
       ({ lane: at, plugins, sinceMs }) => at === lane && sinceMs > begunMs && !this.#endless.has(plugins[0]!),

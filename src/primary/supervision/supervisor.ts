@@ -57,6 +57,7 @@ export class Supervisor {
   readonly #intensity = new RestartIntensity()
   #checkTimer: NodeJS.Timeout | undefined
   #checkedMs = Date.now()
+  readonly #bootWaiters: (() => void)[] = []
   #isStopping = false
 
   constructor(options: SupervisorOptions) {
@@ -82,7 +83,7 @@ export class Supervisor {
       open,
       onLeaving: (lane) => {
         options.onLeaving(lane)
-        options.onChange()
+        this.#changed()
       },
       isBusy,
       isStopping,
@@ -137,8 +138,13 @@ export class Supervisor {
     return this.#threads().map(({ lane }) => lane)
   }
 
+  /** Resolves when every lane is up, or has failed once. */
+  async booted(): Promise<void> {
+    while (!this.#isBootOver) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
+  }
+
   /** False while a lane boots for the first time, or once more without a plugin that brought it down. */
-  get isBootOver(): boolean {
+  get #isBootOver(): boolean {
     return this.#slots.every(({ isRetried, thread }) => !isRetried && thread.lane.state !== 'starting')
   }
 
@@ -172,6 +178,11 @@ export class Supervisor {
     return [...threads]
   }
 
+  #changed(): void {
+    this.#options.onChange()
+    for (const wake of this.#bootWaiters.splice(0)) wake()
+  }
+
   // ── start ─────────────────────────────────────────────────────────────────
 
   #fillSlot(index: number, role: LaneRole): LaneSlot {
@@ -184,7 +195,7 @@ export class Supervisor {
     this.#options.onBooted(lane)
     lane.state = 'ready'
     if (lane.role === 'quarantine') this.#quarantine.opened()
-    this.#options.onChange()
+    this.#changed()
   }
 
   // ── watch ─────────────────────────────────────────────────────────────────
@@ -255,7 +266,7 @@ export class Supervisor {
       if (thread.bootingFile !== null) this.#starter.bar(thread, death, box?.guilty?.line)
       this.#restartLater(slot)
     } else this.#intensity.recordDeath(Date.now())
-    this.#options.onChange()
+    this.#changed()
   }
 
   /** A fault in the rest of the primary must not keep the supervisor from its work: it is reported, and nothing else happens. */
@@ -290,7 +301,7 @@ export class Supervisor {
     slot.restarts++
     slot.isRetried = false
     slot.thread = this.#starter.start(slot.index, slot.role)
-    this.#options.onChange()
+    this.#changed()
   }
 
   #log(message: string, fields?: Record<string, unknown>): void {

@@ -22,12 +22,12 @@ import type { LocalWorker } from '../http/local-worker.ts'
 import { routeInfo } from '../http/route-info.ts'
 import type { Routing } from '../http/routing.ts'
 
-/** What the rest of the primary does for its tools. */
-export interface PrimaryServices {
+/** What the tools of the primary need of its other parts. */
+export interface PrimaryToolHostOptions {
   readonly bus: PrimaryBus
   readonly local: LocalWorker
   readonly routing: Routing
-  readonly kernel: () => ThreadKernel
+  readonly kernel: ThreadKernel
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   dump(): SystemDump
   lanes(): LaneInfo[]
@@ -35,44 +35,44 @@ export interface PrimaryServices {
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): JobInfo[]
-  /** There are none: it serves folders itself. */
+  /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
 
 /** What the tools of the primary stand on. */
 export class PrimaryToolHost implements ToolHost {
-  readonly #services: PrimaryServices
+  readonly #options: PrimaryToolHostOptions
   isBooted = false
 
-  constructor(services: PrimaryServices) {
-    this.#services = services
+  constructor(options: PrimaryToolHostOptions) {
+    this.#options = options
   }
 
   get bus(): PrimaryBus {
-    return this.#services.bus
+    return this.#options.bus
   }
 
   addEndpoint({ owner, method, path, handler, options }: Endpoint): void {
     const number = this.#addRoute(owner.name, method, path, false, options)
-    this.#services.local.server.addEndpoint(number, owner, path, handler, options)
+    this.#options.local.server.addEndpoint(number, owner, path, handler, options)
   }
 
   addStream({ owner, path, handler, options }: Stream): void {
     const number = this.#addRoute(owner.name, 'GET', path, true, options)
-    this.#services.local.server.addStream(number, owner, path, handler, options)
+    this.#options.local.server.addStream(number, owner, path, handler, options)
   }
 
   addWebSocket(socket: SocketRoute): void {
     const { owner, path, options } = socket
     const number = this.#addRoute(owner.name, 'GET', path, false, options, true)
-    this.#services.local.server.addWebSocket(number, socket)
+    this.#options.local.server.addWebSocket(number, socket)
   }
 
   mountStatic(mount: StaticMount): void {
     const { owner, prefix, directory } = mount
     this.#requireBoot(`folder under ${prefix}`)
     const endpoints = mountEndpoints(mount)
-    if (this.#services.hasNoLanes) {
+    if (this.#options.hasNoLanes) {
       for (const endpoint of endpoints) this.addEndpoint(endpoint)
       return
     }
@@ -87,7 +87,7 @@ export class PrimaryToolHost implements ToolHost {
         summary,
       }),
     )
-    this.#services.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+    this.#options.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
   }
 
   #requireBoot(what: string): void {
@@ -106,42 +106,42 @@ export class PrimaryToolHost implements ToolHost {
     const { timeoutMs, tags = [], summary } = options
     const contract = contractText(options)
     const route = { plugin, method, path, isStream, isSocket, timeoutMs, tags, summary, contract }
-    return this.#services.routing.addLocal(route)
+    return this.#options.routing.addLocal(route)
   }
 
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    this.#services.log(level, message, identity, fields)
+    this.#options.log(level, message, identity, fields)
   }
   addLogSink(sink: LogSink): () => void {
-    return this.#services.kernel().addLogSink(sink)
+    return this.#options.kernel.addLogSink(sink)
   }
   addMetricsSink(sink: MetricsSink): () => void {
-    return this.#services.kernel().addMetricsSink(sink)
+    return this.#options.kernel.addMetricsSink(sink)
   }
   metrics(): MetricRecord[] {
-    return this.#services.kernel().recentMetrics()
+    return this.#options.kernel.recentMetrics()
   }
   systemDump(): SystemDump {
-    return this.#services.dump()
+    return this.#options.dump()
   }
   lanes(): LaneInfo[] {
-    return this.#services.lanes()
+    return this.#options.lanes()
   }
   readiness(): Readiness {
-    return this.#services.readiness()
+    return this.#options.readiness()
   }
   routeList(): RouteInfo[] {
-    return this.#services.routing.table.list().map(routeInfo)
+    return this.#options.routing.table.list().map(routeInfo)
   }
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
-    this.#services.setTool(tool, status, message)
+    this.#options.setTool(tool, status, message)
   }
   addJob(job: JobDefinition): void {
     if (this.isBooted)
       throw new HeddleError('SCHEDULER_INVALID', `Job ${job.name}: jobs are registered in onBoot, not later`)
-    this.#services.addJob(job)
+    this.#options.addJob(job)
   }
   jobs(): JobInfo[] {
-    return this.#services.jobs()
+    return this.#options.jobs()
   }
 }

@@ -1,4 +1,10 @@
+import { messageOf } from '../../core/errors/wire.ts'
+
 const faulty = new WeakSet<object>()
+
+/** What the log says of a listener or sink that threw. @param kind for example `log sink` */
+export const sinkFault = (kind: string, thrown: unknown): string =>
+  `A ${kind} threw; it is not reported again: ${messageOf(thrown)}`
 
 /** Gives a record to every listener; one that throws is reported once and never breaks the others. */
 export function tellAll<T>(

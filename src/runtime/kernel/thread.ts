@@ -12,7 +12,7 @@ import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring
 import { NameTable } from '../../transport/memory/name-table.ts'
 import { StatusTable } from '../../transport/memory/status-table.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
-import { added, tellAll } from './listeners.ts'
+import { added, sinkFault, tellAll } from './listeners.ts'
 import { Plugins } from './plugins.ts'
 import { Meter } from './proxy.ts'
 import { Toolbox } from './toolbox.ts'
@@ -171,7 +171,7 @@ export class ThreadKernel {
   }
 
   sinkFault(kind: string, thrown: unknown): void {
-    this.#options.writeLog('ERROR', `A ${kind} threw; it is not reported again: ${messageOf(thrown)}`, 'kernel')
+    this.#options.writeLog('ERROR', sinkFault(kind, thrown), 'kernel')
   }
 
   async stop(): Promise<void> {

@@ -1,0 +1,83 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { sinkFault } from '../../runtime/kernel/listeners.ts'
+import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import { type EventDriver, InProcessDriver } from '../events/event-driver.ts'
+import { Hub } from '../events/hub.ts'
+import { LaneSubscribers } from '../events/lane-subscribers.ts'
+import { PrimaryBus } from '../events/primary-bus.ts'
+import { RecordForwarder } from '../events/record-forwarder.ts'
+import type { Log } from '../logging/process-log.ts'
+import type { StreamCoordinator } from '../streams/coordinator.ts'
+import { LaneStreams } from '../streams/lane-streams.ts'
+import type { SupervisorLink } from './supervisor-link.ts'
+
+export interface EventParts {
+  readonly hub: Hub
+  readonly bus: PrimaryBus
+  readonly laneSubscribers: LaneSubscribers
+  readonly laneStreams: LaneStreams
+  readonly recordForwarder: RecordForwarder
+  /** Carries the events that are published in the primary. */
+  driver: EventDriver
+  /** Null while the hub carries all events: with the in-process bus, and until `openStreams`. */
+  streams: StreamCoordinator | null
+}
+
+interface EventOptions {
+  settings: Settings
+  log: Log
+  link: SupervisorLink
+}
+
+export function assembleEvents({ settings, log, link }: EventOptions): EventParts {
+  const hub = new Hub({
+    maxQueue: settings.eventBusMaxQueue,
+    onQuarantine: (isWanted) => link.supervisor.wantQuarantine(isWanted),
+    onQuarantineUsed: () => link.supervisor.renewQuarantine(),
+    log: (level, message, fields) => log(level, message, 'event_bus', fields),
+  })
+  const bus = new PrimaryBus(
+    hub,
+    () => parts.driver,
+    (thrown) => log('ERROR', sinkFault('event listener', thrown), 'kernel'),
+  )
+  const laneSubscribers = new LaneSubscribers(hub)
+  const parts: EventParts = {
+    hub,
+    bus,
+    laneSubscribers,
+    laneStreams: new LaneStreams(laneSubscribers),
+    recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
+    driver: new InProcessDriver(hub),
+    streams: null,
+  }
+  return parts
+}
+
+interface StreamOptions {
+  settings: Settings
+  log: Log
+  tracing: ProcessTracing | null
+  onReplicaLost: (message: string) => void
+}
+
+/** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
+export async function openStreams(parts: EventParts, options: StreamOptions): Promise<void> {
+  const { settings, log, tracing, onReplicaLost } = options
+  const { hub, bus, laneStreams } = parts
+  const { StreamCoordinator } = await import('../streams/coordinator.ts')
+  const coordinator = new StreamCoordinator({
+    settings,
+    hub,
+    ownInstance: (subscriberIndex) => bus.instanceOf(subscriberIndex),
+    serve: (deliveryId, frame, sink) => bus.serve(deliveryId, frame, sink),
+    onReplicaLost,
+    tracing: tracing?.own.deliveries ?? null,
+    log: (level, message, fields) => log(level, message, 'event_bus', fields),
+  })
+  parts.streams = coordinator
+  parts.driver = coordinator.driver
+  bus.streams = coordinator
+  laneStreams.coordinator = coordinator
+  await coordinator.start()
+}

@@ -1,0 +1,45 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import { Dispatcher } from '../dispatch/dispatcher.ts'
+import type { Hub } from '../events/hub.ts'
+import { Listener } from '../http/listener.ts'
+import { LocalWorker } from '../http/local-worker.ts'
+import { Routing } from '../http/routing.ts'
+import type { Log } from '../logging/process-log.ts'
+
+export interface HttpParts {
+  readonly routing: Routing
+  /** Runs the routes of the primary's own plugins. */
+  readonly localWorker: LocalWorker
+  /** Gives all other requests to the lanes. */
+  readonly dispatcher: Dispatcher
+  readonly listener: Listener
+}
+
+interface HttpOptions {
+  settings: Settings
+  log: Log
+  hub: Hub
+}
+
+export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
+  const routing = new Routing(settings.httpHandlerTimeoutMs)
+  const localWorker = new LocalWorker((path, plugin, requestId, thrown) =>
+    log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, { request_id: requestId, stack: stackOf(thrown) }),
+  )
+  const dispatcher = new Dispatcher((error) =>
+    log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
+  )
+  const listener = new Listener({
+    settings,
+    routes: routing.table,
+    lanes: dispatcher,
+    isCrowded: () => hub.isCrowded,
+    local: localWorker,
+    onFramingFault: (fault, ip) => log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
+    onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+  })
+  return { routing, localWorker, dispatcher, listener }
+}
+
+const stackOf = (thrown: unknown): string | undefined => (thrown instanceof Error ? thrown.stack : undefined)

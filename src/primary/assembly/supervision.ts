@@ -1,0 +1,144 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/wire.ts'
+import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import { NameTable } from '../../transport/memory/name-table.ts'
+import type { SharedMemories } from '../../transport/messages.ts'
+import type { LaneListener } from '../dispatch/lane.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { ProcessLog } from '../logging/process-log.ts'
+import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
+import { LaneDeaths } from '../supervision/lane-deaths.ts'
+import { LaneRegistrar } from '../supervision/lane-registrar.ts'
+import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
+import { Supervisor } from '../supervision/supervisor.ts'
+import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
+import type { EventParts } from './events.ts'
+import type { HttpParts } from './http.ts'
+import type { SupervisorLink } from './supervisor-link.ts'
+import type { ToolParts } from './tools.ts'
+
+export interface SupervisionParts {
+  readonly supervisor: Supervisor
+  readonly registrar: LaneRegistrar
+}
+
+interface SupervisionOptions {
+  settings: Settings
+  shared: SharedMemories
+  /** Somebody changes the code while the process runs. */
+  isDevelopment: boolean
+  processLog: ProcessLog
+  link: SupervisorLink
+  events: EventParts
+  tools: ToolParts
+  http: HttpParts
+  jobs: Jobs
+  circuitBreaker: CircuitBreaker
+  laneCalls: LaneCallHandler
+  /** Null while tracing is off. */
+  tracing: () => ProcessTracing | null
+}
+
+/** The lanes, their supervisor, and what the primary does when one of them boots, reports, leaves or dies. */
+export function assembleSupervision(options: SupervisionOptions): SupervisionParts {
+  const { settings, shared, isDevelopment, processLog, link, events, tools, http, jobs, circuitBreaker } = options
+  const { log } = processLog
+  const { kernel, health, snapshots } = tools
+  const registrar = new LaneRegistrar({
+    lanesWanted: settings.lanes,
+    routing: http.routing,
+    laneSubscribers: events.laneSubscribers,
+    laneStreams: events.laneStreams,
+    recordForwarder: events.recordForwarder,
+    jobs,
+    health,
+    onReadyRunner: new OnReadyRunner(
+      () => link.supervisor.regular,
+      (message) => log('ERROR', message, 'kernel'),
+    ),
+    snapshots,
+    log: (message) => log('ERROR', message, 'kernel'),
+  })
+  const callNames = new NameTable(shared.names)
+  const deaths = new LaneDeaths({
+    domainsDir: settings.domainsDir,
+    routing: http.routing,
+    registrar,
+    circuitBreaker,
+    callName: (number) => callNames.nameOf(number),
+    publish: (event) => events.driver.publish(event, null),
+    threadGone: (threadId) => kernel.toolbox.threadGone(threadId),
+    log,
+  })
+  const supervisor = new Supervisor({
+    settings,
+    shared,
+    isDevelopment,
+    tracing: options.tracing,
+    listener: laneListener(registrar, options),
+    onBooted: (lane) => {
+      registrar.register(lane)
+      events.laneSubscribers.complete(lane)
+    },
+    refusalOf: ({ plugins, faults }) => health.refusalOf(plugins, faults),
+    onUnresponsive: (lane) => {
+      events.laneStreams.still(lane)
+      void http.dispatcher.rescue(lane)
+    },
+    onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
+    onDeath: (lane, death) => deaths.onDeath(lane, death),
+    onLeaving: (lane) => registrar.laneLeaving(lane),
+    isBusy: (lane) => registrar.isBusy(lane),
+    onLeft: (lane, { requests, unreadDeliveries }) => {
+      for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
+      kernel.toolbox.threadGone(lane.heartbeat.threadId)
+      registrar.laneGone(lane, unreadDeliveries, null)
+    },
+    onChange: () => {
+      http.dispatcher.setLanes(supervisor.ready)
+      registrar.lanesChanged(supervisor.ready)
+      snapshots.sendSoon()
+    },
+  })
+  link.connect(supervisor)
+  return { supervisor, registrar }
+}
+
+/** Where each kind of frame and message of a lane goes. */
+function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): LaneListener {
+  const { processLog, laneCalls } = options
+  const { kernel, snapshots } = options.tools
+  const { events } = options
+  const { hub, laneSubscribers } = events
+  return {
+    onMessage: (lane, message) => {
+      registrar.onMessage(lane, message)
+      if (message.type === 'subscribe' || message.type === 'unsubscribe') snapshots.sendSoon()
+    },
+    onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
+    onRecord: (lane, event, isReceived) => events.streams?.record(event, laneSubscribers.threadOf(lane), isReceived),
+    onDelivered: (id) => hub.delivered(id),
+    onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),
+    onDeliveryFailed: (id, error) => hub.deliveryFailed(id, error),
+    onCall: (tool, method, args) =>
+      tool === '#host' ? laneCalls.serve(method, args) : kernel.toolbox.serve(tool, method, args),
+    onLog: (lane, record) => processLog.record(record, lane),
+    onFault: (lane, error) =>
+      processLog.log('ERROR', `A message of lane ${lane.index} was not handled: ${messageOf(error)}`, 'supervisor', {
+        stack: error instanceof Error ? error.stack : undefined,
+      }),
+  }
+}
+
+/** Takes plugins whose handlers bring down lanes out of service for a while. */
+export function assembleCircuitBreaker(options: Pick<SupervisionOptions, 'processLog' | 'events' | 'tools' | 'http'>) {
+  const { processLog, events, tools, http } = options
+  return new CircuitBreaker((plugin, open) => {
+    http.routing.close(plugin, open?.untilMs ?? 0)
+    events.hub.pausePlugin(plugin, open !== null)
+    events.streams?.pausePlugin(plugin, open !== null)
+    tools.health.setCircuit(plugin, open?.reason ?? null)
+    if (open !== null) processLog.log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
+    else processLog.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+  })
+}

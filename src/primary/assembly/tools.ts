@@ -1,0 +1,60 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { StatusTable } from '../../transport/memory/status-table.ts'
+import type { SharedMemories } from '../../transport/messages.ts'
+import { Health } from '../health/health.ts'
+import { Snapshots } from '../health/snapshots.ts'
+import type { ProcessLog } from '../logging/process-log.ts'
+import { ToolBooter } from '../tools/tool-booter.ts'
+import type { EventParts } from './events.ts'
+import type { SupervisorLink } from './supervisor-link.ts'
+
+export interface ToolParts {
+  readonly kernel: ThreadKernel
+  readonly health: Health
+  readonly snapshots: Snapshots
+  readonly toolBooter: ToolBooter
+}
+
+interface ToolOptions {
+  settings: Settings
+  shared: SharedMemories
+  processLog: ProcessLog
+  events: EventParts
+  link: SupervisorLink
+}
+
+/** The tools and plugins of the primary thread, and the health of the whole process. */
+export function assembleTools({ settings, shared, processLog, events, link }: ToolOptions): ToolParts {
+  const { log } = processLog
+  // The kernel reports to `health`, which asks the kernel for its tools. Neither does so before a tool is booted.
+  const kernel: ThreadKernel = new ThreadKernel({
+    thread: { kind: 'primary' },
+    settings,
+    metrics: shared.metrics,
+    names: shared.names,
+    statuses: shared.statuses,
+    flight: null,
+    sharedMemory: (key, byteLength) => {
+      shared.tools[key] ??= new SharedArrayBuffer(byteLength)
+      return shared.tools[key]
+    },
+    callPrimary: async (tool, method, args) => kernel.toolbox.serve(tool, method, args),
+    onToolStatus: (tool, status, message) => health.noteTool(tool, status, message),
+    writeLog: log,
+  })
+  const health: Health = new Health({
+    statuses: new StatusTable(shared.statuses),
+    toolIndex: (tool) => kernel.toolbox.indexOf(tool),
+    toolNames: () => kernel.toolbox.names,
+    lanes: () => link.supervisor.countByState(),
+    onChange: () => snapshots.sendSoon(),
+  })
+  const snapshots = new Snapshots(health, events.hub, () => link.supervisor.all)
+  processLog.connect((record, origin) => {
+    kernel.tellLogSinks(record.level, record.message, record.timestampMs, record.identity)
+    events.recordForwarder.log(record, origin)
+  })
+  const toolBooter = new ToolBooter({ toolbox: kernel.toolbox, health, log })
+  return { kernel, health, snapshots, toolBooter }
+}
