@@ -12,14 +12,14 @@ const COLLIDING = {
 }
 const COLLISION = /^ {2}9 {2}error {2}route-collision {2}GET \/a of b\.B collides with GET \/a of a\.A/m
 
-test('without a baseline every error fails, warnings do not, and each finding says how to mend it', async (t) => {
+test('without a baseline every error fails, warnings do not, and each finding says how to fix it', async (t) => {
   const project = await fixture(t, COLLIDING)
   const failed = await run(project, [])
   assert.equal(failed.status, 1)
-  const [file, , mend, blank, summary] = failed.output.trim().split('\n')
+  const [file, , fix, blank, summary] = failed.output.trim().split('\n')
   assert.match(file ?? '', /\/b\/plugins\/b\.ts$/)
   assert.match(failed.output, COLLISION)
-  assert.match(mend ?? '', /^ {4}mend: /)
+  assert.match(fix ?? '', /^ {4}fix: /)
   assert.equal(blank, '')
   assert.equal(summary, 'errors 1, warnings 0; checked: plugins 2, migrations 0, routes 2, events 0')
 
@@ -64,7 +64,7 @@ test('a baseline accepts what is in it wherever it moves, fails for what is new,
   const stale = await run(project, [])
   assert.equal(stale.status, 1)
   assert.match(stale.output, /no longer found {2}.*b\/plugins\/b\.ts {2}route-collision/)
-  assert.match(stale.output, /mend: npm run lint:architecture -- --update-baseline/)
+  assert.match(stale.output, /fix: npm run lint:architecture -- --update-baseline/)
   assert.equal((await run(project, ['--update-baseline'])).status, 0)
   assert.deepEqual(JSON.parse(await readFile(baseline, 'utf8')), { accepted: [] })
 })

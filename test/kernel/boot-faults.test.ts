@@ -41,7 +41,7 @@ const FAULTS: Record<string, Fault> = {
       'Missing tool: schedular',
       'DIR/no-tool.ts:2:',
       '2 | constructor({ http, schedular }) {}',
-      'Mend: did you mean scheduler? Installed: auth, config, db, event_bus, http, logger, registry, scheduler, state, telemetry.',
+      'Fix: did you mean scheduler? Installed: auth, config, db, event_bus, http, logger, registry, scheduler, state, telemetry.',
     ],
   },
   'no-slash': {
@@ -50,25 +50,20 @@ const FAULTS: Record<string, Fault> = {
       'GET "users": the path must start with \'/\'',
       'DIR/no-slash.ts:4:15',
       "4 | this.http.addEndpoint('users', 'GET', () => ({}))",
-      "Mend: write it from the root: '/users/:id'.",
+      "Fix: write it from the root: '/users/:id'.",
     ],
   },
   'two-wildcards': {
     source: withHttp("this.http.addEndpoint('/a/*/b/*', 'GET', () => ({}))"),
-    log: ["'*' must be the whole last segment", 'DIR/two-wildcards.ts:4:15', 'Mend: one wildcard, at the end'],
+    log: ["'*' must be the whole last segment", 'DIR/two-wildcards.ts:4:15', 'Fix: one wildcard, at the end'],
   },
   'same-parameter': {
     source: withHttp("this.http.addEndpoint('/a/:id/b/:id', 'GET', () => ({}))"),
-    log: ["the parameter ':id' stands there twice", 'DIR/same-parameter.ts:4:15', 'Mend: give each parameter a name'],
+    log: ["the parameter ':id' stands there twice", 'DIR/same-parameter.ts:4:15', 'Fix: give each parameter a name'],
   },
   'no-handler': {
     source: withHttp("this.http.addEndpoint('/b', 'GET', this.shwo)"),
-    log: [
-      'GET "/b": the handler must be a function',
-      'DIR/no-handler.ts:4:15',
-      'this.shwo',
-      'Mend: hand over a method',
-    ],
+    log: ['GET "/b": the handler must be a function', 'DIR/no-handler.ts:4:15', 'this.shwo', 'Fix: hand over a method'],
   },
   'odd-method': {
     source: withHttp("this.http.addEndpoint('/c', 'FETCH', () => ({}))"),
@@ -79,7 +74,7 @@ const FAULTS: Record<string, Fault> = {
     log: [
       'GET /good/:name is registered already by a.Good',
       'DIR/second-here.ts:4:15',
-      'Mend: give one of the two another path or another method, the other stands in DIR/good.ts.',
+      'Fix: give one of the two another path or another method, the other stands in DIR/good.ts.',
     ],
   },
   'broken-syntax': {
@@ -97,7 +92,7 @@ export default class NoFile { onBoot() { price() } }`,
       'prise.ts',
       'which DIR/no-file.ts imports',
       "1 | import { price } from '../prise.ts'",
-      'Mend: did you mean ',
+      'Fix: did you mean ',
       'price.ts?',
     ],
   },
@@ -105,7 +100,7 @@ export default class NoFile { onBoot() { price() } }`,
     source: `import { left } from '@nobody/has-this/part'
 export default class NoPackage { onBoot() { left() } }`,
     status: 'DIR/no-package.ts:1:',
-    log: ['@nobody/has-this', 'DIR/no-package.ts:1:', 'Mend: npm install @nobody/has-this, or correct its name.'],
+    log: ['@nobody/has-this', 'DIR/no-package.ts:1:', 'Fix: npm install @nobody/has-this, or correct its name.'],
   },
   'throws-at-top': {
     source: `const limit = Number('x')
@@ -140,7 +135,7 @@ export default class ThrowsInBoot {
   },
 }
 
-test('each mistake that keeps a plugin from booting is logged with its file, what is wrong, and how to mend it', async (t) => {
+test('each mistake that keeps a plugin from booting is logged with its file, what is wrong, and how to fix it', async (t) => {
   const files: Record<string, string> = {
     'a/price.ts':
       "export const price = () => 1\nexport const fail = async () => { throw new Error('no price today') }\n",

@@ -3,7 +3,7 @@ import type { BaselineEntry, Comparison } from './baseline.ts'
 import type { Finding, RuleName } from './finding.ts'
 import type { LintReport } from './report.ts'
 
-const MEND: Readonly<Record<RuleName, string>> = {
+const FIXES: Readonly<Record<RuleName, string>> = {
   parse: 'correct it: nothing else in there was looked at',
   'domain-isolation': 'publish an event or send a request by event_bus; what two domains share is a package',
   'event-contract': "make domains/<domain>/events.ts and the call agree: the contract's name, keys and types",
@@ -13,7 +13,7 @@ const MEND: Readonly<Record<RuleName, string>> = {
     "number migrations NNN_name.sql, and name in the header what each builds upon: '-- depends: <domain>/<NNN_name>'",
 }
 
-/** For people: grouped by file, each finding with the way to mend it. @param hasColours when it goes to a terminal */
+/** For people: grouped by file, each finding with how to fix it. @param hasColours when it goes to a terminal */
 export function reportText(
   checked: LintReport['checked'],
   { fresh, accepted, stale }: Comparison,
@@ -27,7 +27,7 @@ export function reportText(
     for (const finding of findings) {
       const { line, severity, rule, message } = finding
       const kind = paint(severity === 'error' ? 'red' : 'yellow', severity)
-      lines.push(`  ${line}  ${kind}  ${rule}  ${message}`, paint('dim', `    mend: ${mendOf(finding)}`))
+      lines.push(`  ${line}  ${kind}  ${rule}  ${message}`, paint('dim', `    fix: ${fixOf(finding)}`))
     }
     lines.push('')
   }
@@ -36,7 +36,7 @@ export function reportText(
     for (const entry of stale) {
       lines.push(`  ${paint('red', 'no longer found')}  ${describe(entry)}`)
     }
-    lines.push(paint('dim', '    mend: npm run lint:architecture -- --update-baseline'), '')
+    lines.push(paint('dim', '    fix: npm run lint:architecture -- --update-baseline'), '')
   }
   const errors = fresh.filter(({ severity }) => severity === 'error').length
   const counts = Object.entries(checked).map(([what, count]) => `${what} ${count}`)
@@ -49,8 +49,8 @@ export function reportText(
   return lines.join('\n')
 }
 
-function mendOf({ rule, severity, message }: Finding): string {
-  if (rule !== 'event-contract' || severity === 'error') return MEND[rule]
+function fixOf({ rule, severity, message }: Finding): string {
+  if (rule !== 'event-contract' || severity === 'error') return FIXES[rule]
   return message.startsWith('nobody')
     ? 'correct the name, publish the event, or take the subscription out'
     : 'export one object literal by default, with names that the source shows'

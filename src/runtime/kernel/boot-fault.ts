@@ -22,21 +22,21 @@ export interface BootContext {
 export interface BootFault {
   /** One line, for `/system/status`. */
   status: string
-  /** For the log: the mistake, the line, the mend. */
+  /** For the log: the mistake, the line, the fix. */
   text: string
 }
 
 interface Explained {
   mistake: string
   place?: SourcePlace | undefined
-  mend?: string | undefined
+  fix?: string | undefined
 }
 
 /** Puts what a plugin failed with in words for its author. */
 export function bootFault(error: unknown, context: BootContext): BootFault {
-  const { mistake, place, mend } = explain(error, context)
+  const { mistake, place, fix } = explain(error, context)
   const where = place === undefined ? [`${shown(context.file)}, ${STAGES[context.stage]}`] : showPlace(place)
-  const lines = [mistake, ...where.map((line) => `  ${line}`), ...(mend === undefined ? [] : [`  Mend: ${mend}`])]
+  const lines = [mistake, ...where.map((line) => `  ${line}`), ...(fix === undefined ? [] : [`  Fix: ${fix}`])]
   // A file that does not even load has no plugin that one could look for: its place belongs to the message.
   const isUnloaded = context.stage === 'load' && place !== undefined && !(error instanceof HeddleError)
   return { status: isUnloaded ? `${showPlace(place)[0]}: ${mistake}` : mistake, text: lines.join('\n') }
@@ -58,33 +58,33 @@ function explain(error: unknown, context: BootContext): Explained {
   return error instanceof HeddleError ? { ...explained, ...ofRuntime(error, context) } : explained
 }
 
-/** Errors of the runtime itself: each of them has one mend. */
+/** Errors of the runtime itself: each of them has one fix. */
 function ofRuntime({ code, message }: HeddleError, { file, tools, fileOf }: BootContext): Partial<Explained> {
   switch (code) {
     case 'TOOL_MISSING': {
       const name = message.slice(message.lastIndexOf(' ') + 1)
       const meant = nearestName(name, tools)
       return {
-        mend: `${meant === undefined ? '' : `did you mean ${meant}? `}Installed: ${[...tools].sort().join(', ')}.`,
+        fix: `${meant === undefined ? '' : `did you mean ${meant}? `}Installed: ${[...tools].sort().join(', ')}.`,
       }
     }
     case 'HTTP_ROUTE_TAKEN': {
       const first = fileOf(message.slice(message.lastIndexOf(' ') + 1))
       const where = first === undefined ? '' : `, the other stands in ${shown(first)}`
-      return { mend: `give one of the two another path or another method${where}.` }
+      return { fix: `give one of the two another path or another method${where}.` }
     }
     case 'HTTP_PATH_INVALID':
-      return { mend: PATH_MENDS.find(([fault]) => fault.test(message))?.[1] }
+      return { fix: PATH_FIXES.find(([fault]) => fault.test(message))?.[1] }
     case 'PLUGIN_INVALID':
       return { place: { file, line: 1, column: 1 } }
     case 'CONFIG_MISSING':
     case 'CONFIG_INVALID':
-      return { mend: 'set the variable, or give config.get a default.' }
+      return { fix: 'set the variable, or give config.get a default.' }
   }
   return {}
 }
 
-const PATH_MENDS: readonly [RegExp, string][] = [
+const PATH_FIXES: readonly [RegExp, string][] = [
   [/handler must be/, 'hand over a method of the plugin, like this.show; a name that it does not have is undefined.'],
   [/must start with/, "write it from the root: '/users/:id'."],
   [
@@ -104,7 +104,7 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
       mistake: isAwait ? 'await at the top level of a plugin file' : `Syntax error: ${text}`,
       // The compiler counts columns from 0.
       place: { file: resolve(path), line: Number(line), column: Number(column) + 1 },
-      mend: isAwait ? 'move it into onBoot, which may be async.' : undefined,
+      fix: isAwait ? 'move it into onBoot, which may be async.' : undefined,
     }
   }
   if (!(error instanceof SyntaxError)) return undefined
@@ -128,14 +128,14 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
   const stem = basename(named)
   const place = placeOfText(importer, named) ?? placeOfText(importer, stem)
   const mistake = `Cannot find ${named.startsWith('/') ? shown(named) : `'${named}'`}, which ${shown(importer)} imports`
-  if (!/^[./]/.test(named)) return { mistake, place, mend: `npm install ${packageOf(named)}, or correct its name.` }
+  if (!/^[./]/.test(named)) return { mistake, place, fix: `npm install ${packageOf(named)}, or correct its name.` }
   const folder = dirname(resolve(dirname(importer), named))
   const siblings = existsSync(folder) ? readdirSync(folder) : []
   const meant = siblings.includes(`${stem}.ts`) ? `${stem}.ts` : nearestName(stem, siblings)
   return {
     mistake,
     place,
-    mend:
+    fix:
       meant === undefined
         ? `there is no such file in ${shown(folder)}.`
         : `did you mean ${shown(join(folder, meant))}?`,

@@ -53,7 +53,7 @@ export class LettersView {
       empty(
         'No dead letters',
         el('p', {
-          text: 'When a subscriber has failed at an event for the last time, the event is kept here: mend the subscriber, then replay it.',
+          text: 'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.',
         }),
       ),
     )
