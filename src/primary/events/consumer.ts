@@ -3,6 +3,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliverySpan, TraceScope } from '../../contracts/tracing.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 
 /** A thread that runs subscribers. */
@@ -191,10 +192,10 @@ export class Consumer {
 
   /** New code may have other options: those of the instance that came last hold. */
   setOptions(options: SubscribeOptions): void {
-    this.retries = options.retries ?? 0
-    this.backoffMs = options.backoffMs ?? 500
-    this.timeoutMs = options.timeoutMs ?? 30_000
-    this.broadcast = options.broadcast ?? false
+    this.retries = options.retries ?? SUBSCRIBER_DEFAULTS.retries
+    this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
+    this.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
+    this.broadcast = options.broadcast ?? SUBSCRIBER_DEFAULTS.broadcast
   }
 
   addInstance(instance: SubscriberInstance): void {

@@ -1,4 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
@@ -117,10 +118,7 @@ export class LaneReplacement {
   }
 }
 
-/** Time limit of a subscriber that names none, milliseconds. */
-const SUBSCRIBER_TIMEOUT_MS = 30_000
-
 function longestSubscriberMs({ manifest }: Lane): number {
-  const limits = manifest?.subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_TIMEOUT_MS) ?? []
-  return Math.max(0, ...limits)
+  const subscriptions = manifest?.subscriptions ?? []
+  return Math.max(0, ...subscriptions.map(({ options }) => options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs))
 }

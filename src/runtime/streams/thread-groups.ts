@@ -1,4 +1,5 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { broadcastGroupOf, groupOf, streamOf } from './keys.ts'
 
 interface Member {
@@ -73,7 +74,7 @@ export class ThreadGroups {
       }
       groups.push(group)
     }
-    group.timeoutMs = options.timeoutMs ?? 30_000
+    group.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
     group.members.push({ subscriberIndex, plugin })
     this.#bySubscriber.set(subscriberIndex, group)
   }

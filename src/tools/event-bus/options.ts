@@ -1,4 +1,5 @@
 import type { PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 // The longest delay that Node's timers take: 24.8 days.
@@ -36,7 +37,13 @@ export function checkPublishOptions(options: unknown): PublishOptions {
 /** @returns the options with the defaults filled in; `group` stays unset when it was */
 export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   const given = asObject<SubscribeOptions>(options)
-  const { retries = 0, backoffMs = 500, timeoutMs = 30_000, broadcast = false, group } = given
+  const {
+    retries = SUBSCRIBER_DEFAULTS.retries,
+    backoffMs = SUBSCRIBER_DEFAULTS.backoffMs,
+    timeoutMs = SUBSCRIBER_DEFAULTS.timeoutMs,
+    broadcast = SUBSCRIBER_DEFAULTS.broadcast,
+    group,
+  } = given
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
