@@ -1,6 +1,8 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { Reminder } from '../../core/schedule/reminder.ts'
+import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { DELAYED } from '../../runtime/streams/keys.ts'
 import { LAST_OF_KEY_MS } from '../../runtime/streams/publishing.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
@@ -36,12 +38,8 @@ interface Options {
 export class DelayedEvents {
   readonly #redis: RedisClient
   readonly #options: Options
-  #status: 'idle' | 'started' | 'stopped' = 'idle'
-  #timer: NodeJS.Timeout | undefined
-  /** When the timer is set for. */
-  #lookAtMs = Number.POSITIVE_INFINITY
-  #looking: Promise<void> | null = null
-  #toldMs = Number.NEGATIVE_INFINITY
+  readonly #task = new RepeatingTask(() => this.#look())
+  readonly #reminder = new Reminder(REMINDER_MS)
 
   constructor(redis: RedisClient, options: Options) {
     this.#redis = redis
@@ -49,21 +47,17 @@ export class DelayedEvents {
   }
 
   start(): void {
-    if (this.#status !== 'idle') return
-    this.#status = 'started'
-    this.#lookIn(0)
+    this.#task.start(0)
   }
 
   /** Resolves when a look that is under way has ended. */
-  async stop(): Promise<void> {
-    this.#status = 'stopped'
-    clearTimeout(this.#timer)
-    await this.#looking
+  stop(): Promise<void> {
+    return this.#task.stop()
   }
 
   /** This process has delayed an event by so much: it is released in time, though none was waiting before. */
   dueIn(delayMs: number): void {
-    if (this.#status === 'started' && performance.now() + delayMs < this.#lookAtMs) this.#lookIn(delayMs)
+    this.#task.runWithin(delayMs)
   }
 
   /** One step, as often as there are more than it takes. */
@@ -72,57 +66,35 @@ export class DelayedEvents {
     const reply = await this.#redis.run<[number, number, number, string, number]>(SCRIPTS.releaseDue, [DELAYED], args)
     const [released, nextInMs, failed, stream, strange] = reply
     if (failed > 0) {
-      this.#tell(
-        'ERROR',
+      this.#logFault(
         `Delayed events wait longer: ${stream} or a key of its order holds something else than this service keeps there; delete it`,
         { events: failed },
       )
     }
     if (strange > 0) {
-      this.#options.log(
-        'WARNING',
-        `${DELAYED} holds what is no delayed event; it stays there and is not looked at again`,
-        {
-          members: strange,
-        },
-      )
+      const message = `${DELAYED} holds what is no delayed event; it stays there and is not looked at again`
+      this.#options.log('WARNING', message, { members: strange })
     }
     return { released, nextInMs: nextInMs < 0 ? null : nextInMs }
   }
 
-  /** Never two looks at a time: a look that is under way sets the timer when it ends. */
-  #lookIn(delayMs: number): void {
-    clearTimeout(this.#timer)
-    this.#lookAtMs = performance.now() + delayMs
-    if (this.#looking !== null) return
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = null
-        if (this.#status === 'started') this.#lookIn(Math.max(0, this.#lookAtMs - performance.now()))
-      })
-    }, delayMs)
-  }
-
-  async #look(): Promise<void> {
-    this.#lookAtMs = Number.POSITIVE_INFINITY
-    let waitMs = IDLE_LOOK_MS
+  /** @returns the milliseconds until the next look */
+  async #look(): Promise<number> {
     try {
       const { nextInMs } = await this.release()
+      if (nextInMs === null) return IDLE_LOOK_MS
       // A millisecond more: timers come early, and the store's clock counts whole ones.
-      if (nextInMs !== null) waitMs = Math.min(WAITING_LOOK_MS, nextInMs === 0 ? 0 : nextInMs + 1)
+      return Math.min(WAITING_LOOK_MS, nextInMs === 0 ? 0 : nextInMs + 1)
     } catch (fault) {
-      // A connection tells of itself, and nobody need know more; they wait in the store until it is back.
+      // The connection logs that it is lost, and the events wait in the store until it is back.
       if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
-        this.#tell('ERROR', `Delayed events cannot be released: ${messageOf(fault)}`)
+        this.#logFault(`Delayed events cannot be released: ${messageOf(fault)}`)
       }
+      return IDLE_LOOK_MS
     }
-    this.#lookAtMs = Math.min(this.#lookAtMs, performance.now() + waitMs)
   }
 
-  #tell(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
-    const nowMs = performance.now()
-    if (nowMs - this.#toldMs < REMINDER_MS) return
-    this.#toldMs = nowMs
-    this.#options.log(level, message, fields)
+  #logFault(message: string, fields?: Record<string, unknown>): void {
+    if (this.#reminder.isDue()) this.#options.log('ERROR', message, fields)
   }
 }

@@ -1,5 +1,7 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { Reminder } from '../../core/schedule/reminder.ts'
+import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { listConsumers, listGroups, removeConsumer } from '../../runtime/streams/consumers.ts'
 import {
   consumerOfBroadcast,
@@ -56,16 +58,13 @@ interface Options {
 export class Trimmer {
   readonly #redis: RedisClient
   readonly #options: Options
-  #status: 'idle' | 'started' | 'stopped' = 'idle'
-  #timer: NodeJS.Timeout | undefined
-  #looking: Promise<void> | null = null
+  readonly #task = new RepeatingTask(() => this.#look())
+  readonly #reminder = new Reminder(REMINDER_MS)
   #tidiedMs = Number.NEGATIVE_INFINITY
   #searchedMs = Number.NEGATIVE_INFINITY
   readonly #found = new Set<string>()
   /** Replica → looks in a row at which its key was missing. */
   readonly #missing = new Map<string, number>()
-  /** What was told of → when. */
-  readonly #told = new Map<string, number>()
 
   constructor(redis: RedisClient, options: Options) {
     this.#redis = redis
@@ -73,16 +72,12 @@ export class Trimmer {
   }
 
   start(): void {
-    if (this.#status !== 'idle') return
-    this.#status = 'started'
-    this.#lookLater()
+    this.#task.start(TRIM_MS)
   }
 
   /** Resolves when a look that is under way has ended. */
-  async stop(): Promise<void> {
-    this.#status = 'stopped'
-    clearTimeout(this.#timer)
-    await this.#looking
+  stop(): Promise<void> {
+    return this.#task.stop()
   }
 
   /** Trims every stream once. */
@@ -166,7 +161,7 @@ export class Trimmer {
       const [next, page] = await this.#redis.command<[string, string[]]>('scan', args)
       for (const stream of page) this.#found.add(stream)
       cursor = next
-    } while (cursor !== '0' && this.#status !== 'stopped')
+    } while (cursor !== '0' && !this.#task.isStopped)
     this.#searchedMs = performance.now()
   }
 
@@ -191,22 +186,11 @@ export class Trimmer {
   }
 
   #tellOnce(what: string, report: TrimReport): void {
-    const nowMs = performance.now()
-    if (nowMs - (this.#told.get(what) ?? Number.NEGATIVE_INFINITY) < REMINDER_MS) return
-    this.#told.set(what, nowMs)
-    this.#options.report(report)
+    if (this.#reminder.isDue(what)) this.#options.report(report)
   }
 
-  #lookLater(): void {
-    this.#timer = setTimeout(() => {
-      this.#looking = this.#look().finally(() => {
-        this.#looking = null
-        if (this.#status === 'started') this.#lookLater()
-      })
-    }, TRIM_MS)
-  }
-
-  async #look(): Promise<void> {
+  /** @returns the milliseconds until the next look */
+  async #look(): Promise<number> {
     try {
       if (performance.now() - this.#tidiedMs >= TIDY_MS) {
         await this.tidy()
@@ -214,10 +198,12 @@ export class Trimmer {
       }
       await this.trim()
     } catch (fault) {
-      // A connection tells of itself, and a stream that is not trimmed for a while only grows.
-      if (fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE') return
-      this.#tellOnce('fault', { kind: 'fault', stream: GROUPS_SEEN, message: messageOf(fault) })
+      // The connection logs that it is lost, and a stream that is not trimmed for a while only grows.
+      if (!(fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE')) {
+        this.#tellOnce('fault', { kind: 'fault', stream: GROUPS_SEEN, message: messageOf(fault) })
+      }
     }
+    return TRIM_MS
   }
 }
 

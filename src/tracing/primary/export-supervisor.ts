@@ -4,6 +4,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { startThread } from '../../core/files/typescript-thread.ts'
+import { Reminder } from '../../core/schedule/reminder.ts'
 import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
 
 const THREAD_FILE = fileURLToPath(new URL('../export/export-thread.ts', import.meta.url))
@@ -23,7 +24,7 @@ export class ExportSupervisor {
   readonly #sources = new Map<number, ThreadRing>()
   #thread: Worker | null = null
   #restartTimer: NodeJS.Timeout | undefined
-  #toldMs = Number.NEGATIVE_INFINITY
+  readonly #reminder = new Reminder(REMINDER_MS)
   /** Of the present trouble, or of one whose end has not been told. */
   #isTold = false
   /** Since it was last told. */
@@ -93,9 +94,7 @@ export class ExportSupervisor {
 
   #trouble(why: string, lost: number): void {
     this.#lost += lost
-    const nowMs = Date.now()
-    if (nowMs - this.#toldMs < REMINDER_MS) return
-    this.#toldMs = nowMs
+    if (!this.#reminder.isDue()) return
     this.#isTold = true
     const to = this.#settings.otelExporterOtlpEndpoint ?? 'the console'
     const howMany = this.#lost === 0 ? '' : ` (${this.#lost} lost)`
