@@ -8,20 +8,13 @@ export type {
   EventBus,
   EventMeta,
   EventRecord,
-  Payload,
   TopologyEntry,
 } from './contracts/event-bus.ts'
 export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
-export type {
-  Data,
-  EndpointOptions,
-  Handler,
-  Http,
-  HttpContext,
-  SseStream,
-  UploadedFile,
-} from './contracts/http.ts'
+export type { Handler, Http, SseStream } from './contracts/http.ts'
+export type { Data, EndpointOptions, HttpContext, UploadedFile } from './contracts/http-request.ts'
 export type { Logger, LogLevel } from './contracts/logger.ts'
+export type { Payload } from './contracts/payload.ts'
 export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
 export type { JsonSchema, RouteInfo, RouteSchemas } from './contracts/route-info.ts'
 export type { JobInfo, Scheduler } from './contracts/scheduler.ts'

@@ -1,10 +1,8 @@
 import type { Awaitable } from './awaitable.ts'
 import type { Delivered, EventName, Published } from './event-contracts.ts'
 import type { Owner } from './owner.ts'
+import type { Payload } from './payload.ts'
 import type { BlackBox } from './registry.ts'
-
-/** A payload: a JSON object of at most 1 MiB. */
-export type Payload = Record<string, unknown>
 
 /** One event, as `/system/traces/flat` shows it: the payload's keys, never its values. */
 export interface EventRecord {

@@ -1,4 +1,4 @@
-import type { Payload } from './event-bus.ts'
+import type { Payload } from './payload.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /** What `domains/<domain>/events.ts` exports by default: event name → schema of its payload. */

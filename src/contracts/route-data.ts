@@ -1,4 +1,4 @@
-import type { Data, EndpointOptions } from './http.ts'
+import type { Data, EndpointOptions } from './http-request.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**

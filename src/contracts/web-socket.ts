@@ -1,4 +1,4 @@
-import type { AuthValidator, Data, HttpContext } from './http.ts'
+import type { AuthValidator, Data, HttpContext } from './http-request.ts'
 import type { Owner } from './owner.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 

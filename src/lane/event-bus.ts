@@ -3,11 +3,11 @@ import type {
   DeadLetter,
   EventRecord,
   FailureListener,
-  Payload,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
+import type { Payload } from '../contracts/payload.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'

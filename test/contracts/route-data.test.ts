@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { z } from 'zod'
 import type { Claims } from '../../src/contracts/auth.ts'
-import type { Handler, Http, HttpContext } from '../../src/contracts/http.ts'
+import type { Handler, Http } from '../../src/contracts/http.ts'
+import type { HttpContext } from '../../src/contracts/http-request.ts'
 
 /** The compiler is the judge: a line marked `@ts-expect-error` that has none fails `npm run check:types`. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false

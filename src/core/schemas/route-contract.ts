@@ -1,4 +1,4 @@
-import type { EndpointOptions } from '../../contracts/http.ts'
+import type { EndpointOptions } from '../../contracts/http-request.ts'
 import type { RouteSchemas } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 

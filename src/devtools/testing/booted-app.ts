@@ -1,5 +1,6 @@
-import type { DeadLetter, EventRecord, Payload } from '../../contracts/event-bus.ts'
+import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
 import type { EventName, Published } from '../../contracts/event-contracts.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { LogEntry } from './app.ts'

@@ -1,4 +1,5 @@
-import type { DeadLetter, DeliveryFailure, EventRecord, Payload } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeliveryFailure, EventRecord } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 

@@ -4,11 +4,11 @@ import type {
   DeadLetter,
   EventRecord,
   FailureListener,
-  Payload,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'

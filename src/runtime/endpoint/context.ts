@@ -1,4 +1,4 @@
-import type { CookieOptions, HttpContext } from '../../contracts/http.ts'
+import type { CookieOptions, HttpContext } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { FileBody } from './file-body.ts'
 import type { Incoming } from './incoming.ts'

@@ -1,4 +1,4 @@
-import type { Data } from '../../contracts/http.ts'
+import type { Data } from '../../contracts/http-request.ts'
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

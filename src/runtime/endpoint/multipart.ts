@@ -1,4 +1,4 @@
-import type { UploadedFile } from '../../contracts/http.ts'
+import type { UploadedFile } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { FORM_MAX_FIELDS } from './form.ts'
 import { isForbiddenKey, isReservedKey } from './keys.ts'

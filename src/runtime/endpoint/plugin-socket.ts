@@ -1,4 +1,4 @@
-import type { Data, HttpContext } from '../../contracts/http.ts'
+import type { Data, HttpContext } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Socket, SocketHandlers } from '../../contracts/web-socket.ts'
 import { causality } from '../../core/causality/context.ts'

@@ -1,4 +1,5 @@
-import type { Data, EndpointOptions, Handler, SseStream, StreamHandler } from '../../contracts/http.ts'
+import type { Handler, SseStream, StreamHandler } from '../../contracts/http.ts'
+import type { Data, EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'

@@ -1,4 +1,5 @@
-import type { AuthValidator, Data, EndpointOptions, Handler } from '../../contracts/http.ts'
+import type { Handler } from '../../contracts/http.ts'
+import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'

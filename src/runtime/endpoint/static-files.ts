@@ -1,7 +1,7 @@
 import { constants, type Stats } from 'node:fs'
 import { type FileHandle, open, realpath } from 'node:fs/promises'
 import { extname, join, sep } from 'node:path'
-import type { Data } from '../../contracts/http.ts'
+import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { byteRange } from './byte-range.ts'
 import type { RequestContext } from './context.ts'

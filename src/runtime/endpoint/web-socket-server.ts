@@ -1,4 +1,4 @@
-import type { HttpContext } from '../../contracts/http.ts'
+import type { HttpContext } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { causality } from '../../core/causality/context.ts'

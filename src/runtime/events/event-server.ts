@@ -1,4 +1,5 @@
-import type { EventMeta, Payload, Subscription } from '../../contracts/event-bus.ts'
+import type { EventMeta, Subscription } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'

@@ -1,5 +1,6 @@
-import type { EventBus, Payload, PublishOptions, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
+import type { EventBus, PublishOptions, Subscriber, TopologyEntry } from '../../contracts/event-bus.ts'
 import type { Owner } from '../../contracts/owner.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'

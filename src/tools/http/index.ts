@@ -1,4 +1,5 @@
-import type { EndpointOptions, Handler, Http, Method } from '../../contracts/http.ts'
+import type { Handler, Http, Method } from '../../contracts/http.ts'
+import type { EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'

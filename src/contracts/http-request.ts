@@ -1,0 +1,68 @@
+import type { StandardSchemaV1 } from './standard-schema.ts'
+
+// biome-ignore lint/suspicious/noExplicitAny: the input of a route without a schema is whatever the client sent
+export type Data = Record<string, any>
+
+/** One request, as its handler sees it. Valid until the handler has settled. */
+export interface HttpContext {
+  readonly method: string
+  /** The path as the client sent it, without the query. */
+  readonly path: string
+  /** The template that matched, for example `/users/:id`. */
+  readonly route: string
+  /** Names in lower case; repeated headers joined by `, `. */
+  readonly headers: Readonly<Record<string, string>>
+  readonly ip: string
+  readonly requestId: string
+  /** Bytes of a body that is none of JSON object, form or multipart; the parsed value of a JSON body that is no object; else undefined. */
+  readonly body: unknown
+  /** Aborted when the client is gone or the time is up. */
+  readonly signal: AbortSignal
+  /** @throws HTTP_STATUS_INVALID outside of 200 to 599 */
+  setStatus(status: number): void
+  /** @throws HTTP_HEADER_INVALID for a name that is no token or a value with control characters */
+  setHeader(name: string, value: string): void
+  /** HttpOnly, Secure and SameSite=Lax unless told otherwise. */
+  setCookie(name: string, value: string, options?: CookieOptions): void
+  /** Answers with a `location` header. Default status 302. */
+  redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): void
+  /** Answers with bytes instead of JSON. */
+  sendBinary(bytes: Uint8Array, type: string): void
+}
+
+export interface CookieOptions {
+  maxAgeSec?: number
+  path?: string
+  domain?: string
+  httpOnly?: boolean
+  secure?: boolean
+  sameSite?: 'Strict' | 'Lax' | 'None'
+}
+
+/** One file of a multipart form: `data._files` is a list of them, in the order in which they came. */
+export interface UploadedFile {
+  /** Name of the form's field; several files may have the same. */
+  field: string
+  /** As the client says, without folders and control characters; may be empty, and anything else. Never a path to write to. */
+  filename: string
+  /** Content type, as the client says. */
+  type: string
+  bytes: Uint8Array
+}
+
+/** Claims for a good token (they become `data._auth`), null for a bad one. */
+export type AuthValidator = (token: string) => Promise<object | null> | object | null
+
+export interface EndpointOptions {
+  tags?: string[]
+  /** Makes the route ask for `Authorization: Bearer <token>`. */
+  authValidator?: AuthValidator
+  /** Any Standard Schema; the handler sees its output. A mismatch is answered with 422. */
+  body?: StandardSchemaV1
+  query?: StandardSchemaV1
+  params?: StandardSchemaV1
+  response?: StandardSchemaV1
+  /** Milliseconds until the request is answered with 504. Default `HTTP_HANDLER_TIMEOUT_MS`. */
+  timeoutMs?: number
+  summary?: string
+}
