@@ -3,6 +3,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { until } from '../../core/schedule/until.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
@@ -305,7 +306,7 @@ export class StreamCoordinator {
     this.#options.hub.returnDelayed()
     const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
     await Promise.race([this.#endReading(), late])
-    while (Date.now() < deadlineMs && !this.#threads.areStopped) await pause(10)
+    await until(() => this.#threads.areStopped, deadlineMs)
   }
 
   async #endReading(): Promise<void> {
@@ -337,5 +338,3 @@ export class StreamCoordinator {
     await Promise.all([this.#own.close(), this.#blocking.close(), this.driver.close()])
   }
 }
-
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,4 +1,5 @@
 import type { BlackBox } from '../../contracts/registry.ts'
+import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { Claimer } from './claimer.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import { groupKey, type StreamGroup } from './stream-group.ts'
@@ -43,14 +44,8 @@ export class DeadConsumers {
     for (const streamGroup of streamGroups)
       this.#formerStreamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)
     for (const { stream, group } of streamGroups) {
-      while (this.#mayTakeOver()) {
-        try {
-          await this.#claimer.claimFromConsumer(stream, group, thread.consumer, blackBox)
-          break
-        } catch {
-          await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-        }
-      }
+      const claim = (): Promise<number> => this.#claimer.claimFromConsumer(stream, group, thread.consumer, blackBox)
+      await retryWhile(this.#mayTakeOver, claim, { pauseMs: RETRY_MS })
     }
     if (this.#mayTakeOver()) setTimeout(() => this.#threads.delete(thread), LATE_MS).unref()
   }

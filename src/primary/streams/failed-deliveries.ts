@@ -2,6 +2,7 @@ import type { LogLevel } from '../../contracts/logger.ts'
 import { Acknowledger } from '../../runtime/streams/acknowledger.ts'
 import { encodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
 import { streamOf, subscriberOf } from '../../runtime/streams/keys.ts'
+import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -195,14 +196,11 @@ export class FailedDeliveries {
     letter: Parameters<StreamDeadLetters['add']>[0],
   ): Promise<void> {
     this.#storing++
-    while (!this.#isClosed) {
-      try {
-        await this.#options.letters.add(letter, { stream, group, entryId })
-        break
-      } catch {
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-      }
-    }
+    await retryWhile(
+      () => !this.#isClosed,
+      () => this.#options.letters.add(letter, { stream, group, entryId }),
+      { pauseMs: RETRY_MS },
+    )
     this.#storing--
     this.#confirmed(stream, group, [entryId])
   }

@@ -1,6 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { until } from '../../core/schedule/until.ts'
+import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { GroupProvisioner } from './group-provisioner.ts'
 import type { ReadingThreads } from './reading-threads.ts'
@@ -59,16 +62,19 @@ export class StreamStartup {
   }
 
   async #takeNameLater(): Promise<void> {
-    for (;;) {
-      await pause(RETRY_MS)
-      if (this.#isStopping) return
-      try {
-        return await this.#takeName()
-      } catch (error) {
-        if (isTaken(error)) return this.#options.onTaken((error as Error).message)
-        this.#refused(error)
-      }
-    }
+    await sleep(RETRY_MS)
+    await retryWhile(
+      () => !this.#isStopping,
+      () => this.#takeName(),
+      {
+        pauseMs: RETRY_MS,
+        isFinal: (error) => {
+          if (isTaken(error)) this.#options.onTaken((error as Error).message)
+          else this.#refused(error)
+          return isTaken(error)
+        },
+      },
+    )
   }
 
   #refused(error: unknown): void {
@@ -108,9 +114,8 @@ export class StreamStartup {
   async done(): Promise<void> {
     const { redis, groups } = this.#options
     const isHopeful = (): boolean => redis.fault === null && groups.refusal === null && this.#refusal === null
-    while (!this.wasOpen && isHopeful() && !this.#isStopping) await pause(LOOK_MS)
+    await until(() => this.wasOpen || !isHopeful() || this.#isStopping, Number.POSITIVE_INFINITY, LOOK_MS)
   }
 }
 
 const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN'
-const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))

@@ -1,4 +1,5 @@
 import { isNoGroup } from './consumers.ts'
+import { retryWhile } from './retry-while.ts'
 import type { StreamCommands } from './stream-commands.ts'
 
 /** Before an acknowledgement that failed is sent again, milliseconds. */
@@ -60,16 +61,12 @@ export class Acknowledger {
   }
 
   async #sendBatch({ stream, group }: Batch, ids: string[]): Promise<void> {
-    while (!this.#isClosed) {
-      try {
-        await this.#commands.acknowledge(stream, group, ids)
-        break
-      } catch (error) {
-        // The group has gone, and with it all that was pending.
-        if (isNoGroup(error)) break
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-      }
-    }
+    await retryWhile(
+      () => !this.#isClosed,
+      () => this.#commands.acknowledge(stream, group, ids),
+      // A group that has gone has nothing pending any more.
+      { pauseMs: RETRY_MS, isFinal: isNoGroup },
+    )
     this.open -= ids.length
     this.#onConfirmed(stream, group, ids)
   }
