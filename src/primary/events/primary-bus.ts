@@ -119,8 +119,8 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     timeoutMs: number,
   ): Promise<string> {
     const { emitter, event, payload, payloadKeys, parentId, requestId, trace } = from
-    const publication = publicationOf(emitter, event, payload, payloadKeys, {})
-    return this.#driver().request({ ...publication, parentId, requestId, trace }, null, timeoutMs)
+    const cause = { eventId: parentId, requestId, trace: { traceContext: trace } }
+    return this.#driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
   }
 
   subscribe(subscription: Subscription): () => void {

@@ -2,10 +2,9 @@ import { relative, resolve, sep } from 'node:path'
 import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
-import { makeEventId } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
+import { NO_CAUSE, publicationOf } from '../../runtime/events/publication.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
@@ -105,23 +104,7 @@ export class LaneDeaths {
       this.#parts.log('WARNING', `${LANE_DIED} was not published: ${messageOf(error)}`, IDENTITY)
     try {
       const { json, keys } = encodePayload(LANE_DIED, short as unknown as Record<string, unknown>)
-      const taken = this.#parts.publish({
-        id: makeEventId(),
-        parentId: null,
-        event: LANE_DIED,
-        emitter: IDENTITY,
-        requestId: null,
-        key: null,
-        trace: NO_TRACE_CONTEXT,
-        payloadKeys: keys,
-        timestampMs: Date.now(),
-        delayMs: 0,
-        ttlMs: 0,
-        subscriber: 0,
-        attempt: 0,
-        payload: json,
-      })
-      taken?.catch(unpublished)
+      this.#parts.publish(publicationOf(IDENTITY, LANE_DIED, json, keys, {}, NO_CAUSE))?.catch(unpublished)
     } catch (error) {
       unpublished(error)
     }

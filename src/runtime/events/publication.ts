@@ -1,13 +1,17 @@
 import type { PublishOptions } from '../../contracts/event-bus.ts'
-import { causality } from '../../core/causality/context.ts'
+import { type CausalContext, causality } from '../../core/causality/context.ts'
 import { makeEventId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
+/** For an event of the runtime itself. */
+export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null }
+
 /**
- * A new event of the running handler: its id, its time, and what caused it.
+ * A new event: it gets its id and its time.
  * @param payload in the form in which the next hop takes it (see EventFrame)
  * @param payloadKeys joined by U+0000
+ * @param cause default: the running handler's
  */
 export function publicationOf(
   emitter: string,
@@ -15,16 +19,16 @@ export function publicationOf(
   payload: string,
   payloadKeys: string,
   options: PublishOptions,
+  cause: CausalContext | undefined = causality.getStore(),
 ): EventFrame {
-  const context = causality.getStore()
   return {
     id: makeEventId(),
-    parentId: context?.eventId ?? null,
+    parentId: cause?.eventId ?? null,
     event,
     emitter,
-    requestId: context?.requestId ?? null,
+    requestId: cause?.requestId ?? null,
     key: options.key ?? null,
-    trace: context?.trace?.traceContext ?? NO_TRACE_CONTEXT,
+    trace: cause?.trace?.traceContext ?? NO_TRACE_CONTEXT,
     payloadKeys,
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,
