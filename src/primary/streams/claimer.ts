@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { BlackBox } from '../../contracts/registry.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
 import { decodeEntry, type StreamEvent } from '../../runtime/streams/entry.ts'
 import type { KeyGate } from '../../runtime/streams/key-gate.ts'
 import { eventOf } from '../../runtime/streams/keys.ts'
@@ -53,7 +55,7 @@ interface Suspect {
 /** Takes entries out of the hand of a thread that has died, or of a replica that does not answer, and gives them to the hub. */
 export class Claimer {
   readonly #options: ClaimerOptions
-  readonly #suspects: Suspect[] = []
+  readonly #suspects = new Fifo<Suspect>()
   #isTrying = false
   #isClosed = false
 
@@ -171,7 +173,7 @@ export class Claimer {
         }
       } catch {
         this.#suspects.unshift(suspect)
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await sleep(RETRY_MS)
         continue
       }
       const deaths = times >= POISON_AFTER_TIMES ? Number.POSITIVE_INFINITY : 1

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { ReaderWakeups } from './reader-wakeups.ts'
 
@@ -56,7 +57,7 @@ export class StreamWatch {
     // The read may not have reached the server yet: then there is nothing to end, and it is tried again.
     while (this.#isBlocked && this.#isChanged && this.#clientId !== null) {
       const ended = await this.#commands.command<number>('client', ['UNBLOCK', this.#clientId]).catch(() => 0)
-      if (ended !== 1) await new Promise((resolve) => setTimeout(resolve, INTERRUPT_MS))
+      if (ended !== 1) await sleep(INTERRUPT_MS)
     }
     this.#isInterrupting = false
   }
@@ -86,7 +87,7 @@ export class StreamWatch {
         // The connection says what is wrong, and when it is back.
         this.#isBlocked = false
         this.#clientId = null
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+        await sleep(RETRY_MS)
         if (this.#blocking.isReady) this.wakeups.wakeAll()
       }
     }

@@ -1,4 +1,5 @@
 import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
@@ -61,7 +62,7 @@ export class PendingEntries implements DeliverySink {
   readonly #gate: KeyGate
   readonly #acks: Acknowledger
   readonly #sweepTimer: NodeJS.Timeout
-  readonly #handedOver: { group: Group; entryId: string; untilMs: number }[] = []
+  readonly #handedOver = new Fifo<{ group: Group; entryId: string; untilMs: number }>()
   /** Characters of all their payloads. */
   #chars = 0
   #lastDelivery = 0
@@ -196,9 +197,10 @@ export class PendingEntries implements DeliverySink {
       this.#removeBegun(id)
       this.#fail(pending, `The subscriber did not finish within ${pending.group.timeoutMs} ms`)
     }
-    while (this.#handedOver.length > 0 && this.#handedOver[0]!.untilMs < nowMs) {
-      const { group, entryId } = this.#handedOver.shift()!
-      group.pendingIds.delete(entryId)
+    for (let first = this.#handedOver.peek(); first !== undefined && first.untilMs < nowMs; ) {
+      first.group.pendingIds.delete(first.entryId)
+      this.#handedOver.shift()
+      first = this.#handedOver.peek()
     }
   }
 
