@@ -1,14 +1,8 @@
 import type { FieldDef, Submittable, Connection as Wire } from 'pg'
 import type { Row } from '../../contracts/db.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Statement } from './statement.ts'
 import { type Decoder, decoderOf, type WireValue } from './values.ts'
-
-/** What a statement did. */
-export interface Outcome {
-  /** Rows changed, or for a statement that returns rows their number. */
-  rowCount: number
-  rows: Row[]
-}
 
 /** Columns of a result. They are the same each time a prepared statement runs, else PostgreSQL refuses to run it. */
 export interface Columns {

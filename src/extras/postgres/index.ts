@@ -4,6 +4,7 @@ import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
 import {
   CONNECTION_BUDGET_BYTES,
   ConnectionBudget,
@@ -11,7 +12,7 @@ import {
 } from '../../transport/memory/connection-budget.ts'
 import type { Connection } from './connection.ts'
 import { connectionConfig } from './connection-config.ts'
-import { Execution, type Outcome } from './execution.ts'
+import { Execution } from './execution.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { Pool } from './pool.ts'

@@ -1,6 +1,8 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
-import type { Outcome } from './execution.ts'
+import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
+import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
 import { sqlStateOf } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 
@@ -38,7 +40,7 @@ export class PostgresMigrations implements MigrationDriver {
   async applied(): Promise<AppliedMigration[]> {
     const table = await this.#connection.run("SELECT 1 WHERE to_regclass('_migrations') IS NOT NULL", [])
     if (table.rows.length === 0) return []
-    const { rows } = await this.#connection.run('SELECT id, checksum FROM _migrations', [])
+    const { rows } = await this.#connection.run(APPLIED_MIGRATIONS, [])
     return rows as unknown as AppliedMigration[]
   }
 
@@ -77,30 +79,18 @@ export class PostgresMigrations implements MigrationDriver {
 
   #session(): MigrationSession {
     const connection = this.#connection
+    const table = migrationTable(connection)
     return {
-      async createTable() {
-        await connection.script(
-          'CREATE TABLE IF NOT EXISTS _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
-        )
-      },
-      async checksumOf(id) {
-        const { rows } = await connection.run('SELECT checksum FROM _migrations WHERE id = $1', [id])
-        return rows[0] === undefined ? null : String(rows[0].checksum)
-      },
+      ...table,
       async run(sql) {
-        const control = transactionControlIn(sql)
-        if (control) throw new DbError('other', `it contains ${control}, but a migration runs in a transaction already`)
+        refuseControlInMigration(transactionControlIn(sql))
         await runScript(connection, sql)
         if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
       },
-      async record({ id, checksum }, appliedAt) {
+      async record(migration, appliedAt) {
         // A dump of a schema begins with an empty search_path.
         await connection.script('RESET ALL; RESET ROLE')
-        await connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', [
-          id,
-          checksum,
-          appliedAt,
-        ])
+        await table.record(migration, appliedAt)
       },
     }
   }

@@ -1,4 +1,5 @@
 import { DbError } from '../../core/errors/db-error.ts'
+import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
 
 /** Statements of which a thread remembers the shape, and whether they have come before. */
@@ -52,13 +53,11 @@ export class Statements {
 }
 
 function checked(sql: string): Statement {
-  if (sql.includes('\0')) throw new DbError('syntax', 'The statement contains a NUL character')
+  refuseNul(sql)
   const shape = shapeOf(sql)
-  const { command, parameterCount, missingParameter } = shape
+  const { command, parameterCount } = shape
   if (command === '') throw new DbError('syntax', 'The statement is empty')
-  if (isTransactionControl(shape)) {
-    throw new DbError('other', `${command} is not a statement to send: use db.transaction(async tx => …)`)
-  }
+  if (isTransactionControl(shape)) throw transactionControlRefused(command)
   if (command === 'COPY') throw new DbError('other', 'COPY is not a statement to send: it wants a stream')
   if (isSessionControl(shape)) {
     throw new DbError(
@@ -71,8 +70,6 @@ function checked(sql: string): Statement {
     throw new DbError('syntax', 'Placeholders are $1, $2, …: "?" is none')
   }
   if (parameterCount > MAX_PARAMETERS) throw new DbError('syntax', `$${parameterCount} is more than $${MAX_PARAMETERS}`)
-  if (missingParameter !== null) {
-    throw new DbError('syntax', `The statement uses $${parameterCount} but not $${missingParameter}`)
-  }
+  refuseMissingParameter(shape)
   return new Statement(sql, parameterCount)
 }

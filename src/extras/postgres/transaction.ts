@@ -1,7 +1,8 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
-import type { Outcome } from './execution.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 
 /** A connection on which a transaction has begun. */
@@ -51,18 +52,9 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   let pendingCount = 0
   let idleTimer: NodeJS.Timeout | undefined
 
-  function refuse(): void {
-    if (status === 'over') throw new DbError('other', 'This transaction is over: its tx takes no more statements')
-    if (failure) {
-      throw new DbError('other', `This transaction has failed and will be rolled back: ${failure.message}`, {
-        cause: failure,
-      })
-    }
-  }
-
   async function send(sql: string, params: readonly unknown[]): Promise<Outcome> {
     try {
-      refuse()
+      refuseInTransaction(status === 'over', failure)
       return await connection.run(sql, params)
     } catch (thrown) {
       if (status === 'open') failure ??= thrown instanceof DbError ? thrown : toDbError(thrown)
@@ -94,7 +86,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   const idle = new Promise<never>((_, reject) => {
     const onTimer = (): void => {
       if (pendingCount > 0) idleTimer?.refresh()
-      else reject(new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`))
+      else reject(idleTransactionRefused(idleMs))
     }
     idleTimer = setTimeout(onTimer, idleMs)
   })

@@ -2,8 +2,9 @@ import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
 import Database from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { type Outcome, Statement } from './statement.ts'
+import { Statement } from './statement.ts'
 
 /** Prepared statements kept per connection; the least recently used goes first. */
 const MAX_STATEMENTS = 256

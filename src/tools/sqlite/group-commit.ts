@@ -1,7 +1,7 @@
 import { DbError } from '../../core/errors/db-error.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
-import type { Outcome } from './statement.ts'
 import type { Exclusive, Write } from './write.ts'
 
 /** Most writes in one commit. */

@@ -1,5 +1,6 @@
-import { DbError } from '../../core/errors/db-error.ts'
 import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
+import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
+import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
@@ -29,7 +30,7 @@ export class SqliteMigrations implements MigrationDriver {
         [],
       )
       if (table.rows.length === 0) return []
-      return this.#connection.run('SELECT id, checksum FROM _migrations', []).rows as unknown as AppliedMigration[]
+      return this.#connection.run(APPLIED_MIGRATIONS, []).rows as unknown as AppliedMigration[]
     })
   }
 
@@ -52,26 +53,10 @@ export class SqliteMigrations implements MigrationDriver {
   #session(): MigrationSession {
     const connection = this.#connection
     return {
-      async createTable() {
-        connection.script(
-          'CREATE TABLE IF NOT EXISTS _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
-        )
-      },
-      async checksumOf(id) {
-        const [row] = connection.run('SELECT checksum FROM _migrations WHERE id = $1', [id]).rows
-        return row ? String(row.checksum) : null
-      },
+      ...migrationTable(connection),
       async run(sql) {
-        const control = transactionControlIn(sql)
-        if (control) throw new DbError('other', `it contains ${control}, but a migration runs in a transaction already`)
+        refuseControlInMigration(transactionControlIn(sql))
         connection.script(sql)
-      },
-      async record({ id, checksum }, appliedAt) {
-        connection.run('INSERT INTO _migrations (id, checksum, applied_at) VALUES ($1, $2, $3)', [
-          id,
-          checksum,
-          appliedAt,
-        ])
       },
     }
   }

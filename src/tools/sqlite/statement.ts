@@ -1,15 +1,10 @@
 import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
+import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { bindings } from './parameters.ts'
 import { isTransactionControl, shapeOf } from './sql-shape.ts'
-
-/** What a statement did. */
-export interface Outcome {
-  /** Rows changed, or for a statement that returns rows their number. */
-  rowCount: number
-  rows: Row[]
-}
 
 // These refuse to run, or do nothing, inside of a transaction.
 const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])
@@ -33,18 +28,13 @@ export class Statement {
 
   /** @throws DbError `syntax` for placeholders other than `$n`, `other` for transaction control */
   constructor(prepared: Database.Statement, sql: string) {
-    // SQLite reads up to there and takes the rest for nothing.
-    if (sql.includes('\0')) throw new DbError('syntax', 'The statement contains a NUL character')
+    refuseNul(sql)
     const shape = shapeOf(sql)
-    if (isTransactionControl(shape.command)) {
-      throw new DbError('other', `${shape.command} is not a statement to send: use db.transaction(async tx => …)`)
-    }
+    if (isTransactionControl(shape.command)) throw transactionControlRefused(shape.command)
     if (shape.foreignPlaceholder !== null) {
       throw new DbError('syntax', `Placeholders are $1, $2, …: "${shape.foreignPlaceholder}" is none`)
     }
-    if (shape.missingParameter !== null) {
-      throw new DbError('syntax', `The statement uses $${shape.parameterCount} but not $${shape.missingParameter}`)
-    }
+    refuseMissingParameter(shape)
     this.#prepared = prepared
     this.#parameterCount = shape.parameterCount
     this.solitary = SOLITARY.has(shape.command)

@@ -1,9 +1,10 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import { DbError } from '../../core/errors/db-error.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
+import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
 import type { Connection } from './connection.ts'
 import { toDbError } from './failure.ts'
-import type { Outcome } from './statement.ts'
 
 /** Milliseconds between two signs of life. */
 const PULSE_MS = 100
@@ -32,12 +33,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   let lastStatementMs = performance.now()
 
   function run(sql: string, params: readonly SqlValue[]): Outcome {
-    if (status === 'over') throw new DbError('other', 'This transaction is over: its tx takes no more statements')
-    if (failure) {
-      throw new DbError('other', `This transaction has failed and will be rolled back: ${failure.message}`, {
-        cause: failure,
-      })
-    }
+    refuseInTransaction(status === 'over', failure)
     lastStatementMs = performance.now()
     try {
       return connection.run(sql, params)
@@ -63,7 +59,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     heartbeat = setInterval(() => {
       options.onPulse()
       if (performance.now() - lastStatementMs < idleMs) return
-      reject(new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`))
+      reject(idleTransactionRefused(idleMs))
     }, PULSE_MS)
   })
 

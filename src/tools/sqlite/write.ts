@@ -1,5 +1,5 @@
 import type { DbError } from '../../core/errors/db-error.ts'
-import type { Outcome } from './statement.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
 
 /** A statement that runs for itself. */
 export interface Write {
