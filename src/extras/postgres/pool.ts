@@ -14,6 +14,7 @@
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { ClientConfig } from 'pg'
+import { Fifo } from '../../core/collections/fifo.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
 import { Connection } from './connection.ts'
@@ -21,7 +22,6 @@ import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
 import { HoldLimit } from './hold-limit.ts'
 import type { PoolShare } from './pool-share.ts'
-import { type Waiter, WaitingLine } from './waiting-line.ts'
 
 /** Milliseconds between two looks at what takes too long, and at what is no longer needed. */
 const LOOK_MS = 250
@@ -39,6 +39,14 @@ export interface Budget {
   /** Counts one connection, if there may be one more. */
   tryTake(): boolean
   give(): void
+}
+
+/** A statement or a transaction that waits for a connection. */
+interface Waiter {
+  /** By `performance.now()`. All wait equally long, so that the first in line is the first whose time is up. */
+  readonly deadlineMs: number
+  grant(connection: Connection): void
+  fail(error: DbError): void
 }
 
 export interface PoolOptions extends PoolShare {
@@ -61,8 +69,8 @@ export class Pool {
   readonly #all = new Set<Connection>()
   /** The one used last is used next: the others grow old, and are closed. */
   readonly #idle: Connection[] = []
-  readonly #statements = new WaitingLine()
-  readonly #holders = new WaitingLine()
+  readonly #statements = new Fifo<Waiter>()
+  readonly #holders = new Fifo<Waiter>()
   #opening = 0
   #retryAtMs = 0
   #refillAtMs = Number.POSITIVE_INFINITY
@@ -167,9 +175,9 @@ export class Pool {
 
   // ── waiting ───────────────────────────────────────────────────────────────
 
-  #wait(line: WaitingLine, waiter: Waiter): void {
+  #wait(line: Fifo<Waiter>, waiter: Waiter): void {
     if (this.#isClosed) return waiter.fail(new DbError('unavailable', 'The database is closed'))
-    if (this.#statements.length + this.#holders.length >= MAX_WAITING) {
+    if (this.#statements.size + this.#holders.size >= MAX_WAITING) {
       return waiter.fail(new DbError('unavailable', `${MAX_WAITING} statements are waiting already`))
     }
     if (this.#fault !== null && this.#all.size === 0 && performance.now() < this.#retryAtMs) {
@@ -182,10 +190,11 @@ export class Pool {
   /** Hands free connections to those who wait longest. */
   #serve(): void {
     while (this.#idle.length > 0) {
-      const statement = this.#statements.first
-      const holder = this.#held.room > 0 ? this.#holders.first : null
-      if (statement === null && holder === null) return
-      const isHolderFirst = statement === null || (holder !== null && holder.deadlineMs < statement.deadlineMs)
+      const statement = this.#statements.peek()
+      const holder = this.#held.room > 0 ? this.#holders.peek() : undefined
+      if (statement === undefined && holder === undefined) return
+      const isHolderFirst =
+        statement === undefined || (holder !== undefined && holder.deadlineMs < statement.deadlineMs)
       const line = isHolderFirst ? this.#holders : this.#statements
       line.shift()!.grant(this.#idle.pop()!)
     }
@@ -194,7 +203,7 @@ export class Pool {
   #failAll(error: DbError): void {
     for (const line of [this.#statements, this.#holders]) {
       // Only those who wait now: one that is told may come back at once.
-      for (let n = line.length; n > 0; n--) line.shift()?.fail(error)
+      for (let n = line.size; n > 0; n--) line.shift()?.fail(error)
     }
   }
 
@@ -203,7 +212,7 @@ export class Pool {
   #openForWaiters(): void {
     const { max } = this.#options
     if (this.#isClosed || performance.now() < this.#retryAtMs) return
-    const wanted = this.#statements.length + Math.min(this.#holders.length, this.#held.room)
+    const wanted = this.#statements.size + Math.min(this.#holders.size, this.#held.room)
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
@@ -252,7 +261,7 @@ export class Pool {
     const nowMs = performance.now()
     for (const connection of this.#all) connection.expire(nowMs, this.#limitMs)
     for (const line of [this.#statements, this.#holders]) {
-      while (line.first !== null && line.first.deadlineMs <= nowMs) line.shift()!.fail(this.#waitedInVain())
+      while ((line.peek()?.deadlineMs ?? Number.POSITIVE_INFINITY) <= nowMs) line.shift()!.fail(this.#waitedInVain())
     }
     this.#openForWaiters()
     // The oldest stand in front.
