@@ -1,5 +1,6 @@
 import type { WireError } from '../core/errors/wire.ts'
 import type { DeliverySink } from '../runtime/events/event-server.ts'
+import { acknowledgementBytes, writeAcknowledgements } from '../transport/frames/acknowledgement-frame.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 
@@ -36,10 +37,10 @@ export class RingAcknowledgements implements DeliverySink {
     this.#isScheduled = false
     for (let from = 0; from < this.#ids.length; from += ACKS_PER_FRAME) {
       const count = Math.min(ACKS_PER_FRAME, this.#ids.length - from)
-      const at = this.#outbox.begin(count * 4, true, true)
-      const word = at >> 2
-      for (let n = 0; n < count; n++) this.#outbox.words[word + n] = this.#ids[from + n]!
-      this.#outbox.end(count * 4, KIND.DELIVERED, 0)
+      const bytes = acknowledgementBytes(count)
+      const at = this.#outbox.begin(bytes, true, true)
+      writeAcknowledgements(this.#outbox, at, this.#ids, from, count)
+      this.#outbox.end(bytes, KIND.DELIVERED, 0)
     }
     this.#ids.length = 0
   }

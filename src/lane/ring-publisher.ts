@@ -31,14 +31,14 @@ export class RingPublisher implements Publisher {
     if (at < 0) throw new HeddleError('EVENT_BUS_FULL', 'Too many events wait to leave this lane')
     const seq = this.#seq
     this.#seq = (seq + 1) & 0x7fffffff
-    outbox.end(writeEvent(outbox, outbox.doubles, at, frame, 'text'), KIND.PUBLISH, seq)
+    outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.PUBLISH, seq)
     return new Promise((resolve, reject) => {
       this.#publishing.push({ seq, id: frame.id, resolve, reject, isRefused: false })
     })
   }
 
   /** Everything up to `seq` is with the hub, but for what was refused. */
-  taken(seq: number): void {
+  accepted(seq: number): void {
     for (;;) {
       const next = this.#publishing.peek()
       // Sequence numbers wrap: compare by distance.

@@ -1,10 +1,10 @@
 import type { Reply } from '../runtime/endpoint/reply.ts'
 import type { ReplySink } from '../runtime/endpoint/request-server.ts'
 import type { SocketSink } from '../runtime/endpoint/web-socket-server.ts'
+import { utf8MaxBytes } from '../transport/frames/frame-buffer.ts'
 import { INLINE_MAX_BYTES, KIND } from '../transport/frames/frame-kinds.ts'
-import { utf8MaxBytes } from '../transport/frames/frame-target.ts'
-import { numberedText } from '../transport/frames/numbered-text.ts'
 import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/response-frame.ts'
+import { fileHeadText, numberedText } from '../transport/frames/text-frame.ts'
 import type { AnswerCell } from '../transport/memory/answer-cell.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { LaneFlight } from './flight-log.ts'
@@ -55,7 +55,7 @@ export class RingReplies implements ReplySink, SocketSink {
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
     this.#flight.endRequest(id, false)
-    this.#outbox.answerText(KIND.FILE_OPEN, id, numberedText(lengthBytes, numberedText(status, head)))
+    this.#outbox.answerText(KIND.FILE_OPEN, id, fileHeadText({ status, head, lengthBytes }))
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {

@@ -31,7 +31,7 @@ class Waiter {
     this.deadlineMs = deadlineMs
   }
 
-  place(worker: { cancelRequest(id: number): void }, id: number): void {
+  assignTo(worker: { cancelRequest(id: number): void }, id: number): void {
     this.leave = () => worker.cancelRequest(id)
   }
 
@@ -41,53 +41,53 @@ class Waiter {
   }
 }
 
-const enter = (room: AdmissionQueue, waiter: Waiter, body: Uint8Array | null = null): boolean =>
-  room.enter(frameOf(body), waiter as unknown as Exchange)
+const enter = (queue: AdmissionQueue, waiter: Waiter, body: Uint8Array | null = null): boolean =>
+  queue.tryAdd(frameOf(body), waiter as unknown as Exchange)
 
 it('has room for a bounded number of requests', () => {
-  const room = new AdmissionQueue()
+  const queue = new AdmissionQueue()
   const waiters = Array.from({ length: WAITING_MAX_REQUESTS }, () => new Waiter())
-  for (const waiter of waiters) assert.ok(enter(room, waiter))
-  assert.equal(room.free, 0)
-  assert.equal(enter(room, new Waiter()), false)
+  for (const waiter of waiters) assert.ok(enter(queue, waiter))
+  assert.equal(queue.free, 0)
+  assert.equal(enter(queue, new Waiter()), false)
   waiters[5]!.leave()
   waiters[5]!.leave()
-  assert.equal(room.free, 1)
-  assert.ok(enter(room, new Waiter()))
+  assert.equal(queue.free, 1)
+  assert.ok(enter(queue, new Waiter()))
 })
 
 it('has room for a bounded number of bytes, and has it back from those who leave', () => {
-  const room = new AdmissionQueue()
+  const queue = new AdmissionQueue()
   const half = new Uint8Array(WAITING_MAX_BYTES / 2 - 100)
   const waiters = [new Waiter(), new Waiter()]
-  for (const waiter of waiters) assert.ok(enter(room, waiter, half))
-  assert.equal(enter(room, new Waiter(), new Uint8Array(1000)), false)
-  assert.ok(enter(room, new Waiter()), 'a small one')
+  for (const waiter of waiters) assert.ok(enter(queue, waiter, half))
+  assert.equal(enter(queue, new Waiter(), new Uint8Array(1000)), false)
+  assert.ok(enter(queue, new Waiter()), 'a small one')
   waiters[0]!.leave()
-  assert.ok(enter(room, new Waiter(), half))
+  assert.ok(enter(queue, new Waiter(), half))
 })
 
 it('copies a body: its memory is lent', () => {
-  const room = new AdmissionQueue()
+  const queue = new AdmissionQueue()
   const lent = Uint8Array.of(1, 2, 3)
-  enter(room, new Waiter(), lent)
+  enter(queue, new Waiter(), lent)
   lent.fill(0)
-  const bodies = [...room].map(([, { frame }]) => [...frame.body!])
+  const bodies = [...queue].map(([, { frame }]) => [...frame.body!])
   assert.deepEqual(bodies, [[1, 2, 3]])
 })
 
 it('tells those whose time is up once, and keeps the others in their order', () => {
-  const room = new AdmissionQueue()
+  const queue = new AdmissionQueue()
   const waiters = [0, NOW_MS - 1, NOW_MS + 1, NOW_MS, 0].map((deadlineMs) => new Waiter(deadlineMs))
-  for (const waiter of waiters) enter(room, waiter)
-  room.expire(NOW_MS)
-  room.expire(NOW_MS)
+  for (const waiter of waiters) enter(queue, waiter)
+  queue.expire(NOW_MS)
+  queue.expire(NOW_MS)
   assert.deepEqual(
     waiters.map(({ expiries }) => expiries),
     [0, 1, 0, 1, 0],
   )
   assert.deepEqual(
-    [...room].map(([, { exchange }]) => exchange.deadlineMs),
+    [...queue].map(([, { exchange }]) => exchange.deadlineMs),
     [0, NOW_MS + 1, 0],
   )
 })

@@ -23,7 +23,7 @@ function exchangeOf() {
   const seen = { at: null as unknown, failure: '' }
   const exchange = {
     deadlineMs: 0,
-    place: (worker: unknown) => {
+    assignTo: (worker: unknown) => {
       seen.at = worker
     },
     fail: (code: string) => {
@@ -35,8 +35,8 @@ function exchangeOf() {
 
 function hosting(t: TestContext): Lane {
   const lane = laneOf(t)
-  lane.hosts[0] = 1
-  lane.drainRateWhenFull = () => 'quick'
+  lane.servesRoute[0] = 1
+  lane.drainSpeedWhenFull = () => 'fast'
   return lane
 }
 
@@ -74,7 +74,7 @@ test('nothing is given back to a lane whose thread has ended', (t) => {
   })
   const [ended, other] = [hosting(t), hosting(t)]
   // The other one does not have the route, so that no room of its own is of use.
-  other.hosts[0] = 0
+  other.servesRoute[0] = 0
   dispatcher.setLanes([ended, other])
   const waiting = [exchangeOf(), exchangeOf()]
   for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)

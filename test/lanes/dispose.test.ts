@@ -7,16 +7,22 @@ import { Outbox } from '../../src/transport/rings/outbox.ts'
 test('the last acknowledgements of a dead lane are read, and nothing is sent to it any more while they are', () => {
   const seen: [deliveryId: number, state: string][] = []
   const ignored = (): void => {}
-  const lane: Lane = new Lane(0, 'regular', 0, 16, {
-    onMessage: ignored,
-    onPublish: ignored,
-    onRecord: ignored,
-    onDelivered: (id) => seen.push([id, lane.state]),
-    onDeliveryReply: ignored,
-    onDeliveryFailed: ignored,
-    onCall: ignored,
-    onLog: ignored,
-    onFault: ignored,
+  const lane: Lane = new Lane({
+    index: 0,
+    role: 'regular',
+    generation: 0,
+    maxInFlight: 16,
+    listener: {
+      onMessage: ignored,
+      onPublish: ignored,
+      onRecord: ignored,
+      onDelivered: (id) => seen.push([id, lane.state]),
+      onDeliveryReply: ignored,
+      onDeliveryFailed: ignored,
+      onCall: ignored,
+      onLog: ignored,
+      onFault: ignored,
+    },
   })
   const { outbound, port, bulk } = lane.threadSide
   lane.state = 'ready'

@@ -23,7 +23,7 @@ test('every lane with the same code gets the same numbers', (t) => {
   assert.deepEqual(register(two), numbers)
   assert.deepEqual(refused, [])
   assert.equal(routing.table.list().length, 2)
-  for (const number of numbers) assert.deepEqual([one.hosts[number], two.hosts[number]], [1, 1])
+  for (const number of numbers) assert.deepEqual([one.servesRoute[number], two.servesRoute[number]], [1, 1])
 })
 
 test('within one generation the second plugin that wants a route is refused, with all of its routes', (t) => {
@@ -38,7 +38,7 @@ test('within one generation the second plugin that wants a route is refused, wit
   assert.deepEqual(refused, [['shop.Buy', 'GET /goods/:name is registered already by shop.Sell']])
   assert.equal(routing.table.find('GET', '/goods/1')?.number, sell[0])
   assert.equal(routing.table.find('GET', '/buy'), null)
-  assert.equal(late.hosts.includes(1), false)
+  assert.equal(late.servesRoute.includes(1), false)
 })
 
 test('newer code may give a route to another plugin, and older code does not get it back', (t) => {
@@ -51,7 +51,11 @@ test('newer code may give a route to another plugin, and older code does not get
   assert.notEqual(after, before)
   assert.deepEqual(refused, [])
   assert.equal(routing.table.find('GET', '/goods')?.plugin, 'shop.Buy')
-  assert.deepEqual([old.hosts[after!], fresh.hosts[after!]], [0, 1], 'no request for the new owner goes to old code')
+  assert.deepEqual(
+    [old.servesRoute[after!], fresh.servesRoute[after!]],
+    [0, 1],
+    'no request for the new owner goes to old code',
+  )
   assert.equal(routing.nameOf(before!), 'GET /goods', 'what the old lane was at still has a name')
   register(laneOf(t, { index: 1, manifest: { routes: [routeOf('shop.Sell', '/goods')] } }))
   assert.deepEqual(refused, [['shop.Sell', 'GET /goods is registered already by shop.Buy']])
@@ -144,7 +148,7 @@ test('a folder of a primary plugin is served by every lane, whatever its code, u
     const { register, refused } = registering(routing)
     assert.deepEqual(register(lane), [-1])
     assert.deepEqual(refused[0]?.[0], 'shop.Rival')
-    assert.deepEqual([...lane.hosts.subarray(0, 3)], [1, 1, 0])
+    assert.deepEqual([...lane.servesRoute.subarray(0, 3)], [1, 1, 0])
     routing.keepHosted([lane])
   }
   assert.deepEqual(

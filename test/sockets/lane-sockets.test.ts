@@ -4,7 +4,7 @@ import type { ClientSocket } from '../../src/primary/http/client-socket.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES } from '../../src/primary/http/unhandled-messages.ts'
 import { MESSAGE_OVERHEAD_BYTES } from '../../src/transport/frames/message-weight.ts'
-import { numberedText } from '../../src/transport/frames/numbered-text.ts'
+import { numberedText } from '../../src/transport/frames/text-frame.ts'
 import { laneOf } from '../support/fake-lane.ts'
 
 const MIB = 1 << 20

@@ -26,7 +26,7 @@ interface LaneOptions {
 /** The primary's end of a lane that has no thread; gone with the test. */
 export function laneOf(t: TestContext, options: LaneOptions = {}): Lane {
   const { index = 0, role = 'regular', generation = 0, manifest, listener } = options
-  const lane = new Lane(index, role, generation, 16, { ...DEAF, ...listener })
+  const lane = new Lane({ index, role, generation, maxInFlight: 16, listener: { ...DEAF, ...listener } })
   lane.manifest = { plugins: {}, faults: {}, files: {}, routes: [], subscriptions: [], jobs: [], ...manifest }
   lane.state = 'ready'
   t.after(() => {

@@ -12,14 +12,14 @@ interface Waiting {
   readonly bytes: number
 }
 
-/** Requests that no lane had room for, the longest waiting first. One leaves as soon as nobody waits for its answer. */
+/** Requests that no lane had room for, the longest waiting first. A request leaves as soon as its client is gone or its time is up. */
 export class AdmissionQueue {
-  /** No lane has them. */
+  /** As the holder of a request, where a lane has its number: this is no lane. */
   readonly index = -1
-  /** A map, for those in the middle leave too. */
+  /** By id. A map, because requests leave from the middle too. */
   readonly #waiting = new Map<number, Waiting>()
   #bytes = 0
-  #lastTicket = 0
+  #lastId = 0
 
   get size(): number {
     return this.#waiting.size
@@ -30,37 +30,37 @@ export class AdmissionQueue {
     return WAITING_MAX_REQUESTS - this.#waiting.size
   }
 
-  /** False when there is no room for it here either. */
-  enter(frame: RequestFrame, exchange: Exchange): boolean {
+  /** Adds a request, with a copy of its body. False when there is no room for it. */
+  tryAdd(frame: RequestFrame, exchange: Exchange): boolean {
     const bytes = frame.text.length + (frame.body === null ? 0 : frame.body.byteLength)
     if (this.#waiting.size >= WAITING_MAX_REQUESTS || this.#bytes + bytes > WAITING_MAX_BYTES) return false
-    // The memory of a body is lent by whoever received it.
+    // The memory of a body is only lent.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
-    const ticket = ++this.#lastTicket
-    this.#waiting.set(ticket, { frame, exchange, bytes })
+    const id = ++this.#lastId
+    this.#waiting.set(id, { frame, exchange, bytes })
     this.#bytes += bytes
-    exchange.place(this, ticket)
+    exchange.assignTo(this, id)
     return true
   }
 
-  /** The ticket and the request of all who wait. They may leave meanwhile. */
+  /** Ids and requests, the longest waiting first. Requests may be removed meanwhile. */
   [Symbol.iterator](): IterableIterator<[number, Waiting]> {
     return this.#waiting.entries()
   }
 
-  leave(ticket: number): void {
-    const waiting = this.#waiting.get(ticket)
+  remove(id: number): void {
+    const waiting = this.#waiting.get(id)
     if (waiting === undefined) return
-    this.#waiting.delete(ticket)
+    this.#waiting.delete(id)
     this.#bytes -= waiting.bytes
   }
 
-  /** Its client is gone, or its time is up. */
-  cancelRequest(ticket: number): void {
-    this.leave(ticket)
+  /** The client is gone, or the time is up. */
+  cancelRequest(id: number): void {
+    this.remove(id)
   }
 
-  /** Answers those whose time is up. */
+  /** Answers the requests whose time is up. */
   expire(nowMs: number): void {
     for (const { exchange } of this.#waiting.values()) {
       if (exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()

@@ -1,66 +1,64 @@
-import type { FrameTarget } from '../../transport/frames/frame-target.ts'
+import type { FrameBuffer } from '../../transport/frames/frame-buffer.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'
 import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
-import type { DrainRate } from './drain-rate.ts'
+import type { DrainSpeed } from './drain-rate.ts'
 import type { Lane } from './lane.ts'
 
-/** A lane that keeps its frames waiting is asked for them at most this often, milliseconds. */
+/** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
-/** Whoever waits is looked at this often, milliseconds, beside when lanes answer: for deadlines, and for lanes that do not. */
-const WAITING_LOOK_MS = 5
-/** Of those who waited in vain this many are answered at once: all of them would keep the thread for a tenth of a second. */
-const REFUSALS_PER_LOOK = 256
+/** The queue is served this often, milliseconds, beside when lanes answer: for deadlines, and for lanes that do not answer. */
+const QUEUE_CHECK_MS = 5
+/** This many queued requests are refused at once: refusing all of them would keep the thread busy for a tenth of a second. */
+const REFUSALS_PER_CHECK = 256
 
 /**
- * Gives each request to the lane with the fewest in flight, of those that read what they get. What finds no room waits for it, where
- * that is worth while: a refusal costs as much as an answer, and brings the client's next request sooner than the lane's next answer.
+ * Gives each request to the lane with the fewest in flight among those that read their frames. A request that finds no room waits for
+ * it where that is worth while: a refusal costs as much as an answer, and the client's next request comes sooner than the lane's next
+ * answer.
  */
 export class Dispatcher {
-  readonly #room = new AdmissionQueue()
+  readonly #queue = new AdmissionQueue()
   #lanes: Lane[] = []
   #rescuedMs = 0
-  #lookTimer: NodeJS.Timeout | undefined
+  #checkTimer: NodeJS.Timeout | undefined
   readonly #onFault: (error: unknown) => void
 
-  /** @param onFault told of what is thrown while requests that waited are served: it costs one of them its answer */
+  /** @param onFault told of a fault while a queued request was served: it costs that request its answer */
   constructor(onFault: (error: unknown) => void) {
     this.#onFault = onFault
   }
 
-  /** @param lanes those that take work; without any, nobody waits */
+  /** @param lanes those that take work; without any, no request waits */
   setLanes(lanes: Lane[]): void {
     this.#lanes = lanes
-    for (const lane of lanes) lane.onRoom = this.#serveWaiting
-    this.#serveWaiting()
+    for (const lane of lanes) lane.onRoom = this.#serveQueue
+    this.#serveQueue()
   }
 
   /** Requests that wait for room in a lane. */
   get waiting(): number {
-    return this.#room.size
+    return this.#queue.size
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange, isHandshake = false): boolean {
     if (isHandshake && this.#giveHandshake(frame, exchange)) return true
-    return (this.#room.size === 0 && this.#give(frame, exchange)) || this.#wait(frame, exchange)
+    return (this.#queue.size === 0 && this.#give(frame, exchange)) || this.#enqueue(frame, exchange)
   }
 
-  /** To the lane with the fewest sockets: what it opens stays there. */
+  /** To the lane with the fewest sockets: a socket stays where it was opened. */
   #giveHandshake(frame: RequestFrame, exchange: Exchange): boolean {
     const nowMs = Date.now()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
-      if (!lane.responsive || lane.hasEnded || lane.hosts[frame.routeNumber] === 0) continue
+      if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === 0) continue
       if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
       if (best === undefined || socketLoad(lane) < socketLoad(best)) best = lane
     }
-    const id = best?.sendRequest(frame, exchange) ?? -1
-    if (id === -1) return false
-    exchange.place(best!, id)
-    return true
+    return best !== undefined && assign(best, frame, exchange)
   }
 
   /** False when no lane has room. */
@@ -72,7 +70,7 @@ export class Dispatcher {
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
-      if (!lane.responsive || lane.hasEnded || lane.hosts[routeNumber] === 0) continue
+      if (!lane.responsive || lane.hasEnded || lane.servesRoute[routeNumber] === 0) continue
       if (!lane.isPrompt(nowMs)) late = lane
       else if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
     }
@@ -80,106 +78,119 @@ export class Dispatcher {
       this.#rescuedMs = nowMs
       this.rescue(late)
     }
-    // Better late in one that stands still than refused: `rescue` moves it as soon as there is room elsewhere. Where that is soon, it waits here.
-    if (best === undefined || (best.freeRequests === 0 && best.drainRateWhenFull() !== 'quick')) {
+    // A lane that stands still is better than a refusal: `rescue` moves the request as soon as there is room elsewhere. Where a full lane
+    // is fast, the request waits for it here.
+    if (best === undefined || (best.freeRequests === 0 && best.drainSpeedWhenFull() !== 'fast')) {
       best = leastLoaded(lanes, routeNumber)
     }
-    if (best === undefined) return false
-    const id = best.sendRequest(frame, exchange)
-    if (id === -1) return false
-    exchange.place(best, id)
+    return best !== undefined && assign(best, frame, exchange)
+  }
+
+  /** Queues a request for a fast lane. For all other lanes a refusal now is better than one later. */
+  #enqueue(frame: RequestFrame, exchange: Exchange): boolean {
+    if (this.#fastestSpeed(frame.routeNumber) !== 'fast' || !this.#queue.tryAdd(frame, exchange)) return false
+    this.#checkTimer ??= setTimeout(this.#checkQueue, QUEUE_CHECK_MS)
     return true
   }
 
-  /** Only for a lane that works off what it has quickly: else it is better to know at once. */
-  #wait(frame: RequestFrame, exchange: Exchange): boolean {
-    if (this.#paceOf(frame.routeNumber) !== 'quick' || !this.#room.enter(frame, exchange)) return false
-    this.#lookTimer ??= setTimeout(this.#look, WAITING_LOOK_MS)
-    return true
-  }
-
-  /** How fast the fastest of the full lanes is that have the route. */
-  #paceOf(routeNumber: number): DrainRate['verdict'] {
-    let pace: DrainRate['verdict'] = 'slow'
+  /** Speed of the fastest lane that serves the route, all of them being full. */
+  #fastestSpeed(routeNumber: number): DrainSpeed {
+    let fastest: DrainSpeed = 'slow'
     for (const lane of this.#lanes) {
-      if (lane.hosts[routeNumber] === 0 || lane.hasEnded) continue
-      const verdict = lane.drainRateWhenFull()
-      if (verdict === 'quick') return verdict
-      if (verdict === 'unknown') pace = verdict
+      if (lane.servesRoute[routeNumber] === 0 || lane.hasEnded) continue
+      const speed = lane.drainSpeedWhenFull()
+      if (speed === 'fast') return speed
+      if (speed === 'unknown') fastest = speed
     }
-    return pace
+    return fastest
   }
 
-  /** In the order in which they came; refuses those whose lanes have turned out to be slow, or are gone. */
-  readonly #serveWaiting = (): void => {
-    if (this.#room.size === 0) return
+  /** Serves the queue in its order. Refuses requests whose lanes have turned out to be slow, or are gone. */
+  readonly #serveQueue = (): void => {
+    if (this.#queue.size === 0) return
     let refusals = 0
-    for (const [ticket, { frame, exchange }] of this.#room) {
-      let isSettled: boolean
+    for (const [id, { frame, exchange }] of this.#queue) {
+      let isDone: boolean
       try {
-        isSettled = this.#give(frame, exchange)
+        isDone = this.#give(frame, exchange)
       } catch (error) {
-        this.#fault(exchange, error)
-        isSettled = true
+        this.#fail(exchange, error)
+        isDone = true
       }
-      if (isSettled) {
-        this.#room.leave(ticket)
+      if (isDone) {
+        this.#queue.remove(id)
         continue
       }
-      if (refusals === REFUSALS_PER_LOOK || this.#paceOf(frame.routeNumber) !== 'slow') return
+      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(frame.routeNumber) !== 'slow') return
       refusals++
-      this.#room.leave(ticket)
+      this.#queue.remove(id)
       exchange.fail('HTTP_OVERLOADED')
     }
   }
 
-  /** Thrown into a timer or the message loop, it would end the process. */
-  #fault(exchange: Exchange, error: unknown): void {
+  /** Thrown into a timer or the message loop, the error would end the process. */
+  #fail(exchange: Exchange, error: unknown): void {
     exchange.fail('HTTP_INTERNAL')
     this.#onFault(error)
   }
 
-  readonly #look = (): void => {
+  readonly #checkQueue = (): void => {
     try {
-      this.#room.expire(Date.now())
-      this.#serveWaiting()
+      this.#queue.expire(Date.now())
+      this.#serveQueue()
     } catch (error) {
       this.#onFault(error)
     }
-    this.#lookTimer = this.#room.size === 0 ? undefined : setTimeout(this.#look, WAITING_LOOK_MS)
+    this.#checkTimer = this.#queue.size === 0 ? undefined : setTimeout(this.#checkQueue, QUEUE_CHECK_MS)
   }
 
   /**
-   * Moves the requests that a lane has not begun to others that read what they get; into one whose thread has ended nothing comes back.
+   * Moves requests that a lane has not begun to lanes that read their frames. Nothing goes back into a lane whose thread has ended.
    * @returns how many
    */
   rescue(stuck: Lane): number {
-    // What no other lane has room for is better late than refused: it was accepted.
-    const nowMs = Date.now()
-    let room = 0
-    let mayWait = false
-    for (const lane of this.#lanes) {
-      if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
-      room += lane.freeRequests
-      mayWait ||= lane.freeRequests === 0 && lane.drainRateWhenFull() === 'quick'
-    }
-    if (mayWait) room += this.#room.free
-    if (room === 0) return 0
-    const taken = stuck.takeBackRequests(room)
+    const freeRequests = this.#freeBeside(stuck)
+    if (freeRequests === 0) return 0
+    const taken = stuck.takeBackRequests(freeRequests)
     for (const { body, exchange } of taken) {
-      const aligned = new ArrayBuffer((body.byteLength + 7) & ~7)
-      const bytes = Buffer.from(aligned) as RawBuffer
-      bytes.set(body)
-      const from: FrameTarget = { bytes, words: new Int32Array(aligned) }
-      const frame = readRequest(from, 0)
+      const frame = readRequest(bufferOf(body), 0)
       try {
-        if (!this.#give(frame, exchange) && !this.#wait(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+        if (!this.#give(frame, exchange) && !this.#enqueue(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
       } catch (error) {
-        this.#fault(exchange, error)
+        this.#fail(exchange, error)
       }
     }
     return taken.length
   }
+
+  /** Requests that the other lanes have room for, or the queue. What finds no room stays: it was accepted, and late is better than refused. */
+  #freeBeside(stuck: Lane): number {
+    const nowMs = Date.now()
+    let free = 0
+    let mayQueue = false
+    for (const lane of this.#lanes) {
+      if (lane === stuck || !lane.responsive || !lane.isPrompt(nowMs)) continue
+      free += lane.freeRequests
+      mayQueue ||= lane.freeRequests === 0 && lane.drainSpeedWhenFull() === 'fast'
+    }
+    return mayQueue ? free + this.#queue.free : free
+  }
+}
+
+/** False when the lane has no room. */
+function assign(lane: Lane, frame: RequestFrame, exchange: Exchange): boolean {
+  const id = lane.sendRequest(frame, exchange)
+  if (id === -1) return false
+  exchange.assignTo(lane, id)
+  return true
+}
+
+/** A frame that was taken back, where `readRequest` can read it: aligned to its words. */
+function bufferOf(body: Buffer): FrameBuffer {
+  const aligned = new ArrayBuffer((body.byteLength + 7) & ~7)
+  const bytes = Buffer.from(aligned) as RawBuffer
+  bytes.set(body)
+  return { bytes, words: new Int32Array(aligned) }
 }
 
 const socketLoad = (lane: Lane): number => lane.sockets.size + lane.requestsInFlight
@@ -187,7 +198,7 @@ const socketLoad = (lane: Lane): number => lane.sockets.size + lane.requestsInFl
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined
   for (const lane of lanes) {
-    if (lane.hosts[routeNumber] === 0 || lane.hasEnded) continue
+    if (lane.servesRoute[routeNumber] === 0 || lane.hasEnded) continue
     if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
   }
   return best

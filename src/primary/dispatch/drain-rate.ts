@@ -1,22 +1,24 @@
-/** A quick lane answers as many requests as it may hold within this, milliseconds: who waits for a place there is begun soon. */
-const QUICK_MS = 300
-/** A window ends after this many looks. Long enough that a thread that had to wait for the machine does not look slow. */
-const WINDOW_LOOKS = 5
+/** A fast lane answers as many requests as it may hold within this, milliseconds: a request that waits for room there is begun soon. */
+const FAST_MS = 300
+/** Samples in a window. Enough that a thread that had to wait for the machine does not look slow. */
+const WINDOW_SAMPLES = 5
 const WINDOW_MS = 100
-/** Time that one look counts at most, milliseconds: a primary that was held up for longer did not read the answers either. */
-const LOOK_MAX_MS = 50
+/** Time that one sample counts at most, milliseconds: a primary that was held up for longer did not read the answers either. */
+const SAMPLE_MAX_MS = 50
 
-/** How fast a lane answers. One that is not full answers little because it is asked little: that does not make it slow. */
+export type DrainSpeed = 'unknown' | 'fast' | 'slow'
+
+/** How fast a lane answers. A lane that is not full has few answers because it has few requests, which does not make it slow. */
 export class DrainRate {
-  /** What the last window told that told anything. */
-  verdict: 'unknown' | 'quick' | 'slow' = 'unknown'
+  /** What the last window showed that showed anything. */
+  speed: DrainSpeed = 'unknown'
   readonly #fullLoad: number
   #answers = 0
-  #looks = 0
-  #fullLooks = 0
-  #lookedMs = 0
+  #samples = 0
+  #fullSamples = 0
+  #sampledMs = 0
   #elapsedMs = 0
-  /** Somebody found no room since the last look. */
+  /** A request found no room since the last sample. */
   #wasFull = false
 
   /** @param fullLoad requests that the lane may hold */
@@ -28,29 +30,29 @@ export class DrainRate {
     this.#answers++
   }
 
-  /** For who found no room: what is enough for a whole window is enough before its end. */
-  whenFull(): DrainRate['verdict'] {
+  /** Asked when a request has found no room. Answers that are enough for a whole window are enough before its end. */
+  speedWhenFull(): DrainSpeed {
     this.#wasFull = true
-    if (this.#isQuick(Math.max(WINDOW_MS, this.#elapsedMs))) this.verdict = 'quick'
-    return this.verdict
+    if (this.#isFast(Math.max(WINDOW_MS, this.#elapsedMs))) this.speed = 'fast'
+    return this.speed
   }
 
-  /** Called every 20 ms (`LOOK_MS`). @param isFull the lane has no room just now */
-  look(nowMs: number, isFull: boolean): void {
-    this.#elapsedMs += Math.min(nowMs - this.#lookedMs, LOOK_MAX_MS)
-    this.#lookedMs = nowMs
-    if (isFull || this.#wasFull) this.#fullLooks++
+  /** Called every 20 ms, at each check of the supervisor. @param isFull the lane has no room now */
+  sample(nowMs: number, isFull: boolean): void {
+    this.#elapsedMs += Math.min(nowMs - this.#sampledMs, SAMPLE_MAX_MS)
+    this.#sampledMs = nowMs
+    if (isFull || this.#wasFull) this.#fullSamples++
     this.#wasFull = false
-    if (++this.#looks < WINDOW_LOOKS) return
-    if (this.#isQuick(this.#elapsedMs)) this.verdict = 'quick'
-    else if (this.#fullLooks === WINDOW_LOOKS) this.verdict = 'slow'
+    if (++this.#samples < WINDOW_SAMPLES) return
+    if (this.#isFast(this.#elapsedMs)) this.speed = 'fast'
+    else if (this.#fullSamples === WINDOW_SAMPLES) this.speed = 'slow'
     this.#answers = 0
-    this.#looks = 0
-    this.#fullLooks = 0
+    this.#samples = 0
+    this.#fullSamples = 0
     this.#elapsedMs = 0
   }
 
-  #isQuick(elapsedMs: number): boolean {
-    return this.#answers * QUICK_MS >= this.#fullLoad * elapsedMs
+  #isFast(elapsedMs: number): boolean {
+    return this.#answers * FAST_MS >= this.#fullLoad * elapsedMs
   }
 }

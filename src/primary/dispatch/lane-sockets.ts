@@ -1,6 +1,6 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
-import { numberedText, readNumbered } from '../../transport/frames/numbered-text.ts'
+import { numberedText, parseNumbered, readNumber, readText } from '../../transport/frames/text-frame.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { ClientSocket, SocketWorker } from '../http/client-socket.ts'
@@ -51,7 +51,7 @@ export class LaneSockets implements SocketWorker {
 
   /** @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, text: string): void {
-    const [number, protocol] = readNumbered(text)
+    const [number, protocol] = parseNumbered(text)
     this.#unhandled.addOpening()
     const client = exchange?.acceptSocket(this, number, protocol) ?? null
     if (client === null) return this.#send(KIND.SOCKET_CLOSED, number, numberedText(1006, ''))
@@ -60,23 +60,23 @@ export class LaneSockets implements SocketWorker {
   }
 
   /** A frame of the lane. */
-  read(kind: number, number: number, { bytes }: Inbox, at: number, length: number): void {
+  onFrame(kind: number, number: number, inbox: Inbox, at: number, length: number): void {
     const client = this.#clients.get(number)
     switch (kind) {
       case KIND.SOCKET_SEND_TEXT:
       case KIND.SOCKET_SEND_BYTES:
         return client?.send(
-          new Uint8Array(bytes.buffer, bytes.byteOffset + at, length),
+          new Uint8Array(inbox.bytes.buffer, inbox.bytes.byteOffset + at, length),
           kind === KIND.SOCKET_SEND_BYTES,
         )
       case KIND.SOCKET_HANDLED: {
-        const weight = Number(bytes.latin1Slice(at, at + length))
+        const weight = readNumber(inbox, at, length)
         // Also of a socket that is closed: its messages are still the lane's.
         this.#unhandled.handled(weight)
         return client?.handled(weight)
       }
       case KIND.SOCKET_CLOSE:
-        return client?.close(...readNumbered(bytes.utf8Slice(at, at + length)))
+        return client?.close(...parseNumbered(readText(inbox, at, length)))
     }
   }
 
@@ -92,7 +92,7 @@ export class LaneSockets implements SocketWorker {
   }
 
   /** The lane is gone: so are its sockets. */
-  abandon(): void {
+  dispose(): void {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
     this.#lastWorks = this.workInFlight()
@@ -113,8 +113,8 @@ export class LaneSockets implements SocketWorker {
     return true
   }
 
-  socketTaken(number: number, bytes: number): void {
-    this.#send(KIND.SOCKET_TAKEN, number, String(bytes))
+  socketFlushed(number: number, bytes: number): void {
+    this.#send(KIND.SOCKET_FLUSHED, number, String(bytes))
   }
 
   socketClosed(number: number, code: number, reason: string): void {

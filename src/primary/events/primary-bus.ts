@@ -17,6 +17,7 @@ import { tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
+import { DeliveriesInFlight } from './deliveries-in-flight.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 
@@ -27,7 +28,6 @@ export const PRIMARY_MAX_DELIVERIES = 1024
 export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly isQuarantine = false
   readonly isStill = false
-  deliveriesInFlight = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
   readonly #events = new EventServer()
@@ -35,7 +35,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly #hubSink: DeliverySink
   readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
   readonly #instances = new Map<number, SubscriberInstance>()
-  readonly #abandoned = new Set<number>()
+  readonly #deliveries = new DeliveriesInFlight()
   readonly #onListenerFault: (thrown: unknown) => void
 
   /** Reads for the primary's own subscribers; null while the hub carries all events. */
@@ -51,15 +51,15 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#onListenerFault = onListenerFault
     this.#hubSink = {
       delivered: (id) => {
-        this.#answered(id)
+        this.#deliveries.answered(id)
         hub.delivered(id)
       },
       reply: (id, json) => {
-        this.#answered(id)
+        this.#deliveries.answered(id)
         hub.deliveryReply(id, json)
       },
       failed: (id, error) => {
-        this.#answered(id)
+        this.#deliveries.answered(id)
         hub.deliveryFailed(id, error)
       },
     }
@@ -76,13 +76,17 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
 
   // ── as a thread that the hub delivers to ──────────────────────────────────
 
+  get deliveriesInFlight(): number {
+    return this.#deliveries.count
+  }
+
   get hasRoom(): boolean {
-    return this.deliveriesInFlight < PRIMARY_MAX_DELIVERIES
+    return this.#deliveries.count < PRIMARY_MAX_DELIVERIES
   }
 
   /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
   send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
-    this.deliveriesInFlight++
+    this.#deliveries.sent()
     const own = { ...frame }
     if (form === 'bytes') own.payload = Buffer.from(frame.payload, 'latin1').toString()
     setImmediate(() => this.#events.handle(deliveryId, own, this.#hubSink))
@@ -90,12 +94,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   }
 
   abandon(deliveryId: number): void {
-    this.#abandoned.add(deliveryId)
-    this.deliveriesInFlight--
-  }
-
-  #answered(deliveryId: number): void {
-    if (!this.#abandoned.delete(deliveryId)) this.deliveriesInFlight--
+    this.#deliveries.abandon(deliveryId)
   }
 
   // ── as a transport ────────────────────────────────────────────────────────

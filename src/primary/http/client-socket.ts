@@ -10,7 +10,7 @@ export const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
 /** A socket that is closed in order has this long to read what was sent before, milliseconds. */
 export const SOCKET_CLOSE_MS = 5_000
 /** What has left for a client is told to whoever sent it in portions of this size, or when all has left. */
-const TAKEN_BYTES = 64 * 1024
+const FLUSH_REPORT_BYTES = 64 * 1024
 
 /** What the library says of its own reasons to close, as close codes (RFC 6455, section 7.4.1). It sends none of them itself. */
 const LIBRARY_CODES: Record<string, number> = {
@@ -38,7 +38,7 @@ export interface SocketWorker {
   /** The memory is only lent for the call. False when there is no room for the message. */
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
   /** So many bytes of what was sent have left for the client. */
-  socketTaken(number: number, bytes: number): void
+  socketFlushed(number: number, bytes: number): void
   socketClosed(number: number, code: number, reason: string): void
 }
 
@@ -96,7 +96,7 @@ export class ClientSocket {
     // A client that has read everything gets any message, be it larger than the bound.
     if (this.#unreadBytes === 0) this.#maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES + message.byteLength
     if (ws.send(message as Uint8Array<ArrayBuffer>, isBinary) === 1) {
-      if (this.#sentBytes >= TAKEN_BYTES) this.#tellTaken()
+      if (this.#sentBytes >= FLUSH_REPORT_BYTES) this.#reportFlushed()
       return
     }
     this.#measure(ws)
@@ -178,13 +178,13 @@ export class ClientSocket {
     const unreadBytes = ws.getBufferedAmount()
     totalUnreadBytes += unreadBytes - this.#unreadBytes
     this.#unreadBytes = unreadBytes
-    if (unreadBytes === 0 || this.#sentBytes - unreadBytes >= TAKEN_BYTES) this.#tellTaken()
+    if (unreadBytes === 0 || this.#sentBytes - unreadBytes >= FLUSH_REPORT_BYTES) this.#reportFlushed()
   }
 
-  #tellTaken(): void {
-    const takenBytes = Math.max(0, this.#sentBytes - this.#unreadBytes)
-    if (takenBytes === 0) return
-    this.#sentBytes -= takenBytes
-    this.#worker.socketTaken(this.#number, takenBytes)
+  #reportFlushed(): void {
+    const flushedBytes = Math.max(0, this.#sentBytes - this.#unreadBytes)
+    if (flushedBytes === 0) return
+    this.#sentBytes -= flushedBytes
+    this.#worker.socketFlushed(this.#number, flushedBytes)
   }
 }

@@ -9,10 +9,11 @@ import type { RouteEntry } from './routes.ts'
 import { SseClient } from './sse.ts'
 import { statusLine } from './status-line.ts'
 
-/** Whoever works at a request, and can be told that nobody waits for it any more. */
-export interface Worker {
+/** Has a request that is to be answered: a lane, the worker of the primary's own routes, or the queue in front of the lanes. */
+export interface RequestHolder {
   /** A lane's number; -1 for what is no lane. */
   readonly index: number
+  /** Told that the answer is not wanted any more. */
   cancelRequest(id: number): void
 }
 
@@ -47,8 +48,8 @@ export class Exchange {
   readonly #corsHead: string
   #done = false
   #gone = false
-  #worker: Worker | null = null
-  #workerRequest = 0
+  #holder: RequestHolder | null = null
+  #heldAs = 0
   #client: SseClient | PacedBody | null = null
   /** The stream was opened in this turn of the loop. */
   #isOpening = false
@@ -90,11 +91,11 @@ export class Exchange {
     return addressOf(this.#res)
   }
 
-  /** Who has the request now. */
-  place(worker: Worker, id: number): void {
-    this.#worker = worker
-    this.#workerRequest = id
-    if (this.span !== null) this.span.servedBy = worker.index
+  /** @param id the request's id at its holder */
+  assignTo(holder: RequestHolder, id: number): void {
+    this.#holder = holder
+    this.#heldAs = id
+    if (this.span !== null) this.span.servedBy = holder.index
   }
 
   /** Runs when the client goes away before the request is given to a worker. */
@@ -119,17 +120,17 @@ export class Exchange {
   }
 
   #cancel(): void {
-    const worker = this.#worker
-    this.#worker = null
-    worker?.cancelRequest(this.#workerRequest)
+    const holder = this.#holder
+    this.#holder = null
+    holder?.cancelRequest(this.#heldAs)
   }
 
   /** Answers once. `head` is `name: value` lines, each ended by CR LF; the body's memory is only lent for the call. */
   answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
     if (this.#done) return
     this.#done = true
-    const isFromLane = this.#worker !== null && this.route?.host === 'lanes'
-    this.#worker = null
+    const isFromLane = this.#holder !== null && this.route?.host === 'lanes'
+    this.#holder = null
     if (isFromLane) this.#write(status, head, body, close)
     else setImmediate(() => this.#write(status, head, body, close))
   }
@@ -227,9 +228,9 @@ export class Exchange {
 
   /**
    * @param head has its content type
-   * @param onTaken told how many bytes of what was sent have left for the client
+   * @param onFlushed told how many bytes of what was sent have left for the client
    */
-  openFile(status: number, head: string, lengthBytes: number, onTaken: (bytes: number) => void): void {
+  openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
     if (this.isLast) {
       this.#cancel()
@@ -253,7 +254,7 @@ export class Exchange {
         endBare(res, draining.on)
       })
     }
-    this.#client = new PacedBody(res, lengthBytes, onTaken, over)
+    this.#client = new PacedBody(res, lengthBytes, onFlushed, over)
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
   }
 
@@ -262,7 +263,7 @@ export class Exchange {
   }
 
   endStream(): void {
-    this.#worker = null
+    this.#holder = null
     // One that ends as soon as it was opened does so in the next turn, as `#write` says.
     if (this.#isOpening) setImmediate(() => this.#client?.end())
     else this.#client?.end()
@@ -273,7 +274,7 @@ export class Exchange {
     const { handshake } = this
     if (this.#done || handshake === null) return null
     this.#done = true
-    this.#worker = null
+    this.#holder = null
     this.#endSpan(101)
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this

@@ -4,14 +4,14 @@ import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { ClientSocket, SocketWorker } from './client-socket.ts'
-import type { Exchange, Worker } from './exchange.ts'
+import type { Exchange, RequestHolder } from './exchange.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
 
 /** Requests in flight at plugins of the primary at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
-export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker {
+export class LocalWorker implements ReplySink, SocketSink, RequestHolder, SocketWorker {
   readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
@@ -37,7 +37,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
     if (this.#exchanges.size >= LOCAL_MAX_IN_FLIGHT) return false
     const id = this.#nextId++
     this.#exchanges.set(id, exchange)
-    exchange.place(this, id)
+    exchange.assignTo(this, id)
     this.server.handle(id, frame)
     return true
   }
@@ -67,7 +67,7 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
-    this.#exchanges.get(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileTaken(id, bytes))
+    this.#exchanges.get(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileFlushed(id, bytes))
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
@@ -123,8 +123,8 @@ export class LocalWorker implements ReplySink, SocketSink, Worker, SocketWorker 
     return true
   }
 
-  socketTaken(number: number, bytes: number): void {
-    this.server.sockets.taken(number, bytes)
+  socketFlushed(number: number, bytes: number): void {
+    this.server.sockets.flushed(number, bytes)
   }
 
   socketClosed(number: number, code: number, reason: string): void {

@@ -4,7 +4,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 export const FILE_STALL_MS = 30_000
 const LOOK_MS = 1_000
 /** What has left is told in portions of this size: each lets the sender read on. */
-const TAKEN_BYTES = 60_000
+const FLUSH_REPORT_BYTES = 60_000
 
 const bodies = new Set<PacedBody>()
 let lookTimer: NodeJS.Timeout | undefined
@@ -13,7 +13,7 @@ let lookTimer: NodeJS.Timeout | undefined
 export class PacedBody {
   readonly #res: HttpResponse
   readonly #lengthBytes: number
-  readonly #onTaken: (bytes: number) => void
+  readonly #onFlushed: (bytes: number) => void
   readonly #onGone: () => void
   readonly #pieces: Uint8Array[] = []
   /** Where the first piece begins in the body. */
@@ -24,14 +24,14 @@ export class PacedBody {
   #progressMs = Date.now()
 
   /** @param onGone runs once when all is sent, or the client was cut off */
-  constructor(res: HttpResponse, lengthBytes: number, onTaken: (bytes: number) => void, onGone: () => void) {
+  constructor(res: HttpResponse, lengthBytes: number, onFlushed: (bytes: number) => void, onGone: () => void) {
     this.#res = res
     this.#lengthBytes = lengthBytes
-    this.#onTaken = onTaken
+    this.#onFlushed = onFlushed
     this.#onGone = onGone
     res.onWritable((offset) => {
       this.#isBlocked = false
-      this.#take(offset)
+      this.#flushed(offset)
       this.#flush()
       return !this.#isBlocked
     })
@@ -72,33 +72,33 @@ export class PacedBody {
     while (this.#pieces.length > 0 && !this.#isBlocked && !this.#isOver) {
       const piece = this.#pieces[0]!
       this.#res.cork(() => {
-        const [isTaken, isComplete] = this.#res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.#lengthBytes)
+        const [isAccepted, isComplete] = this.#res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.#lengthBytes)
         if (isComplete) {
           // Told before: whoever sent it waits for nothing else.
-          this.#onTaken(piece.byteLength + this.#untold)
+          this.#onFlushed(piece.byteLength + this.#untold)
           return this.forget()
         }
-        this.#isBlocked = !isTaken
-        this.#take(this.#res.getWriteOffset())
+        this.#isBlocked = !isAccepted
+        this.#flushed(this.#res.getWriteOffset())
       })
     }
   }
 
-  #take(offset: number): void {
-    let taken = offset - this.#at
-    if (taken <= 0) return
+  #flushed(offset: number): void {
+    let flushedBytes = offset - this.#at
+    if (flushedBytes <= 0) return
     this.#progressMs = Date.now()
-    this.#untold += taken
-    while (taken > 0) {
+    this.#untold += flushedBytes
+    while (flushedBytes > 0) {
       const piece = this.#pieces[0]!
-      const part = Math.min(taken, piece.byteLength)
+      const part = Math.min(flushedBytes, piece.byteLength)
       if (part === piece.byteLength) this.#pieces.shift()
       else this.#pieces[0] = piece.subarray(part)
-      taken -= part
+      flushedBytes -= part
       this.#at += part
     }
-    if (this.#untold < TAKEN_BYTES && this.#pieces.length > 0) return
-    this.#onTaken(this.#untold)
+    if (this.#untold < FLUSH_REPORT_BYTES && this.#pieces.length > 0) return
+    this.#onFlushed(this.#untold)
     this.#untold = 0
   }
 

@@ -70,17 +70,18 @@ export class Routing {
       refused.add(route.plugin)
       refuse(route.plugin, taken(route, rival).message)
     }
-    lane.hosts.fill(0)
+    lane.servesRoute.fill(0)
     const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
-    for (const number of numbers) if (number >= 0) lane.hosts[number] = 1
-    for (const mount of this.#mounts) for (const number of mount.numbers) lane.hosts[number] = 1
+    for (const number of numbers) if (number >= 0) lane.servesRoute[number] = 1
+    for (const mount of this.#mounts) for (const number of mount.numbers) lane.servesRoute[number] = 1
     return numbers
   }
 
   /** Takes away the lanes' routes that none of them serves any more. */
   keepHosted(lanes: readonly Lane[]): void {
     for (const entry of this.table.list()) {
-      if (entry.host === 'lanes' && !lanes.some(({ hosts }) => hosts[entry.number] === 1)) this.table.remove(entry)
+      if (entry.host === 'lanes' && !lanes.some(({ servesRoute }) => servesRoute[entry.number] === 1))
+        this.table.remove(entry)
     }
   }
 

@@ -52,9 +52,12 @@ export class LaneStarter {
 
   start(index: number, role: LaneRole): LaneThread {
     const { settings, shared, tracing, listener, onEnd } = this.#options
-    const lane: Lane = new Lane(index, role, this.#generation, settings.laneMaxInflight, {
-      ...listener,
-      onMessage: (_, message) => this.#onMessage(thread, message),
+    const lane: Lane = new Lane({
+      index,
+      role,
+      generation: this.#generation,
+      maxInFlight: settings.laneMaxInflight,
+      listener: { ...listener, onMessage: (_, message) => this.#onMessage(thread, message) },
     })
     const abort = new AbortController()
     const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort)

@@ -26,7 +26,7 @@ export class FileSender {
   }
 
   /** So many bytes have left for the client. */
-  taken(bytes: number): void {
+  flushed(bytes: number): void {
     this.#onTheWay -= bytes
     this.#wake?.()
   }

@@ -97,7 +97,7 @@ export class PluginSocket implements Socket {
   }
 
   /** So many bytes have left for the client. */
-  taken(bytes: number): void {
+  flushed(bytes: number): void {
     this.#unreadBytes = Math.max(0, this.#unreadBytes - bytes)
     if (this.#unreadBytes < SOCKET_ROOM_BYTES) this.#wake()
   }

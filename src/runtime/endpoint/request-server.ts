@@ -118,8 +118,8 @@ export class RequestServer {
   }
 
   /** So many bytes of a file have left for the client. */
-  fileTaken(requestId: number, bytes: number): void {
-    this.#files.get(requestId)?.taken(bytes)
+  fileFlushed(requestId: number, bytes: number): void {
+    this.#files.get(requestId)?.flushed(bytes)
   }
 
   /** The client is gone or the time is up. */

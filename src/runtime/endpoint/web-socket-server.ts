@@ -113,8 +113,8 @@ export class WebSocketServer {
     this.#open.get(number)?.received(message, bytes)
   }
 
-  taken(number: number, bytes: number): void {
-    this.#open.get(number)?.taken(bytes)
+  flushed(number: number, bytes: number): void {
+    this.#open.get(number)?.flushed(bytes)
   }
 
   closed(number: number, code: number, reason: string): void {

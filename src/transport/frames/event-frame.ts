@@ -1,6 +1,6 @@
 import type { TraceContext } from '../../core/causality/trace-context.ts'
+import type { WideFrameBuffer } from './frame-buffer.ts'
 import { INLINE_MAX_BYTES } from './frame-kinds.ts'
-import type { FrameTarget } from './frame-target.ts'
 
 /** An event on its way to the hub, or from the hub to a subscriber. */
 export interface EventFrame {
@@ -55,14 +55,8 @@ export function eventMaxBytes(frame: EventFrame, form: PayloadForm): number {
   return most <= INLINE_MAX_BYTES ? most : EVENT_FIXED_BYTES + units * 3 + Buffer.byteLength(payload)
 }
 
-export function writeEvent(
-  to: FrameTarget,
-  doubles: Float64Array,
-  at: number,
-  frame: EventFrame,
-  form: PayloadForm,
-): number {
-  const { bytes, words } = to
+export function writeEvent(to: WideFrameBuffer, at: number, frame: EventFrame, form: PayloadForm): number {
+  const { bytes, words, doubles } = to
   const word = at >> 2
   const double = at >> 3
   const text =
@@ -93,14 +87,8 @@ export function writeEvent(
 }
 
 /** The reading side of `writeEvent`. */
-export function readEvent(
-  from: FrameTarget,
-  doubles: Float64Array,
-  at: number,
-  length: number,
-  form: PayloadForm,
-): EventFrame {
-  const { bytes, words } = from
+export function readEvent(from: WideFrameBuffer, at: number, length: number, form: PayloadForm): EventFrame {
+  const { bytes, words, doubles } = from
   const word = at >> 2
   const double = at >> 3
   const payloadAt = at + EVENT_FIXED_BYTES + words[word + 12]!

@@ -10,16 +10,16 @@ export const KIND = {
   DELIVERY: 3,
   CALL_RESULT: 4,
   CALL_ERROR: 5,
-  PUBLISH_TAKEN: 6,
+  PUBLISH_ACCEPTED: 6,
   PUBLISH_REFUSED: 7,
   // Sockets go by their number in the lane.
   SOCKET_TEXT: 8,
   SOCKET_BYTES: 9,
   SOCKET_CLOSED: 10,
   /** So many bytes have left for the client. */
-  SOCKET_TAKEN: 11,
+  SOCKET_FLUSHED: 11,
   /** So many bytes of a request's file have left for the client. */
-  FILE_TAKEN: 12,
+  FILE_FLUSHED: 12,
   // lane → primary
   RESPONSE: 16,
   STREAM_OPEN: 17,
@@ -41,7 +41,7 @@ export const KIND = {
   SOCKET_CLOSE: 31,
   /** So much of what came is handled. */
   SOCKET_HANDLED: 32,
-  /** The head of an answer whose body comes as STREAM_DATA, at the pace that FILE_TAKEN says. */
+  /** The head of an answer whose body comes as STREAM_DATA, at the pace that FILE_FLUSHED says. */
   FILE_OPEN: 33,
 } as const
 

@@ -1,4 +1,5 @@
-import { type FrameTarget, utf8MaxBytes } from './frame-target.ts'
+import { type FrameBuffer, utf8MaxBytes } from './frame-buffer.ts'
+import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 
 /**
  * A request as the primary's listener hands it over. `text` is requestId + ip + path + query + trace + headers, in this order.
@@ -21,11 +22,13 @@ const REQUEST_FIXED_BYTES = 24
 /** Routes that a process can have: their numbers must fit into a frame. */
 export const ROUTES_MAX = 65_535
 
-export function requestMaxBytes(frame: RequestFrame): number {
-  return REQUEST_FIXED_BYTES + utf8MaxBytes(frame.text) + (frame.body === null ? 0 : frame.body.byteLength)
+export function requestMaxBytes({ text, body }: RequestFrame): number {
+  const bodyBytes = body === null ? 0 : body.byteLength
+  const maxBytes = REQUEST_FIXED_BYTES + utf8MaxBytes(text) + bodyBytes
+  return maxBytes <= INLINE_MAX_BYTES ? maxBytes : REQUEST_FIXED_BYTES + Buffer.byteLength(text) + bodyBytes
 }
 
-export function writeRequest(to: FrameTarget, at: number, frame: RequestFrame): number {
+export function writeRequest(to: FrameBuffer, at: number, frame: RequestFrame): number {
   const word = at >> 2
   const { bytes, words } = to
   const textBytes = bytes.utf8Write(frame.text, at + REQUEST_FIXED_BYTES)
@@ -44,7 +47,7 @@ export function writeRequest(to: FrameTarget, at: number, frame: RequestFrame): 
 }
 
 /** The reading side of `writeRequest`. The body is copied: the frame's memory is reused. */
-export function readRequest(from: FrameTarget, at: number): RequestFrame {
+export function readRequest(from: FrameBuffer, at: number): RequestFrame {
   const word = at >> 2
   const { bytes, words } = from
   const textAt = at + REQUEST_FIXED_BYTES

@@ -1,10 +1,13 @@
-import type { FrameTarget } from './frame-target.ts'
+import type { FrameBuffer } from './frame-buffer.ts'
 
-/** RESPONSE and STREAM_OPEN: status, the bytes of the head (`name: value` lines), then head and body. */
+// RESPONSE and STREAM_OPEN: the status, the length of the head in bytes, then the head (`name: value` lines) and the body.
+
 export const RESPONSE_FIXED_BYTES = 8
+const NO_BODY_FLAG = 1 << 16
+const STATUS_MASK = NO_BODY_FLAG - 1
 
 export function writeResponse(
-  to: FrameTarget,
+  to: FrameBuffer,
   at: number,
   status: number,
   head: string,
@@ -25,5 +28,21 @@ export function writeResponse(
   return end - at
 }
 
-export const NO_BODY_FLAG = 1 << 16
-export const STATUS_MASK = NO_BODY_FLAG - 1
+// The reading side. One function per field, not one object per response: there is a response for every request.
+
+export const readResponseStatus = ({ words }: FrameBuffer, at: number): number => words[at >> 2]! & STATUS_MASK
+
+export function readResponseHead({ bytes, words }: FrameBuffer, at: number): string {
+  const headBytes = words[(at >> 2) + 1]!
+  const headAt = at + RESPONSE_FIXED_BYTES
+  return headBytes === 0 ? '' : bytes.utf8Slice(headAt, headAt + headBytes)
+}
+
+/** Null for a response without a body. The memory is the frame's. */
+export function readResponseBody({ bytes, words }: FrameBuffer, at: number, length: number): Uint8Array | null {
+  const word = at >> 2
+  if ((words[word]! & NO_BODY_FLAG) !== 0) return null
+  const bodyAt = at + RESPONSE_FIXED_BYTES + words[word + 1]!
+  // Not `subarray`: a Buffer's is twice as slow as a plain view.
+  return new Uint8Array(bytes.buffer, bytes.byteOffset + bodyAt, at + length - bodyAt)
+}

@@ -1,6 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
 import { BULK_FLAG, KIND_MASK } from '../frames/frame-kinds.ts'
-import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
 import { RingConsumer } from '../memory/spsc-ring.ts'
 
@@ -11,7 +11,7 @@ const FRAMES_PER_TURN = 1024
 export type FrameHandler = (kind: number, id: number, at: number, length: number) => void
 
 /** The receiving end of a lane's ring: call `drain` when the doorbell rings. */
-export class Inbox implements FrameTarget {
+export class Inbox implements WideFrameBuffer {
   bytes: RawBuffer
   words: Int32Array
   doubles: Float64Array

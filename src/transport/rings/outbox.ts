@@ -1,6 +1,6 @@
 import type { MessagePort } from 'node:worker_threads'
+import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
 import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
-import type { FrameTarget } from '../frames/frame-target.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
 import { RingProducer } from '../memory/spsc-ring.ts'
 
@@ -26,7 +26,7 @@ interface Waiting {
  * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
  * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, and only when it has gone to sleep.
  */
-export class Outbox implements FrameTarget {
+export class Outbox implements WideFrameBuffer {
   bytes: RawBuffer
   words: Int32Array
   doubles: Float64Array

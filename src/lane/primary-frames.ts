@@ -1,0 +1,100 @@
+import type { WireError } from '../core/errors/wire.ts'
+import type { RequestServer } from '../runtime/endpoint/request-server.ts'
+import type { EventServer } from '../runtime/events/event-server.ts'
+import { readEvent } from '../transport/frames/event-frame.ts'
+import { KIND } from '../transport/frames/frame-kinds.ts'
+import { readRequest } from '../transport/frames/request-frame.ts'
+import { parseNumbered, readNumber, readText } from '../transport/frames/text-frame.ts'
+import type { LaneInit } from '../transport/messages.ts'
+import { Inbox } from '../transport/rings/inbox.ts'
+import type { LaneFlight } from './flight-log.ts'
+import type { PrimaryCalls } from './primary-calls.ts'
+import type { RecordedDeliveries } from './recorded-deliveries.ts'
+import type { RingPublisher } from './ring-publisher.ts'
+
+export interface PrimaryFramesOptions {
+  requests: RequestServer
+  events: EventServer
+  hubDeliveries: RecordedDeliveries
+  publisher: RingPublisher
+  calls: PrimaryCalls
+  flight: LaneFlight
+}
+
+/** Reads the frames of the primary, and gives each to the part of the lane that it is for. */
+export class PrimaryFrames {
+  readonly #inbox: Inbox
+  readonly #requests: RequestServer
+  readonly #events: EventServer
+  readonly #hubDeliveries: RecordedDeliveries
+  readonly #publisher: RingPublisher
+  readonly #calls: PrimaryCalls
+  readonly #flight: LaneFlight
+
+  constructor({ inbound, bulk }: LaneInit, options: PrimaryFramesOptions) {
+    this.#requests = options.requests
+    this.#events = options.events
+    this.#hubDeliveries = options.hubDeliveries
+    this.#publisher = options.publisher
+    this.#calls = options.calls
+    this.#flight = options.flight
+    this.#inbox = new Inbox(inbound, bulk, this.#onFrame, NOTHING)
+  }
+
+  /** The primary has rung. */
+  drain(): void {
+    this.#inbox.drain()
+  }
+
+  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    switch (kind) {
+      case KIND.REQUEST:
+        return this.#onRequest(id, at)
+      case KIND.DELIVERY:
+        return this.#onDelivery(id, at, length)
+      case KIND.PUBLISH_ACCEPTED:
+        return this.#publisher.accepted(id)
+      case KIND.PUBLISH_REFUSED:
+        return this.#publisher.refused(id, JSON.parse(readText(this.#inbox, at, length)) as WireError)
+      case KIND.CANCEL:
+        return this.#requests.cancel(id)
+      case KIND.FILE_FLUSHED:
+        return this.#requests.fileFlushed(id, readNumber(this.#inbox, at, length))
+      case KIND.CALL_RESULT:
+        return this.#calls.resolve(id, readText(this.#inbox, at, length))
+      case KIND.CALL_ERROR:
+        return this.#calls.reject(id, readText(this.#inbox, at, length))
+    }
+    this.#onSocketFrame(kind, id, at, length)
+  }
+
+  #onRequest(id: number, at: number): void {
+    const frame = readRequest(this.#inbox, at)
+    this.#flight.beginRequest(id, frame)
+    this.#requests.handle(id, frame)
+  }
+
+  #onDelivery(id: number, at: number, length: number): void {
+    const frame = readEvent(this.#inbox, at, length, 'text')
+    this.#hubDeliveries.begin(id, frame)
+    this.#events.handle(id, frame, this.#hubDeliveries)
+  }
+
+  #onSocketFrame(kind: number, number: number, at: number, length: number): void {
+    const { sockets } = this.#requests
+    const inbox = this.#inbox
+    switch (kind) {
+      case KIND.SOCKET_TEXT:
+        return sockets.received(number, readText(inbox, at, length), length)
+      case KIND.SOCKET_BYTES:
+        // A copy: the frame's memory is reused.
+        return sockets.received(number, Buffer.from(inbox.bytes.subarray(at, at + length)), length)
+      case KIND.SOCKET_FLUSHED:
+        return sockets.flushed(number, readNumber(inbox, at, length))
+      case KIND.SOCKET_CLOSED:
+        return sockets.closed(number, ...parseNumbered(readText(inbox, at, length)))
+    }
+  }
+}
+
+const NOTHING = (): void => {}

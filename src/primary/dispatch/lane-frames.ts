@@ -1,0 +1,170 @@
+import type { WireError } from '../../core/errors/wire.ts'
+import { readAcknowledgements } from '../../transport/frames/acknowledgement-frame.ts'
+import { readEvent } from '../../transport/frames/event-frame.ts'
+import { KIND } from '../../transport/frames/frame-kinds.ts'
+import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
+import { parseFileHead, readText } from '../../transport/frames/text-frame.ts'
+import type { AnswerCell } from '../../transport/memory/answer-cell.ts'
+import type { LogRecord } from '../../transport/messages.ts'
+import { Inbox } from '../../transport/rings/inbox.ts'
+import type { Outbox } from '../../transport/rings/outbox.ts'
+import type { DeliveriesInFlight } from '../events/deliveries-in-flight.ts'
+import { CallAnswers } from './call-answers.ts'
+import type { DrainRate } from './drain-rate.ts'
+import type { Lane, LaneListener } from './lane.ts'
+import type { LaneChannels } from './lane-channels.ts'
+import { PublishAnswers } from './publish-answers.ts'
+import type { RequestSlots } from './request-slots.ts'
+
+export interface LaneFramesOptions {
+  lane: Lane
+  listener: LaneListener
+  channels: LaneChannels
+  outbox: Outbox
+  requests: RequestSlots
+  deliveries: DeliveriesInFlight
+  drainRate: DrainRate
+  /** Where the lane waits for the address of a client. */
+  addressCell: AnswerCell
+}
+
+/** Reads the frames of one lane, and gives each to the part of the primary that it is for. */
+export class LaneFrames {
+  readonly #lane: Lane
+  readonly #listener: LaneListener
+  readonly #inbox: Inbox
+  readonly #outbox: Outbox
+  readonly #requests: RequestSlots
+  readonly #deliveries: DeliveriesInFlight
+  readonly #drainRate: DrainRate
+  readonly #addressCell: AnswerCell
+  readonly #calls: CallAnswers
+  readonly #publishAnswers: PublishAnswers
+
+  constructor(options: LaneFramesOptions) {
+    const { lane, listener, channels, outbox } = options
+    this.#lane = lane
+    this.#listener = listener
+    this.#outbox = outbox
+    this.#requests = options.requests
+    this.#deliveries = options.deliveries
+    this.#drainRate = options.drainRate
+    this.#addressCell = options.addressCell
+    this.#calls = new CallAnswers(outbox, (tool, method, args) => listener.onCall(tool, method, args))
+    this.#publishAnswers = new PublishAnswers(outbox)
+    this.#inbox = new Inbox(channels.threadSide.outbound, channels.bulk, this.#onFrame, this.#onBatchEnd)
+  }
+
+  /** Reads what the lane has written: when it rings, or when it cannot. */
+  drain(): void {
+    this.#inbox.drain()
+  }
+
+  /** Reads everything that is left: the lane is gone. */
+  drainAll(): void {
+    this.#inbox.drainAll()
+  }
+
+  /** Calls of the lane's tools are not answered any more. */
+  close(): void {
+    this.#calls.close()
+  }
+
+  readonly #onFrame = (kind: number, id: number, at: number, length: number): void => {
+    try {
+      this.#read(kind, id, at, length)
+    } catch (error) {
+      // Thrown into the message loop, it would end the process.
+      this.#listener.onFault(this.#lane, error)
+    }
+  }
+
+  readonly #onBatchEnd = (): void => {
+    if (this.#lane.state === 'dead') return
+    this.#publishAnswers.send()
+    this.#lane.onRoom()
+  }
+
+  #read(kind: number, id: number, at: number, length: number): void {
+    switch (kind) {
+      case KIND.RESPONSE:
+        return this.#onResponse(id, at, length)
+      case KIND.DELIVERED:
+        return readAcknowledgements(this.#inbox, at, length, this.#onDelivered)
+      case KIND.DELIVERY_REPLY:
+        return this.#onDeliveryReply(id, readText(this.#inbox, at, length))
+      case KIND.DELIVERY_FAILED:
+        return this.#onDeliveryFailed(id, readText(this.#inbox, at, length))
+      case KIND.PUBLISH:
+        return this.#onPublish(id, at, length)
+      case KIND.RECORD:
+        return this.#listener.onRecord(this.#lane, readEvent(this.#inbox, at, length, 'bytes'), id === 1)
+      case KIND.LOG:
+        return this.#listener.onLog(this.#lane, JSON.parse(readText(this.#inbox, at, length)) as LogRecord)
+      case KIND.CALL:
+        return this.#calls.call(id, readText(this.#inbox, at, length))
+      case KIND.ADDRESS_WANTED:
+        return this.#addressCell.answer(id, this.#requests.get(id)?.clientAddress() ?? '')
+      case KIND.STREAM_OPEN:
+        return this.#onStreamOpen(id, at)
+      case KIND.STREAM_DATA:
+        return this.#requests.get(id)?.streamData(Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
+      case KIND.STREAM_END:
+        return this.#requests.remove(id)?.endStream()
+      case KIND.FILE_OPEN:
+        return this.#onFileOpen(id, readText(this.#inbox, at, length))
+      case KIND.SOCKET_ACCEPT:
+        return this.#lane.sockets.accept(this.#requests.remove(id), readText(this.#inbox, at, length))
+    }
+    this.#lane.sockets.onFrame(kind, id, this.#inbox, at, length)
+  }
+
+  #onResponse(id: number, at: number, length: number): void {
+    const exchange = this.#requests.remove(id)
+    if (exchange === null) return
+    this.#drainRate.countAnswer()
+    const inbox = this.#inbox
+    exchange.answer(readResponseStatus(inbox, at), readResponseHead(inbox, at), readResponseBody(inbox, at, length))
+  }
+
+  readonly #onDelivered = (deliveryId: number): void => {
+    this.#deliveries.answered(deliveryId)
+    this.#listener.onDelivered(deliveryId)
+  }
+
+  #onDeliveryReply(id: number, json: string): void {
+    this.#deliveries.answered(id)
+    this.#listener.onDeliveryReply(id, json)
+  }
+
+  #onDeliveryFailed(id: number, json: string): void {
+    this.#deliveries.answered(id)
+    this.#listener.onDeliveryFailed(id, JSON.parse(json) as WireError)
+  }
+
+  #onPublish(sequence: number, at: number, length: number): void {
+    try {
+      this.#listener.onPublish(this.#lane, readEvent(this.#inbox, at, length, 'bytes'))
+      this.#publishAnswers.accept(sequence)
+    } catch (error) {
+      this.#publishAnswers.refuse(sequence, error)
+    }
+  }
+
+  #onStreamOpen(id: number, at: number): void {
+    const exchange = this.#requests.get(id)
+    if (exchange === null) return
+    this.#requests.markStream(id)
+    exchange.openStream(readResponseStatus(this.#inbox, at), readResponseHead(this.#inbox, at))
+  }
+
+  #onFileOpen(id: number, text: string): void {
+    const exchange = this.#requests.get(id)
+    if (exchange === null) return
+    const { status, head, lengthBytes } = parseFileHead(text)
+    this.#requests.markFile(id)
+    exchange.openFile(status, head, lengthBytes, (bytes) =>
+      this.#outbox.answerText(KIND.FILE_FLUSHED, id, String(bytes)),
+    )
+  }
+}
