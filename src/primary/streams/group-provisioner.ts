@@ -2,8 +2,10 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { ensureGroup, listConsumers } from '../../runtime/streams/consumers.ts'
 import { replicaOfConsumer } from '../../runtime/streams/keys.ts'
+import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import type { Claimer } from './claimer.ts'
+import { OncePerKey } from './once-per-key.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import { groupKey, type OwnStreamGroup, type StreamGroup } from './stream-group.ts'
 import { markGroupsSeen } from './trimming.ts'
@@ -22,65 +24,66 @@ export interface GroupProvisionerOptions {
   onOpen: (thread: ReadingThread, streamGroup: StreamGroup) => void
 }
 
-/** Makes the groups that this process reads, and takes over what a former process of its name has left in them: before anybody reads. */
+/**
+ * Creates the groups that this process reads. Before a thread may read one, what a former process of the same name has left in it is
+ * claimed for the hub. Both are done once per group for all threads: the second thread must not claim what the first has begun to read.
+ */
 export class GroupProvisioner {
   readonly #options: GroupProvisionerOptions
-  /** Groups whose group is there. */
-  readonly #made = new Map<string, Promise<void>>()
-  /** Groups whose former entries are taken over. */
-  readonly #inherited = new Map<string, Promise<void>>()
-  /** Groups whose group the store refuses to make, and why. */
-  readonly #refused = new Map<string, string>()
+  readonly #created = new OncePerKey()
+  readonly #claimed = new OncePerKey()
+  /** By group, why the store refuses to create it. */
+  readonly #refusals = new Map<string, string>()
   #opening = 0
 
   constructor(options: GroupProvisionerOptions) {
     this.#options = options
   }
 
-  /** Some are on their way to be opened, or wait for a store that refuses. */
+  /** Some groups are being opened, or wait for a store that refuses. */
   get isOpening(): boolean {
     return this.#opening > 0
   }
 
-  /** Why the store does not let a group be made, though it answers; null when it does. */
+  /** Why the store does not let a group be created, though it answers; null when it does. */
   get refusal(): string | null {
-    const [refusal] = this.#refused.values()
+    const [refusal] = this.#refusals.values()
     return refusal ?? null
   }
 
-  /** @param instance gives the subscriber its instance in the hub, when all that is published from then on is its */
-  async open(thread: ReadingThread, streamGroup: OwnStreamGroup, instance: () => void = () => {}): Promise<void> {
+  /**
+   * Lets a thread read a group, as soon as the store permits.
+   * @param subscribe gives the subscriber its instance in the hub; called once, when the group gets all that is published from then on
+   */
+  async open(thread: ReadingThread, streamGroup: OwnStreamGroup, subscribe: () => void = () => {}): Promise<void> {
     const key = groupKey(streamGroup.stream, streamGroup.group)
     const isWanted = (): boolean => this.#options.mayOpen() && thread.streamGroups.includes(streamGroup)
-    let isSeated = false
-    this.#opening++
-    while (isWanted()) {
-      try {
-        await once(this.#made, key, () => this.#make(streamGroup))
-        if (!isWanted()) break
-        // Before the claimer: the hub must know who is to get what was left.
-        if (!isSeated) instance()
-        isSeated = true
-        await once(this.#inherited, key, () => this.#takeOverFormer(streamGroup))
-        if (isWanted()) this.#options.onOpen(thread, streamGroup)
-        break
-      } catch (error) {
-        const isAway = error instanceof HeddleError && error.code === 'KV_UNAVAILABLE'
-        if (!isAway) this.#refused.set(key, `${streamGroup.stream}: ${messageOf(error)}`)
-        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
-      }
+    let hasSubscribed = false
+    const attempt = async (): Promise<void> => {
+      await this.#created.run(key, () => this.#create(streamGroup))
+      if (!isWanted()) return
+      // Before anything is claimed: the hub must know who is to get it.
+      if (!hasSubscribed) subscribe()
+      hasSubscribed = true
+      await this.#claimed.run(key, () => this.#claimFromFormer(streamGroup))
+      if (isWanted()) this.#options.onOpen(thread, streamGroup)
     }
+    this.#opening++
+    await retryWhile(isWanted, attempt, {
+      pauseMs: RETRY_MS,
+      onFault: (fault) => this.#noteRefusal(key, streamGroup, fault),
+    })
     this.#opening--
-    this.#refused.delete(key)
+    this.#refusals.delete(key)
   }
 
-  async #make(streamGroup: StreamGroup): Promise<void> {
+  async #create(streamGroup: StreamGroup): Promise<void> {
     const { redis } = this.#options
     await ensureGroup(redis, streamGroup.stream, streamGroup.group, '$')
     if (!streamGroup.isBroadcast) await markGroupsSeen(redis, [streamGroup])
   }
 
-  async #takeOverFormer({ stream, group, isBroadcast }: StreamGroup): Promise<void> {
+  async #claimFromFormer({ stream, group, isBroadcast }: StreamGroup): Promise<void> {
     if (isBroadcast) return
     const { redis, replica, claimer } = this.#options
     for (const { name, pending } of await listConsumers(redis, stream, group)) {
@@ -88,21 +91,15 @@ export class GroupProvisioner {
     }
   }
 
-  /** A group that is one thread's own goes with it. Should this fail, it goes with the replica. */
-  destroy(streamGroup: StreamGroup): void {
-    const { stream, group } = streamGroup
-    this.#made.delete(groupKey(stream, group))
+  /** A store that does not answer has not refused. */
+  #noteRefusal(key: string, { stream }: StreamGroup, fault: unknown): void {
+    const isAway = fault instanceof HeddleError && fault.code === 'KV_UNAVAILABLE'
+    if (!isAway) this.#refusals.set(key, `${stream}: ${messageOf(fault)}`)
+  }
+
+  /** A group that is one thread's own ends with the thread. Should this fail, it ends with the replica. */
+  destroy({ stream, group }: StreamGroup): void {
+    this.#created.forget(groupKey(stream, group))
     this.#options.redis.command('xgroup', ['DESTROY', stream, group]).catch(() => {})
   }
-}
-
-/** Once for all threads: the second must not take over what the first has begun to read. One that failed is done again. */
-function once(done: Map<string, Promise<void>>, key: string, work: () => Promise<void>): Promise<void> {
-  let doing = done.get(key)
-  if (doing === undefined) {
-    doing = work()
-    done.set(key, doing)
-    doing.catch(() => done.delete(key))
-  }
-  return doing
 }

@@ -68,11 +68,11 @@ export class StreamStartup {
       () => this.#takeName(),
       {
         pauseMs: RETRY_MS,
-        isFinal: (error) => {
+        onFault: (error) => {
           if (isTaken(error)) this.#options.onTaken((error as Error).message)
           else this.#refused(error)
-          return isTaken(error)
         },
+        isFinal: isTaken,
       },
     )
   }

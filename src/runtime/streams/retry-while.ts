@@ -3,7 +3,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 export interface RetryOptions {
   /** Between two attempts, milliseconds. */
   pauseMs: number
-  /** Takes the fault of an attempt. @returns true when it is not to be tried again */
+  /** Told of each failed attempt. */
+  onFault?: (fault: unknown) => void
+  /** True for a fault after which it is not tried again. */
   isFinal?: (fault: unknown) => boolean
 }
 
@@ -14,13 +16,14 @@ export interface RetryOptions {
 export async function retryWhile(
   isWanted: () => boolean,
   attempt: () => Promise<unknown>,
-  { pauseMs, isFinal }: RetryOptions,
+  { pauseMs, onFault, isFinal }: RetryOptions,
 ): Promise<void> {
   while (isWanted()) {
     try {
       await attempt()
       return
     } catch (fault) {
+      onFault?.(fault)
       if (isFinal?.(fault)) return
     }
     await sleep(pauseMs)
