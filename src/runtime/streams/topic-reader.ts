@@ -1,27 +1,29 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { isNoGroup } from './consumers.ts'
 import { streamOf } from './keys.ts'
 import type { PendingEntries } from './pending-entries.ts'
+import { retryWhile } from './retry-while.ts'
 import type { Entry, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
 
-/** Characters of one read, about, by the largest payload of the one before. */
+/** About how many characters one read takes, judged by the largest payload of the one before. */
 const READ_MAX_CHARS = 8 << 20
-/** Where an entry of ours has its payload. */
-const PAYLOAD = 3
+/** The place of the payload among the fields of an entry that this service has written. */
+const PAYLOAD_FIELD = 3
 /** Entries of one group that are read at a time: at most, and at first. */
 const READ_BATCH_MAX = 256
 const READ_BATCH_MIN = 16
 /** Between two calls for help, milliseconds. */
-const ASK_AGAIN_MS = 5
-/** Behind a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
-const GATHER_MS = 2
-/** So many entries since it woke up are a flow; behind one it looks so often again before it sleeps. */
-const FLOW = 64
-const LINGER_ROUNDS = 4
-/** Fewer than these in one read: there may be no more. */
-const TRICKLE = 8
-/** Who has so many in hand and finds more wants another thread to read along. */
+const HELP_EVERY_MS = 5
+/** A thread with so many pending entries that finds more wants another thread to read along. */
 const HELP_FROM_PENDING = 64
+/** After a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
+const GATHER_MS = 2
+/** So many entries since the wake-up are a flow; after a flow so many empty reads are made before the reader sleeps. */
+const FLOW_MIN = 64
+const EMPTY_READS_MAX = 4
+/** A read that finds fewer entries may have found the last one. */
+const FEW_ENTRIES = 8
 /** Before what has failed is tried again, milliseconds. */
 const RETRY_MS = 250
 
@@ -29,24 +31,44 @@ export interface TopicReaderOptions {
   commands: StreamCommands
   groups: ThreadGroups
   pending: PendingEntries
-  /** Everything up to this entry has been read by this thread's groups: wake it for the next. */
+  /** This thread's groups have read everything up to this entry: wake the thread for the next. */
   idle: (event: string, upTo: string) => void
   /** There is more than this thread reads at a time: another may help. */
   more: (event: string) => void
   log: (level: 'WARNING' | 'ERROR', message: string) => void
-  /** There is no room: it wants to be woken when there is. */
+  /** There is no room: the reader is to be woken when there is. */
   blocked: (topic: TopicReader) => void
   /** This thread reads nothing more. */
   isStopping: () => boolean
-  /** Told when it reads no more for that reason. */
+  /** Told when the reader has ended for that reason. */
   stopped: () => void
 }
 
+/** What one read of all groups has brought. */
 interface Round {
-  /** The last entry of the stream before the groups read; null when nobody asked. */
+  /** The last entry of the stream before the groups read; null when the stream was not asked for it. */
   upTo: string | null
   batches: { group: Group; entries: Entry[] }[]
+  /** Entries of all groups together. */
+  arrived: number
+  /** A group got as many as it asked for. */
   isFull: boolean
+}
+
+/** How much has come since a reader was woken. */
+class Flow {
+  #arrived = 0
+  #emptyReads = 0
+
+  add(arrived: number): void {
+    this.#arrived += arrived
+    this.#emptyReads = arrived > 0 ? 0 : this.#emptyReads + 1
+  }
+
+  /** After a flow there is soon more: to look again costs less than to sleep and be woken. */
+  get isExpected(): boolean {
+    return this.#arrived >= FLOW_MIN && this.#emptyReads <= EMPTY_READS_MAX
+  }
 }
 
 /** Reads the stream of one event for the groups of one thread, from when it is woken until there is nothing left, or no room. */
@@ -57,7 +79,7 @@ export class TopicReader {
   #isReading = false
   /** Woken while it was reading. */
   #isWoken = false
-  /** Entries that are read at a time: more and more, as long as they are dealt with at once. */
+  /** Entries that are read at a time: more and more, as long as they are handled at once. */
   #batch = READ_BATCH_MIN
   /** Length of the largest payload of the last read. */
   #largestChars = 1
@@ -71,7 +93,7 @@ export class TopicReader {
     this.#options = options
   }
 
-  /** Or waits to try again what has failed. */
+  /** Also true while it waits to try again what has failed. */
   get isReading(): boolean {
     return this.#isReading
   }
@@ -85,79 +107,67 @@ export class TopicReader {
   }
 
   async #read(): Promise<void> {
-    const { pending, idle, blocked, isStopping } = this.#options
     this.#isReading = true
     this.#isWoken = false
+    this.#batch = READ_BATCH_MIN
+    const flow = new Flow()
     try {
-      this.#batch = READ_BATCH_MIN
-      let arrivedInAll = 0
-      let lingered = 0
-      let next = this.#fetch(true, 0)
+      let round = await this.#fetch(true, 0)
       for (;;) {
-        const round = await next
-        if (round.isFull || pending.load >= HELP_FROM_PENDING) this.#askForHelp()
-        const arrived = round.batches.reduce((sum, { entries }) => sum + entries.length, 0)
-        const room = pending.room - arrived
-        arrivedInAll += arrived
-        lingered = arrived > 0 ? 0 : lingered + 1
-        // Behind a flow there is soon more: to fall asleep and be woken costs more than to look again.
-        const mayLinger = arrivedInAll >= FLOW && lingered <= LINGER_ROUNDS
-        // Who keeps up takes more at a time; who has his pending full leaves more to others.
-        if (round.isFull && pending.load <= this.#batch) this.#batch = Math.min(READ_BATCH_MAX, this.#batch * 2)
-        const isExhausted = !round.isFull && round.upTo !== null && !this.#isWoken && arrived === 0 && !mayLinger
-        const goesOn = !isExhausted && !isStopping() && room > 0
+        flow.add(round.arrived)
+        this.#adapt(round)
+        const isExhausted = this.#isExhausted(round, flow)
         this.#isWoken = false
-        // On its way while this batch is handled. While there is plenty, nobody needs to know where the stream ends.
-        if (goesOn) next = round.isFull ? this.#fetch(false, arrived) : this.#fetchLater(arrived, mayLinger)
-        for (const { group, entries } of round.batches) {
-          for (const [entryId, fields] of entries) pending.take(group, entryId, fields)
-        }
-        if (goesOn) continue
-        if (isStopping()) return this.#stop()
-        this.#isReading = false
-        if (isExhausted) return idle(this.event, round.upTo!)
-        return blocked(this)
+        // The next entries are on their way while these are handled.
+        const next = isExhausted || !this.#mayGoOn(round) ? null : this.#fetchNext(round, flow)
+        this.#take(round)
+        if (next === null) return this.#end(isExhausted ? round.upTo : null)
+        round = await next
       }
     } catch (error) {
       this.#failed(error)
     }
   }
 
+  /** A thread that keeps up takes more at a time; one with many pending entries leaves more to others. */
+  #adapt({ isFull }: Round): void {
+    const { load } = this.#options.pending
+    if (isFull || load >= HELP_FROM_PENDING) this.#askForHelp()
+    if (isFull && load <= this.#batch) this.#batch = Math.min(READ_BATCH_MAX, this.#batch * 2)
+  }
+
   #askForHelp(): void {
     const nowMs = performance.now()
-    if (nowMs - this.#askedMs < ASK_AGAIN_MS) return
+    if (nowMs - this.#askedMs < HELP_EVERY_MS) return
     this.#askedMs = nowMs
     this.#options.more(this.event)
   }
 
-  /** More may be coming: what comes within a moment is read together. Where the stream ends is asked when it seems to have ended. */
-  async #fetchLater(arrived: number, mayLinger: boolean): Promise<Round> {
-    if (arrived > 0 || mayLinger) await new Promise((resolve) => setTimeout(resolve, GATHER_MS))
-    return this.#fetch(arrived < TRICKLE && !mayLinger, 0)
+  /** The stream had nothing left when this round was read, and nothing has come since. */
+  #isExhausted({ isFull, upTo, arrived }: Round, flow: Flow): boolean {
+    return !isFull && upTo !== null && !this.#isWoken && arrived === 0 && !flow.isExpected
   }
 
-  /** @param arrived entries that are read and not yet in hand */
-  async #fetch(wantsEnd: boolean, arrived: number): Promise<Round> {
-    const { commands, groups, pending } = this.#options
-    pending.flush()
-    const readable = this.#groups.filter((group) => groups.mayRead(group))
-    const wanted = Math.max(READ_BATCH_MIN, this.#batch - pending.load - arrived)
-    const room = Math.floor((pending.room - arrived) / Math.max(1, readable.length))
-    const fitting = Math.floor(READ_MAX_CHARS / (this.#largestChars * Math.max(1, readable.length)))
-    const count = Math.max(1, Math.min(wanted, room, fitting))
-    const [upTo, ...batches] = await Promise.all([
-      // Before the groups read, on the same connection: what comes after this entry they may have missed, what comes before they have not.
-      wantsEnd ? commands.lastEntryId(streamOf(this.event)) : null,
-      ...readable.map(async (group) => ({
-        group,
-        entries: await commands.read(group.stream, group.consumerGroup, groups.consumer, count),
-      })),
-    ])
-    this.#largestChars = 1
-    for (const { entries } of batches)
-      for (const [, fields] of entries)
-        this.#largestChars = Math.max(this.#largestChars, fields?.[PAYLOAD]?.length ?? 0)
-    return { upTo, batches, isFull: batches.some(({ entries }) => entries.length >= count) }
+  /** @param round not yet among the pending entries */
+  #mayGoOn({ arrived }: Round): boolean {
+    const { pending, isStopping } = this.#options
+    return !isStopping() && pending.room - arrived > 0
+  }
+
+  #take({ batches }: Round): void {
+    const { pending } = this.#options
+    for (const { group, entries } of batches) {
+      for (const [entryId, fields] of entries) pending.take(group, entryId, fields)
+    }
+  }
+
+  /** @param upTo the last entry when the stream is exhausted; null when there is no room */
+  #end(upTo: string | null): void {
+    const { idle, blocked, isStopping } = this.#options
+    if (isStopping()) return this.#stop()
+    this.#isReading = false
+    if (upTo === null) blocked(this)
+    else idle(this.event, upTo)
   }
 
   #stop(): void {
@@ -165,11 +175,56 @@ export class TopicReader {
     this.#options.stopped()
   }
 
-  /** Whatever the store has given and this thread has not got is read again, once it answers. */
+  // ── one read ──────────────────────────────────────────────────────────────
+
+  /** While there is plenty, nobody needs to know where the stream ends: it is asked when few entries have come. */
+  async #fetchNext({ isFull, arrived }: Round, flow: Flow): Promise<Round> {
+    if (isFull) return this.#fetch(false, arrived)
+    const { isExpected } = flow
+    // What comes within a moment is read together.
+    if (arrived > 0 || isExpected) await sleep(GATHER_MS)
+    return this.#fetch(arrived < FEW_ENTRIES && !isExpected, 0)
+  }
+
+  /** @param arrived entries that are read and not yet pending */
+  async #fetch(wantsEnd: boolean, arrived: number): Promise<Round> {
+    const { commands, groups, pending } = this.#options
+    pending.flush()
+    const readable = this.#groups.filter((group) => groups.mayRead(group))
+    const count = this.#countFor(readable.length, arrived)
+    const [upTo, ...batches] = await Promise.all([
+      // Before the groups read, on the same connection: they may have missed what comes after this entry, and nothing before it.
+      wantsEnd ? commands.lastEntryId(streamOf(this.event)) : null,
+      ...readable.map(async (group) => ({
+        group,
+        entries: await commands.read(group.stream, group.consumerGroup, groups.consumer, count),
+      })),
+    ])
+    this.#largestChars = largestPayload(batches.map(({ entries }) => entries))
+    return {
+      upTo,
+      batches,
+      arrived: batches.reduce((sum, { entries }) => sum + entries.length, 0),
+      isFull: batches.some(({ entries }) => entries.length >= count),
+    }
+  }
+
+  /** How many entries of each group the next read takes. */
+  #countFor(groups: number, arrived: number): number {
+    const { load, room } = this.#options.pending
+    const share = Math.max(1, groups)
+    const wanted = Math.max(READ_BATCH_MIN, this.#batch - load - arrived)
+    const forRoom = Math.floor((room - arrived) / share)
+    const forMemory = Math.floor(READ_MAX_CHARS / (this.#largestChars * share))
+    return Math.max(1, Math.min(wanted, forRoom, forMemory))
+  }
+
+  // ── after a fault ─────────────────────────────────────────────────────────
+
   #failed(error: unknown): void {
     const { isStopping, log } = this.#options
     if (isStopping()) return this.#stop()
-    setTimeout(() => void this.#again(), RETRY_MS)
+    void this.#recover()
     if (!isNoGroup(error)) return
     log(
       'WARNING',
@@ -178,26 +233,29 @@ export class TopicReader {
   }
 
   /** It counts as reading meanwhile: nothing else may come in between. */
-  async #again(): Promise<void> {
-    const { commands, isStopping } = this.#options
-    try {
-      if (isStopping()) return this.#stop()
-      // What is not open yet the primary makes.
-      const open = this.#groups.filter(({ isOpen }) => isOpen)
-      for (const { stream, consumerGroup } of open) await commands.ensureGroup(stream, consumerGroup, '0')
-      for (const group of open) await this.#recheck(group)
-    } catch {
-      setTimeout(() => void this.#again(), RETRY_MS)
-      return
-    }
-    // Meanwhile it may have been told to stop: nobody would wake it any more.
+  async #recover(): Promise<void> {
+    const { isStopping } = this.#options
+    await sleep(RETRY_MS)
+    await retryWhile(
+      () => !isStopping(),
+      () => this.#restore(),
+      { pauseMs: RETRY_MS },
+    )
+    // Nobody would wake it any more.
     if (isStopping()) return this.#stop()
     this.#isReading = false
     this.wake()
   }
 
-  /** Takes what the store believes to be in this thread's hand and is not: its answer was lost on the way. */
-  async #recheck(group: Group): Promise<void> {
+  /** The primary creates the groups that are not open yet. */
+  async #restore(): Promise<void> {
+    const open = this.#groups.filter(({ isOpen }) => isOpen)
+    for (const { stream, consumerGroup } of open) await this.#options.commands.ensureGroup(stream, consumerGroup, '0')
+    for (const group of open) await this.#readLost(group)
+  }
+
+  /** Takes entries that the store has given to this thread and that it never got: the answer was lost on the way. */
+  async #readLost(group: Group): Promise<void> {
     const { commands, groups, pending } = this.#options
     const { stream, consumerGroup, pendingIds } = group
     for (let after = '0'; ; ) {
@@ -207,4 +265,13 @@ export class TopicReader {
       after = entries.at(-1)![0]
     }
   }
+}
+
+/** Characters of the largest payload, at least 1. */
+function largestPayload(batches: readonly Entry[][]): number {
+  let largest = 1
+  for (const entries of batches) {
+    for (const [, fields] of entries) largest = Math.max(largest, fields?.[PAYLOAD_FIELD]?.length ?? 0)
+  }
+  return largest
 }
