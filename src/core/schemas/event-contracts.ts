@@ -7,7 +7,7 @@ import { loadModule } from '../files/load-module.ts'
 import { shown } from '../files/shown-path.ts'
 import { isStandardSchema } from './standard-schema.ts'
 
-/** What one domain says of one event's payload. */
+/** The schema that one domain declares for the payload of one event. */
 export interface EventContract {
   domain: string
   /** Absolute path of the `events.ts` that declares it. */
@@ -15,7 +15,7 @@ export interface EventContract {
   schema: StandardSchemaV1
 }
 
-/** What is wrong with the contracts; the message names the file, or both of them, and the mend. */
+/** A fault in the contracts. The message names the file, or both files, and says how to fix it. */
 export interface ContractFault {
   file: string
   message: string
@@ -30,8 +30,8 @@ export interface LoadedContracts {
 const EXPECTED = "export default { 'order.placed': z.object({ … }) } satisfies EventContracts"
 
 /**
- * Loads `events.ts` of every domain, in the order of the folders, then of names, into this very thread.
- * A file with a fault gives no contract at all. Of two contracts for one event the first one counts.
+ * Loads `events.ts` of every domain into this thread: folder by folder, domains sorted by name.
+ * A file with a fault gives no contract at all. When an event has two contracts, the first one counts.
  */
 export async function loadEventContracts(domainsDirs: readonly string[]): Promise<LoadedContracts> {
   const contracts = new Map<string, EventContract>()
@@ -70,7 +70,7 @@ function oneLine(text: string): string {
   return text.replace(/\s*\n\s*/g, ' ')
 }
 
-/** @throws what is wrong with the file */
+/** @throws Error that says what is wrong with the file */
 async function readContracts(file: string): Promise<[event: string, schema: StandardSchemaV1][]> {
   const { default: declared } = await loadModule(file)
   if (declared === undefined) throw new Error(`it has no default export; write ${EXPECTED}`)

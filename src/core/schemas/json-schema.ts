@@ -1,7 +1,7 @@
 import type { JsonSchema } from '../../contracts/route-info.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 
-/** Keywords that hold one schema, a list of them, or one for each name. */
+/** Keywords that hold one schema, a list of schemas, or a schema for each name. */
 const ONE = new Set(
   'additionalProperties contains contentSchema else if items not propertyNames then unevaluatedItems unevaluatedProperties'.split(
     ' ',
@@ -9,12 +9,12 @@ const ONE = new Set(
 )
 const LIST = new Set(['allOf', 'anyOf', 'oneOf', 'prefixItems'])
 const NAMED = new Set(['$defs', 'definitions', 'dependentSchemas', 'patternProperties', 'properties'])
-/** They would move the place that references start from. */
+/** These keywords would change the place from which references are resolved. */
 const LEFT_OUT = new Set(['$schema', '$id', '$anchor', '$dynamicAnchor', '$dynamicRef', '~standard'])
 
 /**
- * The schema for a place within a larger document: references to its own root lead to that place, those to elsewhere are left out.
- * @param place JSON pointer of where it will stand, for example `#/components/schemas/User`
+ * The schema for a place within a larger document: its references to its own root point to that place, other references are left out.
+ * @param place JSON pointer of the place, for example `#/components/schemas/User`
  */
 export function placed(schema: JsonSchema, place: string): JsonSchema {
   const result: JsonSchema = {}
@@ -39,15 +39,15 @@ function placedValue(value: unknown, place: string): unknown {
   return isPlainObject(value) ? placed(value, place) : value
 }
 
-/** Whether something in the schema refers to its root: it needs a place of its own then. */
+/** True when a reference in the schema points to its root: the document must then hold the schema in a place of its own. */
 export function refersToItself(schema: JsonSchema): boolean {
   return JSON.stringify(schema).includes('"$ref":"#')
 }
 
-/** What a local reference of a schema leads to; undefined when there is nothing. */
+/** The schema that a local reference points to; undefined when there is none. */
 export function resolved(root: JsonSchema, schema: JsonSchema): JsonSchema | undefined {
   let found: unknown = schema
-  // A reference may lead to a reference, and in the end to itself.
+  // A reference may point to another reference, and so on, even back to itself.
   for (let hops = 0; hops < 32 && isPlainObject(found) && typeof found.$ref === 'string'; hops++) {
     found = atPointer(root, found.$ref)
   }

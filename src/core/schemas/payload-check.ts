@@ -6,8 +6,8 @@ import type { EventContract } from './event-contracts.ts'
 import { faultsOf, listed } from './standard-schema.ts'
 
 /**
- * Holds a payload against its event's contract: undefined when it fits, a promise of that when the schema is async.
- * @throws EVENT_CONTRACT with `details: [{ path, message }]`; a schema that throws lets nothing pass
+ * Checks a payload against the contract of its event. Returns undefined when it fits, or a promise of that when the schema is async.
+ * @throws EVENT_CONTRACT with `details: [{ path, message }]`, also when the schema itself throws
  */
 export function checkPayload(event: string, contract: EventContract, payload: unknown): Promise<undefined> | undefined {
   const { validate } = contract.schema['~standard']
@@ -26,12 +26,12 @@ export function checkPayload(event: string, contract: EventContract, payload: un
   )
 }
 
-/** A payload as it is now, for a check that takes its time: whoever publishes may go on to change it. */
+/** A copy of the payload for an asynchronous check, since the publisher may change the payload meanwhile. */
 export function snapshotOf<T>(payload: T): T {
   try {
     if (Object.prototype.toString.call(payload) === '[object Object]') return JSON.parse(JSON.stringify(payload)) as T
   } catch {
-    // What is no JSON the bus refuses by itself, whatever becomes of it meanwhile.
+    // The bus refuses a payload that is not JSON, so the copy is not needed.
   }
   return payload
 }

@@ -2,15 +2,15 @@ import type { EndpointOptions } from '../../contracts/http-request.ts'
 import type { RouteSchemas } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
-/** What a route asks of its clients and what it promises them. */
+/** What a route requires of a request, and the schema of its response. */
 export interface RouteContract {
   hasAuth: boolean
   schemas: RouteSchemas
 }
 
 /**
- * The contract of a route as text, for threads that do not have its schemas; undefined when there is nothing to tell.
- * Text is small, crosses threads as it is, and is read only by whoever writes documentation.
+ * The contract of a route as JSON text, for threads that do not have its schemas; undefined when it is empty.
+ * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
 export function contractText({ authValidator, body, query, params, response }: EndpointOptions): string | undefined {
   if (!(authValidator || body || query || params || response)) return undefined

@@ -8,7 +8,7 @@ export type SchemaUse = 'http' | 'event'
 interface ConversionRules {
   /** OpenAPI 3.1 builds on draft 2020-12, AsyncAPI 3.0 on draft 7. */
   target: 'draft-2020-12' | 'draft-07'
-  /** What is published may hold a Date, which JSON makes a text of. HTTP is held against schemas as JSON: only one that coerces takes a Date there. */
+  /** A published payload may hold a Date, which becomes text in JSON. HTTP data is checked as JSON, where only a schema that coerces takes a date. */
   hasDates: boolean
 }
 
@@ -21,7 +21,7 @@ const RULES: Readonly<Record<SchemaUse, ConversionRules>> = {
 const SCHEMA_MAX_CHARS = 65_536
 
 /**
- * What a schema that describes itself has beside `validate`.
+ * The conversion that a schema may offer beside `validate`.
  * Source: Standard JSON Schema specification v1, https://standardschema.dev/json-schema
  */
 interface SelfDescription {
@@ -29,9 +29,9 @@ interface SelfDescription {
 }
 
 /**
- * The JSON Schema of what a Standard Schema takes, or one that takes anything and says why. Answers and events go out as they were
- * given, not as what a schema makes of them, so what comes out of it is nobody's business.
- * No schema library is loaded for it: libraries bring the conversion along. Never throws: what cannot be shown must not keep a plugin from booting.
+ * The JSON Schema of the input of a Standard Schema, or one that accepts anything and says why. Responses and events are sent as they
+ * were given, not as the schema's output, so the output is not described.
+ * Loads no schema library, since libraries include the conversion. Never throws: a schema that cannot be shown must not keep a plugin from booting.
  */
 export function jsonSchemaOf(schema: StandardSchemaV1, use: SchemaUse): JsonSchema {
   const { target, hasDates } = RULES[use]
@@ -70,7 +70,7 @@ interface ZodNode {
   jsonSchema: JsonSchema
 }
 
-/** For what JSON has no type for zod says nothing; this says how it travels. */
+/** zod does not describe types that JSON lacks. This says how their values are sent. */
 function describeUnrepresentable(hasDates: boolean): (node: ZodNode) => void {
   return ({ zodSchema, jsonSchema }) => {
     const { type, coerce } = zodSchema._zod.def

@@ -1,9 +1,9 @@
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 
-/** Faults of one value that are told at most: a body of 1 MiB may have half a million. */
+/** Most faults of one value that are reported: a body of 1 MiB may have half a million. */
 export const FAULTS_MAX = 100
 
-/** Where a value does not fit its schema. */
+/** A place where a value does not fit its schema. */
 export interface SchemaFault {
   /** Keys and indexes joined by dots, for example `items.0.price`; empty for the value itself. */
   path: string
@@ -16,7 +16,7 @@ export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   return typeof standard?.validate === 'function'
 }
 
-/** The first `FAULTS_MAX` of them; a last one tells how many more there are. */
+/** The first `FAULTS_MAX` issues as faults. When there are more, one further fault gives their number. */
 export function faultsOf(issues: readonly StandardIssue[]): SchemaFault[] {
   const faults = issues.slice(0, FAULTS_MAX).map((issue) => ({ path: pathOf(issue), message: issue.message }))
   const left = issues.length - faults.length
@@ -24,7 +24,7 @@ export function faultsOf(issues: readonly StandardIssue[]): SchemaFault[] {
   return faults
 }
 
-/** The first three of them, as a message has them. */
+/** The first three issues as the text of a message, with the number of the others. */
 export function listed(issues: readonly StandardIssue[]): string {
   const shown = issues.slice(0, 3).map((issue) => (issue.path?.length ? `${pathOf(issue)}: ` : '') + issue.message)
   if (issues.length > shown.length) shown.push(`and ${issues.length - shown.length} more`)

@@ -1,25 +1,25 @@
 import { compareText, type Finding, type RuleName } from './finding.ts'
 
-/** Findings of one rule in one file that read the same but for lines, accepted so many times. */
+/** An accepted finding: rule, file, message, and how often it may occur. */
 export interface BaselineEntry {
   rule: RuleName
-  /** As a finding names it. */
+  /** The file as findings name it. */
   file: string
-  /** The finding's message, without the lines of the places that it names: it stays the same while code moves. */
+  /** The finding's message without line numbers, so that it stays the same when code moves. */
   message: string
   count: number
 }
 
 /** A report compared with what was accepted. */
 export interface Comparison {
-  /** Findings that were not accepted; warnings, which need no acceptance, among them. */
+  /** Findings that were not accepted, among them all warnings, which need no acceptance. */
   fresh: Finding[]
   accepted: Finding[]
-  /** Accepted, and no longer found; `count` is how many of them. */
+  /** Accepted findings that are no longer found; `count` says how many. */
   stale: BaselineEntry[]
 }
 
-/** The lines of a file that were accepted are the first ones. */
+/** When a finding occurs more often than it was accepted, its first occurrences count as the accepted ones. */
 export function compareWithBaseline(findings: readonly Finding[], baseline: readonly BaselineEntry[]): Comparison {
   const left = new Map(baseline.map((entry) => [identity(entry), entry.count]))
   const comparison: Comparison = { fresh: [], accepted: [], stale: [] }
@@ -36,7 +36,7 @@ export function compareWithBaseline(findings: readonly Finding[], baseline: read
   return comparison
 }
 
-/** The entries that accept these findings, each as often as it occurs. */
+/** The entries that accept exactly these findings. */
 export function baselineOf(findings: readonly Finding[]): BaselineEntry[] {
   const entries = new Map<string, BaselineEntry>()
   for (const finding of findings.filter(isAcceptable)) {
@@ -50,7 +50,7 @@ export function baselineOf(findings: readonly Finding[]): BaselineEntry[] {
   )
 }
 
-/** A file that does not parse hides whatever else is in it, and a warning fails nothing: neither is accepted. */
+/** False for a file that does not parse, since it may hide other findings, and for warnings, which fail nothing. */
 export function isAcceptable({ rule, severity }: Finding): boolean {
   return severity === 'error' && rule !== 'parse'
 }

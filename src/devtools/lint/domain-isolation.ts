@@ -7,7 +7,7 @@ import type { Module, Project } from './project.ts'
 const RUNTIME_SOURCES = path.resolve(import.meta.dirname, '../..')
 const ALLOWED = new Set(['#heddle', '#heddle/testing'])
 
-/** A domain imports `#heddle`, packages and itself: no other domain, and nothing from inside the runtime. */
+/** A domain imports `#heddle`, packages and its own files. It imports no other domain and nothing from inside the runtime. */
 export function domainIsolation(project: Project, toolsDir: string): Finding[] {
   const findings: Finding[] = []
   for (const module of project.modules) {
@@ -36,7 +36,7 @@ function objection(module: Module, specifier: string, project: Project, toolsDir
   return undefined
 }
 
-/** The absolute path that a specifier means; undefined for a package. */
+/** The absolute path that a specifier refers to; undefined for a package. */
 function targetPath(file: string, specifier: string): string | undefined {
   if (specifier.startsWith('file:')) {
     try {

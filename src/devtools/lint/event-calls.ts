@@ -13,17 +13,17 @@ export interface EventCall {
 export function eventCalls(project: Project): EventCall[] {
   return busCalls(project).flatMap(({ kind, module, line, args }) => {
     const [name, payload] = args
-    // Of several names and several payloads nobody knows which go together.
+    // With several names and several payloads, it is unknown which payload belongs to which name.
     const isTold = kind === 'emit' && !(name?.type === 'choice' && payload?.type === 'choice')
-    // An empty name is what a variable holds before it gets one.
+    // An empty name is the initial value of a variable.
     const names = textsOf(name).filter((event) => event !== '')
     return names.map((event): EventCall => ({ event, kind, module, line, payload: isTold ? payload : undefined }))
   })
 }
 
-/** A `publish` or `request` whose event only the running program knows, or knows the rest of. */
+/** A `publish` or `request` whose event name, or a part of it, only the running program knows. */
 export interface OpenEmit {
-  /** What is known: the texts around the gaps, first to last. */
+  /** The known parts of the name: the texts around the gaps, first to last. */
   pieces: string[]
   module: Module
   line: number
@@ -49,7 +49,7 @@ export function mayEmit({ pieces }: OpenEmit, event: string): boolean {
   })
 }
 
-/** True when not a single character of the name is known. */
+/** True when no character of the name is known. */
 export function isBlank({ pieces }: OpenEmit): boolean {
   return pieces.every((piece) => piece === '')
 }

@@ -12,7 +12,7 @@ export interface Contract {
 
 const RULE = 'event-contract'
 
-/** Every published event has one contract, literal payloads fit it, and what is subscribed to is published by someone. */
+/** Every published event has one contract, literal payloads fit it, and every event with a subscriber is published somewhere. */
 export function eventContract(project: Project): Finding[] {
   const findings: Finding[] = []
   const contracts = new Map<string, Contract>()
@@ -37,7 +37,7 @@ export function eventContract(project: Project): Finding[] {
   return findings
 }
 
-/** What is wrong with a subscription to an event that is published under no name that the sources show. */
+/** The fault of a subscription to an event that no `publish` in the sources names. */
 function objection(event: string, open: readonly OpenEmit[]): string | undefined {
   const plain = `nobody publishes the event '${event}' subscribed to here`
   const possible = open.filter((emit) => mayEmit(emit, event))
@@ -47,7 +47,7 @@ function objection(event: string, open: readonly OpenEmit[]): string | undefined
   return `${plain}, unless ${displayPath(blank.module.file)}:${blank.line} does, where only the run knows the name`
 }
 
-/** Event → its contract; where there are several, the first. */
+/** Event → its contract, which is the first one when there are several. */
 export function contractsOf(project: Project): Map<string, Contract> {
   const contracts = new Map<string, Contract>()
   collectContracts(project, contracts, [])

@@ -13,8 +13,8 @@ export interface ScannedEvent {
 }
 
 /**
- * Finds the events of all plugins in their sources, whether they ever fired or not. Names that are only known at run time are
- * left out. What another file of the domain does counts for each plugin that imports it.
+ * Finds the events of all plugins in their sources, whether they ever fired or not. Leaves out names that are only known at run time.
+ * The events of a file that plugins import count for each of these plugins.
  */
 export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
   return eventsOf(await readProject(domainsDirs))

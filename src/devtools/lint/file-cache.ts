@@ -6,13 +6,13 @@ interface Entry<T> {
   facts: Promise<T>
 }
 
-/** What was read out of a file, kept until the file changes (time of modification or size). */
+/** Data read from files, kept until a file's modification time or size changes. */
 export class FileCache<T> {
   readonly #entries = new Map<string, Entry<T>>()
 
   /**
-   * @param isCurrent of what was read before out of the same file: false when it must be read again all the same
-   * @throws what `stat` and `readFile` throw
+   * @param isCurrent says whether the kept data still holds; when it returns false, an unchanged file is read again too
+   * @throws the errors of `stat` and `readFile`
    */
   async get(
     file: string,
@@ -26,7 +26,7 @@ export class FileCache<T> {
     }
     const facts = readFile(file, 'utf8').then((text) => read(text.replace(/^\u{feff}/u, '')))
     this.#entries.set(file, { mtimeMs, bytes: size, facts })
-    // A failed read is tried again, and its caller gets the error.
+    // A failed read is not kept: the caller gets the error, and the next one tries again.
     facts.catch(() => this.#entries.delete(file))
     return facts
   }

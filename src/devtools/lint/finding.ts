@@ -8,13 +8,13 @@ export type RuleName =
   | 'route-collision'
   | 'migration-order'
 
-/** One thing that the architecture lint objects to. */
+/** One fault that the architecture lint has found. */
 export interface Finding {
   rule: RuleName
   severity: 'error' | 'warning'
   /** Relative to the working directory, with forward slashes. */
   file: string
-  /** From 1. */
+  /** Counted from 1. */
   line: number
   message: string
 }
@@ -34,14 +34,14 @@ export function displayPath(file: string): string {
   return path.relative(process.cwd(), file).split(path.sep).join('/')
 }
 
-/** By file, line, rule, then message, so that two reports of the same sources are the same text. */
+/** Orders by file, line, rule, then message, so that two reports of the same sources are identical. */
 export function compareFindings(a: Finding, b: Finding): number {
   return (
     compareText(a.file, b.file) || a.line - b.line || compareText(a.rule, b.rule) || compareText(a.message, b.message)
   )
 }
 
-/** By code unit: the same on every machine, whatever its locale. */
+/** Orders by code unit, which does not depend on the locale. */
 export function compareText(a: string, b: string): number {
   if (a === b) return 0
   return a < b ? -1 : 1

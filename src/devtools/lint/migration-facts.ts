@@ -3,11 +3,11 @@ import { tokenizeSql } from '../../stores/sql/tokens.ts'
 import { lineIndex } from './line-index.ts'
 import { type TableMention, tablesOf } from './sql-tables.ts'
 
-/** All that the rules want to know of one migration. Plain data, kept while the file is unchanged. */
+/** The facts of one migration that the rules need. Plain data, kept while the file is unchanged. */
 export interface MigrationFacts {
   /** The targets of `-- depends: <domain>/<NNN_name>` in the header. */
   depends: Array<{ target: string; line: number }>
-  /** Such lines below the header, where the runner takes them for comments. */
+  /** The same lines below the header, where the runner takes them for comments. */
   ignoredDepends: Array<{ target: string; line: number }>
   tables: Array<{ table: string; role: TableMention['role']; line: number }>
 }
@@ -17,7 +17,7 @@ const DEPENDS = /^\s*depends\s*:\s*(.*?)\s*$/i
 export function readMigration(sql: string): MigrationFacts {
   const lineOf = lineIndex(sql)
   const facts: MigrationFacts = { depends: [], ignoredDepends: [], tables: [] }
-  // The header ends at the first line that is neither blank nor a comment of `--`.
+  // The header ends at the first line that is neither blank nor a `--` comment.
   let inHeader = true
   for (const token of tokenizeSql(sql, ANY_DIALECT)) {
     const isLineComment = token.kind === 'comment' && sql.startsWith('--', token.offset)

@@ -5,7 +5,7 @@ import { byDomainAndNumber, tableOrigins } from './table-origins.ts'
 const RULE = 'migration-order'
 const FILE_NAME = /^(\d{3,})_[A-Za-z0-9_-]+$/
 
-/** Migrations have one order: numbered within a domain, and dependent across domains on all that they build upon. */
+/** Migrations have one order: by number within a domain, and by `depends` lines across domains. */
 export function migrationOrder(project: Project): Finding[] {
   const { migrations } = project
   const byId = new Map(migrations.map((migration) => [migration.id, migration]))
@@ -18,7 +18,7 @@ export function migrationOrder(project: Project): Finding[] {
   ]
 }
 
-/** Migration → those that directly precede it: the one before it in its domain, and those that it depends on. */
+/** Migration → its direct predecessors: the one before it in its domain, and the ones that it depends on. */
 function predecessors(
   migrations: readonly Migration[],
   byId: ReadonlyMap<string, Migration>,
@@ -63,7 +63,7 @@ function dependencyFindings(migrations: readonly Migration[], byId: ReadonlyMap<
   ])
 }
 
-/** Each circle once, at the dependency that closes it. */
+/** Each cycle once, found at the dependency that closes it. */
 function cycles(migrations: readonly Migration[], before: ReadonlyMap<string, Migration[]>): Finding[] {
   const findings: Finding[] = []
   const state = new Map<string, 'open' | 'done'>()
@@ -84,7 +84,7 @@ function cycles(migrations: readonly Migration[], before: ReadonlyMap<string, Mi
   return findings
 }
 
-/** @param circle each depends on the next, the last on the first */
+/** @param circle each migration depends on the next, the last on the first */
 function cycleFinding(circle: readonly Migration[]): Finding {
   const names = [...circle, circle[0]!].map(({ id }) => id).join(' → ')
   // The order within a domain is not written down anywhere, so the finding points at a line that is.

@@ -1,11 +1,11 @@
 import type { Node } from 'oxc-parser'
 import { type Syntax, unwrap, walk } from './syntax.ts'
 
-/** One mention of another module. */
+/** One import of another module, in whatever form. */
 export interface ModuleImport {
   specifier: string
   line: number
-  /** True when nothing of it is left at run time: `import type`, `export type`, `import('…').Name` in a type. */
+  /** True when the import does not exist at run time: `import type`, `export type`, `import('…').Name` in a type. */
   typeOnly: boolean
 }
 
@@ -18,7 +18,7 @@ export function moduleImports(syntax: Syntax): ModuleImport[] {
   }
   walk(syntax.program, (node) => {
     switch (node.type) {
-      // `import { type A }` is left as `import {}` at run time, so only the whole declaration counts as a type's.
+      // `import { type A }` remains as `import {}` at run time, so only `import type` counts as types alone.
       case 'ImportDeclaration':
         add(node.source, node.importKind === 'type')
         break

@@ -7,18 +7,18 @@ export const SOURCE = /\.(?:[cm]?[jt]s|[jt]sx)$/
 
 interface Read {
   facts: ModuleFacts
-  /** What it was read with: files of the domain that it imports, and what was known of them. */
+  /** The files of the domain that it imports, with the facts that were used to read it. */
   imports: ReadonlyMap<string, ModuleFacts | undefined>
 }
 
 const cache = new FileCache<Read>()
 
-/** Reads the source files of one domain, each after those that it imports: a name may stand for what another file says. */
+/** Reads the source files of one domain, each after the files that it imports, since their exports say what a name stands for. */
 export class ModuleReader {
   readonly #folder: string
-  /** Each file once, so that a report has one view of it. */
+  /** The files that were read for this report; each is read once, so that the report has one view of it. */
   readonly #done = new Map<string, ModuleFacts>()
-  /** Files being read: one that is imported in a circle is taken for unknown. */
+  /** The files that are being read. In an import cycle nothing is known of the file that closes it. */
   readonly #open = new Set<string>()
 
   /** @param folder of the domain, absolute */
@@ -26,7 +26,7 @@ export class ModuleReader {
     this.#folder = folder + path.sep
   }
 
-  /** One after another, never two at a time. @throws what `stat` and `readFile` throw */
+  /** Must not be called again before it has resolved. @throws the errors of `stat` and `readFile` */
   async read(file: string): Promise<ModuleFacts> {
     const done = this.#done.get(file)
     if (done) return done
@@ -65,7 +65,7 @@ export class ModuleReader {
     try {
       return await this.read(file)
     } catch {
-      // It is not there, or cannot be read: the type check says so, and nothing is known of it here.
+      // The file is missing or cannot be read: the type check reports that, and its exports stay unknown here.
       return undefined
     }
   }

@@ -5,9 +5,9 @@ import { eventsOf } from './event-scan.ts'
 import { compareText, displayPath } from './finding.ts'
 import type { Project } from './project.ts'
 
-/** What a process says of itself, for comparison with its sources. */
+/** The state of a running process, for comparison with its sources. */
 export interface RunningProcess {
-  /** ISO 8601 UTC: from when on it has counted. */
+  /** ISO 8601 UTC: since when the process has counted. */
   since: string
   /** As `event_bus.getTopology()` gives it. */
   topology: Readonly<Record<string, TopologyEntry>>
@@ -16,17 +16,17 @@ export interface RunningProcess {
 }
 
 /**
- * Where a running process and its sources differ. No findings: what was never seen may only never have been needed.
+ * Where a running process and its sources differ. These are not findings: code that never ran may simply not have been needed yet.
  * The runtime's own events are left out.
  */
 export interface Observed {
   /** ISO 8601 UTC: the process's start. */
   since: string
-  /** Events that fired, and that no contract and no `publish` in the sources names. */
+  /** Events that fired although no contract and no `publish` in the sources names them. */
   undeclared_events: Array<{ event: string; emitters: string[]; subscribers: string[]; fire_count: number }>
   /** Events with a contract or a `publish` in the sources that have not fired. `contract` is `file:line`, `emitters` are the plugins that would publish them. */
   unseen_events: Array<{ event: string; contract: string | null; emitters: string[] }>
-  /** Tools that a plugin has taken in its constructor and not called, in no thread. */
+  /** Tools that a plugin takes in its constructor and has not called in any thread. */
   unused_tools: Array<{ plugin: string; tools: string[] }>
 }
 

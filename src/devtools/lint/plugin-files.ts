@@ -1,7 +1,7 @@
 import path from 'node:path'
 import type { Module, Project } from './project.ts'
 
-/** File → the plugins that run its code: the one in it, and those that import it, directly or not. */
+/** File → the plugins that run its code: the plugin in the file, and the plugins that import it, directly or through other files. */
 export function pluginsByFile(project: Project): Map<string, Set<string>> {
   const byFile = new Map(project.modules.map((module) => [module.file, module]))
   const found = new Map<string, Set<string>>()

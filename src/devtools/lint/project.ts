@@ -7,7 +7,7 @@ import { type MigrationFacts, readMigration } from './migration-facts.ts'
 import type { ModuleFacts } from './module-facts.ts'
 import { forgetModules, ModuleReader, SOURCE } from './module-reader.ts'
 
-/** The domains as they stand on disk, parsed. */
+/** The domains as they are on disk, parsed. */
 export interface Project {
   domains: Domain[]
   modules: Module[]
@@ -49,7 +49,7 @@ export interface Migration extends MigrationFacts {
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 const migrations = new FileCache<MigrationFacts>()
 
-/** Reads file after file, so that a server's other work gets its turn in between. What has not changed is not parsed again. */
+/** Reads one file after another, so that a server can do other work in between. Unchanged files are not parsed again. */
 export async function readProject(domainsDirs: readonly string[]): Promise<Project> {
   const project: Project = { domains: [], modules: [], plugins: [], migrations: [], faults: [] }
   for (const folder of new Set(domainsDirs.map((dir) => path.resolve(dir)))) {
@@ -97,7 +97,7 @@ async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]>
   return found
 }
 
-/** Names in a folder, sorted. @param faults told when it cannot be read; left out: it need not exist */
+/** Names in a folder, sorted. @param faults gets a finding when the folder cannot be read; without it the folder need not exist */
 async function list(folder: string, kind: 'file' | 'directory', faults: Finding[] | undefined): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })
@@ -122,7 +122,7 @@ async function attempt<T>(read: () => Promise<T>, file: string, faults: Finding[
   }
 }
 
-/** The name that a plugin goes by while its class is not known: `create-user.ts` is `CreateUser`. */
+/** The class name that a file name stands for while the class is not known: `create-user.ts` is `CreateUser`. */
 function classNameOf(file: string): string {
   const stem = path.basename(file, path.extname(file))
   return stem.replace(/(?:^|[-_.])(\w)/g, (_, letter: string) => letter.toUpperCase())

@@ -13,7 +13,7 @@ const FIXES: Readonly<Record<RuleName, string>> = {
     "number migrations NNN_name.sql, and name in the header what each builds upon: '-- depends: <domain>/<NNN_name>'",
 }
 
-/** For people: grouped by file, each finding with how to fix it. @param hasColours when it goes to a terminal */
+/** The report as text, grouped by file, with a hint for each finding how to fix it. @param hasColours true for a terminal */
 export function reportText(
   checked: LintReport['checked'],
   { fresh, accepted, stale }: Comparison,

@@ -9,24 +9,24 @@ import { type Project, readProject } from './project.ts'
 import { routeCollision, staticRoutes } from './route-collision.ts'
 import { tableOwnership } from './table-ownership.ts'
 
-/** What `/system/lint` answers and `npm run lint:architecture` prints. */
+/** The report that `/system/lint` answers with and `npm run lint:architecture` prints. */
 export interface LintReport {
   /** True when no finding is an error. */
   ok: boolean
   /** Sorted by file and line. */
   findings: Finding[]
-  /** How much was looked at: files of plugins and migrations, registered routes, names of events. */
+  /** How much was checked: files of plugins and migrations, registered routes, names of events. */
   checked: { plugins: number; migrations: number; routes: number; events: number }
-  /** Where the running process differs from its sources; left out when none was given. */
+  /** Where the running process differs from its sources; left out when no process was given. */
   observed?: Observed
 }
 
 /**
- * Checks the sources of all domains against the rules of the architecture. Runs between other work of the thread; files that have
+ * Checks the sources of all domains against the rules of the architecture. Lets the thread do other work in between. Files that have
  * not changed since the last report are not read again.
  * @param domainsDirs as `DOMAINS_DIR` lists them
  * @param toolsDir the folder of the active tools
- * @param running what a process that runs these sources says of itself
+ * @param running the state of a process that runs these sources
  */
 export async function lintArchitecture(
   domainsDirs: readonly string[],

@@ -4,12 +4,12 @@ import { lineIndex } from './line-index.ts'
 /** A parsed TypeScript or JavaScript file. */
 export interface Syntax {
   program: Program
-  /** Syntax errors; the program is then what could be made of the rest, possibly nothing. */
+  /** Syntax errors. When there are any, the program holds only what could be parsed, possibly nothing. */
   errors: Array<{ line: number; message: string }>
   lineOf: (offset: number) => number
 }
 
-/** @param file only its name's ending matters: it selects the language */
+/** @param file its extension selects the language; nothing else of it matters */
 export async function parseSource(file: string, text: string): Promise<Syntax> {
   const result = await parse(file, text, { preserveParens: false })
   const lineOf = lineIndex(text)

@@ -1,13 +1,13 @@
 import { compareText } from './finding.ts'
 import type { Migration } from './project.ts'
 
-/** Where a table is created. */
+/** The place where a table is created. */
 export interface TableOrigin {
   migration: Migration
   line: number
 }
 
-/** Table → where it is created, in the order of the migrations. */
+/** Table → the places where it is created, in the order of the migrations. */
 export function tableOrigins(migrations: readonly Migration[]): Map<string, TableOrigin[]> {
   const origins = new Map<string, TableOrigin[]>()
   for (const migration of migrations) {
@@ -18,7 +18,7 @@ export function tableOrigins(migrations: readonly Migration[]): Map<string, Tabl
   return origins
 }
 
-/** Table → where it is created, without those that their own domain drops or renames later on. */
+/** Table → the places where it is created, without tables that their own domain drops or renames later. */
 export function lastingOrigins(migrations: readonly Migration[]): Map<string, TableOrigin[]> {
   const origins = new Map<string, TableOrigin[]>()
   for (const migration of [...migrations].sort(byDomainAndNumber)) {

@@ -5,8 +5,8 @@ import { lastingOrigins, type TableOrigin } from './table-origins.ts'
 const RULE = 'table-ownership'
 
 /**
- * A table belongs to the domain whose migration creates it: no other domain's SQL touches it or creates it too.
- * A migration may refer to it and read it, which is what `depends` is for, and may not change it.
+ * A table belongs to the domain whose migration creates it. No other domain may create it too or use it in SQL.
+ * Another domain's migration may refer to it and read it, for which it needs `depends`, but may not change it.
  */
 export function tableOwnership(project: Project): Finding[] {
   const origins = lastingOrigins(project.migrations)
@@ -21,7 +21,7 @@ export function tableOwnership(project: Project): Finding[] {
   ]
 }
 
-/** What names tables. */
+/** A file whose SQL names tables. */
 type Source = Pick<Module, 'file' | 'domain' | 'tables'>
 
 function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {
