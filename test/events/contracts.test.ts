@@ -126,17 +126,17 @@ for (const [what, source, expected] of [
   [
     'a default export that is no object',
     'export default () => {}',
-    /its default export is no object of schemas by event name/,
+    /its default export is not an object of schemas by event name/,
   ],
   [
     'a lone schema',
     `import { z } from ${ZOD}\nexport default z.object({})`,
-    /its default export is no object of schemas/,
+    /its default export is not an object of schemas/,
   ],
   [
     'a value that is no schema',
     "export default { 'a.b': { type: 'string' } }",
-    /what it declares for 'a\.b' is no Standard Schema/,
+    /the value for 'a\.b' is not a Standard Schema/,
   ],
   ['code that throws', "throw new Error('not loaded')", /not loaded/],
 ] as const) {

@@ -168,7 +168,7 @@ await this.#bus.publish(name, {})`
   ])
 })
 
-test('a subscriber is not reported while a name that only the run knows whole may be its event', async (t) => {
+test('a subscriber is not reported while a name that is only known at run time may be its event', async (t) => {
   const body = `this.#bus.subscribe('order.paid', this.x)
 this.#bus.subscribe('user.paid', this.x)
 await this.#bus.publish(\`order.\${kind}\`, {})`
@@ -176,6 +176,6 @@ await this.#bus.publish(\`order.\${kind}\`, {})`
   const orphan = "a/plugins/a.ts:10 warning nobody publishes the event 'user.paid' subscribed to here"
   assert.deepEqual(await findings(RULE), [orphan])
   await write('b/plugins/b.ts', plugin('B', 'await this.#bus.publish(anything(), {})'))
-  const blank = 'unless b/plugins/b.ts:9 does, where only the run knows the name'
+  const blank = 'unless b/plugins/b.ts:9 does, where the name is only known at run time'
   assert.deepEqual(await findings(RULE), [`${orphan}, ${blank}`])
 })

@@ -75,10 +75,10 @@ async function readContracts(file: string): Promise<[event: string, schema: Stan
   const { default: declared } = await loadModule(file)
   if (declared === undefined) throw new Error(`it has no default export; write ${EXPECTED}`)
   if (!isPlainObject(declared) || isStandardSchema(declared)) {
-    throw new Error(`its default export is no object of schemas by event name; write ${EXPECTED}`)
+    throw new Error(`its default export is not an object of schemas by event name; write ${EXPECTED}`)
   }
   return Object.entries(declared).map(([event, schema]) => {
     if (isStandardSchema(schema)) return [event, schema]
-    throw new Error(`what it declares for '${event}' is no Standard Schema; write for example z.object({ … })`)
+    throw new Error(`the value for '${event}' is not a Standard Schema; write for example z.object({ … })`)
   })
 }

@@ -4,7 +4,7 @@ import type { EventPayload } from './event-payloads.ts'
 import type { ApiInfo } from './openapi.ts'
 import { exampleOf } from './schema-example.ts'
 
-/** Names of the plugins that publish an event, and of those that subscribe to it. */
+/** Names of the plugins that publish an event and of the plugins that subscribe to it. */
 export interface EventParties {
   emitters: readonly string[]
   subscribers: readonly string[]
@@ -42,7 +42,7 @@ const DESCRIPTION =
 
 const JSON_TYPE = 'application/json'
 
-/** What a subscriber learns beside the payload, as the second argument of its handler. */
+/** The second argument of a subscriber's handler: facts of the event beside its payload. */
 const EVENT_META: JsonSchema = {
   type: 'object',
   description: 'What the runtime sends along with every event.',
@@ -58,7 +58,7 @@ const EVENT_META: JsonSchema = {
   },
 }
 
-/** The events that plugins exchange. Those whose name begins with `_` are the runtime's own and left out. */
+/** Describes the events that plugins exchange. Events whose name begins with `_` are internal and left out. */
 export function asyncApiDocument(
   parties: Readonly<Record<string, EventParties>>,
   payloads: ReadonlyMap<string, EventPayload>,
@@ -111,7 +111,7 @@ function messageOf(event: string, key: string, contract: EventPayload | undefine
   }
 }
 
-/** Keys within a document: letters, digits, `.`, `_` and `-`, each given once. */
+/** Makes unique keys for a document, of letters, digits, `.`, `_` and `-`. */
 class Names {
   readonly #taken = new Set<string>()
 

@@ -3,7 +3,7 @@ import { placed, refersToItself } from '../../core/schemas/json-schema.ts'
 
 const SCHEMAS = '#/components/schemas/'
 
-/** The schemas of a document that have a place of their own: clients that are generated get a type of that name. */
+/** The schemas that a document holds by name. A generated client has a type for each of them. */
 export class Components {
   readonly schemas: Record<string, JsonSchema> = {}
 
@@ -13,7 +13,7 @@ export class Components {
     return isSimple ? placed(schema, '') : { $ref: this.#add(name, schema) }
   }
 
-  /** A part of a schema; the whole gets a place when the part refers to something in it. */
+  /** A part of a schema. When the part refers to the whole, the whole becomes a component too. */
   part(name: string, whole: JsonSchema, part: JsonSchema): JsonSchema {
     return refersToItself(part) ? placed(part, this.#add(name, whole)) : placed(part, '')
   }

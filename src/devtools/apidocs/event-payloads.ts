@@ -2,14 +2,14 @@ import type { JsonSchema } from '../../contracts/route-info.ts'
 import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { jsonSchemaOf } from '../../core/schemas/schema-conversion.ts'
 
-/** What the contract of an event says of its payload. */
+/** The payload of an event, as its contract declares it. */
 export interface EventPayload {
   /** The domain that declares it. */
   domain: string
   schema: JsonSchema
 }
 
-/** Payloads by event, from `events.ts` of every domain. A file with a fault gives none: what is wrong with it is told elsewhere. */
+/** Payloads by event, from `events.ts` of every domain. A file with a fault gives none; the fault itself is reported elsewhere. */
 export async function eventPayloads(domainsDirs: readonly string[]): Promise<Map<string, EventPayload>> {
   const { contracts } = await loadEventContracts(domainsDirs)
   const payloads = new Map<string, EventPayload>()

@@ -49,7 +49,7 @@ const BEARER = {
   description: 'Sent as `Authorization: Bearer <token>`.',
 }
 
-/** The HTTP interface that some routes make up together. HEAD is not listed: every GET answers it. */
+/** Describes the HTTP interface of the routes. HEAD is not listed, since every GET route answers it. */
 export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): OpenApiDocument {
   const components = new Components()
   const names = new PathNames()
@@ -84,7 +84,7 @@ function operationOf(route: RouteInfo, id: string, parameters: Parameter[], comp
   return {
     operationId: id,
     ...(route.summary === null ? {} : { summary: route.summary }),
-    // A route without tags stands with those of its domain.
+    // A route without tags is listed under its domain.
     tags: route.tags.length > 0 ? [...new Set(route.tags)] : [route.plugin.split('.', 1)[0]!],
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(requestBody === undefined ? {} : { requestBody }),

@@ -1,6 +1,6 @@
 import type { RouteInfo } from '../../contracts/route-info.ts'
 
-/** Names of operations, each given once: `GET /users/:id` is `getUsersById`. They depend on method and path alone, so that links last. */
+/** Makes unique operation ids: `GET /users/:id` is `getUsersById`. They depend on method and path alone, so that links stay valid. */
 export class OperationIds {
   readonly #taken = new Set<string>()
 
@@ -14,7 +14,7 @@ export class OperationIds {
   }
 }
 
-/** Marks that ids share with names of components: letters and digits of ASCII; others become their code points. */
+/** Words of ASCII letters and digits, which both operation ids and component names allow. Other characters become their code points. */
 function wordsOf(segment: string): string[] {
   if (segment === '*') return ['rest']
   const words = segment
@@ -24,7 +24,7 @@ function wordsOf(segment: string): string[] {
   return segment.startsWith(':') ? ['by', ...words] : words
 }
 
-/** What types of an operation begin with. */
+/** The first part of the names of an operation's types. */
 export function typeName(operationId: string): string {
   return capital(operationId)
 }

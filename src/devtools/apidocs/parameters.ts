@@ -20,7 +20,7 @@ interface Property {
   isRequired: boolean
 }
 
-/** What a client writes into the path and behind the question mark. */
+/** The parameters of the path and of the query. */
 export function parametersOf(
   { schemas }: RouteInfo,
   id: string,
@@ -79,7 +79,7 @@ function anyQuery(schema: JsonSchema): Parameter {
   }
 }
 
-/** The properties of an object, whichever way its schema is put together; undefined when the schema does not tell. */
+/** The properties of an object, also when its schema is composed of several; undefined when the schema does not show them. */
 function propertiesOf(root: JsonSchema): Map<string, Property> | undefined {
   const found = new Map<string, Property>()
   return collect(root, root, true, found, 0) ? found : undefined
@@ -103,7 +103,7 @@ function collect(
   }
   let tells = schema.type === 'object' || properties.length > 0
   for (const part of asList(schema.allOf)) tells = collect(root, part, isCertain, found, depth + 1) || tells
-  // Which of them a client chooses is open: none of their properties is required of all.
+  // A client may choose any of the alternatives, so no property is required by all of them.
   for (const part of [...asList(schema.anyOf), ...asList(schema.oneOf)]) {
     tells = collect(root, part, false, found, depth + 1) || tells
   }

@@ -1,8 +1,8 @@
 /** A parameter of a path. */
 export interface PathParameter {
-  /** As documents call it. */
+  /** Its name in documents. */
   name: string
-  /** As the handler's `data` and the route's schema call it; `*` for the rest of the path. */
+  /** Its key in the handler's `data` and in the route's schema; `*` for the rest of the path. */
   key: string
 }
 
@@ -13,8 +13,8 @@ export interface PathName {
 }
 
 /**
- * The paths of a document. Two of them that differ in parameter names alone would be one path twice there:
- * the names of the first count for both.
+ * The paths of a document. Two routes that differ in parameter names alone are one path in a document,
+ * so both take the parameter names of the first.
  */
 export class PathNames {
   readonly #byShape = new Map<string, PathName>()

@@ -16,7 +16,7 @@ const UPLOAD = 'multipart/form-data'
 const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 const OPEN = { type: 'object', additionalProperties: true }
 
-/** What a client sends along; undefined for operations whose body nobody reads. */
+/** The body of a request; undefined for methods whose body is not read. */
 export function requestBodyOf(
   { method, schemas }: RouteInfo,
   id: string,
@@ -54,7 +54,7 @@ function needsBody(root: JsonSchema): boolean {
   return Array.isArray(schema.required) && schema.required.length > 0
 }
 
-/** The fields of a form are texts: whether such ones can be what the schema wants. */
+/** True when a form can hold a value for the schema, although all fields of a form are texts. */
 function isForm(root: JsonSchema): boolean {
   const schema = resolved(root, root)
   if (schema?.type !== 'object' || !isPlainObject(schema.properties)) return false

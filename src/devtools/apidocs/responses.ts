@@ -12,16 +12,16 @@ export interface Response {
 
 type Responses = Record<string, Response | { $ref: string }>
 
-/** Answers of the runtime itself: the component's name, its status, what it means, and with which errors it comes. */
-const OF_RUNTIME = {
+/** The responses of the runtime itself: name of the component, status, meaning, and the errors that cause it. */
+const RUNTIME_RESPONSES = {
   BadRequest: [400, 'The request is malformed, or the handler says that it failed.', ['HTTP_BAD_REQUEST']],
   Unauthorized: [401, 'The token is missing, invalid or expired.', ['HTTP_AUTH_MISSING', 'HTTP_AUTH_INVALID']],
-  NotFound: [404, 'There is no such thing.', ['HTTP_NOT_FOUND']],
+  NotFound: [404, 'There is no such resource.', ['HTTP_NOT_FOUND']],
   RequestTimeout: [408, 'The body did not arrive in time.', ['HTTP_REQUEST_TIMEOUT']],
   BodyTooLarge: [413, 'The body is too large.', ['HTTP_BODY_TOO_LARGE']],
   UnsupportedMediaType: [415, 'The body is of a type, charset or encoding that is not supported.', ['HTTP_MEDIA_TYPE']],
-  ValidationFailed: [422, 'The input does not fit its schema; `details` tells where.', ['HTTP_VALIDATION']],
-  InternalError: [500, 'The handler failed. What it threw stands in the log, under the request id.', ['HTTP_INTERNAL']],
+  ValidationFailed: [422, 'The input does not fit its schema; `details` says where.', ['HTTP_VALIDATION']],
+  InternalError: [500, 'The handler failed. The log has the error, with the request id.', ['HTTP_INTERNAL']],
   Unavailable: [
     503,
     'Overloaded, starting or shutting down. Try again after as many seconds as `retry-after` says.',
@@ -32,13 +32,13 @@ const OF_RUNTIME = {
   HandlerTimeout: [504, 'The handler did not answer in time.', ['HTTP_HANDLER_TIMEOUT', 'HTTP_LANE_STALLED']],
 } as const satisfies Record<string, readonly [status: number, description: string, codes: readonly ErrorCode[]]>
 
-type RuntimeAnswer = keyof typeof OF_RUNTIME
+type RuntimeAnswer = keyof typeof RUNTIME_RESPONSES
 
 /** Schemas and responses that many operations share. Source of the envelope: the rules of the HTTP interface. */
 export const FAILURE_SCHEMAS: Readonly<Record<'Failure' | 'ValidationFailure', JsonSchema>> = {
   Failure: {
     type: 'object',
-    description: 'What every failure looks like.',
+    description: 'The body of every failure.',
     required: ['success', 'error'],
     properties: { success: { const: false }, error: { type: 'string' } },
   },
@@ -71,7 +71,7 @@ const HEADERS: { [Name in RuntimeAnswer]?: Record<string, unknown> } = {
 /** `components.responses` of every document. */
 export function sharedResponses(): Record<string, Response> {
   const shared: Record<string, Response> = {}
-  for (const [name, [, description, codes]] of Object.entries(OF_RUNTIME)) {
+  for (const [name, [, description, codes]] of Object.entries(RUNTIME_RESPONSES)) {
     const isValidation = name === 'ValidationFailed'
     const details = isValidation ? { details: [{ path: 'email', message: 'Invalid email address' }] } : {}
     const examples = Object.fromEntries(
@@ -86,7 +86,7 @@ export function sharedResponses(): Record<string, Response> {
 
 const SOCKET: Response = { description: 'A WebSocket (RFC 6455) from here on.' }
 
-/** What an operation may answer. 405 is left out: it is the answer to methods that a path does not have. */
+/** The responses that an operation may give. 405 is left out, since it answers methods that the path does not have. */
 export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, components: Components): Responses {
   const { schemas, path } = route
   const canHappen: Record<RuntimeAnswer, boolean> = {
@@ -104,7 +104,7 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     HandlerTimeout: route.timeout_ms > 0 || route.host === 'lanes',
   }
   const responses: Responses = route.is_socket ? { '101': SOCKET } : { '200': success(route, id, components) }
-  for (const [name, [status]] of Object.entries(OF_RUNTIME)) {
+  for (const [name, [status]] of Object.entries(RUNTIME_RESPONSES)) {
     if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
   }
   if (!route.is_stream && !route.is_socket)
@@ -117,9 +117,9 @@ function success({ schemas, is_stream }: RouteInfo, id: string, components: Comp
     const schema = { type: 'string', description: 'Each frame is a line `data: <JSON>` and an empty one.' }
     return { description: 'Server-sent events, until the client leaves.', content: { 'text/event-stream': { schema } } }
   }
-  if (schemas.response === undefined) return { description: 'What the handler answers.' }
+  if (schemas.response === undefined) return { description: 'The response of the handler.' }
   const example = exampleOf(schemas.response, 'text')
   const schema = components.schema(`${typeName(id)}Response`, schemas.response)
   const media = { schema, ...(example === undefined ? {} : { example: example.value }) }
-  return { description: 'What the handler answers.', content: { 'application/json': media } }
+  return { description: 'The response of the handler.', content: { 'application/json': media } }
 }

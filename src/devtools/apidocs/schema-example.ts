@@ -3,7 +3,7 @@ import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
 
 const MAX_DEPTH = 16
-/** From here on only what must be there is made. */
+/** From this depth on, only required properties are included. */
 const SHALLOW_DEPTH = 3
 const MAX_TEXT_CHARS = 256
 const MAX_ITEMS = 8
@@ -21,14 +21,14 @@ const OF_FORMAT: Readonly<Record<string, string>> = {
   uuid: '3f0c1d1e-5b7a-4c2d-9e8f-0a1b2c3d4e5f',
 }
 
-/** A value and nothing when there is none: `undefined` is no JSON. */
+/** An example value, or undefined when there is none. The value itself is never `undefined`, which is not JSON. */
 type Example = { value: unknown } | undefined
 
 /**
- * A value that a schema takes, as far as the schema tells; undefined when none can be told.
- * A wrong example is worse than none: where a pattern or code decides, nothing is made up.
- * @param name what the value is called: the example of a text
- * @param root what references in the schema start from
+ * A value that the schema accepts; undefined when the schema does not say enough.
+ * A wrong example is worse than none, so where a pattern or code decides, there is no example.
+ * @param name name of the value, which serves as the example of a text
+ * @param root the schema from which references are resolved
  */
 export function exampleOf(schema: JsonSchema, name: string, root = schema): Example {
   return new Examples(root).of(schema, name, 0)
@@ -71,7 +71,7 @@ class Examples {
     return undefined
   }
 
-  /** Objects only: of two texts nobody knows what both allow. */
+  /** For objects only: examples of two texts cannot be combined. */
   #ofAll(schema: JsonSchema, parts: readonly unknown[], name: string, depth: number): Example {
     const { allOf: _, ...own } = schema
     const all = 'type' in own || 'properties' in own ? [...parts, own] : parts
@@ -124,7 +124,7 @@ function textOf({ format, pattern, minLength, maxLength }: JsonSchema, name: str
   const least = Number(minLength ?? 0)
   const most = Number(maxLength ?? MAX_TEXT_CHARS)
   let text = typeof format === 'string' ? OF_FORMAT[format] : /^\w+$/.test(name) ? name : 'text'
-  // Of a format that is not known here nothing is known.
+  // An unknown format may require anything.
   if (text === undefined || least > MAX_TEXT_CHARS) return undefined
   if (format === undefined) text = text.repeat(Math.ceil(Math.max(least, 1) / text.length)).slice(0, Math.max(most, 0))
   if (text.length < least || text.length > most) return undefined
@@ -136,7 +136,7 @@ function matches(pattern: string, text: string): boolean {
   try {
     return new RegExp(pattern, 'u').test(text)
   } catch {
-    // A pattern of another dialect decides elsewhere.
+    // The pattern is written for another regular expression dialect, so it cannot be checked here.
     return false
   }
 }

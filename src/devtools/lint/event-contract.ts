@@ -44,7 +44,7 @@ function objection(event: string, open: readonly OpenEmit[]): string | undefined
   if (possible.some((emit) => !isBlank(emit))) return undefined
   const [blank] = possible
   if (!blank) return plain
-  return `${plain}, unless ${displayPath(blank.module.file)}:${blank.line} does, where only the run knows the name`
+  return `${plain}, unless ${displayPath(blank.module.file)}:${blank.line} does, where the name is only known at run time`
 }
 
 /** Event → its contract, which is the first one when there are several. */

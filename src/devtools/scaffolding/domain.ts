@@ -45,7 +45,7 @@ function freeTable({ project }: Workplace, table: string): string {
   return taken ? `${table}_entries` : table
 }
 
-/** A contract stands in one domain alone. */
+/** Only one domain may declare the contract of an event. */
 function freeEvent({ project }: Workplace, event: string, domain: string): string {
   const taken = project.modules.some(({ contracts }) => contracts?.events.some((contract) => contract.event === event))
   return taken ? `${snake(domain)}.new_${event.replace('.', '_')}` : event
@@ -97,7 +97,7 @@ import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
 
 const ${input} = z.object({ name: z.string().trim().min(1).max(100) })
 
-/** \`POST ${path}\`: adds ${a} and tells whoever wants to know. */
+/** \`POST ${path}\`: adds ${a} and publishes the event \`${event}\`. */
 export default class ${Class} extends Plugin {
   #bus
   #db
@@ -124,7 +124,7 @@ export default class ${Class} extends Plugin {
     try {
       await this.#db.execute('INSERT INTO ${table} (id, name, created_at) VALUES ($1, $2, $3)', [id, name, new Date()])
     } catch (error) {
-      // The database alone says whether a name is taken: whoever looks it up first can be overtaken.
+      // The database decides whether a name is taken: a lookup before the insert could be overtaken by another request.
       if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
       context.setStatus(409)
       return { success: false, error: 'There is ${a} of this name already' }

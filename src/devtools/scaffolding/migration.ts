@@ -9,8 +9,8 @@ const NUMBER_CHARS = 3
 const NUMERIC = /(?:^|_)(?:total|count|number|amount|quantity|price|cents|size|length|position|version)$/
 
 /**
- * `npm run new -- migration orders/add_total`: the domain's next number, behind its last one.
- * @param depends migrations of other domains that it needs
+ * `npm run new -- migration orders/add_total`: a migration with the domain's next number.
+ * @param depends migrations of other domains that it depends on
  */
 export function scaffoldMigration(
   workplace: Workplace,
@@ -36,14 +36,14 @@ export function scaffoldMigration(
   const behind = [...(last === undefined ? [] : [`${domain}/${basename(last, '.sql')}`]), ...depends]
   const text = [
     ...behind.map((id) => `-- depends: ${id}`),
-    '-- Runs once, in one transaction, on SQLite and PostgreSQL alike. When it was applied somewhere, write a new file instead of changing it.',
+    '-- Runs once, in one transaction, on SQLite and PostgreSQL alike. Once it has been applied anywhere, do not change it: write a new migration.',
     statement(name, tablesOf(workplace, domain, folder)),
     '',
   ].join('\n')
   return {
     files: [{ path: join(folder, `${number}_${name}.sql`), text }],
     next: [
-      'Write its SQL before you start: it is applied then, and must not change any more.',
+      'Write its SQL before the next start: the start applies it, and it must not change afterwards.',
       'npm start -- --boot-tool db    # applies it and ends; npm start does so too',
     ],
   }
@@ -64,7 +64,7 @@ function tablesOf({ project }: Workplace, domain: string, folder: string): strin
   return own.flatMap(({ tables }) => tables.filter(({ role }) => role === 'create').map(({ table }) => table))
 }
 
-/** What the name says, where it says enough; else a statement to write over. */
+/** The statement that the name suggests, or an example to replace. */
 function statement(name: string, tables: readonly string[]): string {
   const table = tables.length === 1 ? tables[0]! : undefined
   const column = /^add_([a-z0-9_]+)$/.exec(name)?.[1]

@@ -3,7 +3,7 @@ import { Refusal } from './refusal.ts'
 const KEBAB = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/
 const SNAKE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/
 const MAX_CHARS = 60
-/** Folders of the repository, and names that are no keys of an object. */
+/** Folders of the repository, and names that must not be keys of an object. */
 const RESERVED = new Set([
   'test',
   'support',
@@ -14,7 +14,7 @@ const RESERVED = new Set([
   'constructor',
   'prototype',
 ])
-/** Words that no table can be named without quotes, on SQLite or on PostgreSQL. */
+/** Words that SQLite or PostgreSQL accept as a table name only in quotes. */
 const SQL_WORDS = new Set(
   (
     'abort action add all alter analyse analyze and any array as asc attach autoincrement begin between both case cast check collate ' +
@@ -60,7 +60,7 @@ export function words(kebab: string): string {
   return kebab.replaceAll('-', ' ')
 }
 
-/** What one of them is called: `orders` → `order`, `inventory` → `inventory`. */
+/** The singular: `orders` → `order`, `inventory` → `inventory`. */
 export function singular(kebab: string): string {
   if (/(?:ss|us|is|news|series)$/.test(kebab)) return kebab
   if (/[^aeiou]ies$/.test(kebab)) return `${kebab.slice(0, -3)}y`
@@ -73,7 +73,7 @@ export function withArticle(noun: string): string {
   return `${/^(?:[aeio]|un[^i])/.test(noun) ? 'an' : 'a'} ${noun}`
 }
 
-/** The table of a domain; not a word of SQL. */
+/** The name of a domain's table, changed when it is a word of SQL. */
 export function tableName(domain: string): string {
   const name = snake(domain)
   return SQL_WORDS.has(name) ? `${name}_entries` : name

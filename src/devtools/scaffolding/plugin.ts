@@ -10,7 +10,7 @@ import type { Scaffold } from './writing.ts'
 
 interface Kind {
   method: 'GET' | 'POST' | 'PATCH' | 'DELETE'
-  /** It is about one thing: `/:id`. */
+  /** The path names one item: `/:id`. */
   hasId: boolean
   verbs: readonly string[]
 }
@@ -21,8 +21,8 @@ const KINDS: readonly Kind[] = [
   { method: 'PATCH', hasId: true, verbs: ['update', 'change', 'edit', 'rename', 'set', 'move'] },
   { method: 'DELETE', hasId: true, verbs: ['delete', 'remove', 'cancel', 'drop'] },
 ]
-/** Of all other verbs: create, add, place, send, … */
-const DOING: Kind = { method: 'POST', hasId: false, verbs: [] }
+/** For all other verbs: create, add, place, send, … */
+const OTHER_KIND: Kind = { method: 'POST', hasId: false, verbs: [] }
 
 /** `npm run new -- plugin orders/create-order`: one route that its verb suggests, with schemas, and its test. */
 export function scaffoldPlugin(workplace: Workplace, target: string, within: string | undefined): Scaffold {
@@ -41,7 +41,7 @@ export function scaffoldPlugin(workplace: Workplace, target: string, within: str
     throw new Refusal(`There is a plugin ${twin.name} already: ${shown(twin.file)}`)
   }
   const verb = name.slice(0, name.indexOf('-'))
-  const kind = KINDS.find(({ verbs }) => verbs.includes(verb)) ?? DOING
+  const kind = KINDS.find(({ verbs }) => verbs.includes(verb)) ?? OTHER_KIND
   const names: Names = {
     ...kind,
     domain,
@@ -60,7 +60,7 @@ export function scaffoldPlugin(workplace: Workplace, target: string, within: str
   }
 }
 
-/** The path that fits the verb, or, where another plugin answers there, one of its own. */
+/** The usual path for the verb, or a path of its own when another plugin has registered that one. */
 function freePath({ project }: Workplace, { method, hasId }: Kind, domain: string, name: string): string {
   const taken = new Set(staticRoutes(project).map((route) => routeShape(route.method, route.path)))
   const usual = `/${domain}${hasId ? '/:id' : ''}`
@@ -84,7 +84,7 @@ function curl({ method, path }: Names): string {
   return `curl -X ${method} ${url} -H 'content-type: application/json' -d '{"name":"first"}'`
 }
 
-/** Words that no method is named without trouble. */
+/** The name of the handler: the verb, unless a method must not have that name. */
 const method = (verb: string): string => (verb === 'constructor' ? 'run' : verb)
 
 function pluginText(names: Names): string {

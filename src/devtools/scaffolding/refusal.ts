@@ -1,2 +1,2 @@
-/** What is asked for cannot be done; the message says why and what can. */
+/** The command cannot be carried out. The message says why, and what is possible instead. */
 export class Refusal extends Error {}

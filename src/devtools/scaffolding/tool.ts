@@ -10,7 +10,7 @@ import type { Scaffold } from './writing.ts'
 
 const CONTRACT = fileURLToPath(new URL('../../contracts/tool.ts', import.meta.url))
 
-/** `npm run new -- tool s3`: a client of a server elsewhere, with its contract, its page and its test. */
+/** `npm run new -- tool s3`: a client of another server, with its contract, its README and its test. */
 export function scaffoldTool(workplace: Workplace, folderName: string): Scaffold {
   checkKebab('A tool', folderName, 's3')
   const name = snake(folderName)
@@ -39,7 +39,7 @@ export function scaffoldTool(workplace: Workplace, folderName: string): Scaffold
   }
 }
 
-/** Of one name there may be many implementations, of which one is active: a new one of a name that is known is no new tool. */
+/** A tool may have several implementations, of which one is active. This command makes new tools alone, so the name must be free. */
 function refuseTaken({ toolsDir }: Workplace, folder: string, name: string): void {
   const extras = join(dirname(toolsDir), 'extras')
   const all = [...findTools(toolsDir), ...(existsSync(extras) ? findTools(extras) : [])]
@@ -65,9 +65,9 @@ interface Names {
 const toolText = ({ name, Contract, variable }: Names, contract: string): string => `\
 import type { Tool, ToolRuntime } from '${contract}'
 
-/** What a plugin gets as \`${name}\`. */
+/** The tool that plugins get as \`${name}\`. */
 export interface ${Contract} {
-  /** @throws when there is nothing under the key, or the server does not answer */
+  /** @throws when the server has nothing for the key, or does not answer */
   read(key: string): Promise<string>
 }
 
@@ -79,7 +79,7 @@ declare module '#heddle' {
 
 const TIMEOUT_MS = 5000
 
-/** One instance per thread. What it should open and close beside this belongs into \`boot\` and \`stop\`. */
+/** One instance per thread. To open and close connections, implement \`boot\` and \`stop\`. */
 export default class ${Contract}Tool implements Tool, ${Contract} {
   readonly name = '${name}'
   readonly #url: string | undefined
@@ -94,7 +94,7 @@ export default class ${Contract}Tool implements Tool, ${Contract} {
     return response.text()
   }
 
-  /** Asked every HEALTH_CHECK_INTERVAL seconds. Nobody uses a server that nobody has named. */
+  /** Called every HEALTH_CHECK_INTERVAL seconds. Healthy while no server is configured, since nothing can use it then. */
   async healthCheck(): Promise<boolean> {
     return this.#url === undefined || (await this.#fetch('/')).status < 500
   }
@@ -109,12 +109,12 @@ export default class ${Contract}Tool implements Tool, ${Contract} {
 const pageText = ({ name, title, variable }: Names): string => `\
 # ${name}
 
-What plugins get when they ask for \`${name}\` in their constructor: a client of the ${title} server at \`${variable}\`,
-for example \`http://127.0.0.1:9000\`.
+A client of the ${title} server at \`${variable}\`. Plugins get it by \`${name}\` in their constructor. The address is,
+for example, \`http://127.0.0.1:9000\`.
 
-- \`read(key)\` → text. Rejects when \`${variable}\` is not set, when there is nothing under the key, and when the server does not answer within 5 s.
+- \`read(key)\` → text. Rejects when \`${variable}\` is not set, when the server has nothing for the key, and when the server does not answer within 5 s.
 
-Each call is a metric \`${name}.read\` in \`/system/metrics\`; the server's health stands in \`/system/status\`.
+Each call is a metric \`${name}.read\` in \`/system/metrics\`; \`/system/status\` shows the server's health.
 `
 
 const testText = ({ name, variable }: Names): string => `\
@@ -128,7 +128,7 @@ import { plugin } from '#heddle/testing'
 
 class Probe extends Plugin {}
 
-test('${name} reads what is under a key', async (t) => {
+test('${name} reads the value of a key', async (t) => {
   const server = createServer((request, response) => {
     if (request.url === '/here') response.end('found')
     else response.writeHead(404).end()

@@ -5,7 +5,7 @@ import { shown } from '../../core/files/shown-path.ts'
 import { type Project, readProject } from '../lint/project.ts'
 import { Refusal } from './refusal.ts'
 
-/** Where things belong in this project, and what is there. */
+/** The folders of this project, and the sources in its domains. */
 export interface Workplace {
   /** The project's folder. */
   root: string
@@ -22,14 +22,14 @@ export async function openWorkplace(): Promise<Workplace> {
   return { root: process.cwd(), domainsDirs, toolsDir: resolve(toolsDir), project: await readProject(domainsDirs) }
 }
 
-/** The folder of a domain that is to be made. @param within one of DOMAINS_DIR; left out: the first */
+/** The folder for a new domain. @param within one of DOMAINS_DIR; default: the first */
 export function newDomainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
   const taken = domainsDirs.map((folder) => join(folder, domain)).find((folder) => existsSync(folder))
   if (taken !== undefined) throw new Refusal(`There is a domain ${domain} already: ${shown(taken)}`)
   return join(rootOf(domainsDirs, within), domain)
 }
 
-/** The folder of a domain that is there. @param within one of DOMAINS_DIR, for a domain that several of them hold */
+/** The folder of an existing domain. @param within one of DOMAINS_DIR, when several of them hold the domain */
 export function domainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
   const roots = within === undefined ? domainsDirs : [rootOf(domainsDirs, within)]
   const found = roots.map((folder) => join(folder, domain)).filter((folder) => existsSync(folder))
@@ -51,18 +51,18 @@ function rootOf(domainsDirs: readonly string[], within: string | undefined): str
   throw new Refusal(`--in ${within}: not one of DOMAINS_DIR, which has ${domainsDirs.map(shown).join(', ')}`)
 }
 
-/** Where the test of a plugin or a tool stands. */
+/** The test file of a plugin or a tool. */
 export function testFile({ root }: Workplace, folder: string, name: string): string {
   return join(root, 'test', folder, `${name}.test.ts`)
 }
 
-/** How one file imports another. */
+/** The specifier with which one file imports another. */
 export function importPath(fromFile: string, toFile: string): string {
   const path = relative(join(fromFile, '..'), toFile).split(sep).join('/')
   return path.startsWith('.') ? path : `./${path}`
 }
 
-/** How a test names a domain: by its name when the testing kit finds it, else by its path. */
+/** The source text by which a test names a domain: its name when the testing kit finds it by that, else its path. */
 export function domainChoice(workplace: Workplace, test: string, folder: string): string {
   const usual = join(workplace.root, 'domains', basename(folder))
   return folder === usual ? `'${basename(folder)}'` : `new URL('${importPath(test, folder)}', import.meta.url)`

@@ -7,21 +7,21 @@ import { Refusal } from './refusal.ts'
 
 const BIOME = fileURLToPath(new URL('../../../node_modules/@biomejs/biome/bin/biome', import.meta.url))
 
-/** One file to be written. */
+/** A file to write. */
 export interface NewFile {
   /** Absolute. */
   path: string
   text: string
 }
 
-/** What a command writes, and what to do with it. */
+/** The files that a command writes, and the commands to run next. */
 export interface Scaffold {
   files: NewFile[]
-  /** Lines for people: commands as they are, what they do behind `#`. */
+  /** Lines to print: a command, and behind `#` its purpose. */
   next: string[]
 }
 
-/** Writes all of the files or none. @throws Refusal when one of them is there already */
+/** Writes all of the files or none. @throws Refusal when one of them exists already */
 export function write(files: readonly NewFile[]): void {
   const taken = files.filter(({ path }) => existsSync(path))
   if (taken.length > 0) {
@@ -30,13 +30,13 @@ export function write(files: readonly NewFile[]): void {
   }
   for (const { path, text } of files) {
     mkdirSync(dirname(path), { recursive: true })
-    // Whoever was faster keeps what he wrote.
+    // A file that another process has written meanwhile is kept.
     writeFileSync(path, text, { flag: 'wx' })
   }
   format(files)
 }
 
-/** A long name breaks a line, a short one joins two: the formatter knows. Where it is not installed nobody checks the format either. */
+/** Formats the files, since line breaks depend on the length of the names. Without an installed formatter the files stay as they are. */
 function format(files: readonly NewFile[]): void {
   const sources = files.map(({ path }) => path).filter((path) => path.endsWith('.ts'))
   // Without a path it would format the whole project.
@@ -44,6 +44,6 @@ function format(files: readonly NewFile[]): void {
   try {
     execFileSync(process.execPath, [BIOME, 'check', '--write', ...sources], { stdio: 'pipe' })
   } catch {
-    // The files are there and right, only their lines may be broken elsewhere: `npm run check` says so.
+    // The files are written and correct, only their format may be off, which `npm run check` reports.
   }
 }
