@@ -8,10 +8,10 @@ import { ServiceManager } from './primary/health/service-manager.ts'
 import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log.ts'
 
-/** Beyond SHUTDOWN_TIMEOUT_MS, for closing what is left. */
+/** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
 const SHUTDOWN_GRACE_MS = 5000
-/** How often a process that is not ready looks whether it is, milliseconds. */
-const READY_LOOK_MS = 200
+/** How often a process that is not ready checks whether it has become ready, milliseconds. */
+const READY_CHECK_MS = 200
 
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
@@ -37,12 +37,12 @@ async function main(): Promise<void> {
     isStopping = true
     runtime.log('INFO', `${signal}: draining`, 'main')
     const told = manager.stopping('Draining')
-    // Whatever hangs, the process ends: an onStop that never settles, a native call that a thread is in.
+    // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
     setTimeout(() => {
       runtime.log('ERROR', 'The drain did not end in time', 'main')
       process.exit(1)
     }, settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
-    // The manager hears of it before the process is gone; it is told in bounded time.
+    // The service manager is told before the process is gone, in bounded time.
     Promise.all([runtime.stop(), told]).then(
       () => process.exit(exitCode),
       (error) => {
@@ -69,7 +69,7 @@ async function main(): Promise<void> {
     own_boot_ms: Math.round(performance.now() - startedMs),
   })
   const paths = runtime.host.routeList().map(({ path }) => path)
-  logWriter.tellPeople(banner({ settings, port, paths, isDevelopment }))
+  logWriter.writeForPeople(banner({ settings, port, paths, isDevelopment }))
   if (isDevelopment) {
     new Development({ settings, reload, log: (level, message) => runtime.log(level, message, 'main') }).start()
   }
@@ -78,23 +78,23 @@ async function main(): Promise<void> {
     void manager.ready(`Serving on port ${port}, ${settings.lanes} lanes`)
   }
   const { ready, reasons } = runtime.readiness()
-  // A supervisor that waits for the message keeps the old process while this one is not fit to take over.
+  // A process manager that waits for the message keeps the old process while this one cannot take over.
   if (ready) tellReady()
   else {
     runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
     void manager.status(`Not ready: ${reasons.join('; ')}`)
-    // A server that was away may come: a tool is booted again, the event streams are opened.
+    // A server that was away may come back: then the tool boots again, or the event streams are opened.
     const look = setInterval(() => {
       if (!isStopping && !runtime.readiness().ready) return
       clearInterval(look)
       if (isStopping) return
       runtime.log('INFO', 'Ready', 'main')
       tellReady()
-    }, READY_LOOK_MS)
+    }, READY_CHECK_MS)
   }
 }
 
-/** What the process was started with. Where that is not valid, the process ends: another start with the same would not help. */
+/** Command line and settings. The process ends when they are not valid: another start with the same would not help. */
 function load(): CommandLine & LoadedSettings {
   try {
     const commandLine = readCommandLine()
@@ -108,9 +108,9 @@ function load(): CommandLine & LoadedSettings {
 
 main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
-  // A name that is in use is a mistake of the configuration: trying again does not mend it.
+  // A replica id that is in use is a mistake in the configuration: another start does not mend it.
   if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') process.exit(EXIT_CONFIG)
-  // What the runtime itself refuses is told by its message; where anything else comes from, only the stack knows.
+  // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
   if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)
   process.exit(1)

@@ -34,7 +34,7 @@ export interface RuntimeOptions {
 /** The primary thread: puts its parts together (tools, events, listener, lanes), starts them, and stops them in order. */
 export class Runtime {
   readonly log: Log
-  /** What the tools of the primary stand on. */
+  /** The tool host of the primary. */
   readonly host: PrimaryToolHost
   readonly #options: RuntimeOptions
   readonly #events: EventParts

@@ -14,9 +14,9 @@ interface Waiting {
 
 /** Requests that no lane had room for, the longest waiting first. A request leaves as soon as its client is gone or its time is up. */
 export class AdmissionQueue {
-  /** As the holder of a request, where a lane has its number: this is no lane. */
+  /** The holder's lane number: this is no lane. */
   readonly index = -1
-  /** By id. A map, because requests leave from the middle too. */
+  /** A map by id, because requests are removed from the middle too. */
   readonly #waiting = new Map<number, Waiting>()
   #bytes = 0
   #lastId = 0

@@ -29,7 +29,7 @@ export class CallAnswers {
     } else this.#answer(id, result)
   }
 
-  /** Nobody waits for an answer any more. */
+  /** From now on no call is answered. */
   close(): void {
     this.#isClosed = true
   }

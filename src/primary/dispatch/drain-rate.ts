@@ -10,7 +10,7 @@ export type DrainSpeed = 'unknown' | 'fast' | 'slow'
 
 /** How fast a lane answers. A lane that is not full has few answers because it has few requests, which does not make it slow. */
 export class DrainRate {
-  /** What the last window showed that showed anything. */
+  /** By the last window that allowed a conclusion. */
   speed: DrainSpeed = 'unknown'
   readonly #fullLoad: number
   #answers = 0

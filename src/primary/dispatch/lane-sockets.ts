@@ -7,7 +7,7 @@ import type { ClientSocket, SocketWorker } from '../http/client-socket.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from '../http/unhandled-messages.ts'
 
-/** What of the ring they take at most: the rest is the requests'. */
+/** Bytes of the ring that messages take at most: the rest is for requests. */
 const RING_SHARE_BYTES = 1 << 19
 const RETRY_MS = 2
 
@@ -18,16 +18,16 @@ interface Waiting {
   body: Uint8Array | string
 }
 
-/** The sockets of one lane, in the primary: what clients say goes into the ring, what the lane says goes to the clients. */
+/** The WebSockets of one lane, in the primary: messages of clients go into the ring, messages of the lane go to the clients. */
 export class LaneSockets implements SocketWorker {
   readonly #outbox: Outbox
-  /** By their numbers in the lane. */
+  /** By the number of the socket in the lane. */
   readonly #clients = new Map<number, ClientSocket>()
   #waiting: Waiting[] = []
   readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   #retryTimer: NodeJS.Timeout | undefined
-  /** Of a lane that is gone: what its handlers were at. */
-  #lastWorks: WorkInFlight[] | null = null
+  /** Messages that were being handled when the lane died; null while it lives. */
+  #workAtDeath: WorkInFlight[] | null = null
   #pendingClose: [code: number, reason: string] | null = null
 
   constructor(outbox: Outbox) {
@@ -40,7 +40,7 @@ export class LaneSockets implements SocketWorker {
 
   /** Messages that are being handled: of a lane that is gone, when it died. */
   workInFlight(): WorkInFlight[] {
-    if (this.#lastWorks !== null) return this.#lastWorks
+    if (this.#workAtDeath !== null) return this.#workAtDeath
     const works: WorkInFlight[] = []
     for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
       if (busySinceMs === 0) continue
@@ -49,7 +49,7 @@ export class LaneSockets implements SocketWorker {
     return works
   }
 
-  /** @param exchange null when the request was given up meanwhile */
+  /** The lane has accepted a handshake. @param exchange null when the request was given up meanwhile */
   accept(exchange: Exchange | null, text: string): void {
     const [number, protocol] = parseNumbered(text)
     this.#unhandled.addOpening()
@@ -71,7 +71,7 @@ export class LaneSockets implements SocketWorker {
         )
       case KIND.SOCKET_HANDLED: {
         const weight = readNumber(inbox, at, length)
-        // Also of a socket that is closed: its messages are still the lane's.
+        // Also when the socket is closed: the lane still handles its messages.
         this.#unhandled.handled(weight)
         return client?.handled(weight)
       }
@@ -80,33 +80,33 @@ export class LaneSockets implements SocketWorker {
     }
   }
 
-  /** Closes each as soon as nothing of it is being handled, and those that come. */
+  /** Closes each socket as soon as no message of it is being handled, also sockets that are accepted later. */
   closeWhenIdle(code: number, reason: string): void {
     this.#pendingClose = [code, reason]
     for (const client of [...this.#clients.values()]) client.closeWhenIdle(code, reason)
   }
 
-  /** Closes all of them now. */
+  /** Closes all sockets now. */
   closeAll(code: number, reason: string): void {
     for (const client of [...this.#clients.values()]) client.close(code, reason)
   }
 
-  /** The lane is gone: so are its sockets. */
+  /** The lane is gone: its sockets are closed. */
   dispose(): void {
     clearTimeout(this.#retryTimer)
     this.#waiting = []
-    this.#lastWorks = this.workInFlight()
+    this.#workAtDeath = this.workInFlight()
     const clients = [...this.#clients.values()]
     this.#clients.clear()
     for (const client of clients) client.close(1012, 'service restart')
   }
 
-  // ── what clients say ──────────────────────────────────────────────────────
+  // ── from clients ──────────────────────────────────────────────────────────
 
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean {
     if (!this.#unhandled.tryAdd(message.byteLength)) return false
     const kind = isBinary ? KIND.SOCKET_BYTES : KIND.SOCKET_TEXT
-    // The library takes its memory back.
+    // A copy: the library reuses the memory.
     if (this.#waiting.length > 0 || !this.#trySend(kind, number, message)) {
       this.#wait({ kind, number, body: message.slice() })
     }
@@ -121,7 +121,7 @@ export class LaneSockets implements SocketWorker {
     if (this.#clients.delete(number)) this.#send(KIND.SOCKET_CLOSED, number, numberedText(code, reason))
   }
 
-  /** Behind what waits: a close must not overtake a message. */
+  /** Sends behind frames that wait: a close must not overtake a message. */
   #send(kind: number, number: number, text: string): void {
     if (this.#waiting.length === 0) this.#outbox.answerText(kind, number, text)
     else this.#wait({ kind, number, body: text })

@@ -24,7 +24,7 @@ export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 /** Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. */
 export type LaneRole = 'regular' | 'quarantine'
 
-/** What the rest of the primary does with what a lane sends. */
+/** Takes what a lane sends, for the rest of the primary. */
 export interface LaneListener {
   onMessage(lane: Lane, message: ToPrimary): void
   /** Takes a published event, or throws. */
@@ -51,7 +51,7 @@ export interface LaneOptions {
   listener: LaneListener
 }
 
-/** What was in flight in a lane when its thread had gone. */
+/** Work that was in flight in a lane when its thread ended. */
 export interface UnfinishedWork {
   /** Requests without an answer, the longest in flight first. */
   requests: PlacedRequest[]
@@ -68,7 +68,7 @@ export class Lane {
   readonly role: LaneRole
   readonly generation: number
   state: LaneState = 'starting'
-  /** What the lane hosts; null until it has booted. */
+  /** Everything that the lane hosts; null until it has booted. */
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
@@ -208,7 +208,7 @@ export class Lane {
     return nowMs - this.#seenMs < PROMPT_MS
   }
 
-  /** Reads what it has written, without being rung: a thread that is in a handler cannot ring. */
+  /** Reads its frames without being rung: a thread that is in a handler cannot ring. */
   collect(): void {
     this.#frames.drain()
   }

@@ -3,24 +3,25 @@ import type { Exchange } from '../http/exchange.ts'
 const STREAM = 1
 const FILE = 2
 
-/** A request that a lane was given and has not answered. */
+/** A request that a lane has been given and has not answered. */
 export interface PlacedRequest {
   readonly exchange: Exchange
   /** When the lane was given it, milliseconds since the epoch. */
   readonly sentMs: number
-  /** Its stream is open: its handler has begun long ago. */
+  /** Its stream is open, so its handler began long ago. */
   readonly isStream: boolean
 }
 
 /**
- * The requests in flight in one lane. A request's id is `slot | generation << 16`: an answer to a request that was given up finds nobody.
+ * The requests in flight in one lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
+ * reach the next request in its slot.
  */
 export class RequestSlots {
-  /** Streams included. */
+  /** All requests, streams included. */
   count = 0
-  /** Streams that are open: they end with the lane, so that a drain does not wait for them. */
+  /** Streams that are open, files included. They end with the lane, so a drain does not wait for them. */
   streams = 0
-  /** Of these, files that are on their way: a drain waits for them for a while. */
+  /** Files that are being sent. A drain waits for them for a while. */
   files = 0
   readonly #exchanges: (Exchange | null)[]
   readonly #generations: Uint16Array
@@ -42,13 +43,13 @@ export class RequestSlots {
     return this.#freeSlots.length
   }
 
-  /** A new request's id. There must be a free slot. */
+  /** Takes a slot. There must be a free one. @returns the id of the new request */
   take(): number {
     const slot = this.#freeSlots.pop()!
     return slot | (this.#generations[slot]! << 16)
   }
 
-  /** @param position of its frame in the ring, -1 when it went another way */
+  /** @param position of its frame in the ring; -1 when the frame went another way */
   put(id: number, exchange: Exchange, position: number): void {
     const slot = id & 0xffff
     this.#exchanges[slot] = exchange
@@ -62,7 +63,7 @@ export class RequestSlots {
     return this.#generations[slot] === id >>> 16 ? (this.#exchanges[slot] ?? null) : null
   }
 
-  /** Takes a request out: it is answered, or given up. */
+  /** Takes out a request that is answered or given up. */
   remove(id: number): Exchange | null {
     const exchange = this.get(id)
     if (exchange !== null) this.#release(id & 0xffff)
@@ -80,7 +81,7 @@ export class RequestSlots {
     this.files++
   }
 
-  /** Answers those whose time is up. */
+  /** Answers the requests whose time is up. */
   expire(nowMs: number): void {
     if (this.count === 0) return
     for (const exchange of this.#exchanges) {
@@ -88,7 +89,7 @@ export class RequestSlots {
     }
   }
 
-  /** Takes out those whose frame can be taken back, `max` at most. They count as never sent. */
+  /** Takes out requests whose frames can be taken back, `max` at most. They count as never sent. */
   takeBack(max: number, takeBack: (position: number) => Buffer | null): { body: Buffer; exchange: Exchange }[] {
     const taken: { body: Buffer; exchange: Exchange }[] = []
     for (let slot = 0; slot < this.#exchanges.length && taken.length < max; slot++) {
@@ -103,7 +104,7 @@ export class RequestSlots {
     return taken
   }
 
-  /** Takes all of them out, the longest in flight first. */
+  /** Takes out all requests, the longest in flight first. */
   clear(): PlacedRequest[] {
     const left: PlacedRequest[] = []
     for (const [slot, exchange] of this.#exchanges.entries()) {

@@ -4,20 +4,20 @@ import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, type StatusTable } from '../../tra
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
 const NAMES: readonly ToolStatus[] = ['OK', 'FAIL', 'DEAD']
 
-/** The health of the process, kept in the primary. The words in shared memory are the truth; the messages belong to them. */
+/** The health of the process, kept in the primary. The status words in shared memory are the truth; the messages explain them. */
 export class Health {
   readonly #statuses: StatusTable
   readonly #toolIndex: (tool: string) => number
   readonly #toolNames: () => readonly string[]
   readonly #lanes: () => Record<string, number>
   readonly #onChange: () => void
-  /** The last reload of the lanes, when there was one. */
+  /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
-  /** Last message of each tool and status: messages of two threads may arrive in either order. */
+  /** Last message by tool and status: messages of two threads may arrive in either order. */
   readonly #messages = new Map<string, string | null>()
-  /** What each thread said of its plugins. */
+  /** Health of the plugins, as each thread reported it. */
   readonly #reports = new Map<object, Record<string, PluginHealth>>()
-  /** Threads that have died and whose plugins no other thread hosts: their last word stands until one does. */
+  /** Threads that have died and whose plugins no other thread hosts: their last report counts until one does. */
   readonly #gone = new Set<object>()
   /** Plugins that get no work for a while, each with the reason. */
   readonly #openCircuits = new Map<string, string>()
@@ -36,13 +36,13 @@ export class Health {
     this.#onChange = options.onChange
   }
 
-  /** A tool call changed the word already; this brings the message. */
+  /** A tool call has changed the status word already; this brings the message. */
   noteTool(tool: string, status: ToolStatus, message: string | null): void {
     this.#messages.set(`${tool} ${status}`, message)
     this.#onChange()
   }
 
-  /** Sets word and message. An unknown tool is ignored: it may belong to a lane's older code. */
+  /** Sets status word and message. An unknown tool is ignored: it may belong to a lane's older code. */
   setTool(tool: string, status: ToolStatus, message: string | null): void {
     const index = this.#toolIndex(tool)
     if (index < 0) return
@@ -54,14 +54,14 @@ export class Health {
     return NAMES[this.#statuses.get(this.#toolIndex(tool))]!
   }
 
-  /** @param thread who says so: a lane, or the primary */
+  /** @param thread that reports: a lane, or the primary */
   setPlugins(thread: object, plugins: Record<string, PluginHealth>): void {
     this.#reports.set(thread, { ...this.#reports.get(thread), ...plugins })
     this.#dropGone()
     this.#onChange()
   }
 
-  /** The thread has ended because it was told to: what it said of its plugins holds no more. */
+  /** The thread has ended because it was told to: its report does not count any more. */
   threadLeft(thread: object): void {
     this.#gone.delete(thread)
     if (this.#reports.delete(thread)) this.#onChange()
@@ -75,8 +75,8 @@ export class Health {
   }
 
   /**
-   * Why new code is not taken: a plugin that is up now would not be. Null when nothing speaks against it.
-   * @param faults what plugins failed with, in more words than their health has
+   * Why new code is refused: a plugin that is up now would not be. Null when the code is taken.
+   * @param faults of plugins that failed, in more words than their health has
    */
   refusalOf(plugins: Record<string, PluginHealth>, faults: Readonly<Record<string, string>> = {}): string | null {
     const now = this.#plugins()
@@ -94,7 +94,7 @@ export class Health {
     this.#onChange()
   }
 
-  /** All lanes have reported again: what those that died said of plugins that no thread has any more holds no more. */
+  /** All lanes have reported again: reports of dead lanes do not count any more. */
   allReported(): void {
     if (this.#gone.size === 0) return
     for (const thread of this.#gone) this.#reports.delete(thread)
@@ -114,7 +114,7 @@ export class Health {
     }
   }
 
-  /** A plugin that is dead in one thread is dead, however well it is in the others: a part of its requests fails. */
+  /** A plugin that is dead in one thread counts as dead: a part of its requests fails. */
   #plugins(): Map<string, PluginHealth> {
     const plugins = new Map<string, PluginHealth>()
     for (const report of this.#reports.values()) {

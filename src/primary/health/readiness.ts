@@ -1,6 +1,6 @@
 import type { Readiness } from '../../contracts/registry.ts'
 
-/** What a process knows of itself. */
+/** The state of the process, as far as its readiness depends on it. */
 export interface ReadinessFacts {
   /** Number of lanes per state. */
   readonly lanes: Record<string, number>
@@ -8,15 +8,15 @@ export interface ReadinessFacts {
   readonly isDraining: boolean
   /** The start is over. */
   readonly isStarted: boolean
-  /** Why tools hold it back. */
+  /** Tools that did not boot, each with its reason. */
   readonly toolReasons: readonly string[]
-  /** Why the store of the events cannot be used; null when it can. */
+  /** Why the store of the event streams cannot be used; null when it can. */
   readonly busFault: string | null
   readonly wasBusOpen: boolean
   readonly isCrowded: boolean
 }
 
-/** Whether a process should get requests, and what speaks against it. */
+/** Whether a process should get requests, and the reasons where it should not or is impaired. */
 export function readinessOf(facts: ReadinessFacts): Readiness {
   const { lanes, lanesWanted, busFault } = facts
   const reasons: string[] = []
@@ -28,9 +28,9 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   const ready = reasons.length === 0
   if (ready && lanes.ready! < lanesWanted)
     reasons.push(`${lanesWanted - lanes.ready!} of ${lanesWanted} lanes are missing`)
-  // All replicas share the store: were they all to refuse because of it, nobody would answer anything.
+  // All replicas share the store: if all of them refused because of it, none would answer anything.
   if (ready && busFault !== null) reasons.push(`event bus: ${busFault}`)
-  // It serves what it has begun, and takes new requests as soon as there is room.
+  // It finishes the work that it has begun, and takes new requests as soon as there is room.
   if (facts.isCrowded) reasons.push('the event queue is crowded')
   return { ready, reasons, lanes }
 }

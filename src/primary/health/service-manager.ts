@@ -1,53 +1,53 @@
 import { execFile } from 'node:child_process'
 
-/** The command waits until the manager has read the message, for 5 s at most by itself. */
+/** The command waits by itself until the manager has read the message, for 5 s at most. */
 const NOTIFY_TIMEOUT_MS = 6000
 
 /**
- * Tells the service manager how this process fares, as sd_notify(3) says. Does nothing when there is none to tell.
- * Node has no datagram sockets of the unix family, so the message goes by the command `systemd-notify`: of the process's own
- * children, hence `NotifyAccess=all` in the unit.
+ * Reports the state of this process to the service manager, as sd_notify(3) says. Does nothing where there is no service manager.
+ * Node has no datagram sockets of the unix family, so the command `systemd-notify` sends the message. It is a child of this process:
+ * hence `NotifyAccess=all` in the unit.
  */
 export class ServiceManager {
-  readonly #isThere: boolean
+  readonly #isPresent: boolean
   readonly #onFault: (message: string) => void
-  /** One message at a time: what is said last must arrive last. */
+  /** One message at a time: the last message must arrive last. */
   #last: Promise<void> = Promise.resolve()
   #hasFailed = false
 
   /**
    * @param socket `NOTIFY_SOCKET`; the command reads it from the environment by itself
-   * @param onFault for the log: called once, however often it fails
+   * @param onFault called once, however often it fails
    */
   constructor(socket: string | undefined, onFault: (message: string) => void) {
-    this.#isThere = socket !== undefined
+    this.#isPresent = socket !== undefined
     this.#onFault = onFault
   }
 
-  /** Started, or done with reloading: fit for traffic. */
+  /** The process has started or reloaded, and takes traffic. */
   ready(status: string): Promise<void> {
-    return this.#tell('READY=1', `STATUS=${status}`)
+    return this.#notify('READY=1', `STATUS=${status}`)
   }
 
-  /** Call `ready` when it is over, however it ended. */
+  /** Call `ready` when the reload is over, however it ended. */
   reloading(status: string): Promise<void> {
-    // The time is what Type=notify-reload asks for.
+    // `Type=notify-reload` asks for the time.
     const nowUs = process.hrtime.bigint() / 1000n
-    return this.#tell('RELOADING=1', `MONOTONIC_USEC=${nowUs}`, `STATUS=${status}`)
+    return this.#notify('RELOADING=1', `MONOTONIC_USEC=${nowUs}`, `STATUS=${status}`)
   }
 
   stopping(status: string): Promise<void> {
-    return this.#tell('STOPPING=1', `STATUS=${status}`)
+    return this.#notify('STOPPING=1', `STATUS=${status}`)
   }
 
-  /** A line for people, without a change of state. */
+  /** A status text for people, without a change of state. */
   status(status: string): Promise<void> {
-    return this.#tell(`STATUS=${status}`)
+    return this.#notify(`STATUS=${status}`)
   }
 
-  /** Resolves when the manager has it, or will never have it; nothing need wait for that. */
-  #tell(...assignments: string[]): Promise<void> {
-    if (this.#isThere) this.#last = this.#last.then(() => this.#send(assignments))
+  /** Resolves when the manager has the message, or will never get it. Nothing has to wait for that. */
+  #notify(...assignments: string[]): Promise<void> {
+    if (this.#isPresent) this.#last = this.#last.then(() => this.#send(assignments))
     return this.#last
   }
 

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 
 /**
- * Why the system would not let anybody listen there (`EADDRINUSE` for example); undefined when it would. Connections that a process before
- * has left behind in TIME_WAIT do not count.
+ * The system's error code for listening on an address (`EADDRINUSE` for example); undefined when the address is free. Connections in
+ * TIME_WAIT that an earlier process has left do not count.
  */
 export function addressFault(host: string, port: number): Promise<string | undefined> {
   return new Promise((resolve) => {
@@ -16,7 +16,7 @@ export function addressFault(host: string, port: number): Promise<string | undef
 /** State of a listening socket in the kernel's tables. */
 const LISTENING = '0A'
 
-/** Inodes of the sockets that listen on a port, of whatever address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
+/** Inodes of the sockets that listen on a port, on any address; none where the system does not tell. Source: proc(5), /proc/net/tcp. */
 export function listeningSockets(port: number): string[] {
   const inodes: string[] = []
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {

@@ -2,23 +2,23 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { Exchange } from './exchange.ts'
 
 /**
- * A body has this long, and a second more for each 16 KiB that have come. Less than the 8 s after which the library may close a slow
- * connection by itself: it would do so without an answer.
+ * A body has this long, and a second more for each 16 KiB that have come, milliseconds. Less than the 8 s after which the library may
+ * close a slow connection by itself, without an answer.
  */
 export const BODY_TIMEOUT_MS = 7_000
 const BODY_MIN_BYTES_PER_SEC = 16_384
 /**
- * A refused body of at most this length is let in and dropped by the library: a client whose connection is closed while it sends
- * gets a reset, and never sees the 413. A chunked one is dropped to its end; the library closes when it comes too slowly.
+ * A refused body of at most this length is received and dropped by the library: a client whose connection is closed while it sends gets
+ * a reset, and never sees the 413. A chunked body is dropped to its end; the library closes the connection when the body is too slow.
  */
 export const DROPPED_BODY_MAX_BYTES = 64 << 20
 
-/** Memory of all bodies that have begun and not ended, at most. Whoever wants more is answered 503. */
+/** Memory of all bodies that are being received, at most. A body that needs more is answered 503. */
 export const BODIES_MAX_BYTES = 256 << 20
-/** What the first bytes of a body get: small ones come in one piece. */
+/** Memory for the first bytes of a body. A smaller body comes in one piece. */
 const BODY_FIRST_BYTES = 4_096
 
-/** Bodies that have begun and not ended: the sweep looks here for those that are too slow. */
+/** Bodies that are being received. The listener's sweep ends those that are too slow. */
 export class PendingBodies {
   readonly #pending = new Set<PendingBody>()
   readonly #maxBytes: number
@@ -32,7 +32,7 @@ export class PendingBodies {
     return this.#pending.size
   }
 
-  /** Memory that they have now. */
+  /** Memory that the bodies have now. */
   get heldBytes(): number {
     return this.#heldBytes
   }
@@ -50,19 +50,19 @@ export class PendingBodies {
   ): void {
     let pending: PendingBody | null = null
     const handOver = (body: Uint8Array): void => {
-      // The library reads chunks so loosely that nobody can say where the body ended: what comes behind it is not to be trusted.
+      // The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted.
       exchange.isLast = expectedBytes === null
       try {
         done(body)
       } catch {
-        // Nothing may be thrown into the library: it would end the process.
+        // Thrown into the library, the error would end the process.
         exchange.fail('HTTP_INTERNAL')
       }
     }
     res.onData((chunk, isLast) => {
       if (exchange.isDone) return
       if (pending === null && isLast && chunk.byteLength <= limitBytes) {
-        // The whole body at once: it is copied into a lane's ring before the callback returns, or by whoever keeps it.
+        // The whole body at once: it is copied into a lane's ring, or by its holder, before the callback returns.
         return handOver(new Uint8Array(chunk))
       }
       pending ??= this.#begin(exchange)
@@ -75,7 +75,7 @@ export class PendingBodies {
         this.#drop(pending)
         return exchange.fail('HTTP_OVERLOADED', undefined, true)
       }
-      // The library takes the memory back when this returns.
+      // The library reuses the memory when this returns.
       pending.bytes.set(new Uint8Array(chunk), pending.length)
       pending.length = length
       if (!isLast) return
@@ -106,8 +106,8 @@ export class PendingBodies {
   }
 
   /**
-   * Makes room for `length` bytes, doubling what there is up to `mostBytes`. One piece of memory, not a list of what came: a client
-   * that sends single bytes would have a hundred held for each. False when there is no memory for it.
+   * Makes room for `length` bytes, doubling the memory up to `mostBytes`. One piece of memory, not a list of chunks: a client that sends
+   * single bytes would cost a hundred bytes for each. False when there is no memory for it.
    */
   #reserve(pending: PendingBody, length: number, mostBytes: number): boolean {
     const before = pending.bytes
@@ -124,7 +124,7 @@ export class PendingBodies {
 
 interface PendingBody {
   readonly exchange: Exchange
-  /** Its first `length` bytes have come. */
+  /** The first `length` bytes have come. */
   bytes: Buffer
   length: number
   readonly startedMs: number

@@ -1,18 +1,18 @@
 import type { WebSocket } from 'uWebSockets.js'
 import { UnhandledMessages } from './unhandled-messages.ts'
 
-/** What a client may leave unread; beyond, it is cut off. */
+/** Bytes that a client may leave unread; beyond, it is cut off. */
 export const SOCKET_MAX_UNREAD_BYTES = 1 << 20
-/** The same for all clients together. */
+/** Unread bytes of all clients together. */
 export const SOCKETS_MAX_UNREAD_BYTES = 256 << 20
-/** Messages of one client that have come and are not handled, beside the first, by weight; beyond, it is closed with 1013. */
+/** Weight of the messages of one client that have come and are not handled, beside the first; beyond, it is closed with 1013. */
 export const SOCKET_MAX_UNHANDLED_BYTES = 4 << 20
-/** A socket that is closed in order has this long to read what was sent before, milliseconds. */
+/** The client of a socket that is closed in order has this long to read what was sent before, milliseconds. */
 export const SOCKET_CLOSE_MS = 5_000
-/** What has left for a client is told to whoever sent it in portions of this size, or when all has left. */
+/** The sender is told of bytes that have left for the client in portions of this size, or when all have left. */
 const FLUSH_REPORT_BYTES = 64 * 1024
 
-/** What the library says of its own reasons to close, as close codes (RFC 6455, section 7.4.1). It sends none of them itself. */
+/** Close codes (RFC 6455, section 7.4.1) for the library's own reasons to close. It does not send them itself. */
 const LIBRARY_CODES: Record<string, number> = {
   'Received too big message': 1009,
   'Received invalid UTF-8': 1007,
@@ -20,7 +20,7 @@ const LIBRARY_CODES: Record<string, number> = {
   'Received invalid close payload': 1002,
 }
 
-/** What the library keeps with a socket. */
+/** The user data that the library keeps with a socket. */
 export interface SocketUserData {
   readonly socket: ClientSocket
 }
@@ -29,20 +29,20 @@ export interface ClientSocketOptions {
   readonly label: string
   readonly plugin: string
   readonly requestId: string
-  /** Of one message. */
+  /** Length of one message at most. */
   readonly limitBytes: number
 }
 
-/** What handles the messages of a socket: a lane, or the plugins of the primary. */
+/** Handles the messages of a socket: a lane, or the plugins of the primary. */
 export interface SocketWorker {
   /** The memory is only lent for the call. False when there is no room for the message. */
   socketMessage(number: number, message: Uint8Array, isBinary: boolean): boolean
-  /** So many bytes of what was sent have left for the client. */
+  /** Bytes that were sent have left for the client. */
   socketFlushed(number: number, bytes: number): void
   socketClosed(number: number, code: number, reason: string): void
 }
 
-/** All that are open. */
+/** All open sockets. */
 export const openSockets = new Set<ClientSocket>()
 let totalUnreadBytes = 0
 
@@ -55,14 +55,14 @@ export class ClientSocket {
   #ws: WebSocket<SocketUserData> | null = null
   readonly #unhandled = new UnhandledMessages(SOCKET_MAX_UNHANDLED_BYTES)
   #busySinceMs = Date.now()
-  /** Sent, and not told the worker as taken. */
+  /** Bytes that were sent and not yet reported to the worker as flushed. */
   #sentBytes = 0
   #unreadBytes = 0
   #maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES
   #pendingClose: [code: number, reason: string] | null = null
-  /** It was told to close, and the client has not read all that was sent before. */
+  /** It is closing, and the client has not read all that was sent before. */
   #closing: { code: number; reason: string; deadlineMs: number } | null = null
-  /** What it was closed for without a word to the client. */
+  /** Why the client was cut off; null when it was not. */
   #cause: [code: number, reason: string] | null = null
 
   constructor(options: ClientSocketOptions, worker: SocketWorker, number: number) {
@@ -86,14 +86,14 @@ export class ClientSocket {
     return this.#unhandled.isEmpty ? 0 : this.#busySinceMs
   }
 
-  // ── what its worker says ──────────────────────────────────────────────────
+  // ── from its worker ───────────────────────────────────────────────────────
 
   /** The memory is only lent for the call. */
   send(message: Uint8Array, isBinary: boolean): void {
     const ws = this.#ws
     if (ws === null || this.#closing !== null) return
     this.#sentBytes += message.byteLength
-    // A client that has read everything gets any message, be it larger than the bound.
+    // A client that has read everything gets any message, even one beyond the limit.
     if (this.#unreadBytes === 0) this.#maxUnreadBytes = SOCKET_MAX_UNREAD_BYTES + message.byteLength
     if (ws.send(message as Uint8Array<ArrayBuffer>, isBinary) === 1) {
       if (this.#sentBytes >= FLUSH_REPORT_BYTES) this.#reportFlushed()
@@ -105,7 +105,7 @@ export class ClientSocket {
     }
   }
 
-  /** So much of what came is handled: the weights of the messages (`messageWeight`). */
+  /** Messages are handled. @param weight of all of them (`messageWeight`) */
   handled(weight: number): void {
     this.#unhandled.handled(weight)
     if (this.#unhandled.isEmpty && this.#pendingClose !== null) this.close(...this.#pendingClose)
@@ -125,7 +125,7 @@ export class ClientSocket {
     else this.#closing = { code, reason, deadlineMs: Date.now() + SOCKET_CLOSE_MS }
   }
 
-  // ── what the library says ─────────────────────────────────────────────────
+  // ── from the library ──────────────────────────────────────────────────────
 
   opened(ws: WebSocket<SocketUserData>): void {
     this.#ws = ws

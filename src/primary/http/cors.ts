@@ -12,8 +12,8 @@ export class Cors {
   }
 
   /**
-   * Header lines for an answer to a request of this origin, empty for none. Where origins are listed every answer varies by them,
-   * the one to a request without permission too: a cache must not give it to an origin that has one.
+   * Header lines for an answer to a request of this origin, empty for none. Where origins are listed every answer varies by origin, also
+   * the answer to an origin that is not allowed: a cache must not give it to an origin that is.
    */
   headFor(origin: string): string {
     if (this.#any) {

@@ -20,7 +20,7 @@ export interface RequestHolder {
 /** Set by the listener when it drains: every answer then closes its connection. */
 export const draining = { on: false }
 
-/** A stream that was opened, however it ends. */
+/** Status of a stream that was opened, however it ends. */
 const STREAM_STATUS = 200
 
 const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
@@ -41,7 +41,7 @@ export class Exchange {
   isLast = false
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
-  /** Of a request that wants to become a WebSocket. */
+  /** Null for a request that does not want to become a WebSocket. */
   handshake: Handshake | null = null
   readonly #res: HttpResponse
   readonly #isHead: boolean
@@ -104,7 +104,7 @@ export class Exchange {
   }
 
   #aborted(): void {
-    // A stream has no end of its own; a file that breaks off was not answered.
+    // A stream ends when its client leaves. A file that breaks off was not answered.
     this.#endSpan(this.#client instanceof SseClient ? STREAM_STATUS : 0)
     this.#done = true
     this.#gone = true
@@ -136,7 +136,7 @@ export class Exchange {
   }
 
   /**
-   * Never while the library still reads what came with the request: it would go on to whatever stands behind, which may be the rest
+   * Never called while the library still reads what came with the request: it would go on to the bytes behind it, which may be the rest
    * of a request that it has misread. While an answer is due it closes the connection instead.
    */
   #write(status: number, head: string, body: Uint8Array | string | null, close: boolean): void {
@@ -173,7 +173,7 @@ export class Exchange {
     this.reply(errorReply(code, message), close)
   }
 
-  /** Its plugin is set aside until then, milliseconds since the epoch: 503. */
+  /** Answers 503: the circuit of its plugin is open until then, milliseconds since the epoch. */
   failClosed(untilMs: number): void {
     const { status, body } = errorReply('PLUGIN_SET_ASIDE')
     const seconds = Math.max(1, Math.ceil((untilMs - Date.now()) / 1000))
@@ -187,7 +187,7 @@ export class Exchange {
     this.fail('HTTP_HANDLER_TIMEOUT')
   }
 
-  /** Closes the connection without a word: the request was not one that may be answered. */
+  /** Closes the connection without an answer: the request must not get one. */
   close(): void {
     if (this.#done) return
     this.#done = true
@@ -264,7 +264,7 @@ export class Exchange {
 
   endStream(): void {
     this.#holder = null
-    // One that ends as soon as it was opened does so in the next turn, as `#write` says.
+    // A stream that ends in the turn in which it was opened ends in the next turn, as `#write` says.
     if (this.#isOpening) setImmediate(() => this.#client?.end())
     else this.#client?.end()
   }
@@ -299,12 +299,12 @@ function hasLine(head: string, start: string): boolean {
   return head.startsWith(start) || head.includes(`\n${start}`)
 }
 
-/** A system call: only where somebody wants to know. */
+/** Costs a system call: only where a handler reads it. */
 export function addressOf(res: HttpResponse): string {
   return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
 }
 
-// What `writeAnswer` is to write: module variables instead of a closure per answer.
+// The answer that `writeAnswer` writes. Module variables instead of a closure per answer.
 let writing: HttpResponse
 let writingStatus = 200
 let writingLines = ''

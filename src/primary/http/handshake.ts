@@ -3,7 +3,7 @@ import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, type Reply } from '../../runtime/endpoint/reply.ts'
 import type { Cors } from './cors.ts'
 
-/** What the library wants to have back when a connection becomes a WebSocket. */
+/** What the library asks for when a connection becomes a WebSocket. */
 export interface Handshake {
   readonly key: string
   readonly context: us_socket_context_t
@@ -28,11 +28,11 @@ export function handshakeFault(
     /(?:^|[,\s])upgrade(?:$|[,\s])/i.test(req.getHeader('connection'))
   if (!isUpgrade || req.getHeader('sec-websocket-version') !== VERSION) return 'HTTP_UPGRADE_REQUIRED'
   if (context === null || !/^[A-Za-z0-9+/]{22}==$/.test(req.getHeader('sec-websocket-key'))) return 'HTTP_BAD_REQUEST'
-  // Browsers let any page open a WebSocket, and send their cookies and addresses along: the server must look.
+  // Browsers let any page open a WebSocket, and send cookies along: the server must check the origin.
   return isSameOrigin(origin, host) || cors.allows(origin) ? null : 'HTTP_ORIGIN_REFUSED'
 }
 
-/** Without an origin it is no page of a browser. The scheme is the proxy's affair. */
+/** A request without an origin comes from no page of a browser. The scheme is not compared: a proxy may change it. */
 function isSameOrigin(origin: string, host: string): boolean {
   return origin === '' || origin === `http://${host}` || origin === `https://${host}`
 }

@@ -3,7 +3,7 @@ import { HEADER_SEPARATOR } from '../../runtime/endpoint/incoming.ts'
 
 /**
  * One pass over a request's headers: their text for the thread that handles it, and the few that the listener needs.
- * One instance serves all requests, one after another: nothing of it outlives the pass.
+ * One instance serves all requests, one after another: its fields are valid until the next pass.
  */
 export class HeadScan {
   text = ''
@@ -49,7 +49,7 @@ export class HeadScan {
         return
       case 10:
         if (name === 'user-agent') this.userAgent = value
-        // Several are one, in their order; two of the other are none.
+        // Several `tracestate` headers are one list, in their order. Two `traceparent` headers make an invalid one.
         else if (name === 'tracestate') this.tracestate += this.tracestate === '' ? value : `,${value}`
         return
       case 11:
@@ -72,14 +72,14 @@ export class HeadScan {
     }
   }
 
-  /** No word of a body. */
+  /** True when no header announces a body. */
   get isUnframed(): boolean {
     return this.#contentLengths + this.#transferEncodings === 0
   }
 
   /**
-   * Why the request's end cannot be told for sure, or null. The library takes such requests as they are, and a second one hidden
-   * in the body would be answered: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
+   * Why the end of the request is not certain, or null. The library accepts such requests, and would answer a second request that is
+   * hidden in the body: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
    */
   framingFault(): string | null {
     if (this.#hosts > 1) return 'more than one host'
@@ -88,7 +88,7 @@ export class HeadScan {
     if (this.#transferEncodings > 1) return 'more than one transfer-encoding'
     if (this.#contentLengths === 1 && this.#transferEncodings === 1) return 'content-length with transfer-encoding'
     if (this.#contentLengths === 1 && !/^\d{1,15}$/.test(this.contentLength)) return 'content-length is no number'
-    // Not by `toLowerCase`: it makes a plain k of the Kelvin sign.
+    // Not by `toLowerCase`: it turns the Kelvin sign into a plain k.
     if (this.#transferEncodings === 1 && !/^chunked$/i.test(this.transferEncoding)) return 'unknown transfer-encoding'
     return null
   }

@@ -21,13 +21,13 @@ export async function listenFault(host: string, port: number): Promise<string> {
   }
 }
 
-/** Who listens on a port, as far as Linux tells this user. Source: proc(5), /proc/net/tcp and /proc/[pid]/fd. */
+/** The process that listens on a port, as far as Linux tells this user. Source: proc(5), /proc/net/tcp and /proc/[pid]/fd. */
 function holderOf(port: number): { pid: number; command: string } | undefined {
   const sockets = new Set(listeningSockets(port).map((inode) => `socket:[${inode}]`))
   if (sockets.size === 0) return undefined
   for (const pid of namesIn('/proc').filter((name) => /^\d+$/.test(name))) {
     if (!namesIn(`/proc/${pid}/fd`).some((fd) => sockets.has(targetOf(`/proc/${pid}/fd/${fd}`)))) continue
-    // A command line may hold secrets behind its first words.
+    // The rest of a command line may hold secrets.
     const words = textOf(`/proc/${pid}/cmdline`)
       .split('\0')
       .filter((word) => word !== '')
@@ -36,13 +36,13 @@ function holderOf(port: number): { pid: number; command: string } | undefined {
   return undefined
 }
 
-/** The program, and the script that it runs. */
+/** The name of the program and of the script that it runs. */
 function commandOf(words: readonly string[]): string {
   const script = words.slice(1).find((word) => /\.[cm]?[jt]s$/.test(word))
   return [words[0]?.split('/').at(-1) || 'a process', ...(script === undefined ? [] : [script])].join(' ')
 }
 
-// Of another user's process the files cannot be read, and one that has ended has none: then it is not named.
+// The files of another user's process cannot be read, and a process that has ended has none: then the holder is not named.
 
 function textOf(file: string): string {
   try {

@@ -28,17 +28,17 @@ import type { RouteEntry, RouteTable } from './routes.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
-/** How often timeouts are looked at, milliseconds: a deadline is met this much late at most. */
+/** How often deadlines are checked, milliseconds: an answer is late by this much at most. */
 const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /** WebSockets that are open at a time; a handshake beyond is answered with 503. */
 export const SOCKETS_MAX_OPEN = 16_384
-/** A WebSocket that says nothing for so long is gone; it is pinged before. */
+/** A WebSocket whose client is silent for this long is closed; it is pinged before. */
 export const SOCKET_IDLE_SEC = 120
 
-/** What the listener needs of the lanes. */
+/** Takes requests for the lanes. */
 export interface LaneGate {
   /** Takes a request, and a copy of its body. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
@@ -51,9 +51,9 @@ export interface ListenerOptions {
   /** True when so many events wait that no new request should be begun. */
   isCrowded: () => boolean
   local: LocalWorker
-  /** A request that was cut off for its framing: for the log. */
+  /** Told of a connection that was closed because the framing of its request is not certain. */
   onFramingFault: (fault: string, ip: string) => void
-  /** A fault of our own while a request was taken in: for the log. */
+  /** Told of a fault of the listener itself while it received a request. */
   onFault: (error: unknown) => void
 }
 
@@ -100,15 +100,15 @@ export class Listener {
     app.filter(this.#drain.countConnection)
     this.#app = app
     const { routes } = this.#options
-    // Every GET pays for it: only where there is a WebSocket.
+    // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(app)
     else routes.onFirstSocket = () => this.#serveSockets(app)
     this.#closeListenSocket = uWS.us_listen_socket_close
-    // The library's flag for an exclusive port would refuse one that a process before had, for a minute after its end.
+    // The library's flag for an exclusive port would refuse a port for a minute after the end of the process that had it.
     const mayListen = !exclusive || httpPort === 0 || (await addressFault(httpHost, httpPort)) === undefined
     let socket: us_listen_socket | false = false
     if (mayListen) socket = await new Promise((resolve) => app.listen(httpHost, httpPort, 0, resolve))
-    // Two that looked at the same moment would share the port without a word.
+    // Two processes that looked at the same moment would share the port unnoticed.
     if (socket && exclusive && httpPort !== 0 && listeningSockets(httpPort).length > 1) {
       uWS.us_listen_socket_close(socket)
       socket = false
@@ -124,8 +124,8 @@ export class Listener {
   }
 
   /**
-   * No new connections, and every further answer closes its connection. What comes on the open ones is served for `lingerMs` at
-   * most, and refused once this has resolved.
+   * Takes no new connections, and closes each connection with its next answer. Requests on open connections are served for `lingerMs`
+   * at most, and refused once this has resolved.
    */
   async drain(lingerMs: number): Promise<void> {
     this.state = 'draining'
@@ -164,14 +164,14 @@ export class Listener {
       try {
         work()
       } catch (error) {
-        // Thrown into the library, it would end the process.
+        // Thrown into the library, the error would end the process.
         this.#options.onFault(error)
       }
     }
     app.ws<SocketUserData>('/*', {
-      // Beyond the limit it is closed with a word; far beyond the library cuts it off without one.
+      // A message beyond the limit closes the socket with a code. Far beyond it the library cuts the socket off without one.
       maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
-      // Counted by whoever sends.
+      // `ClientSocket` counts it.
       maxBackpressure: 0,
       idleTimeout: SOCKET_IDLE_SEC,
       sendPingsAutomatically: true,
@@ -207,7 +207,7 @@ export class Listener {
       corsHead,
       timeoutMs === 0 ? 0 : Date.now() + timeoutMs,
     )
-    // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
+    // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
     try {
@@ -218,7 +218,7 @@ export class Listener {
     }
   }
 
-  /** False when it was answered: a WebSocket has nothing to say to a request that does not want to become one. */
+  /** False when the request was answered, because it is no valid handshake. */
   #isHandshake(req: HttpRequest, exchange: Exchange, context: us_socket_context_t | null): boolean {
     const { host, origin, isUnframed } = this.#scan
     const fault = isUnframed ? handshakeFault(req, context, host, origin, this.#cors) : 'HTTP_BAD_REQUEST'
@@ -250,7 +250,7 @@ export class Listener {
     return begun.traceContext
   }
 
-  /** Thrown into the library, it would end the process. */
+  /** Thrown into the library, the error would end the process. */
   #onFault(exchange: Exchange, error: unknown): void {
     exchange.fail('HTTP_INTERNAL')
     this.#options.onFault(error)
@@ -297,7 +297,7 @@ export class Listener {
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body
-      // The handler's time begins with the handler, not with the first byte of a slow upload.
+      // The handler's time begins when the body is complete, not with the first byte of a slow upload.
       if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
       try {
         this.#dispatch(exchange.route!, frame, exchange)
@@ -307,7 +307,7 @@ export class Listener {
     })
   }
 
-  /** While it drains. The primary's own routes answer to the end: a supervisor asks them how far it is. */
+  /** True for a request that is served while the listener drains. Routes of the primary answer to the end: a process manager asks them for the state. */
   #servesStill(route: RouteEntry): boolean {
     if (this.state !== 'draining') return false
     this.#drain.noteRequest()
@@ -317,17 +317,17 @@ export class Listener {
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
     if (route.host === 'lanes') {
       if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
-      // What is begun needs the room that is left: new work is refused before half-done work is.
+      // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
       return
     }
-    // A primary plugin may keep the body beyond this callback; the lanes have their copy by now.
+    // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
     if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
   }
 
-  /** No route: a preflight, another method's path, or nothing at all. */
+  /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
   #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
     const allowed = this.#options.routes.allowed(path)
     if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')

@@ -46,7 +46,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     if (this.#exchanges.delete(id)) this.server.cancel(id)
   }
 
-  /** Requests whose time is up. */
+  /** Answers the requests whose time is up. */
   expire(nowMs: number): void {
     for (const exchange of this.#exchanges.values()) {
       if (exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
@@ -85,7 +85,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
 
   // ── sockets ───────────────────────────────────────────────────────────────
 
-  /** Closes each as soon as nothing of it is being handled. */
+  /** Closes each socket as soon as no message of it is being handled. */
   closeSocketsWhenIdle(code: number, reason: string): void {
     for (const socket of [...this.#sockets.values()]) socket.closeWhenIdle(code, reason)
   }
@@ -98,7 +98,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     this.#unhandled.addOpening()
     const socket = this.#take(requestId)?.acceptSocket(this, number, protocol) ?? null
     if (socket !== null) this.#sockets.set(number, socket)
-    // Not at once: its `open` has not begun.
+    // Not at once: the `open` handler has not begun.
     else setImmediate(() => this.server.sockets.closed(number, 1006, ''))
   }
 

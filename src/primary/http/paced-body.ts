@@ -1,24 +1,24 @@
 import type { HttpResponse } from 'uWebSockets.js'
 
-/** A client that reads nothing of a file for so long is cut off, milliseconds. */
+/** A client that reads nothing of a file for this long is cut off, milliseconds. */
 export const FILE_STALL_MS = 30_000
-const LOOK_MS = 1_000
-/** What has left is told in portions of this size: each lets the sender read on. */
+const CHECK_MS = 1_000
+/** The sender is told of bytes that have left in portions of this size; each lets it read on. */
 const FLUSH_REPORT_BYTES = 60_000
 
 const bodies = new Set<PacedBody>()
-let lookTimer: NodeJS.Timeout | undefined
+let checkTimer: NodeJS.Timeout | undefined
 
-/** The body of an answer whose length is known, in pieces: it tells when they have left, and holds what whoever sends it has sent. */
+/** The body of an answer whose length is known, sent in pieces. It reports how many bytes have left, so that the sender keeps the client's pace. */
 export class PacedBody {
   readonly #res: HttpResponse
   readonly #lengthBytes: number
   readonly #onFlushed: (bytes: number) => void
   readonly #onGone: () => void
   readonly #pieces: Uint8Array[] = []
-  /** Where the first piece begins in the body. */
+  /** Offset of the first piece in the body. */
   #at = 0
-  #untold = 0
+  #unreportedBytes = 0
   #isBlocked = false
   #isOver = false
   #progressMs = Date.now()
@@ -36,9 +36,9 @@ export class PacedBody {
       return !this.#isBlocked
     })
     bodies.add(this)
-    lookTimer ??= setInterval(() => {
-      for (const body of bodies) body.#look(Date.now())
-    }, LOOK_MS).unref()
+    checkTimer ??= setInterval(() => {
+      for (const body of bodies) body.#checkProgress(Date.now())
+    }, CHECK_MS).unref()
   }
 
   send(piece: Uint8Array): void {
@@ -47,7 +47,7 @@ export class PacedBody {
     if (!this.#isBlocked) this.#flush()
   }
 
-  /** Nothing comes any more: what is not complete by now never will be. */
+  /** No further piece comes: a body that is not complete breaks off. */
   end(): void {
     if (this.#isOver) return
     this.forget()
@@ -61,21 +61,21 @@ export class PacedBody {
     this.#pieces.length = 0
     bodies.delete(this)
     if (bodies.size === 0) {
-      clearInterval(lookTimer)
-      lookTimer = undefined
+      clearInterval(checkTimer)
+      checkTimer = undefined
     }
     this.#onGone()
   }
 
-  /** The library keeps nothing of a piece that did not fit: it says how far it came. */
+  /** The library does not keep a piece that did not fit: it says how much of it was written. */
   #flush(): void {
     while (this.#pieces.length > 0 && !this.#isBlocked && !this.#isOver) {
       const piece = this.#pieces[0]!
       this.#res.cork(() => {
         const [isAccepted, isComplete] = this.#res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.#lengthBytes)
         if (isComplete) {
-          // Told before: whoever sent it waits for nothing else.
-          this.#onFlushed(piece.byteLength + this.#untold)
+          // Reported before the end: the sender waits for it.
+          this.#onFlushed(piece.byteLength + this.#unreportedBytes)
           return this.forget()
         }
         this.#isBlocked = !isAccepted
@@ -88,7 +88,7 @@ export class PacedBody {
     let flushedBytes = offset - this.#at
     if (flushedBytes <= 0) return
     this.#progressMs = Date.now()
-    this.#untold += flushedBytes
+    this.#unreportedBytes += flushedBytes
     while (flushedBytes > 0) {
       const piece = this.#pieces[0]!
       const part = Math.min(flushedBytes, piece.byteLength)
@@ -97,12 +97,12 @@ export class PacedBody {
       flushedBytes -= part
       this.#at += part
     }
-    if (this.#untold < FLUSH_REPORT_BYTES && this.#pieces.length > 0) return
-    this.#onFlushed(this.#untold)
-    this.#untold = 0
+    if (this.#unreportedBytes < FLUSH_REPORT_BYTES && this.#pieces.length > 0) return
+    this.#onFlushed(this.#unreportedBytes)
+    this.#unreportedBytes = 0
   }
 
-  #look(nowMs: number): void {
+  #checkProgress(nowMs: number): void {
     if (this.#pieces.length > 0 && nowMs - this.#progressMs > FILE_STALL_MS) this.end()
   }
 }

@@ -3,7 +3,7 @@ import type { Method } from '../../contracts/http.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
 
-/** What the listener needs to know of a route. */
+/** A route as the listener knows it. */
 export interface RouteEntry {
   /** Its number in the frames. At most 65,535. */
   readonly number: number
@@ -18,11 +18,11 @@ export interface RouteEntry {
   readonly host: 'primary' | 'lanes'
   tags: readonly string[]
   summary: string | undefined
-  /** As in its manifest. */
+  /** As in its `RouteManifest`. */
   contract: string | undefined
-  /** A handler of it has read `context.ip`: its requests bring it along. */
+  /** A handler has read `context.ip`: requests of the route bring the client's address along. */
   wantsAddress: boolean
-  /** Its plugin is set aside until then, milliseconds since the epoch; 0: it is served. */
+  /** The circuit of its plugin is open until then, milliseconds since the epoch; 0: the route is served. */
   closedUntilMs: number
 }
 
@@ -35,7 +35,7 @@ export class RouteTable {
   /** Runs when the first WebSocket comes. */
   onFirstSocket: () => void = NOTHING
 
-  /** The route that has the same method and the same path but for parameter names, if there is one. */
+  /** The route with the same method and the same path, parameter names aside, if there is one. */
   rival(method: Method, path: string): RouteEntry | undefined {
     return this.#byShape.get(routeShape(method, path))
   }
@@ -81,7 +81,7 @@ export class RouteTable {
 
 const NOTHING = (): void => {}
 
-/** `/users/` is no user: a parameter has at least one character. */
+/** A parameter has at least one character: `/users/` does not match `/users/:id`. */
 function hasEmptyParameter(template: string, path: string): boolean {
   if (!path.endsWith('/') && !path.includes('//')) return false
   const segments = path.split('/')

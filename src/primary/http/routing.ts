@@ -4,15 +4,15 @@ import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { type RouteEntry, RouteTable } from './routes.ts'
 
-/** Numbers the routes of the primary's plugins and of the lanes', and keeps the table that the listener looks at. */
+/** Numbers the routes of the primary's plugins and of the lanes', and keeps the table in which the listener finds them. */
 export class Routing {
   readonly table = new RouteTable()
   readonly #defaultTimeoutMs: number
-  /** Method and path by number. */
+  /** Method and path by route number. */
   readonly #names: string[] = []
-  /** By number: which code it was registered by. */
+  /** The lanes' generation that registered it, by route number. */
   readonly #generations: number[] = []
-  /** Plugins that are set aside, each until when. */
+  /** When the open circuit of a plugin ends, by plugin. */
   readonly #closed = new Map<string, number>()
   readonly #mounts: SharedMount[] = []
   #nextNumber = 0
@@ -34,17 +34,17 @@ export class Routing {
       const rival = this.table.rival(route.method, route.path)
       if (rival !== undefined) throw taken(route, rival)
     }
-    // No lane's code is newer.
+    // No lane may take over these routes: its code is never newer.
     const numbers = routes.map((route) => this.#add(route, 'lanes', Number.POSITIVE_INFINITY))
     this.#mounts.push({ plugin, prefix, directory, numbers })
   }
 
-  /** What every lane serves, whatever its plugins are. */
+  /** Folders that every lane serves, whatever its plugins are. */
   get mounts(): readonly SharedMount[] {
     return this.#mounts
   }
 
-  /** Takes away the routes of a plugin of the primary that has failed since. */
+  /** Removes the routes of a plugin of the primary that has failed since. */
   drop(plugin: string): void {
     for (const entry of this.table.list()) {
       if (entry.host === 'primary' && entry.plugin === plugin) this.table.remove(entry)
@@ -56,8 +56,8 @@ export class Routing {
   }
 
   /**
-   * Numbers for a lane's routes. Every lane brings the same ones: the first makes them, the others find them.
-   * Newer code may bring other ones: a route that it gives to another plugin is taken over.
+   * Numbers the routes of a lane. All lanes of a generation have the same routes: the first lane registers them, the others find them.
+   * Newer code may have other routes, and may move a route to another plugin.
    * @param refuse told of a plugin that wants another's route; all its routes are refused
    * @returns a number for each route of the manifest, -1 for those refused
    */
@@ -66,7 +66,7 @@ export class Routing {
     const refused = new Set<string>()
     for (const route of routes) {
       const rival = this.table.rival(route.method, route.path)
-      if (rival === undefined || rival.plugin === route.plugin || this.#yields(rival, lane.generation)) continue
+      if (rival === undefined || rival.plugin === route.plugin || this.#isOlder(rival, lane.generation)) continue
       refused.add(route.plugin)
       refuse(route.plugin, taken(route, rival).message)
     }
@@ -77,7 +77,7 @@ export class Routing {
     return numbers
   }
 
-  /** Takes away the lanes' routes that none of them serves any more. */
+  /** Removes routes that no lane serves any more. */
   keepHosted(lanes: readonly Lane[]): void {
     for (const entry of this.table.list()) {
       if (entry.host === 'lanes' && !lanes.some(({ servesRoute }) => servesRoute[entry.number] === 1))
@@ -85,7 +85,7 @@ export class Routing {
     }
   }
 
-  /** A plugin of the lanes is set aside until then (milliseconds since the epoch), or (0) is tried again. */
+  /** Closes the routes of a plugin until then (milliseconds since the epoch), or (0) opens them again. */
   close(plugin: string, untilMs: number): void {
     if (untilMs === 0) this.#closed.delete(plugin)
     else this.#closed.set(plugin, untilMs)
@@ -94,13 +94,13 @@ export class Routing {
     }
   }
 
-  /** Method and path of a route, also of one that is no more. */
+  /** Method and path of a route, also of one that was removed. */
   nameOf(number: number): string {
     return this.#names[number] ?? `route ${number}`
   }
 
-  /** Of older code. */
-  #yields({ host, number }: RouteEntry, generation: number): boolean {
+  /** True for a route that older code has registered. */
+  #isOlder({ host, number }: RouteEntry, generation: number): boolean {
     return host === 'lanes' && generation > this.#generations[number]!
   }
 
@@ -113,7 +113,7 @@ export class Routing {
       known.isStream === route.isStream &&
       known.isSocket === isSocket(route)
     ) {
-      if (this.#yields(known, generation)) this.#refresh(known, route, generation)
+      if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
       return known.number
     }
     this.table.remove(known)
@@ -151,7 +151,7 @@ export class Routing {
       tags,
       summary,
       contract: route.contract,
-      // There is no request any more that could be asked for it when a handler wants to know.
+      // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: isSocket(route),
       closedUntilMs: this.#closed.get(plugin) ?? 0,
     })

@@ -1,10 +1,10 @@
 import type { HttpResponse } from 'uWebSockets.js'
 
-/** Bytes that may wait for one client behind the frame that it is reading; beyond, it is cut off. */
+/** Bytes that may wait for one client behind the frame that it is reading; beyond, the client is cut off. */
 export const SSE_MAX_WAITING_BYTES = 1 << 20
-/** The same for all clients together: beyond, the one with the most is cut off, until it fits. */
+/** Bytes that may wait for all clients together; beyond, the client with the most is cut off, until the rest fits. */
 export const SSE_MAX_TOTAL_BYTES = 256 << 20
-/** What holding a piece costs beside its bytes, roughly: many small frames weigh more than they say. */
+/** Memory that a piece takes beside its bytes, roughly: it counts where there are many small ones. */
 const PIECE_OVERHEAD_BYTES = 128
 /** A comment line keeps proxies from closing a silent stream. */
 export const SSE_COMMENT_MS = 15_000
@@ -14,7 +14,7 @@ const COMMENT = Buffer.from(': keep-alive\n\n')
 
 const clients = new Set<SseClient>()
 let commentTimer: NodeJS.Timeout | undefined
-/** Of all clients. */
+/** Bytes that wait for all clients. */
 let totalWaitingBytes = 0
 
 /** One client of a stream: writes while it reads, keeps a bounded queue while it does not. */
@@ -44,7 +44,7 @@ export class SseClient {
 
   send(chunk: Uint8Array): void {
     if (this.#closed) return
-    // A client that has read everything gets any frame, be it larger than the bound: a snapshot of large records is.
+    // A client that has read everything gets any frame, even one beyond the limit: a snapshot of large records is.
     const isIdle = this.#queue.length === 0
     for (let at = 0; at < chunk.byteLength; at += SSE_MAX_WRITE_BYTES) {
       this.#push(chunk.subarray(at, at + SSE_MAX_WRITE_BYTES))
@@ -65,7 +65,7 @@ export class SseClient {
     totalWaitingBytes += bytes
   }
 
-  /** The library never closes a client that does not read. */
+  /** The library never closes the connection of a client that does not read. */
   #cutOff(): void {
     this.forget()
     this.#res.close()
@@ -79,11 +79,11 @@ export class SseClient {
     return worst!
   }
 
-  /** Ends the stream in order. What the client has not read by then is lost to it. */
+  /** Ends the stream in order. Pieces that the client has not read are dropped. */
   end(): void {
     if (this.#closed) return
     this.forget()
-    // Not with the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
+    // Without the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
     this.#res.cork(() => this.#res.end())
   }
 

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 
 const lines = new Map<number, string>()
 
-/** `404 Not Found`: from Node's table, so that nothing a plugin says gets into the status line. */
+/** `404 Not Found`: from Node's table, so that no text of a plugin gets into the status line. */
 export function statusLine(status: number): string {
   let line = lines.get(status)
   if (line === undefined) {

@@ -3,22 +3,22 @@ import type { JobInfo, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { nextCronRun } from '../../core/schedule/cron.ts'
 
-// Longer waits are taken in steps: Node's timers end at 2^31 ms, and a wall clock that was set is noticed within a minute.
+// Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.
 const MAX_SLEEP_MS = 60_000
-/** A job at a date that is due and cannot run is looked at again this often, milliseconds. */
-const LOOK_AGAIN_MS = 250
+/** A job at a date that is due and cannot run is tried again this often, milliseconds. */
+const TRY_AGAIN_MS = 250
 
-/** How a run ended that has not thrown: `cut-off`, its thread was ended; `fatal`, its thread died, and the job is under suspicion. */
+/** How a run ended that did not throw: `cut-off` when its thread was ended, `fatal` when its thread died and the job may be the cause. */
 export type RunEnd = 'done' | 'cut-off' | 'fatal'
 
 export interface JobClockOptions {
-  /** False on a replica that is not the beat: jobs are listed and never fire. */
+  /** False on a replica that does not run jobs: they are listed and never fire. */
   enabled: boolean
   /** A job at a date is given up when this many threads have died in it. */
   maxDeaths: number
   /** Why the job cannot run now; null when it can. */
   obstacleTo: (key: string) => string | null
-  /** Runs the job wherever its plugin lives. Rejects with what its handler has thrown. */
+  /** Runs the job in a thread that hosts its plugin. Rejects with the error of its handler. */
   run: (key: string) => Promise<RunEnd>
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
@@ -27,17 +27,17 @@ interface Job {
   plugin: string
   name: string
   schedule: Schedule
-  /** On the job's own time line (see `nowFor`); null: it will not run again. */
+  /** On the job's own clock (see `nowFor`); null: it will not run again. */
   dueMs: number | null
   timer: NodeJS.Timeout | undefined
   running: Promise<void> | undefined
   runs: number
   skipped: number
-  /** Threads that have died in it. */
+  /** Threads that died while they ran it. */
   deaths: number
-  /** Why it did not run when it was due last; for a job at a date: what it waits for. */
+  /** Why it did not run when it was last due; for a job at a date: what it waits for. */
   obstacle: string | null
-  /** False when it was taken away and its last run is still going: should it come back, that one is its own. */
+  /** False when the job was removed while a run was still going. If the job comes back, that run counts as its own. */
   isWanted: boolean
 }
 
@@ -45,8 +45,8 @@ interface Job {
  * Fires the jobs of the process: one clock, in the primary.
  * A job never overlaps itself: a run that is due while the last one is still going counts as skipped.
  * Runs that were missed (a blocked thread, a machine asleep) are made up for by one run, not by all.
- * A run of a cron expression or an interval that cannot be had, or is cut off, is left out: the next one comes. A date has no
- * next one: it is due until it has been run to its end, so its handler may see it more than once.
+ * A run of a cron expression or an interval that cannot start, or is cut off, is skipped: the next one comes. A job at a date has no
+ * next run: it is due until one run has ended, so its handler may be called more than once.
  */
 export class JobClock {
   #options: JobClockOptions
@@ -59,8 +59,8 @@ export class JobClock {
 
   /**
    * Adds a job. Every lane that hosts the plugin adds it: the same key is the same job.
-   * A key that comes again with another cron or interval (new code in a replaced lane) takes the new one; a date stays,
-   * so that a job at a date runs once.
+   * When a key comes again with another cron expression or interval (new code in a replaced lane), that one counts. A date stays, so
+   * that a job at a date runs once.
    */
   add(key: string, plugin: string, name: string, schedule: Schedule): void {
     const known = this.#jobs.get(key)
@@ -89,7 +89,7 @@ export class JobClock {
     if (this.#status === 'started') this.#begin(key, job)
   }
 
-  /** Takes away the jobs that are not wanted any more; a run that is under way goes on. */
+  /** Removes the jobs that are not wanted any more. A run that is under way goes on. */
   keep(isWanted: (key: string) => boolean): void {
     for (const [key, job] of this.#jobs) {
       if (isWanted(key)) continue
@@ -100,14 +100,14 @@ export class JobClock {
     }
   }
 
-  /** Starts the clock; what was due before runs once, now. */
+  /** Starts the clock. A job that was due before runs once, now. */
   start(): void {
     if (this.#status !== 'idle' || !this.#options.enabled) return
     this.#status = 'started'
     for (const [key, job] of this.#jobs) this.#begin(key, job)
   }
 
-  /** No run starts any more. Resolves when those under way have settled: wait for it with a deadline. */
+  /** No run starts any more. Resolves when the runs under way have ended: wait for it with a deadline. */
   async stop(): Promise<void> {
     this.#status = 'stopped'
     for (const job of this.#jobs.values()) {
@@ -141,13 +141,13 @@ export class JobClock {
   #sleep(key: string, job: Job): void {
     if (job.dueMs === null) return
     const isLate = job.schedule.kind === 'at' && job.obstacle !== null
-    const waitMs = isLate ? LOOK_AGAIN_MS : Math.max(0, job.dueMs - nowFor(job.schedule))
+    const waitMs = isLate ? TRY_AGAIN_MS : Math.max(0, job.dueMs - nowFor(job.schedule))
     job.timer = setTimeout(() => this.#wake(key, job), Math.min(Math.ceil(waitMs), MAX_SLEEP_MS))
   }
 
   #wake(key: string, job: Job): void {
     if (this.#status !== 'started' || job.dueMs === null) return
-    // Also after a timer that came a millisecond early: a run before its time would be followed by a second one.
+    // A timer may come a millisecond early: a run before its time would be followed by a second one.
     if (nowFor(job.schedule) >= job.dueMs) this.#due(key, job, job.dueMs)
     this.#sleep(key, job)
   }
@@ -161,7 +161,7 @@ export class JobClock {
       return this.#fire(key, job)
     }
     if (!isDate) job.skipped++
-    // Not at each time that it is due: that may be a hundred times a second.
+    // Not each time that it is due: that may be a hundred times a second.
     if (job.obstacle === null && obstacle !== STILL_GOING) {
       this.#options.log('WARNING', `${nameOf(job)} is due and ${isDate ? 'waits' : 'is skipped'}: ${obstacle}`)
     }
@@ -187,13 +187,13 @@ export class JobClock {
     }
   }
 
-  /** Its run has not come to an end: a date is tried again, but for what kills threads. */
+  /** The run was cut off: a job at a date is tried again, unless it kills threads. */
   #lost(key: string, job: Job, end: RunEnd): void {
     const { log, maxDeaths } = this.#options
     if (end === 'fatal') job.deaths++
     const what = `${nameOf(job)}: its lane ${end === 'fatal' ? 'died' : 'ended'} in it`
     if (job.schedule.kind !== 'at') return log('ERROR', `${what}; it runs again when it is due next`)
-    // New code has another date for it.
+    // New code has given it another date.
     if (job.dueMs !== null) return
     if (job.deaths >= maxDeaths) return log('ERROR', `${nameOf(job)} is given up: ${maxDeaths} lanes died in it`)
     if (this.#status !== 'started') return this.#sayUndone(job)
@@ -220,7 +220,7 @@ function nowFor(schedule: Schedule): number {
   return schedule.kind === 'every' ? performance.now() : Date.now()
 }
 
-/** The next time on the job's grid that lies in the future, so that nothing drifts and nothing piles up. */
+/** The next time of the schedule that lies in the future: nothing drifts, and missed runs do not pile up. */
 function nextDueMs(schedule: Schedule, dueMs: number): number | null {
   const nowMs = nowFor(schedule)
   switch (schedule.kind) {
@@ -233,7 +233,7 @@ function nextDueMs(schedule: Schedule, dueMs: number): number | null {
   }
 }
 
-/** Two dates are: each lane that boots may count its own from now on. */
+/** Two dates count as the same: each lane that boots may compute its own from the current time. */
 function isSame(a: Schedule, b: Schedule): boolean {
   return (a.kind === 'at' && b.kind === 'at') || JSON.stringify(a) === JSON.stringify(b)
 }

@@ -24,7 +24,7 @@ export interface JobsOptions {
   log: JobClockOptions['log']
 }
 
-/** Fires the process's jobs: each once, in the primary or in one of the lanes that host its plugin. */
+/** Runs the jobs of the process: each in one thread, the primary or one of the lanes that host its plugin. */
 export class Jobs {
   readonly #clock: JobClock
   readonly #lanes: () => Lane[]
@@ -51,12 +51,12 @@ export class Jobs {
     this.#local.set(keyOf(job.owner.name, job.name), job)
   }
 
-  /** Takes away the jobs of a plugin of the primary that has failed. */
+  /** Removes the jobs of a plugin of the primary that has failed. */
   dropLocal(plugin: string): void {
     for (const [key, { owner }] of this.#local) if (owner.name === plugin) this.#local.delete(key)
   }
 
-  /** @param isRefused tells the plugins whose jobs do not run */
+  /** @param isRefused true for a plugin whose jobs do not run */
   addOf(lane: Lane, isRefused: (plugin: string) => boolean): void {
     for (const { plugin, name, schedule } of lane.manifest!.jobs) {
       if (isRefused(plugin)) continue
@@ -87,7 +87,7 @@ export class Jobs {
     })
   }
 
-  /** The lane for a job, with the job's number there: whose loop turns, and of those the one with the fewest requests. */
+  /** The lane for a job, and the job's number there: a responsive lane, and of those the one with the fewest requests. */
   #placeFor(key: string): { lane: Lane; job: number; plugin: string; name: string } | null {
     let best: { lane: Lane; job: number } | undefined
     for (const lane of this.#lanes()) {
@@ -112,7 +112,7 @@ export class Jobs {
       .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))
   }
 
-  /** Takes away the lanes' jobs that none of them has any more. */
+  /** Removes jobs that no lane hosts any more. */
   keepHosted(lanes: readonly Lane[]): void {
     const hosted = new Set<string>()
     for (const { manifest } of lanes)
@@ -121,7 +121,7 @@ export class Jobs {
   }
 
   /**
-   * A lane is gone, and the runs there with it.
+   * A lane is gone, and its runs with it.
    * @param blackBox null when it was told to end
    */
   laneGone(lane: Lane, blackBox: BlackBox | null): void {
@@ -136,7 +136,7 @@ export class Jobs {
     return this.#clock.list()
   }
 
-  /** The jobs of the primary are complete by now. */
+  /** Starts the clock. All jobs of the primary have been added by now. */
   start(): void {
     for (const [key, { owner, name, schedule }] of this.#local) this.#clock.add(key, owner.name, name, schedule)
     this.#clock.start()

@@ -9,13 +9,13 @@ export interface BannerOptions {
   isDevelopment: boolean
 }
 
-/** Pages of the runtime that a person opens, where they are served. */
+/** Pages of the runtime for people; listed where they are served. */
 const PAGES = [
   ['Dashboard', '/system/dashboard'],
   ['API', '/system/docs'],
 ] as const
 
-/** What somebody who has started the process on a terminal wants next. */
+/** Lines for a person who has started the process on a terminal: where to look next. */
 export function banner({ settings, port, paths, isDevelopment }: BannerOptions): string[] {
   const base = `http://${reachable(settings.httpHost)}:${port}`
   const lines = PAGES.filter(([, path]) => paths.includes(path)).map(([name, path]) => line(name, base + path))

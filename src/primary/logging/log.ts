@@ -8,7 +8,7 @@ const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'err
 /** Columns of a request's method: the longest usual one is OPTIONS. */
 const METHOD_WIDTH = 7
 
-/** Where all log records of the process end: one stream on standard output, JSON lines or, on a terminal, for people. */
+/** Writes all log records of the process to standard output: as JSON lines or, on a terminal, as text for people. */
 export async function createLog(settings: Settings, terminal?: Terminal): Promise<LogWriter> {
   const options: pino.LoggerOptions = {
     base: { replica: settings.replicaId },
@@ -16,7 +16,7 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
     timestamp: false,
   }
   if (settings.logFormat === 'json') return new LogWriter(pino(options, pino.destination({ sync: true })), null)
-  // Loaded only when somebody looks: it costs some megabytes.
+  // Loaded on demand: it costs some megabytes.
   const { prettyFactory } = await import('pino-pretty')
   const people = terminal ?? new Terminal()
   const format = prettyFactory({
@@ -31,10 +31,10 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
 export class LogWriter {
   readonly #pino: Pino
   readonly #terminal: Terminal | null
-  /** What the lanes have failed with at their boot, since the code is as it is: each of them says it. */
+  /** Faults of the lanes' boot with the current code, which each lane reports: shown once. */
   readonly #bootFaults = new Set<string>()
 
-  /** @param terminal null when programs read what is written, not people */
+  /** @param terminal null when the output is for programs, not for people */
   constructor(logger: Pino, terminal: Terminal | null) {
     this.#pino = logger
     this.#terminal = terminal
@@ -56,7 +56,7 @@ export class LogWriter {
     this.#pino[PINO_LEVELS[level]]({ ...fields, time: timestampMs, identity }, message)
   }
 
-  /** The code is another, or is tried again: what is wrong with it is told anew. */
+  /** The code has changed or is tried again: its faults are shown anew. */
   forgetFaults(): void {
     this.#bootFaults.clear()
   }
@@ -67,14 +67,14 @@ export class LogWriter {
     return false
   }
 
-  /** One line for all steps; the last one stays. */
+  /** One line for all steps, which stays after the last one. */
   #progress(message: string, identity: string, fields: Progress): void {
     const took = fields.duration_ms === undefined ? '' : `  ${fields.duration_ms} ms`
     this.#terminal!.replace(`${identity}  ${fields.done} of ${fields.of}  ${message}${took}`)
     if (fields.done === fields.of) this.#terminal!.write('')
   }
 
-  /** A request that is over. */
+  /** Logs a request that has ended. */
   request({ method, path, status, durationMs, plugin }: RequestLine): void {
     const ms = durationMs < 10 ? Number(durationMs.toFixed(1)) : Math.round(durationMs)
     const terminal = this.#terminal
@@ -88,8 +88,8 @@ export class LogWriter {
     }
   }
 
-  /** Lines for people: where programs read, nothing. */
-  tellPeople(lines: readonly string[]): void {
+  /** Writes lines for people; nothing where the output is for programs. */
+  writeForPeople(lines: readonly string[]): void {
     if (this.#terminal !== null) this.#terminal.write(lines.map((line) => `${line}\n`).join(''))
   }
 
@@ -98,14 +98,14 @@ export class LogWriter {
   }
 }
 
-/** By the status's class; 0 is a client that did not wait. */
+/** By the class of the status. 0: the client did not wait for the answer. */
 function colourOf(status: number): Colour {
   if (status >= 500) return 'red'
   if (status >= 400 || status === 0) return 'yellow'
   return status >= 300 ? 'cyan' : 'green'
 }
 
-/** As the other lines have it. */
+/** The time as in the other lines. */
 function timeNow(): string {
   const now = new Date()
   return `[${now.toTimeString().slice(0, 8)}.${String(now.getMilliseconds()).padStart(3, '0')}]`

@@ -1,7 +1,7 @@
 import type { RequestSpan, RequestStart, RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 
-/** One request that is over. Nothing of its query and its body: they are the client's. */
+/** One request that has ended. Without its query and its body, which may hold secrets of the client. */
 export interface RequestLine {
   method: string
   path: string
@@ -12,15 +12,16 @@ export interface RequestLine {
   plugin: string
 }
 
-/** A path is shown up to so many characters. */
+/** Characters of a path that are shown. */
 const PATH_MAX_LENGTH = 200
-/** What a terminal would obey instead of showing it. */
+/** Control characters: a terminal would obey them instead of showing them. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROLS = /[\x00-\x1f\x7f-\x9f]/g
 
 /**
- * Tells of each request when it is over, for `npm run dev`. It stands where spans are made, in front of those who make them: while nobody
- * wants either, a request costs one comparison with null. Of the runtime's own pages, which ask again and again, only failures are told.
+ * Logs each request when it has ended, for `npm run dev`. It takes the place of the request tracing and passes calls on to it: where
+ * neither is wanted, a request costs one comparison with null. Of requests of the runtime's own pages, which poll, only failures are
+ * logged.
  */
 export class RequestLog implements RequestTracing {
   readonly #inner: RequestTracing | null

@@ -4,7 +4,7 @@ import { copyEnvironment } from '../../core/config/load.ts'
 const CODES = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const
 export type Colour = keyof typeof CODES
 
-/** Back to the line's start, and all behind it away. */
+/** Back to the start of the line, and clear it. */
 const CLEAR = '\r\x1b[K'
 
 type Environment = Readonly<Record<string, string | undefined>>
@@ -18,14 +18,14 @@ export function wantsColours(isTerminal: boolean, { FORCE_COLOR, NO_COLOR, TERM 
   return !NO_COLOR && isTerminal && TERM !== 'dumb'
 }
 
-/** Standard output for people: whole lines and, on a terminal, a last one that is written over. */
+/** Standard output for people: whole lines and, on a terminal, a last line that can be overwritten. */
 export class Terminal {
   readonly hasColours: boolean
-  /** True where a line can be written over. */
+  /** True where a line can be overwritten. */
   readonly canReplace: boolean
   readonly #write: (text: string) => void
   readonly #columns: () => number
-  /** What stands on the line that may be written over; null when there is none. */
+  /** Text of the line that may be overwritten; null when there is none. */
   #open: string | null = null
 
   /** @param write to standard output; it has been written when this returns */
@@ -51,16 +51,16 @@ export class Terminal {
     this.#open = null
   }
 
-  /** Writes one line over the last that was written so; nothing where that cannot be. */
+  /** Overwrites the last line that was written so. Does nothing where lines cannot be overwritten. */
   replace(text: string): void {
-    // One that wraps could not be written over.
+    // A line that wraps could not be overwritten.
     const line = [...text].slice(0, this.#columns() - 1).join('')
     if (!this.canReplace || line === this.#open) return
     this.#write(this.#open === null ? line : `${CLEAR}${line}`)
     this.#open = line
   }
 
-  /** Takes away the line that could still be written over. */
+  /** Removes the line that could still be overwritten. */
   clear(): void {
     if (this.#open !== null) this.#write(CLEAR)
     this.#open = null

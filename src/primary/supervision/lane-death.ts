@@ -6,7 +6,7 @@ import type { LaneThread } from './lane-thread.ts'
 import { framesOfStack, type StackFrame } from './stack-probe.ts'
 import { BOOT_TIMEOUT_MS, STANDSTILL_GROWTH } from './watchdog.ts'
 
-/** What is known of a lane's end, and the work that it leaves. */
+/** The cause of a lane's end as far as it is known, and the work that it leaves. */
 export interface LaneDeath extends UnfinishedWork {
   reason: DeathReason
   message: string

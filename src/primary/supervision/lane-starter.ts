@@ -92,7 +92,7 @@ export class LaneStarter {
     })
   }
 
-  /** What all threads except one use by their own figures, bytes. */
+  /** Bytes that all threads except one use, by their own figures. */
   #bytesBeside(lane: Lane): number {
     const { total_heap_size, external_memory } = getHeapStatistics()
     let bytes = total_heap_size + external_memory

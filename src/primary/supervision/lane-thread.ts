@@ -14,7 +14,7 @@ export class LaneThread {
   readonly bootedFiles: string[] = []
   /** Told how the boot has ended: null, or why it failed. Null while nobody waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
-  /** What it died of; null while it lives. */
+  /** Why it died; null while it lives. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()

@@ -2,30 +2,30 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 
-/** A lane that is to leave is let finish an `onReady` that takes no longer, milliseconds. */
+/** A lane that is to leave may finish an `onReady` that takes no longer than this, milliseconds. */
 export const READY_GRACE_MS = 5_000
 
-/** Plugins that a lane runs one after another. */
+/** Plugins whose `onReady` a lane runs one after another. */
 interface Round {
   readonly lane: Lane
-  /** First the one that it is at. */
+  /** The first one is running. */
   readonly plugins: string[]
-  /** When it began with that one, milliseconds since the epoch. */
+  /** When that one began, milliseconds since the epoch. */
   sinceMs: number
 }
 
 /**
- * `onReady` of the lanes' plugins: of each plugin once for the whole process, in one lane, also of one that a reload brings.
- * One that has not come to its end when its lane ends is run again in another.
+ * Runs `onReady` of the lanes' plugins: once for the whole process, in one lane, also for a plugin that a reload brings. An `onReady`
+ * that has not ended when its lane ends is run again in another lane.
  */
 export class OnReadyRunner {
   readonly #lanes: () => readonly Lane[]
   readonly #log: (message: string) => void
-  /** Plugins whose `onReady` is over, or is not run any more. */
+  /** Plugins whose `onReady` has ended, or is not run any more. */
   readonly #done = new Set<string>()
-  /** Plugins that did not end in time in a lane that was to leave: nobody waits for them again. */
+  /** Plugins whose `onReady` did not end in time in a lane that was to leave: no lane waits for them again. */
   readonly #endless = new Set<string>()
-  /** Lanes that died while they were at it, by plugin. */
+  /** Lanes that died while they ran it, by plugin. */
   readonly #deaths = new Map<string, number>()
   #rounds: Round[] = []
 
@@ -35,7 +35,7 @@ export class OnReadyRunner {
     this.#log = log
   }
 
-  /** Has all run that no lane has run yet, or is at. */
+  /** Starts the `onReady` of all plugins that no lane has run or is running. */
   run(): void {
     const taken = new Set([...this.#done, ...this.#rounds.flatMap(({ plugins }) => plugins)])
     for (const lane of this.#lanes()) {
@@ -56,7 +56,7 @@ export class OnReadyRunner {
     lane.post({ type: 'ready', plugins: [...plugins] })
   }
 
-  /** A lane has come to the end of a plugin's. */
+  /** The `onReady` of a plugin has ended in a lane. */
   done(lane: Lane, plugin: string): void {
     this.#done.add(plugin)
     const round = this.#rounds.find((each) => each.lane === lane && each.plugins[0] === plugin)
@@ -66,7 +66,7 @@ export class OnReadyRunner {
     if (round.plugins.length === 0) this.#rounds.splice(this.#rounds.indexOf(round), 1)
   }
 
-  /** True while a lane is at it that should be let finish. */
+  /** True while a lane runs an `onReady` that it should be let finish. */
   isBusy(lane: Lane): boolean {
     const begunMs = Date.now() - READY_GRACE_MS
     return this.#rounds.some(
@@ -75,7 +75,7 @@ export class OnReadyRunner {
   }
 
   /**
-   * A lane is gone: another one runs what it had not finished, but for what kills them.
+   * A lane is gone: another lane runs what it had not finished, except for plugins that kill lanes.
    * @param blackBox null when it was told to end
    */
   laneGone(lane: Lane, blackBox: BlackBox | null): void {
@@ -84,12 +84,12 @@ export class OnReadyRunner {
     this.#rounds = this.#rounds.filter((round) => round.lane !== lane)
     for (const { plugins } of open) {
       if (blackBox === null) this.#endless.add(plugins[0]!)
-      else this.#blame(plugins[0]!, blackBox)
+      else this.#countDeath(plugins[0]!, blackBox)
     }
     this.run()
   }
 
-  #blame(plugin: string, { guilty }: BlackBox): void {
+  #countDeath(plugin: string, { guilty }: BlackBox): void {
     if (guilty?.evidence === 'stack' && guilty.plugin !== null && guilty.plugin !== plugin) return
     const deaths = (this.#deaths.get(plugin) ?? 0) + 1
     this.#deaths.set(plugin, deaths)

@@ -49,7 +49,7 @@ export class Reloads {
   }
 }
 
-/** What was wrong and where, without the lines of code and how to fix it. */
+/** The mistake and its place, without the lines of code and the hint how to fix it. */
 function withoutCode(error: string): string {
   const lines = error.split('\n').filter((line) => !/^ {2}(?: {2}|Fix: )/.test(line))
   return lines.map((line) => (line.startsWith('  ') ? `(${line.trim()})` : line)).join(' ')

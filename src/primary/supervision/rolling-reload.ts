@@ -8,7 +8,7 @@ export interface RollingReloadOptions {
   replacement: LaneReplacement
   /** Threads that start from now on have new code. @returns what takes that back */
   beginGeneration: () => () => void
-  /** What speaks against new code, by what a lane with it hosts; null when nothing does. */
+  /** Why the code of a new lane is refused; null when it is taken. */
   refusalOf: (manifest: Manifest) => string | null
   isStopping: () => boolean
   /** A thread that was replaced did not leave in order. */

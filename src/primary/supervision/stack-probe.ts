@@ -15,9 +15,9 @@ export interface StackFrame {
 
 /** Frames of a stack that are kept, from the innermost on. */
 export const STACK_MAX_FRAMES = 32
-/** A look that is over is waited with for threads that are about to end, at most this long, milliseconds. */
+/** The end of a probe's session waits at most this long for threads that are about to end, milliseconds. */
 const QUIET_TIMEOUT_MS = 2000
-const QUIET_LOOK_MS = 10
+const QUIET_CHECK_MS = 10
 
 const ANONYMOUS = '<anonymous>'
 
@@ -27,14 +27,14 @@ interface Script {
   map: SourceMap | null
 }
 
-/** Looks that have not come to their end, by thread: one in a long native call stops when that is over. */
-const looks = new Map<number, Probe>()
+/** Probes that have not ended, by thread: a thread in a long native call stops when that is over. */
+const probes = new Map<number, Probe>()
 
 /**
- * The stack of a thread that this one has started, innermost first, at most STACK_MAX_FRAMES; null when the thread did not stop
- * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A thread that is well stops at the next thing
- * that it does. Only that thread stops, for about a millisecond, and runs on. Never throws.
- * @param isQuiet false while some thread may be about to end. Do not ask for a stack then, nor of a thread whose heap is nearly full (see `Probe`).
+ * The stack of a thread that this one has started, innermost frame first, at most STACK_MAX_FRAMES. Null when the thread did not stop
+ * within `timeoutMs`: it is inside a native call, has nothing to do, or is gone. A healthy thread stops at the next thing that it does.
+ * Only that thread stops, for about a millisecond, and then runs on. Never throws.
+ * @param isQuiet false while some thread may be about to end. Do not ask for a stack then, nor for that of a thread whose heap is nearly full (see `Probe`).
  */
 export async function stackOf(
   threadId: number,
@@ -42,34 +42,34 @@ export async function stackOf(
   isQuiet: () => boolean = () => true,
 ): Promise<StackFrame[] | null> {
   try {
-    let probe = looks.get(threadId)
+    let probe = probes.get(threadId)
     if (probe === undefined) {
-      // On demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
+      // Loaded on demand: as long as no thread is stuck, nothing is loaded or attached. An `import()` would ask the loader's thread first.
       const { Session } = process.getBuiltinModule('node:inspector')
       probe = new Probe(new Session(), threadId, isQuiet)
-      looks.set(threadId, probe)
-      void probe.stack.catch(() => {}).finally(() => looks.delete(threadId))
+      probes.set(threadId, probe)
+      void probe.stack.catch(() => {}).finally(() => probes.delete(threadId))
     }
     return await probe.within(timeoutMs)
   } catch {
-    // A Node without inspector, or one that forbids it: the report does without a stack.
+    // A Node without inspector, or one that forbids it: the report has no stack.
     return null
   }
 }
 
 /**
- * One look at one thread, in a session of its own.
+ * Takes the stack of one thread, in an inspector session of its own.
  *
- * What is sent to a thread in the very moment in which it ends can abort the whole process: its mailbox is being taken apart, and
- * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). A session's
- * beginning and end are sent to all threads. So a look says as little as it can, and only when threads are known to live on:
- * - at its beginning, when the thread has been standing still for a while; the rest is up to who asks (`isQuiet`);
- * - when it has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it.
+ * A message that reaches a thread in the very moment in which it ends can abort the whole process: its mailbox is being taken apart, and
+ * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). The beginning and
+ * the end of a session are sent to all threads. So a probe sends as few messages as it can, and only while threads are known to live on:
+ * - at its beginning, when the thread has stood still for a while; the caller watches the other threads (`isQuiet`);
+ * - when the thread has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it.
  * That makes the abort rare, not impossible: a thread may end unannounced just then.
- * In between it waits, however long: until the thread stops, or is gone. A stop that is asked for and has not happened is not taken back.
+ * In between the probe waits as long as it takes, until the thread stops or is gone. A stop that was asked for is not taken back.
  */
 class Probe {
-  /** Of the thread when it has stopped; null when it is gone. It runs on by then. */
+  /** Resolves when the thread has stopped, and runs on; with null when it is gone. */
   readonly stack: Promise<StackFrame[] | null>
   readonly #session: Session
   readonly #threadId: number
@@ -77,7 +77,7 @@ class Probe {
   /** The target's own session within ours; null before it is attached. */
   #target: string | null = null
   #sent = 0
-  /** Raw `Debugger.scriptParsed` by script: each holds its source map, and only those of a few are ever read. */
+  /** Raw `Debugger.scriptParsed` messages by script. Each holds a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
   #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
@@ -89,7 +89,7 @@ class Probe {
     this.stack = this.#take()
   }
 
-  /** What is known by then. */
+  /** The stack; null when it takes longer. */
   async within(timeoutMs: number): Promise<StackFrame[] | null> {
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<null>((resolve) => {
@@ -108,9 +108,10 @@ class Probe {
     try {
       callFrames = await this.#stop()
     } finally {
-      // Not inside the session's own callback, which this may still be.
+      // This may still run inside a callback of the session.
       await setImmediate()
-      // Nothing else, `resume` included: the thread runs at once, and may end before the next message. The end of the session alone leaves it stopped.
+      // No other message, not even `resume`: the thread runs on at once, and may end before the next message. Without this one the end of the
+      // session would leave it stopped.
       this.#send('Debugger.disable')
       if (this.#isQuiet()) this.#session.disconnect()
       else void this.#disconnectLater()
@@ -118,10 +119,10 @@ class Probe {
     return callFrames?.slice(0, STACK_MAX_FRAMES).map((frame) => this.#sourceFrame(frame)) ?? null
   }
 
-  /** The others are told of the session's end when none of them is about to end. */
+  /** The end of the session is sent to all threads: not before none of them is about to end. */
   async #disconnectLater(): Promise<void> {
     const endMs = performance.now() + QUIET_TIMEOUT_MS
-    while (!this.#isQuiet() && performance.now() < endMs) await setTimeout(QUIET_LOOK_MS, undefined, { ref: false })
+    while (!this.#isQuiet() && performance.now() < endMs) await setTimeout(QUIET_CHECK_MS, undefined, { ref: false })
     this.#session.disconnect()
   }
 
@@ -136,7 +137,7 @@ class Probe {
       session.on('NodeWorker.receivedMessageFromWorker', ({ params }) => {
         if (params.sessionId === this.#target) this.#onMessage(params.message)
       })
-      // All threads that there are have been announced when this returns.
+      // All existing threads have been announced when this returns.
       session.post('NodeWorker.enable', { waitForDebuggerOnStart: false }, (error) => {
         if (error) reject(error)
         else if (this.#target === null) this.#onStop(null)
@@ -145,7 +146,7 @@ class Probe {
   }
 
   #onAttached({ sessionId, workerInfo }: NodeWorker.AttachedToWorkerEventDataType): void {
-    // The title is "[worker 3] name"; workerId is no thread's id, it counts attachments.
+    // The title is "[worker 3] name". The workerId is not the thread's id, it counts attachments.
     if (Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1]) !== this.#threadId) return
     this.#target = sessionId
     this.#send('Debugger.enable')
@@ -189,7 +190,7 @@ class Probe {
     }
   }
 
-  /** Read once, however many frames of a recursion stand in it. */
+  /** Read once, however many frames of a recursion are in it. */
   #script(scriptId: string): Script {
     let script = this.#scripts.get(scriptId)
     if (script === undefined) {
@@ -203,7 +204,7 @@ class Probe {
   }
 }
 
-/** The map that a loader has put into the script itself, as tsx does. A map in a file of its own is not read: its script is a file too. */
+/** The source map that a loader has put into the script itself, as tsx does. A map in a file of its own is not read: its script is a file too. */
 function inlineSourceMap(url: string | undefined): SourceMap | null {
   const [, encoding, body] = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url ?? '') ?? []
   if (body === undefined) return null
@@ -211,12 +212,12 @@ function inlineSourceMap(url: string | undefined): SourceMap | null {
     const json = encoding === undefined ? decodeURIComponent(body) : Buffer.from(body, 'base64').toString()
     return new SourceMap(JSON.parse(json) as SourceMapPayload)
   } catch {
-    // A map that is damaged: the place in the script is better than none.
+    // The map is damaged: the place in the script is better than none.
     return null
   }
 }
 
-/** A source as its map names it: a path, a URL, or relative to the script. */
+/** @param source as the map names it: a path, a URL, or relative to the script */
 function sourcePath(source: string, scriptUrl: string): string {
   if (isAbsolute(source)) return source
   return URL.canParse(source, scriptUrl) ? pathOf(new URL(source, scriptUrl).href) : source
@@ -231,15 +232,15 @@ function pathOf(url: string): string {
   }
 }
 
-/** `at name (place:1:2)`, and `at place:1:2` of a function without a name. */
+/** `at name (place:1:2)`, and `at place:1:2` for a function without a name. */
 const NAMED = /^\s*at (.+?) \((.+):(\d+):(\d+)\)$/
 const NAMELESS = /^\s*at (.+):(\d+):(\d+)$/
-/** Characters of a line that may be a frame: an error's message may be long, and is searched as well. */
+/** A frame's line has at most this many characters. The message of an error is searched as well, and may be long. */
 const FRAME_MAX_CHARS = 1000
 
 /**
- * The frames in the text of an error's `stack`, at most STACK_MAX_FRAMES. Async functions that wait for the failed one count as any
- * other; what has no place (native functions, `Promise.all`) is left out.
+ * The frames in the text of an error's `stack`, at most STACK_MAX_FRAMES. Async functions that wait for the failed one count as frames.
+ * Frames without a place (native functions, `Promise.all`) are left out.
  */
 export function framesOfStack(stack: string): StackFrame[] {
   const frames: StackFrame[] = []

@@ -27,7 +27,7 @@ export interface SupervisorOptions {
   listener: LaneListener
   /** A lane has reported what it hosts. It is ready when this has given it its routes. */
   onBooted: (lane: Lane) => void
-  /** What speaks against new code, by what its first lane hosts; null when nothing does. */
+  /** Why new code is refused, by the manifest of its first lane; null when it is taken. */
   refusalOf: (manifest: Manifest) => string | null
   /** The loop of a lane stands still, or the lane is gone: the work that it has not begun may go elsewhere. */
   onUnresponsive: (lane: Lane) => void

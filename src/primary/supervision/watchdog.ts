@@ -5,7 +5,7 @@ import { type StackFrame, stackOf } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
 export const CHECK_MS = 20
-/** What one check adds to a standstill at most: a pause of the primary or of the machine says nothing about the lanes. */
+/** One check adds at most this much to a standstill: a pause of the primary or of the machine says nothing about the lanes. */
 const CHECK_MAX_MS = 2 * CHECK_MS
 /** Each plugin has this long to load and boot; then its lane is ended. */
 export const BOOT_TIMEOUT_MS = 30_000

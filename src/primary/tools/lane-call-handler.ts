@@ -14,7 +14,7 @@ type RequestArgs = [
   timeoutMs: number,
 ]
 
-/** What lanes ask of the primary itself (tool `#host` of a call): the services whose truth is only here. */
+/** Answers the calls of the lanes' tool hosts (tool `#host` of a call): what they ask for is known only in the primary. */
 export class LaneCallHandler {
   readonly #bus: PrimaryBus
   readonly #host: ToolHost

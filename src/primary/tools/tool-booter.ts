@@ -4,7 +4,7 @@ import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'
 
-/** First pause before a tool is booted again; each is twice as long as the one before, in milliseconds. */
+/** First pause before a tool is booted again, milliseconds; each further pause is twice as long as the one before. */
 const PAUSE_MS = 500
 const MAX_PAUSE_MS = 5000
 
@@ -15,12 +15,12 @@ export interface ToolBooterOptions {
 }
 
 /**
- * Boots the tools of the primary. One that fails leaves a process that serves what it can and asks for no traffic; one whose server is
- * away is booted again until it is there.
+ * Boots the tools of the primary. When a tool fails, the process serves what it can and is not ready. A tool whose server is away is
+ * booted again until the server is there.
  */
 export class ToolBooter {
   readonly #options: ToolBooterOptions
-  /** Why each of them did not boot. */
+  /** Why tools did not boot, by tool. */
   readonly #faults = new Map<string, string>()
   readonly #timers = new Map<string, NodeJS.Timeout>()
   #isStopped = false

@@ -22,7 +22,7 @@ import type { LocalWorker } from '../http/local-worker.ts'
 import { routeInfo } from '../http/route-info.ts'
 import type { Routing } from '../http/routing.ts'
 
-/** What the tools of the primary need of its other parts. */
+/** The parts of the primary that its tools use. */
 export interface PrimaryToolHostOptions {
   readonly bus: PrimaryBus
   readonly local: LocalWorker
@@ -39,7 +39,7 @@ export interface PrimaryToolHostOptions {
   readonly hasNoLanes?: boolean
 }
 
-/** What the tools of the primary stand on. */
+/** The tool host of the primary: connects its tools to its other parts. */
 export class PrimaryToolHost implements ToolHost {
   readonly #options: PrimaryToolHostOptions
   isBooted = false
