@@ -1,4 +1,4 @@
-/** Claims of a valid token; `sub` is the subject's id. Tokens of `createToken` always hold `iat`; one signed elsewhere with the key may not. */
+/** Claims of a valid token; `sub` is the subject's id. Tokens from `createToken` always have `iat`; a token that another service signed with the same key may lack it. */
 export interface Claims {
   sub: string
   iat?: number
@@ -10,7 +10,7 @@ export interface Claims {
 export interface Auth {
   /** A self-describing scrypt hash with its salt. */
   hashPassword(password: string): Promise<string>
-  /** False for a wrong password and for a hash that is not one of ours. */
+  /** False for a wrong password, and for a hash that `hashPassword` did not make. */
   verifyPassword(password: string, hash: string): Promise<boolean>
   /**
    * Signs claims with `AUTH_SECRET_KEY`.
@@ -18,6 +18,6 @@ export interface Auth {
    * @param options `expiresInSec`: default `AUTH_TOKEN_TTL_SEC`
    */
   createToken(claims: { sub: string; [claim: string]: unknown }, options?: { expiresInSec?: number }): Promise<string>
-  /** The claims, or null for anything that is not a valid, unexpired token of ours. Never throws. */
+  /** The claims; null unless the token is valid, not expired and signed with `AUTH_SECRET_KEY`. Never throws. */
   validateToken(token: string): Promise<Claims | null>
 }

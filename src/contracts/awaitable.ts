@@ -1,2 +1,2 @@
-/** At once in the primary, a promise in a lane: await it. */
+/** A value in the primary, a promise in a lane: always await it. */
 export type Awaitable<T> = T | Promise<T>

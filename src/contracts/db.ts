@@ -1,4 +1,4 @@
-/** A value that both databases store and return alike. Dates, booleans and bytes: see the contract suite. */
+/** A value that both databases store and return in the same way. For dates, booleans and bytes see `Queryable`. */
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array | Date
 export type Row = Record<string, unknown>
 
@@ -15,12 +15,12 @@ export type DbErrorKind =
   | 'other'
 
 /**
- * Statements. Placeholders are `$1, $2, …`. Each rejects with a `DbError` that carries `kind`.
- * Statements that are sent without waiting for each other may run in any order, but for those of one `tx`.
+ * Sends SQL statements. Placeholders are `$1, $2, …`. A statement that fails rejects with a `DbError`; its `kind` says why.
+ * Statements that are sent without waiting for each other may run in any order. Those of one `tx` run in the order in which they were sent.
  *
- * A parameter is stored as its column wants it; where nothing around it tells a type (`SELECT $1`), write `CAST($1 AS INTEGER)`.
+ * The column decides how a parameter is stored. Where nothing tells the type (`SELECT $1`), write `CAST($1 AS INTEGER)`.
  * Integers and sums come back as numbers, beyond 2^53 - 1 as bigint; NUMERIC as a number, points in time as ISO 8601 text in UTC,
- * JSON as text, bytes as Buffer. A truth value that is no BOOLEAN column is true on one database and 1 on another.
+ * JSON as text, bytes as Buffer. A truth value that does not come from a BOOLEAN column (`SELECT 1 = 1`) is true on PostgreSQL and 1 on SQLite.
  */
 export interface Queryable {
   /** All rows. */
@@ -34,10 +34,10 @@ export interface Queryable {
 /** The relational database. */
 export interface Db extends Queryable {
   /**
-   * Runs `work` in a transaction: committed when it resolves, rolled back when it rejects. Transactions are serializable.
-   * No statement outside `tx` ever joins it. `tx` is dead once `work` has settled.
-   * `work` is run again where the database could settle a collision with another transaction only by rolling this one back:
-   * it should do nothing but send statements. After 5 s of that it rejects with `serialization`.
+   * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects. Transactions are serializable.
+   * Only statements sent through `tx` belong to it. `tx` takes no more statements once `work` has settled.
+   * When the database rolls the transaction back because it conflicts with another one, `work` is called again, for up to 5 s;
+   * then it rejects with `serialization`. So `work` should do nothing but send statements.
    */
   transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
   /** True when the database answers. */

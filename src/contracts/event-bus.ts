@@ -4,11 +4,11 @@ import type { Owner } from './owner.ts'
 import type { Payload } from './payload.ts'
 import type { BlackBox } from './registry.ts'
 
-/** One event, as `/system/traces/flat` shows it: the payload's keys, never its values. */
+/** One event, as `/system/traces/flat` shows it: with the keys of its payload, never the values. */
 export interface EventRecord {
   /** `evt_` and a UUIDv7 without dashes. */
   id: string
-  /** The causing event, null for a root. */
+  /** The event whose subscriber published this one; null for a root. */
   parent_id: string | null
   event: string
   emitter: string
@@ -16,13 +16,13 @@ export interface EventRecord {
   payload_keys: string[]
   /** ISO 8601 UTC with milliseconds. */
   timestamp: string
-  /** The HTTP request at the root of it all, or null. */
+  /** The HTTP request that caused the first event of the chain, or null. */
   request_id: string | null
-  /** The trace that it belongs to, 32 hexadecimal digits; null when that is not exported. */
+  /** Id of the trace that the event belongs to, 32 hexadecimal digits; null when the trace is not exported. */
   trace_id: string | null
 }
 
-/** What a subscriber learns of the event beside its data. */
+/** The second argument of a subscriber: everything about the event except its payload. */
 export interface EventMeta {
   id: string
   parent_id: string | null
@@ -58,7 +58,7 @@ export interface SubscribeOptions {
   broadcast?: boolean
 }
 
-/** Told, synchronously, when the last attempt at a delivery has failed. */
+/** Called synchronously when the last attempt at a delivery has failed. */
 export type FailureListener = (failure: DeliveryFailure) => void
 export interface DeliveryFailure {
   event: string
@@ -76,7 +76,7 @@ export interface EventBus {
    */
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
   /**
-   * @param handler gets the payload that the event's contract says; without a contract it may name a type, and the bus takes its word for it
+   * @param handler gets the payload with the type of the event's contract; without a contract it may state a type, which nobody checks
    * @returns a function that ends the subscription in this thread
    */
   subscribe<Name extends EventName, Own extends object = Payload>(
@@ -87,14 +87,14 @@ export interface EventBus {
   /**
    * Publishes, and resolves with the first non-null object that a subscriber returns.
    * @param options `timeoutMs`: default 5000
-   * @throws EVENT_CONTRACT, EVENT_BUS_NO_SUBSCRIBER at once, EVENT_BUS_REQUEST_TIMEOUT, or the error of the last subscriber when all failed
+   * @throws EVENT_CONTRACT; EVENT_BUS_NO_SUBSCRIBER at once; EVENT_BUS_REQUEST_TIMEOUT; or the error of the last subscriber when all have failed
    */
   request<T extends Payload = Payload, Name extends EventName = EventName>(
     event: Name,
     payload: Published<Name>,
     options?: { timeoutMs?: number },
   ): Promise<T>
-  /** Receives every event record of the process; synchronous, must not block. @returns a function that removes it */
+  /** Receives every event record of the process. The listener is called synchronously and must not block. @returns a function that removes it */
   addListener(listener: (record: EventRecord) => void): () => void
   /** @returns a function that removes it */
   addFailureListener(listener: FailureListener): () => void
@@ -102,11 +102,11 @@ export interface EventBus {
   getTraceHistory(): Awaitable<EventRecord[]>
   /** Event name → names of the subscribing plugins. */
   getSubscribers(): Awaitable<Record<string, string[]>>
-  /** Event name → who emits it, who subscribes, how often it fired since boot. */
+  /** Event name → its emitters, its subscribers, and how often it was published since the start. */
   getTopology(): Awaitable<Record<string, TopologyEntry>>
-  /** Oldest first, without payload values. */
+  /** The dead letters, oldest first, without payload values. */
   getDeadLetters(): Awaitable<DeadLetter[]>
-  /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or no such subscriber any more. */
+  /** Delivers a dead letter once more, to its own subscriber only. False when there is no such dead letter, or its subscriber no longer exists. */
   replayDeadLetter(id: string): Awaitable<boolean>
   /** False when there is no such dead letter. */
   deleteDeadLetter(id: string): Awaitable<boolean>
@@ -120,7 +120,7 @@ export interface Subscription {
   options: SubscribeOptions
 }
 
-/** One logical event in a list of the system's topology. */
+/** One event of the topology that `/system/events` shows. */
 export interface TopologyEntry {
   emitters: string[]
   subscribers: string[]
@@ -138,11 +138,11 @@ export interface DeadLetter {
   payload_keys: string[]
   timestamp: string
   request_id: string | null
-  /** Only of a delivery that threads died of: what is known of the last death, without its steps. */
+  /** Only when threads have died while they handled the delivery: what is known of the last death, without its steps. */
   black_box?: BlackBox
 }
 
-/** What the tool `event_bus` asks of the thread it is in. */
+/** The part of the bus that differs between threads: the tool `event_bus` calls it. */
 export interface BusTransport {
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
   request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>

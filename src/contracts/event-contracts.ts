@@ -11,17 +11,17 @@ export type EventContracts = Readonly<Record<string, StandardSchemaV1>>
 // biome-ignore lint/suspicious/noEmptyInterface: an alias could not be added to
 export interface Events {}
 
-/** Event name → the payload that its contract takes: what is published is what was given, not what a schema makes of it. */
+/** Event name → the payload that its contract takes. A payload is published as it was given; what the schema makes of it is not used. */
 export type PayloadsOf<Contracts extends EventContracts> = { [Event in keyof Contracts]: InputOf<Contracts[Event]> }
 type InputOf<Schema extends StandardSchemaV1> = NonNullable<Schema['~standard']['types']>['input']
 
-/** Any name; those with a contract are proposed. */
+/** Any name; an editor proposes those that have a contract. */
 export type EventName = keyof Events | (string & {})
 
-/** What may be published under a name: what its contract takes, any object where it has none. */
+/** The payload that may be published under a name: the one of its contract, or any object where it has none. */
 export type Published<Name extends string> = Name extends keyof Events ? Events[Name] : Payload
 
-/** What reaches a subscriber of a name: what was published, as JSON; `Own` where it has no contract. */
+/** The payload that a subscriber of a name gets: the published one, as JSON; `Own` where the event has no contract. */
 export type Delivered<Name extends string, Own> = Name extends keyof Events ? AsJson<Events[Name]> : Own
 type AsJson<Value> = Value extends string | number | boolean | null | undefined
   ? Value

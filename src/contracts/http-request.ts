@@ -14,15 +14,18 @@ export interface HttpContext {
   readonly headers: Readonly<Record<string, string>>
   readonly ip: string
   readonly requestId: string
-  /** Bytes of a body that is none of JSON object, form or multipart; the parsed value of a JSON body that is no object; else undefined. */
+  /**
+   * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
+   * Undefined for a JSON object, a form and multipart: their fields are in `data`.
+   */
   readonly body: unknown
-  /** Aborted when the client is gone or the time is up. */
+  /** Aborted when the client has disconnected or the request has timed out. */
   readonly signal: AbortSignal
   /** @throws HTTP_STATUS_INVALID outside of 200 to 599 */
   setStatus(status: number): void
-  /** @throws HTTP_HEADER_INVALID for a name that is no token or a value with control characters */
+  /** @throws HTTP_HEADER_INVALID for a name that is not a token, or a value with control characters */
   setHeader(name: string, value: string): void
-  /** HttpOnly, Secure and SameSite=Lax unless told otherwise. */
+  /** Sets HttpOnly, Secure and SameSite=Lax unless the options say otherwise. */
   setCookie(name: string, value: string, options?: CookieOptions): void
   /** Answers with a `location` header. Default status 302. */
   redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): void
@@ -43,19 +46,19 @@ export interface CookieOptions {
 export interface UploadedFile {
   /** Name of the form's field; several files may have the same. */
   field: string
-  /** As the client says, without folders and control characters; may be empty, and anything else. Never a path to write to. */
+  /** The name that the client gave, without folders and control characters; it may be empty. Do not use it as a path to write to. */
   filename: string
-  /** Content type, as the client says. */
+  /** The content type that the client gave. */
   type: string
   bytes: Uint8Array
 }
 
-/** Claims for a good token (they become `data._auth`), null for a bad one. */
+/** Returns the claims of a valid token, which become `data._auth`, or null. */
 export type AuthValidator = (token: string) => Promise<object | null> | object | null
 
 export interface EndpointOptions {
   tags?: string[]
-  /** Makes the route ask for `Authorization: Bearer <token>`. */
+  /** Makes the route require `Authorization: Bearer <token>`. */
   authValidator?: AuthValidator
   /** Any Standard Schema; the handler sees its output. A mismatch is answered with 422. */
   body?: StandardSchemaV1

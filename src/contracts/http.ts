@@ -5,7 +5,7 @@ import type { SocketHandlers, SocketOptions } from './web-socket.ts'
 
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'HEAD' | 'OPTIONS'
 
-/** Returns the JSON body of the answer as it is. Status 200, 400 when it has `success: false`; `setStatus` beats both. */
+/** Returns the JSON body of the answer. The status is 200, or 400 when the body has `success: false`; `setStatus` overrides both. */
 export type Handler = (data: Data, context: HttpContext) => unknown | Promise<unknown>
 
 /** One server-sent-event client. */
@@ -24,7 +24,7 @@ export type StreamHandler = (data: Data, stream: SseStream, context: HttpContext
 export interface Http {
   /**
    * Registers an endpoint. Paths: `/users/:id`, trailing wildcard `/files/*`.
-   * The handler's `data` has the types that the path and the options' schemas say.
+   * The types of the handler's `data` follow from the path and from the schemas of the options.
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN (the plugin that registers second is `DEAD` and the error names the first)
    */
   addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
@@ -33,23 +33,23 @@ export interface Http {
     handler: (data: RouteData<Path, Options>, context: HttpContext) => unknown,
     options?: Options,
   ): void
-  /** Registers a stream of server-sent events (GET). A comment line every 15 s; a client that leaves 1 MiB unread is cut off. */
+  /** Registers a stream of server-sent events (GET). It sends a comment line every 15 s; a client that leaves 1 MiB unread is disconnected. */
   addStream(
     path: string,
     handler: StreamHandler,
     options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary'>,
   ): void
   /**
-   * Registers a WebSocket (RFC 6455). The token is checked before the handshake; a browser of another origin that is not among
-   * `HTTP_CORS_ORIGINS` is refused with 403, a request without upgrade with 426.
+   * Registers a WebSocket (RFC 6455). The token is checked before the handshake. A browser from another origin that is not among
+   * `HTTP_CORS_ORIGINS` is answered with 403, a request without upgrade with 426.
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN
    */
   addWebSocket(path: string, handlers: SocketHandlers, options?: SocketOptions): void
   /**
-   * Serves the files of a folder under a prefix (`/`, `/assets`), from the lanes, whichever thread the plugin lives in.
+   * Serves the files of a folder under a prefix (`/`, `/assets`). The lanes serve them, also when the plugin runs in the primary.
    * Links that lead out of the folder and names that begin with a dot are not served.
    * @param directory absolute, relative to where the process was started, or a `file:` URL
-   * @throws HTTP_PATH_INVALID for a prefix that is none or a folder that is not there, HTTP_ROUTE_TAKEN
+   * @throws HTTP_PATH_INVALID for an invalid prefix or a folder that does not exist, HTTP_ROUTE_TAKEN
    */
   mountStatic(prefix: string, directory: string | URL): void
 }
@@ -74,7 +74,7 @@ export interface Stream {
 /** A folder of files as a thread registers it. */
 export interface StaticMount {
   owner: Owner
-  /** Without a slash at its end; empty for the root. */
+  /** Without a trailing slash; empty for the root. */
   prefix: string
   /** Absolute, without symbolic links. */
   directory: string

@@ -1,4 +1,4 @@
-/** Levels as they stand on the wire. */
+/** Levels, as records and streams carry them. */
 export type LogLevel = 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR'
 
 /**
@@ -8,9 +8,9 @@ export type LogLevel = 'DEBUG' | 'INFO' | 'WARNING' | 'ERROR'
  */
 export type LogSink = (level: LogLevel, message: string, timestamp: string, identity: string) => void
 
-/** Structured logging. Records of all threads are written by the primary, in one stream. */
+/** Structured logging. The primary writes the records of all threads into one stream. */
 export interface Logger {
-  /** @param fields further JSON values for the log line; never sent to `/system/logs/stream` */
+  /** @param fields further JSON values for the log line; they are not sent to `/system/logs/stream` */
   debug(message: string, fields?: Record<string, unknown>): void
   info(message: string, fields?: Record<string, unknown>): void
   warning(message: string, fields?: Record<string, unknown>): void
@@ -18,7 +18,7 @@ export interface Logger {
   warn(message: string, fields?: Record<string, unknown>): void
   error(message: string, fields?: Record<string, unknown>): void
   /**
-   * Receives every log record of the process: at once for this thread's, within 100 ms for others'.
+   * Receives every log record of the process: those of this thread at once, those of other threads within 100 ms.
    * @returns a function that removes the sink
    */
   addSink(sink: LogSink): () => void

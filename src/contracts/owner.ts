@@ -1,7 +1,7 @@
-/** Whoever uses a tool: a plugin, or the runtime itself under the tool's own name. */
+/** The user of a tool: a plugin, or the runtime itself under the tool's own name. */
 export interface Owner {
-  /** `<domain>.<ClassName>` of a plugin: the `emitter`, `subscriber` and `identity` of all that it does. */
+  /** `<domain>.<ClassName>` for a plugin. It is the `emitter`, `subscriber` and `identity` of everything that the plugin does. */
   readonly name: string
-  /** The plugin's instance once it is constructed: what `this` is in its handlers. */
+  /** The plugin's instance, which is `this` in its handlers; undefined until it is constructed. */
   instance: object | undefined
 }

@@ -15,7 +15,7 @@ export interface MetricRecord {
   timestamp: string
 }
 
-/** Runs synchronously in the tool call's hot path: no await, no tool calls, no I/O. */
+/** Called synchronously within each tool call: no await, no tool calls, no I/O. */
 export type MetricsSink = (record: MetricRecord) => void
 
 export interface ToolHealth {
@@ -33,15 +33,17 @@ export interface SystemDump {
   plugins: Record<string, PluginHealth>
   /** Number of lanes per state. */
   lanes: Record<string, number>
-  /** Only after the lanes were told to load the code anew. */
+  /** The last reload; missing when the lanes were never reloaded. */
   reload?: ReloadInfo
 }
 
-/** Why a lane's thread ended: its loop stood still, its memory was used up, it called `process.exit`, it threw, it did not boot. */
-/** `process`: a whole process, of which nothing else is known. */
+/**
+ * Why a lane's thread ended: its event loop was blocked, its memory was used up, it called `process.exit`, it threw, or it did not boot.
+ * `process`: the whole process ended, and nothing else is known.
+ */
 export type DeathReason = 'stalled' | 'memory' | 'exited' | 'crashed' | 'boot' | 'process'
 
-/** A handler that a lane was at. */
+/** A handler that was running in a lane. */
 export interface WorkInFlight {
   kind: 'request' | 'event' | 'job'
   /** `GET /users/:id`, an event's name, a job's name. */
@@ -66,7 +68,7 @@ export interface FlightStep {
   success: boolean
 }
 
-/** What is known of a lane's end: taken from outside while it was stuck, and from its flight recorder when it was gone. */
+/** What is known about the end of a lane: recorded from outside while it was blocked, and read from its flight recorder once it had ended. */
 export interface BlackBox {
   /** ISO 8601 UTC. */
   at: string
@@ -74,8 +76,8 @@ export interface BlackBox {
   reason: DeathReason
   message: string
   /**
-   * Who brought it down, where that can be told: by the stack, because nothing else was in flight, or because it was begun last.
-   * `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   * The handler that ended the lane, where it can be told. `evidence` says how: by the stack, because nothing else was in flight, or
+   * because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
    */
   guilty: {
     plugin: string | null
@@ -83,15 +85,15 @@ export interface BlackBox {
     line: string | null
     evidence: 'stack' | 'alone' | 'last'
   } | null
-  /** Where the thread stood or what it threw, innermost first: `function (file:line:column)`. Empty when it could not be had. */
+  /** Where the thread was, or what it threw, innermost frame first: `function (file:line:column)`. Empty when there was no way to read it. */
   stack: string[]
-  /** How long its loop had stood still. */
+  /** How long its event loop had been blocked. */
   stood_still_ms: number
   lived_ms: number
-  /** CPU time of the thread in its whole life, and while it stood still; null where the system does not tell. */
+  /** CPU time of the thread, in its whole life and while its loop was blocked; null where the system does not report it. */
   cpu_ms: number | null
   cpu_ms_while_still: number | null
-  /** As it last reported: memory in JavaScript objects, and in buffers. */
+  /** Memory in JavaScript objects and in buffers, as the lane last reported it. */
   heap_bytes: number
   external_bytes: number
   /** The oldest 50, and how many there were. */
@@ -105,28 +107,28 @@ export interface BlackBox {
 export interface LaneInfo {
   index: number
   /**
-   * A quarantine lane is there while events are tried again that lanes died of; a relief, with the number of the lane that it
-   * helps out for, while that stands still.
+   * A quarantine lane exists while events are retried that have ended lanes. A relief lane exists while another lane is blocked, and
+   * has the number of that lane.
    */
   role: 'regular' | 'quarantine' | 'relief'
-  /** `idle`: the quarantine lane when nobody needs it. */
+  /** `idle`: the quarantine lane while it is not needed. */
   state: 'starting' | 'ready' | 'draining' | 'dead' | 'idle'
-  /** False while its loop stands still: it gets no work. */
+  /** False while its event loop is blocked: it gets no work then. */
   responsive: boolean
   requests_in_flight: number
   deliveries_in_flight: number
-  /** WebSockets that it has. */
+  /** Open WebSockets of this lane. */
   sockets_open: number
   /** Longest delay of its event loop in the last second. */
   loop_delay_ms: number
   heap_bytes: number
-  /** Memory of its buffers. */
+  /** Memory in buffers. */
   external_bytes: number
-  /** CPU time of its thread; null where the system does not tell. */
+  /** CPU time of its thread; null where the system does not report it. */
   cpu_ms: number | null
   /** ISO 8601 UTC: when its thread was started. */
   started_at: string
-  /** Threads that this lane has had before this one. */
+  /** How many threads this lane had before the present one. */
   restarts: number
   /** Newest first, at most 5. */
   deaths: BlackBox[]
@@ -137,13 +139,13 @@ export interface ReloadInfo {
   /** ISO 8601 UTC: when it ended. */
   at: string
   ok: boolean
-  /** Why the old code still runs; null when the new code does. */
+  /** Why the lanes still run the old code; null when they run the new one. */
   error: string | null
 }
 
 export interface Readiness {
   ready: boolean
-  /** Why not, or what is missing although it serves. */
+  /** Why the process is not ready, or what is missing although it is. */
   reasons: string[]
   lanes: Record<string, number>
 }
@@ -151,19 +153,19 @@ export interface Readiness {
 /** Introspection of the process. */
 export interface Registry {
   /**
-   * Receives every tool metric record of the process: at once for this thread's calls, within 100 ms for others'.
+   * Receives every tool metric record of the process: those of this thread at once, those of other threads within 100 ms.
    * @returns a function that removes the sink
    */
   addMetricsSink(sink: MetricsSink): () => void
-  /** The last 1000 tool calls of the whole process, oldest first, from any thread. */
+  /** The last 1000 tool calls of all threads, oldest first. */
   getMetrics(): MetricRecord[]
   /** The health of tools and plugins of the process; in a lane at most 100 ms old. */
   getSystemDump(): SystemDump
-  /** Tools that a healthy plugin has taken in its constructor and called in no thread since the process started: plugin → names. */
+  /** Plugin → the tools that it takes in its constructor but has not called in any thread since the process started. Healthy plugins only. */
   getUncalledTools(): Record<string, string[]>
   /** The lanes of this process. */
   getLanes(): Awaitable<LaneInfo[]>
-  /** Whether this process should get requests. */
+  /** Whether a load balancer should send requests to this process. */
   getReadiness(): Awaitable<Readiness>
   /** The routes that this process serves. */
   getRoutes(): Awaitable<RouteInfo[]>

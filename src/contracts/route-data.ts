@@ -2,8 +2,8 @@ import type { Data, EndpointOptions } from './http-request.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * The type of a handler's `data`, read off its route: the output of its schemas, the parameters of its path, and the claims
- * that its `authValidator` gives. Without a schema for query or body, any further key may be there.
+ * The type of a handler's `data`, derived from its route: the output of its schemas, the parameters of its path, and the claims
+ * that its `authValidator` returns. Without a schema for query or body it may have any further key.
  */
 export type RouteData<Path extends string, Options extends EndpointOptions> = FieldsOf<Options> &
   ParamsOf<Path, Options> &
@@ -13,7 +13,7 @@ type FieldsOf<Options> = Options extends { query: StandardSchemaV1 } | { body: S
   ? OutputOf<Options, 'query'> & OutputOf<Options, 'body'>
   : Data
 
-/** What is no object, for example an array, is not part of `data`: it is `context.body`. */
+/** An output that is not an object, for example an array, is not part of `data`: it is `context.body`. */
 type OutputOf<Options, Key extends string> =
   Options extends Record<Key, infer Schema extends StandardSchemaV1>
     ? AsFields<NonNullable<Schema['~standard']['types']>['output']>

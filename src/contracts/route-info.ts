@@ -3,7 +3,7 @@ import type { Method } from './http.ts'
 /** A JSON Schema of draft 2020-12. */
 export type JsonSchema = { [keyword: string]: unknown }
 
-/** What a route's schemas say, as JSON Schemas; one that does not describe itself takes anything and says so. */
+/** The schemas of a route as JSON Schemas. A schema that cannot be converted accepts anything, and its description says so. */
 export interface RouteSchemas {
   body?: JsonSchema
   query?: JsonSchema
@@ -11,22 +11,22 @@ export interface RouteSchemas {
   response?: JsonSchema
 }
 
-/** One route that is served now. */
+/** A route that is being served. */
 export interface RouteInfo {
   plugin: string
   method: Method
-  /** As it was registered: `/users/:id`, `/files/*`. */
+  /** The template, as it was registered: `/users/:id`, `/files/*`. */
   path: string
   is_stream: boolean
-  /** It speaks WebSocket. */
+  /** The route is a WebSocket. */
   is_socket: boolean
-  /** The thread that answers. */
+  /** Which threads answer it. */
   host: 'primary' | 'lanes'
   /** Milliseconds until a request is answered with 504; 0: never. */
   timeout_ms: number
   tags: string[]
   summary: string | null
-  /** Whether it asks for a token. */
+  /** The route requires a token. */
   has_auth: boolean
   schemas: RouteSchemas
 }

@@ -22,20 +22,20 @@ export interface JobInfo {
   plugin: string
   name: string
   schedule: Schedule
-  /** False in a process without `SCHEDULER_ENABLED`: the job is known there, and another process runs it. */
+  /** False in a process without `SCHEDULER_ENABLED`: the job is registered there, but another process runs it. */
   fires_here: boolean
-  /** ISO 8601 UTC, or null when it will not run again, or not here. A date in the past is due and waits until it can run. */
+  /** ISO 8601 UTC; null when the job will not run again, or not in this process. A date in the past: the job is due and waits until it can run. */
   next_run: string | null
-  /** Runs that were begun. */
+  /** How many runs have begun. */
   runs: number
-  /** Times it was due and left out: its last run was still going, its plugin was set aside, or no lane that hosts it was up. */
+  /** How often the job was due but did not run, because its last run had not ended, its plugin was set aside, or no lane that hosts it was up. */
   skipped: number
   running: boolean
 }
 
 /**
- * Jobs by the clock. They register everywhere and fire once per process, where `SCHEDULER_ENABLED` is true; one that is still
- * running is not started again. `cron` and `every`: at most once per due time. `at`: at least once, see there.
+ * Runs jobs at given times. Every thread registers them; each runs once per process in which `SCHEDULER_ENABLED` is true. A job that is
+ * still running is not started again. `cron` and `every` run at most once per due time, `at` at least once.
  */
 export interface Scheduler {
   /** @param expression five or six cron fields, in UTC */
@@ -43,8 +43,8 @@ export interface Scheduler {
   /** @param everyMs at least 10 */
   every(name: string, everyMs: number, handler: JobHandler): void
   /**
-   * Runs once, at once when the date is past. Until its handler has come to its end (or thrown) it is tried again: when its lane dies in it, at most
-   * three times, and when its plugin is back that was set aside. So the handler must bear to be called more than once.
+   * Runs once; immediately when the date is in the past. It is run again, at most three times, when its lane dies before the handler has
+   * returned or thrown; and it waits while its plugin is set aside. So the handler may be called more than once.
    */
   at(name: string, date: Date, handler: JobHandler): void
   list(): Awaitable<JobInfo[]>

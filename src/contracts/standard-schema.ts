@@ -1,5 +1,5 @@
 /**
- * The interface that schema libraries share.
+ * The interface that schema libraries have in common.
  * Source: Standard Schema specification v1, https://standardschema.dev
  */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {

@@ -11,38 +11,38 @@ import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { CallDetails } from './tracing.ts'
 import type { SocketRoute } from './web-socket.ts'
 
-/** The thread that a tool instance lives in. */
+/** The thread of a tool instance. */
 export type ThreadRef = { readonly kind: 'primary' } | { readonly kind: 'lane'; readonly index: number }
 
 /**
- * What the runtime offers to a tool instance. One per tool and thread, handed to the constructor.
- * A tool never imports another tool: what crosses tools or threads goes through here.
+ * What the runtime offers to a tool instance: one per tool and thread, given to the constructor.
+ * Tools never import each other: whatever crosses tools or threads goes through this object.
  */
 export interface ToolRuntime {
   readonly thread: ThreadRef
   readonly settings: Settings
-  /** A plugin's own environment variable, raw; undefined when unset. Never one of the runtime's own secrets. */
+  /** The text of an environment variable; undefined when it is unset, and for the runtime's own secrets. */
   env(name: string): string | undefined
-  /** Logs with the tool's name as identity. */
+  /** Logs; the tool's name is the identity. */
   log(level: LogLevel, message: string, fields?: Record<string, unknown>): void
-  /** The causal context of the running handler, undefined outside of any. */
+  /** The causal context of the running handler; undefined outside of handlers. */
   context(): CausalContext | undefined
   /**
-   * Calls `serve(method, args)` of this tool's instance in the primary; arguments and result are JSON.
-   * In the primary itself it is a direct call. Rejects with the error that `serve` threw, rebuilt by code.
+   * Calls `serve(method, args)` of this tool's instance in the primary. Arguments and result are JSON.
+   * In the primary it is a direct call. Rejects with the error that `serve` threw, rebuilt from its code.
    */
   callPrimary(method: string, args: readonly unknown[]): Promise<unknown>
   /**
-   * Memory that every thread's instance of this tool shares, zeroed, made on the first call in the primary's constructor.
-   * @throws when a lane asks for a name that the primary's instance did not ask for.
+   * Memory that all instances of this tool share, one per thread. The primary's constructor allocates it with its first call; it is zeroed.
+   * @throws when a lane asks for a name that the primary's instance did not ask for
    */
   sharedMemory(name: string, byteLength: number): SharedArrayBuffer
-  /** Wraps every method of an object that a call of this tool hands out, so that its calls are metered as this tool's. */
+  /** Wraps the methods of an object that this tool hands out, so that calls of them are measured as calls of this tool. */
   instrument<T extends object>(target: T): T
   readonly host: ToolHost
 }
 
-/** The thread's own services behind the tools `http`, `event_bus`, `logger`, `registry` and `scheduler`. */
+/** The services of this thread that the tools `http`, `event_bus`, `logger`, `registry` and `scheduler` are built on. */
 export interface ToolHost {
   addEndpoint(endpoint: Endpoint): void
   addStream(stream: Stream): void
@@ -70,19 +70,19 @@ export interface Tool {
   /** The tool's name on the wire and in the constructor of a plugin, for example `db`. */
   readonly name: string
   /**
-   * Opens what the tool needs. Runs in each thread; in the primary first. When it rejects in the primary with an error whose `isPassing`
-   * is true, for example since a server is away, it runs again later; plugins get the tool all the same.
+   * Opens what the tool needs. Runs in each thread, in the primary first. When it rejects in the primary with an error whose `isPassing`
+   * is true, for example because a server cannot be reached, it runs again later; plugins get the tool in any case.
    */
   boot?(): void | Promise<void>
-  /** What one plugin sees. Left out: the instance itself, all methods but those of this interface. */
+  /** The object that a plugin gets. Default: the instance itself, with all methods except those of this interface. */
   api?(owner: Owner): object
-  /** What a span tells of a call, while tracing is on: never a value that was given to it. */
+  /** What the span of a call shows while tracing is on. It must not contain values of the arguments. */
   describeCall?(method: string, args: readonly unknown[]): CallDetails | undefined
-  /** Runs in the primary for `callPrimary` of any thread. */
+  /** Runs in the primary when any thread calls `callPrimary`. */
   serve?(method: string, args: readonly unknown[]): unknown
   /** True when the tool works. Called periodically in the primary, with a deadline. */
   healthCheck?(): Promise<boolean>
-  /** In the primary: a thread of that id (`threadId` of worker_threads) has died, whatever it held. */
+  /** Called in the primary when a thread has ended: release what it held. @param threadId `threadId` of node:worker_threads */
   threadGone?(threadId: number): void
   /** Closes everything. Called once, when the thread drains. */
   stop?(): void | Promise<void>

@@ -10,7 +10,7 @@ import type { State } from './state.ts'
 import type { Telemetry } from './telemetry.ts'
 
 /**
- * What a plugin's constructor may destructure. A tool of your own is added by declaration merging:
+ * The tools that a plugin's constructor may destructure. Add a tool of your own by declaration merging:
  * `declare module '#heddle' { interface Tools { mailer: Mailer } }`.
  */
 export interface Tools {
