@@ -1,40 +1,40 @@
 /**
- * What the runtime asks of whoever makes spans. Nothing here knows OpenTelemetry: while tracing is off nobody implements it,
- * each place that would ask holds null, and not one module of the SDK is loaded.
+ * The interfaces between the runtime and src/tracing, which implements them. Nothing here depends on OpenTelemetry. While tracing is off
+ * there is no implementation: each place that would use one holds null, and no module of the SDK is loaded.
  */
 import type { TraceContext } from '../core/causality/trace-context.ts'
 
-/** A place in a trace: what runs here belongs under the span that is open here. */
+/** A position in a trace: spans that begin here become children of the span that is open here. */
 export interface TraceScope {
   readonly traceContext: TraceContext
 }
 
-/** A span of the runtime around a piece of a plugin's code. It is a scope for what runs inside. Ended once, by `end` or `fail`. */
+/** A span of the runtime around a piece of a plugin's code, and the scope of what runs inside. It ends once, by `end` or `fail`. */
 export interface OpenSpan extends TraceScope {
   end(): void
-  /** @param thrown becomes an exception of the span, and its status an error */
+  /** @param thrown recorded as an exception of the span, whose status becomes ERROR */
   fail(thrown: unknown): void
 }
 
 export type SpanAttributes = Record<string, string | number | boolean>
 
-/** Makes a scope of where something else left off. */
+/** Makes the scope of a span that is open in another thread or process. */
 export interface ScopeSource {
   scope(traceContext: TraceContext): TraceScope
 }
 
 /** Spans around the code of plugins, in any thread. */
 export interface CodeTracing extends ScopeSource {
-  /** @param traceContext of the span that it belongs under; empty: it begins a trace, if the sampler agrees */
+  /** @param traceContext of the parent span; empty: the span begins a trace, if the sampler agrees */
   open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan
 }
 
-/** What a tool tells of one of its calls. Never a value that was given to it: names, and texts with placeholders. */
+/** What a tool says about one of its calls: names, and texts with placeholders, but no values of the arguments. */
 export interface CallDetails {
-  /** `client`: it asks another system; `producer`: it hands a message on. Default `internal`. */
+  /** `client`: the call goes to another system; `producer`: it sends a message. Default `internal`. */
   kind?: 'internal' | 'client' | 'producer'
   attributes?: SpanAttributes
-  /** What only the result tells. */
+  /** Attributes that depend on the result. */
   ofResult?: ((result: unknown) => SpanAttributes | undefined) | undefined
 }
 
@@ -51,7 +51,7 @@ export interface ToolTracing {
   ): unknown
 }
 
-/** A request as its span tells of it. Texts are empty where there is nothing to tell. */
+/** What the span of a request shows. A text is empty where there is no value. */
 export interface RequestStart {
   readonly method: string
   readonly path: string
@@ -66,37 +66,37 @@ export interface RequestStart {
 
 /** The span of one HTTP request, in the primary. */
 export interface RequestSpan extends TraceScope {
-  /** Which lane has it; -1: the primary itself. */
+  /** The lane that serves the request; -1: the primary itself. */
   servedBy: number
-  /** @param status 0: the client was gone before there was an answer */
+  /** @param status 0: the client disconnected before there was an answer */
   end(status: number): void
 }
 
 export interface RequestTracing {
   /**
-   * @param traceparent and `tracestate` as the client sent them, perhaps empty
-   * @param start tells of the request when somebody wants to know; only called before this returns
-   * @returns of a request that is not recorded, as most are, its place in a trace alone: it goes on with what is called
+   * @param traceparent as the client sent it, like `tracestate`; may be empty
+   * @param start describes the request; called before this returns, and only if the request is recorded
+   * @returns the span; or only its trace context, for the calls that follow, when the request is not recorded, as most are not
    */
   begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext
 }
 
-/** What has become of the attempts at a delivery; `atMs` is in milliseconds since the epoch. */
+/** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */
 export type DeliveryEvent =
   | { readonly name: 'retry'; readonly atMs: number; readonly attempt: number; readonly delayMs: number }
   | { readonly name: 'thread_death'; readonly atMs: number; readonly deaths: number }
   | { readonly name: 'dead_letter'; readonly atMs: number; readonly attempts: number }
   | { readonly name: 'handed_over' | 'taken_over'; readonly atMs: number }
 
-/** A delivery's span as plain data: it is begun in one thread and may be ended in another. */
+/** A delivery's span as plain data: it begins in one thread and may end in another. */
 export interface DeliverySpan extends TraceScope {
-  /** Of the span that published. */
+  /** The span that published the event. */
   readonly parent: TraceContext
   readonly startMs: number
   readonly events: DeliveryEvent[]
 }
 
-/** What a delivery's span tells of its event. */
+/** What a delivery's span shows about its event. */
 export interface DeliveryFacts {
   readonly event: string
   readonly eventId: string
@@ -104,26 +104,26 @@ export interface DeliveryFacts {
   readonly requestId: string | null
 }
 
-/** Spans of deliveries: from the first attempt to the last, whoever makes them. */
+/** Spans of deliveries: each from the first attempt to the last, in whichever threads they run. */
 export interface DeliveryTracing extends ScopeSource {
   /** Milliseconds since the epoch, the same in all threads. */
   nowMs(): number
-  /** @returns null for one that is not sampled: the subscriber then goes on under what published */
+  /** @returns null for a delivery that is not sampled: its subscriber then runs under the span that published */
   begin(parent: TraceContext): DeliverySpan | null
   note(span: DeliverySpan, event: DeliveryEvent): void
-  /** @param isGivenUp it is a dead letter now */
+  /** @param isGivenUp the delivery has become a dead letter */
   end(span: DeliverySpan, facts: DeliveryFacts, isGivenUp: boolean): void
 }
 
-/** Ties the clocks of a process's threads to one: where its wall clock and its monotonic clock met, both in milliseconds. */
+/** One moment by the wall clock and by the monotonic clock, both in milliseconds: it gives all threads of a process one time. */
 export interface ClockAnchor {
   readonly wallMs: number
   readonly monotonicMs: number
 }
 
-/** What a thread needs to make spans; it crosses from the primary. */
+/** What a thread needs to make spans; the primary sends it. */
 export interface TracingInit {
-  /** Where it leaves them. */
+  /** The ring in which the thread leaves its spans. */
   readonly ring: SharedArrayBuffer
   readonly clock: ClockAnchor
 }

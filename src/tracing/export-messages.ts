@@ -1,6 +1,6 @@
 import type { Settings } from '../core/config/schema.ts'
 
-/** A thread that leaves spans, as its resource tells. */
+/** A thread that makes spans, and its ring. */
 export interface ThreadRing {
   readonly id: number
   readonly ring: SharedArrayBuffer
@@ -8,7 +8,7 @@ export interface ThreadRing {
   readonly thread: 'primary' | number
 }
 
-/** What the exporting thread is born with. */
+/** What the exporting thread is started with. */
 export interface ExportInit {
   readonly settings: Settings
   readonly sources: readonly ThreadRing[]
@@ -16,17 +16,17 @@ export interface ExportInit {
 
 export type ToExporter =
   | { type: 'source'; source: ThreadRing }
-  /** Its thread has ended: what it left is fetched once more, and then nothing comes. */
+  /** The thread has ended: its ring is read once more, then forgotten. */
   | { type: 'source-gone'; id: number }
-  /** Export all there is, within so many milliseconds, and say so. */
+  /** Export all spans within so many milliseconds, and answer with `flushed`. */
   | { type: 'flush'; withinMs: number }
 
 export type FromExporter =
   | { type: 'up' }
   /** Spans could not be exported. */
   | { type: 'trouble'; why: string; lost: number }
-  /** They can again. */
+  /** Spans can be exported again. */
   | { type: 'recovered'; lost: number }
-  /** Spans have given way to newer ones, or found no room. */
+  /** Spans were dropped for newer ones, or because there was no room. */
   | { type: 'dropped'; count: number }
   | { type: 'flushed'; left: number }

@@ -1,6 +1,6 @@
 /**
- * Names of attributes, as OpenTelemetry's semantic conventions 1.37 have them: HTTP, database and code are stable there, messaging
- * is in development. https://opentelemetry.io/docs/specs/semconv/ What is ours begins with `heddle.`
+ * Names of attributes. Those that begin with `heddle.` are ours; the others are from OpenTelemetry's semantic conventions 1.37, in which
+ * HTTP, database and code are stable and messaging is in development. Source: https://opentelemetry.io/docs/specs/semconv/
  */
 export const ATTR = {
   HTTP_METHOD: 'http.request.method',
@@ -36,5 +36,5 @@ export const ATTR = {
   JOB: 'heddle.job',
 } as const
 
-/** What events travel with is the runtime itself, whatever carries them. */
+/** The messaging system is the runtime itself, whatever transport it uses. */
 export const MESSAGING_SYSTEM = 'heddle'

@@ -18,8 +18,8 @@ import {
 } from './span-record.ts'
 
 /**
- * Numbers of fields and flags of OTLP 1.7, https://github.com/open-telemetry/opentelemetry-proto: common.proto, resource.proto, trace.proto and
- * trace_service.proto.
+ * Field numbers and flags of OTLP 1.7: common.proto, resource.proto, trace.proto and trace_service.proto.
+ * Source: https://github.com/open-telemetry/opentelemetry-proto
  */
 export const REQUEST = { resourceSpans: 1 } as const
 export const RESOURCE_SPANS = { resource: 1, scopeSpans: 2 } as const
@@ -51,15 +51,15 @@ export const STATUS = { message: 2, code: 3 } as const
 export const EVENT = { time: 1, name: 2, attributes: 3, droppedAttributes: 4 } as const
 export const LINK = { traceId: 1, spanId: 2, tracestate: 3, attributes: 4, droppedAttributes: 5, flags: 6 } as const
 
-/** Whether the parent is in another process or thread is known. */
+/** The flag IS_REMOTE is meaningful: it says whether the parent is in another process or thread. */
 const HAS_IS_REMOTE = 0x100
 const IS_REMOTE = 0x200
 const SAMPLED = 1
-/** The API counts kinds from 0, the protocol from 1. */
+/** The API numbers kinds from 0, the protocol from 1. */
 export const KIND_OFFSET = 1
-/** Longer texts in attributes are cut, a statement for example. Characters. */
+/** Longer texts in attributes are cut, for example statements. Characters. */
 export const ATTRIBUTE_MAX_LENGTH = 4096
-/** Attributes may hold lists and maps of lists and maps: so deep. */
+/** Lists and maps in attributes are written down to this depth. */
 const DEPTH_MAX = 8
 
 export function writeSpan(to: ProtoWriter, span: SpanRecord): void {
@@ -75,7 +75,7 @@ export function writeSpan(to: ProtoWriter, span: SpanRecord): void {
   writeStatus(to, span.statusCode, span.statusMessage)
 }
 
-/** Where in a trace it stands, and when it was: what no two spans have in common. */
+/** Writes ids and times: the fields that no two spans have in common. */
 export function writePlace(
   to: ProtoWriter,
   {
@@ -124,7 +124,7 @@ export function writeAttribute(to: ProtoWriter, field: number, key: string, valu
   to.end(pair)
 }
 
-/** What is none of a value's types is none: an empty value. @param isWhole false: a number is written as one with a fraction */
+/** A value of any other type is written as an empty value. @param isWhole false: a number is written as a double */
 function writeValue(to: ProtoWriter, value: unknown, depth: number, isWhole = true): void {
   switch (typeof value) {
     case 'string':

@@ -1,7 +1,7 @@
 import type { RawBuffer } from '../../transport/memory/raw-buffer.ts'
 
 const FIRST_BYTES = 8192
-/** Up to here a loop over its characters is faster than a call into the runtime. */
+/** Up to this length a loop over the characters of a text is faster than a call into native code. */
 const SHORT_LENGTH = 40
 const WIRE_64_BITS = 1
 const WIRE_BYTES = 2
@@ -10,13 +10,13 @@ const TWO_16 = 2 ** 16
 const TWO_32 = 2 ** 32
 
 /**
- * Messages of Protocol Buffers, written one behind the other into memory that is used again. Field numbers are up to 15 in one byte.
+ * Writes messages of Protocol Buffers one after another into memory that is reused. A field number up to 15 takes one byte.
  * Source: https://protobuf.dev/programming-guides/encoding/
  */
 export class ProtoWriter {
   bytes = Buffer.allocUnsafe(FIRST_BYTES) as RawBuffer
   readonly #float = new DataView(new ArrayBuffer(8))
-  /** Of what is written. */
+  /** Bytes that are written. */
   length = 0
 
   clear(): void {
@@ -93,7 +93,7 @@ export class ProtoWriter {
     this.#tag(field, WIRE_64_BITS)
     const ms = Math.max(0, time)
     const whole = Math.floor(ms)
-    // A product of both would have more than the 53 bits that are exact: by halves. Remainders by hand: `%` of such numbers is slow.
+    // The product would have more than the 53 bits that are exact, so it is computed in halves. `%` of such numbers is slow.
     const upper = Math.floor(whole / TWO_16)
     const high = upper * 1e6
     const carried = Math.floor(high / TWO_16)
@@ -141,7 +141,7 @@ export class ProtoWriter {
     return true
   }
 
-  /** Bytes that stand in a text as hexadecimal digits. @param digits an even number of them, up to 60 */
+  /** Bytes that a text has as hexadecimal digits. @param digits an even number of them, up to 60 */
   hex(field: number, text: string, from: number, digits: number): void {
     this.#tag(field, WIRE_BYTES)
     const { bytes } = this
@@ -153,7 +153,7 @@ export class ProtoWriter {
     this.length = at
   }
 
-  /** Fields that were written before. */
+  /** Fields that are already encoded. */
   raw(fields: Uint8Array): void {
     this.#room(fields.length)
     this.bytes.set(fields, this.length)
@@ -176,10 +176,10 @@ export class ProtoWriter {
     this.length += to - from
   }
 
-  /** Opens a message inside of this one. @returns what `end` wants */
+  /** Opens a message inside of this one. @returns the mark that `end` takes */
   begin(field: number): number {
     this.#tag(field, WIRE_BYTES)
-    // Most are shorter than 128 bytes: their length takes one. A longer one is moved.
+    // Most messages are shorter than 128 bytes, so one byte is left for the length. A longer one is moved.
     return ++this.length
   }
 
@@ -198,7 +198,7 @@ export class ProtoWriter {
   }
 }
 
-/** By the code of a digit. */
+/** The value of a hexadecimal digit, by its character code. */
 const NIBBLES = Uint8Array.from({ length: 128 }, (_, code) =>
   Math.max(0, '0123456789abcdef'.indexOf(String.fromCharCode(code).toLowerCase())),
 )

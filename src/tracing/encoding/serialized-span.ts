@@ -2,7 +2,7 @@ import { deserialize, serialize } from 'node:v8'
 import { ATTRIBUTE_MAX_LENGTH, cut } from './otlp.ts'
 import type { RecordAttributes, SpanRecord } from './span-record.ts'
 
-/** The bytes of a span for the console, in Node's own serialization: only this process reads them. @throws for what it cannot serialize */
+/** The bytes of a span for the console, in Node's own serialization: only this process reads them. @throws for a value that cannot be serialized */
 export function serializeSpan(span: SpanRecord): Uint8Array {
   const { traceContext, parent, isParentRemote, kind, startMs, endMs, statusCode, scope } = span
   const { droppedAttributes, droppedEvents, droppedLinks } = span

@@ -6,7 +6,7 @@ export type RecordAttributes = Record<string, AttributeValue | null | undefined>
 /** A span that has ended. Times are milliseconds since the epoch, with fractions. */
 export interface SpanRecord {
   readonly traceContext: TraceContext
-  /** The trace context of the span above it; empty for the root of a trace. */
+  /** The trace context of the parent span; empty for the root of a trace. */
   readonly parent: TraceContext
   readonly isParentRemote: boolean
   readonly name: string
@@ -20,9 +20,9 @@ export interface SpanRecord {
   /** `SpanStatusCode` of the API. */
   readonly statusCode: number
   readonly statusMessage: string
-  /** Whose span it is. */
+  /** The instrumentation scope: who made the span. */
   readonly scope: SpanRecordScope
-  /** Beyond the limits of the SDK. */
+  /** How many were dropped by the limits of the SDK. */
   readonly droppedAttributes: number
   readonly droppedEvents: number
   readonly droppedLinks: number
@@ -41,13 +41,13 @@ export interface SpanRecordEvent {
 }
 
 export interface SpanRecordLink {
-  /** Of the span that it points to. */
+  /** Trace context of the span that it points to. */
   readonly traceContext: TraceContext
   readonly attributes: RecordAttributes
   readonly droppedAttributes: number
 }
 
-/** Names, messages and what clients send are cut beyond, characters: an export of many spans has to stay below what receivers take. */
+/** Longer names, messages and texts from clients are cut, so that an export of many spans is not too large for its receiver. Characters. */
 export const TEXT_MAX_LENGTH = 1024
 
 /** Spans of the runtime itself. */

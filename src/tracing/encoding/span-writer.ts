@@ -4,22 +4,22 @@ import { ProtoWriter } from './proto-writer.ts'
 import { serializeSpan } from './serialized-span.ts'
 import { RUNTIME_SCOPE, type SpanRecord } from './span-record.ts'
 
-/** Ended spans of one thread that nobody has fetched yet, bytes: about 12,000. */
+/** Bytes for ended spans of one thread that were not fetched yet: about 12,000 spans. */
 export const SPAN_RING_BYTES = 4 << 20
 /**
- * The kind of a frame in this ring is the length in bytes of the span's scope, which stands in front of the span's fields; this one: the
- * scope is the runtime's and does not stand there. The id of a frame is the number of spans that its thread has lost so far.
+ * The kind of a frame in this ring is the length in bytes of the encoded scope, which precedes the span's fields. This kind says that
+ * there is none: the span has the runtime's scope. The id of a frame is the number of spans that its thread has lost so far.
  */
 export const WITHOUT_SCOPE = -1
 
 export const createSpanRing = (): SharedArrayBuffer => createRing(SPAN_RING_BYTES)
 
 /**
- * Where a thread leaves its ended spans, in the form in which they are sent. They are in shared memory from then on: the thread may die of
- * whatever comes next. The exporting thread looks for itself; where it is late and the ring is full, spans are lost, and counted.
+ * Writes the ended spans of a thread into its ring, in the form in which they are sent. They are in shared memory from then on, so they
+ * outlive their thread. The exporting thread polls the ring; when it is late and the ring is full, spans are dropped and counted.
  */
 export class SpanWriter {
-  /** True: spans are printed and not sent, so they are left serialized and not in OTLP. */
+  /** True: spans will be printed and not sent, so they are written in Node's serialization and not in OTLP. */
   readonly isForConsole: boolean
   readonly #ring: RingProducer
   readonly #fields = new ProtoWriter()
@@ -30,12 +30,12 @@ export class SpanWriter {
     this.#ring = new RingProducer(memory)
   }
 
-  /** A span that has ended is given up. */
+  /** Drops a span that has ended. */
   lose(): void {
     this.#lost++
   }
 
-  /** Never throws: a plugin may have given a span what cannot be encoded, and is not to hear of that by an exception from `end`. */
+  /** Never throws: a plugin may have given a span something that cannot be encoded, but `end` must not throw for that. */
   write(span: SpanRecord): void {
     const fields = this.begin()
     if (fields === null) return
@@ -55,7 +55,7 @@ export class SpanWriter {
     this.commit(scopeBytes)
   }
 
-  /** Where the fields of a span go, to be followed by `commit`; null when there is no room: what is lost is not worth encoding. */
+  /** A writer for the fields of a span; call `commit` afterwards. Null when there is no room, so that a span that is dropped is not encoded. */
   begin(): ProtoWriter | null {
     if (this.#ring.usedBytes > FULL_BYTES) {
       this.#lost++

@@ -7,7 +7,7 @@ import type { SpanRecord } from '../encoding/span-record.ts'
 import { spanContextOf } from '../spans/span-context.ts'
 import type { SpanExporter } from './span-exporter.ts'
 
-/** Prints spans as the SDK's console exporter does, which prints them. */
+/** Prints spans with the SDK's console exporter. */
 export function consoleExporter(): SpanExporter {
   const inner = new ConsoleSpanExporter()
   return {
@@ -21,7 +21,7 @@ export function consoleExporter(): SpanExporter {
   }
 }
 
-/** A span as the SDK's exporters want it. */
+/** A span in the form that the SDK's exporters take. */
 export function readableSpan(span: SpanRecord, resource: Resource): ReadableSpan {
   const { traceContext, parent, isParentRemote, startMs, endMs, statusCode, statusMessage, scope } = span
   const context = spanContextOf(traceContext)

@@ -25,8 +25,8 @@ function encodeScope(scope: SpanRecordScope): Uint8Array {
 }
 
 /**
- * One ExportTraceServiceRequest of spans that are encoded already: grouped by thread and scope, nothing is encoded twice.
- * @returns bytes that stand until the next call: megabytes of them a second would keep the garbage collector busy
+ * Puts spans that are already encoded into one ExportTraceServiceRequest, grouped by thread and scope.
+ * @returns bytes that are valid until the next call: new memory of megabytes a second would keep the garbage collector busy
  */
 export function exportRequest(batch: Batch): Uint8Array {
   const to = request

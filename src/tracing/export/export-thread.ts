@@ -1,19 +1,19 @@
-/** The thread that exports spans: a process has one while tracing is on. */
+/** Entry of the exporting thread: a process has one while tracing is on. */
 import { readlinkSync } from 'node:fs'
 import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import type { ExportInit, FromExporter, ToExporter } from '../export-messages.ts'
 import { Exporter } from './exporter.ts'
 
-/** Behind all that answers requests: niceness of 0 to 19. */
+/** Lower priority than the threads that answer requests; niceness is 0 to 19. */
 const NICENESS = 10
 
-/** Linux gives each thread a priority of its own, by its own number. */
+/** On Linux each thread has its own priority, which is set by the thread's number. */
 function giveWay(): void {
   try {
     setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
   } catch {
-    // Elsewhere, or not allowed: it takes its share like everybody.
+    // Not Linux, or not allowed: the thread keeps the normal priority.
   }
 }
 

@@ -6,29 +6,29 @@ import { resourceAttributes } from './resource.ts'
 import { type QueuedSpan, SpanQueue } from './span-queue.ts'
 import { SpanSource } from './span-source.ts'
 
-/** How often the threads' spans are fetched, milliseconds: while there are many, and while there are few. */
+/** Milliseconds between two fetches of the threads' spans: while there are many, and while there are few. */
 const BUSY_LOOK_MS = 20
 const IDLE_LOOK_MS = 100
-/** Frames that one look takes of one thread. */
+/** Most frames that are taken from one thread at a time. */
 const FRAMES_PER_LOOK = 4096
-/** Of the spans of one export: receivers take 4 MiB. */
+/** Most bytes of spans in one export: receivers take 4 MiB. */
 const BATCH_MAX_BYTES = 3 << 20
 /**
- * Of a core it takes a fifth at most, and less where it has to wait for one: beyond, the oldest give way. Whoever makes more wants a sampler;
- * requests do not become slow for the sake of their spans.
+ * The thread rests so many times as long as it worked: it takes at most a fifth of a core, and less where it has to wait for a core.
+ * If there are more spans than that, the oldest are dropped: tracing must not slow requests down, and a sampler helps.
  */
 const REST_PER_WORK = 4
-/** At most: the first exports take long, before they are compiled, and what waits meanwhile fills the rings. */
+/** Longest rest. The first exports take long, because their code is not compiled yet, and spans that wait meanwhile fill the rings. */
 const REST_MAX_MS = 100
-/** So many in one look of one thread are many. */
+/** From so many spans of one thread in one fetch on, the next fetch comes soon. */
 const MANY = 32
-/** An export that takes longer does not count as on its way. */
+/** While an export is under way spans are left in the rings, but only for so long. */
 const PATIENCE_MS = 250
 
-/** How long this thread was at work, or waited for a core with work to do. */
+/** How long this thread has worked, or waited for a core with work to do. */
 const activeMs = (): number => performance.eventLoopUtilization().active
 
-/** Fetches the ended spans of all threads and exports them in batches, as the batch processor of OpenTelemetry's specification does. */
+/** Fetches the ended spans of all threads and exports them in batches, like the batch processor of OpenTelemetry's specification. */
 export class Exporter {
   readonly #settings: Settings
   readonly #tell: (message: FromExporter) => void
@@ -88,7 +88,7 @@ export class Exporter {
     clearTimeout(this.#timer)
     if (this.#isFlushing) return
     const restMs = this.#restUntilMs - performance.now()
-    // A batch that is full leaves with the end of the rest.
+    // A full batch is sent as soon as the rest is over.
     const isDueThen = this.#exporting === null && this.#isBatchFull
     this.#timer = setTimeout(this.#look, isDueThen ? Math.max(1, Math.ceil(restMs)) : ms)
   }
@@ -99,16 +99,16 @@ export class Exporter {
   }
 
   /**
-   * While exports are on their way spans wait where their threads left them: what is given up then was not copied in vain. Otherwise all
-   * are fetched, and the queue is where they wait.
-   * @returns the most that one thread had
+   * Fetches spans. While an export is under way spans stay in their rings, so that those which must be dropped were not copied for nothing.
+   * Otherwise all are fetched and wait in the queue.
+   * @returns the largest number that one thread had
    */
   #fetchAll(): number {
     const areTaken = this.#isFlushing || performance.now() < this.#patientUntilMs
     let most = 0
     for (const source of this.#sources.values()) {
       if (source.isOverfull && areTaken && !this.#isFlushing) {
-        // The oldest are those in the queue.
+        // The oldest spans are in the queue.
         this.#queue.clear()
         source.makeRoom()
       }
@@ -146,7 +146,7 @@ export class Exporter {
     const begunMs = performance.now()
     this.#patientUntilMs = begunMs + PATIENCE_MS
     const lost = await this.#receiver.send(batch)
-    // To wait for the answer is rest, too.
+    // The time in which it waits for the answer counts as rest.
     this.#restUntilMs = begunMs + Math.min(REST_MAX_MS, (activeMs() - workedMs) * (1 + REST_PER_WORK))
     this.#failed += lost
     if (lost > 0 || !this.#inTrouble) return
@@ -162,7 +162,7 @@ export class Exporter {
     this.#queue.dropped = 0
   }
 
-  /** Exports all that has ended by now. @returns how many were left when the time was up */
+  /** Exports all spans that have ended. @returns how many were left when the time was up */
   async flush(withinMs: number): Promise<number> {
     const deadlineMs = Date.now() + withinMs
     this.#isFlushing = true
@@ -175,7 +175,7 @@ export class Exporter {
       this.#exportDue()
       if (this.#exporting === null) return this.#failed
       const outcome = await Promise.race([this.#exporting, late])
-      // Whoever did not take this batch does not take the next one in time.
+      // A receiver that did not take this batch will not take the next one in time.
       if (outcome === 'late' || this.#failed > 0 || Date.now() > deadlineMs) return this.#countLeft() + this.#failed
     }
   }

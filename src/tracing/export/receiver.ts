@@ -3,11 +3,11 @@ import { messageOf } from '../../core/errors/wire.ts'
 import type { Batch } from './export-request.ts'
 import { exporterOf, exportSpans, type SpanExporter } from './span-exporter.ts'
 
-/** Before a batch that the receiver did not take is brought there again, milliseconds: at first, and at most. */
+/** Milliseconds before a batch that the receiver did not take is sent again: at first, and at most. */
 const RETRY_MIN_MS = 500
 const RETRY_MAX_MS = 5000
 
-/** Where spans go: a batch is brought there until it is taken, refused, or too late. */
+/** The receiver of spans. A batch is sent until it is taken or refused, or until its time is up. */
 export class Receiver {
   readonly #settings: Settings
   readonly #onTrouble: (why: string, lost: number) => void
@@ -20,7 +20,7 @@ export class Receiver {
     this.#onTrouble = onTrouble
   }
 
-  /** A fault is told, and nothing is exported then. */
+  /** A fault is reported, and then nothing is exported. */
   async open(): Promise<void> {
     try {
       this.#exporter = await exporterOf(this.#settings, (why) =>
@@ -32,13 +32,13 @@ export class Receiver {
     }
   }
 
-  /** From now on nothing is tried twice. */
+  /** From now on nothing is sent twice. */
   hurry(): void {
     this.#isHurried = true
     this.#wake()
   }
 
-  /** @returns how many of them were not taken */
+  /** @returns how many of the spans were not taken */
   async send(spans: Batch): Promise<number> {
     const deadlineMs = Date.now() + this.#settings.otelBspExportTimeout
     for (let pauseMs = RETRY_MIN_MS; ; pauseMs = Math.min(RETRY_MAX_MS, pauseMs * 2)) {
@@ -49,7 +49,7 @@ export class Receiver {
       this.#onTrouble(fault.why, isOver ? spans.length : 0)
       if (isOver) return spans.length
       await this.#pause(pauseMs)
-      // A new connection: the old one would pause longer and longer by itself.
+      // A new connection, because the old one would wait longer and longer by itself.
       void this.#exporter.shutdown().catch(() => {})
       await this.open()
     }

@@ -3,10 +3,10 @@ import { type Attributes, diag } from '@opentelemetry/api'
 import { parseKeyPairsIntoRecord } from '@opentelemetry/core'
 import type { Settings } from '../../core/config/schema.ts'
 
-/** OTEL_SERVICE_NAME when it is unset. */
+/** The value of OTEL_SERVICE_NAME when it is unset. */
 const UNNAMED = 'service'
 
-/** What is told of a thread's spans as a whole. What OTEL_RESOURCE_ATTRIBUTES says gives way to the rest but for its own names. */
+/** The attributes that all spans of a thread have in common. They override those of OTEL_RESOURCE_ATTRIBUTES, except for `host.name` and an unset service name. */
 export function resourceAttributes(settings: Settings, thread: 'primary' | number): Attributes {
   const { otelServiceName, otelResourceAttributes, replicaId } = settings
   const given = parsed(otelResourceAttributes)

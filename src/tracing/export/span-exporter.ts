@@ -5,16 +5,16 @@ import { messageOf } from '../../core/errors/wire.ts'
 import { consoleExporter } from './console-exporter.ts'
 import { type Batch, exportRequest } from './export-request.ts'
 
-/** What spans are given to: the library's, for OTLP or for the console. */
+/** Sends or prints a batch of spans: the library's exporter, for OTLP or for the console. */
 export interface SpanExporter {
   export(batch: Batch, onResult: (result: ExportResult) => void): void
   shutdown(): Promise<void>
 }
 
 /**
- * To the receiver that is set, else to the console. The library itself reads the headers, OTEL_EXPORTER_OTLP_HEADERS.
- * @param onPartial the receiver has taken only a part
- * @throws for settings that it cannot use
+ * The exporter for the endpoint of the settings, or for the console without one. The library itself reads OTEL_EXPORTER_OTLP_HEADERS.
+ * @param onPartial called when the receiver took only a part of a batch
+ * @throws for settings that the library refuses
  */
 export async function exporterOf(settings: Settings, onPartial: (why: string) => void): Promise<SpanExporter> {
   const { otelExporterOtlpEndpoint: url, otelBspExportTimeout: timeoutMillis } = settings
@@ -23,7 +23,7 @@ export async function exporterOf(settings: Settings, onPartial: (why: string) =>
     '@opentelemetry/otlp-grpc-exporter-base'
   )
   const { ProtobufTraceSerializer } = await import('@opentelemetry/otlp-transformer')
-  // Loads the gRPC client, which takes a second on a busy machine: now, and not when the first spans wait for it.
+  // Loads the gRPC client, which takes a second on a busy machine, before the first spans wait for it.
   createEmptyMetadata()
   const serializer = {
     serializeRequest: exportRequest,
@@ -53,7 +53,7 @@ function rejectionOf({ partialSuccess }: IExportTraceServiceResponse): string | 
   return rejectedSpans === 0 && errorMessage === '' ? null : `${errorMessage} (${rejectedSpans} spans rejected)`
 }
 
-/** What is wrong with a header is said with its value, which is a secret. */
+/** The library's message about an invalid header contains the header's value, which is a secret. */
 function withoutValue(why: string): string {
   return why.replace(/ value ".*" contains/s, ' value in OTEL_EXPORTER_OTLP_HEADERS contains')
 }
@@ -61,14 +61,14 @@ function withoutValue(why: string): string {
 /** Why an export failed. */
 export interface ExportFault {
   readonly why: string
-  /** The same may be taken later. */
+  /** The receiver may take the same batch later. */
   readonly mayBeTakenLater: boolean
 }
 
-/** gRPC's codes that a client may answer by trying again. Source: OTLP 1.7, section "Failures" of OTLP/gRPC. */
+/** gRPC codes after which a client may try again. Source: OTLP 1.7, section "Failures" of OTLP/gRPC. */
 const RETRYABLE: ReadonlySet<unknown> = new Set([1, 4, 10, 11, 14, 15])
 
-/** Resolves with why it failed; null when the receiver has taken the spans. */
+/** Resolves with the reason of a failure; null when the receiver has taken the spans. */
 export function exportSpans(exporter: SpanExporter, batch: Batch, withinMs: number): Promise<ExportFault | null> {
   return new Promise((resolve) => {
     const why = `no answer within ${withinMs} ms`

@@ -1,26 +1,26 @@
-/** An ended span that waits for its export, and whose thread made it. */
+/** An ended span that waits for its export, and the thread that made it. */
 export interface QueuedSpan<Source> {
-  /** Where its fields stand, as OTLP has them: from there to there. */
+  /** The encoded span is `memory` from `from` up to `to`. */
   readonly memory: Buffer
   readonly from: number
   readonly to: number
-  /** The fields of its scope; null: it is one of the runtime's own. */
+  /** The encoded scope; null: the runtime's own. */
   readonly scope: Uint8Array | null
   readonly source: Source
 }
 
-/** Their bytes together at most: of ordinary spans about 200,000. */
+/** Most bytes of all spans together: about 200,000 ordinary spans. */
 const QUEUE_MAX_BYTES = 64 << 20
 const FIRST_SLOTS = 2048
 
-/** Spans that wait. When it is full, in number or in size, the oldest give way: what has just happened is what people look for. */
+/** Spans that wait. When the queue is full, in number or in size, the oldest are dropped: people look for what has just happened. */
 export class SpanQueue<Source> {
   readonly #max: number
   #slots: (QueuedSpan<Source> | undefined)[]
   #from = 0
   #size = 0
   #bytes = 0
-  /** Spans that gave way since this was last set to 0. */
+  /** Spans that were dropped since this was last set to 0. */
   dropped = 0
 
   constructor(max: number) {
@@ -32,12 +32,12 @@ export class SpanQueue<Source> {
     return this.#size
   }
 
-  /** How many more it takes before the first gives way. */
+  /** How many more it takes before it drops one. */
   get room(): number {
     return this.#bytes < QUEUE_MAX_BYTES ? this.#max - this.#size : 0
   }
 
-  /** Gives up all of them. */
+  /** Drops all spans. */
   clear(): void {
     while (this.#size > 0) {
       this.#take()
@@ -55,7 +55,7 @@ export class SpanQueue<Source> {
     this.#bytes += span.to - span.from
   }
 
-  /** The oldest, `max` at most, and of about `maxBytes` together. */
+  /** Takes the oldest spans, at most `max` and about `maxBytes` together. */
   shift(max: number, maxBytes: number): QueuedSpan<Source>[] {
     const batch: QueuedSpan<Source>[] = []
     for (let bytes = 0; batch.length < max && this.#size > 0; ) {
@@ -67,7 +67,7 @@ export class SpanQueue<Source> {
     return batch
   }
 
-  /** A large queue is made as large as it is needed. */
+  /** The memory of a large queue grows only as it is needed. */
   #grow(): void {
     const spans = this.shift(this.#size, Number.POSITIVE_INFINITY)
     this.#slots = new Array(Math.min(this.#max, this.#slots.length * 2)).fill(undefined)

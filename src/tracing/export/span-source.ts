@@ -5,22 +5,22 @@ import { SPAN_RING_BYTES, WITHOUT_SCOPE } from '../encoding/span-writer.ts'
 import { encodeResource } from './export-request.ts'
 import type { QueuedSpan } from './span-queue.ts'
 
-/** So full a ring loses its oldest spans, for its thread would soon lose its newest, and so full it is then, bytes. */
+/** A ring that holds more than this drops its oldest spans, because its thread would soon drop its newest ones; and so much is left then. Bytes. */
 const HIGH_WATER_BYTES = SPAN_RING_BYTES / 2
 const LOW_WATER_BYTES = SPAN_RING_BYTES / 4
-/** Frames that are skipped at once. */
+/** Frames that are dropped at a time. */
 const SKIPPED_FRAMES = 64
-/** Pieces of memory into which spans are copied, bytes. */
+/** Size of the pieces of memory into which spans are copied, bytes. */
 const PIECE_BYTES = 256 << 10
 
-/** A thread that leaves spans, as the exporting thread has it. */
+/** The exporting thread's end of one thread's ring. */
 export class SpanSource {
   readonly resource: Resource
   /** The same, encoded. */
   readonly resourceFields: Uint8Array
   readonly #ring: RingConsumer
   readonly #memory = new Pieces()
-  /** What its thread says it has lost; -1 before it has said anything. */
+  /** The count of lost spans that its thread reported last; -1 before the first report. */
   #lost = -1
   #newlyLost = 0
 
@@ -30,7 +30,7 @@ export class SpanSource {
     this.resourceFields = encodeResource(attributes)
   }
 
-  /** Hands on the oldest spans, `max` at most. @returns how many */
+  /** Passes on the oldest spans, at most `max`. @returns how many */
   fetch(max: number, take: (span: QueuedSpan<SpanSource>) => void): number {
     const ring = this.#ring
     return ring.drain((kind, lost, at, length) => {
@@ -47,19 +47,19 @@ export class SpanSource {
     return this.#ring.usedBytes > HIGH_WATER_BYTES
   }
 
-  /** Gives up the oldest spans until there is room again. */
+  /** Drops the oldest spans until there is room again. */
   makeRoom(): void {
     const skip = (_kind: number, lost: number): void => this.#note(lost)
     while (this.#ring.usedBytes > LOW_WATER_BYTES) this.#newlyLost += this.#ring.drain(skip, SKIPPED_FRAMES)
   }
 
   #note(lost: number): void {
-    // A thread that exports anew knows nothing of what was told before.
+    // An exporting thread that was restarted does not know what was reported before.
     if (this.#lost >= 0) this.#newlyLost += lost - this.#lost
     this.#lost = lost
   }
 
-  /** How many spans were lost here since this was last asked. */
+  /** How many spans were lost here since the last call. */
   takeLost(): number {
     const lost = this.#newlyLost
     this.#newlyLost = 0
@@ -67,7 +67,7 @@ export class SpanSource {
   }
 }
 
-/** Memory that many spans are copied into: one of its own for each would keep the garbage collector busy. */
+/** Memory into which many spans are copied: a buffer for each span would keep the garbage collector busy. */
 class Pieces {
   #memory: Buffer = Buffer.alloc(0)
   #used = 0

@@ -8,16 +8,16 @@ import { Reminder } from '../../core/schedule/reminder.ts'
 import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
 
 const THREAD_FILE = fileURLToPath(new URL('../export/export-thread.ts', import.meta.url))
-/** Between two lines in the log about one trouble. */
+/** Milliseconds between two log lines about one trouble. */
 const REMINDER_MS = 60_000
-/** Before a thread that died is replaced. */
+/** Milliseconds before a thread that died is replaced. */
 const RESTART_MS = 1000
-/** Threads that end before they have exported anything: so many in a row, and no further one is tried. */
+/** After so many threads in a row that ended before they came up, no further one is started. */
 const STILLBORN_MAX = 5
-/** JavaScript heap of the thread: the queue, a batch, and the libraries. */
+/** JavaScript heap of the exporting thread: for the queue, a batch, and the libraries. */
 const HEAP_MB = 256
 
-/** Keeps the exporting thread up, and tells of its troubles: seldom, and never louder than a warning. */
+/** Starts the exporting thread, restarts it when it dies, and logs its troubles: rarely, and at most as warnings. */
 export class ExportSupervisor {
   readonly #settings: Settings
   readonly #log: (level: LogLevel, message: string) => void
@@ -54,7 +54,7 @@ export class ExportSupervisor {
       if (++this.#stillborn < STILLBORN_MAX) this.#restartTimer = setTimeout(() => this.start(), RESTART_MS).unref()
       else this.#log('ERROR', 'No spans are exported any more: the exporting thread does not come up')
     })
-    // It keeps no process alive.
+    // The thread must not keep the process alive.
     thread.unref()
   }
 
@@ -80,7 +80,7 @@ export class ExportSupervisor {
       case 'trouble':
         return this.#trouble(message.why, message.lost)
       case 'recovered':
-        // The next trouble waits for its turn all the same: a receiver may take every other export.
+        // The next trouble is still not logged before its time: a receiver may take every other export.
         if (!this.#isTold) return
         this.#isTold = false
         this.#lost = 0
@@ -102,7 +102,7 @@ export class ExportSupervisor {
     this.#lost = 0
   }
 
-  /** Exports what has ended, and ends the thread. Resolves within that time, whatever the receiver does. */
+  /** Exports the spans that have ended, and ends the thread. Resolves within that time, whatever the receiver does. */
   async stop(withinMs: number): Promise<void> {
     this.#isStopped = true
     clearTimeout(this.#restartTimer)

@@ -8,10 +8,10 @@ import { ThreadTracing } from '../spans/thread-tracing.ts'
 import { ExportSupervisor } from './export-supervisor.ts'
 import { RequestSpans } from './request-spans.ts'
 
-/** Flushing takes so long at most, milliseconds: a receiver that is gone must not hold up the end. */
+/** Longest time for a flush, milliseconds: a receiver that does not answer must not delay the end of the process. */
 const FLUSH_MAX_MS = 3000
 
-/** Tracing as the primary has it: its own spans, a ring for each thread, and the thread that exports. */
+/** The primary's side of tracing: its own spans, a ring for each thread, and the exporting thread. */
 export class ProcessTracing {
   readonly own: ThreadTracing
   readonly requests: RequestTracing
@@ -28,7 +28,7 @@ export class ProcessTracing {
     this.#exports.start()
   }
 
-  /** What a new lane needs. */
+  /** Makes what a new lane needs. */
   laneInit(index: number): TracingInit {
     return this.#init(index)
   }
@@ -41,7 +41,7 @@ export class ProcessTracing {
     return { ring, clock: this.#clock }
   }
 
-  /** A lane's thread has ended: what it left is still exported. */
+  /** A lane's thread has ended. The spans in its ring are still exported. */
   laneGone({ ring }: TracingInit): void {
     const id = this.#ids.get(ring)
     if (id === undefined) return
@@ -49,7 +49,7 @@ export class ProcessTracing {
     this.#exports.remove(id)
   }
 
-  /** Exports what is left. @param withinMs of this the flush takes 3 s at most */
+  /** Exports what is left. @param withinMs the flush takes at most this, and at most 3 s */
   stop(withinMs: number): Promise<void> {
     return this.#exports.stop(Math.min(FLUSH_MAX_MS, withinMs))
   }

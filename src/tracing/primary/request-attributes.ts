@@ -4,7 +4,7 @@ import { ATTR } from '../encoding/attributes.ts'
 import { cut } from '../encoding/otlp.ts'
 import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecord } from '../encoding/span-record.ts'
 
-/** Methods that are named in spans; a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
+/** Only these methods are named in spans, because a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
 
 type SpanPlace = Pick<SpanRecord, 'traceContext' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>
@@ -36,7 +36,7 @@ export function requestRecord(place: SpanPlace, start: RequestStart, status: num
   }
 }
 
-/** @param status 0: the client was gone before it was answered */
+/** @param status 0: the client disconnected before it was answered */
 export const hasFailed = (status: number): boolean => status >= 500 || status === 0
 
 export function requestSpanName({ method, route }: RequestStart): string {
@@ -80,7 +80,7 @@ export function clientAttributes({ host, userAgent }: RequestStart): RecordAttri
   return attributes
 }
 
-/** A query without its values: they are data of the request, and data never appear in spans. */
+/** A query without its values: they are data of the request, which spans must not contain. */
 export function queryKeys(query: string): string {
   const pairs = query
     .split('&')

@@ -5,9 +5,9 @@ import { cut, KIND_OFFSET, SPAN, writeAttribute, writeAttributes, writeStatus } 
 import { ProtoWriter } from '../encoding/proto-writer.ts'
 import { clientAttributes, hasFailed, queryKeys, requestSpanName, routeAttributes } from './request-attributes.ts'
 
-/** More than there are lanes, those that were replaced among them: makes one number of a status and a lane. */
+/** More than there can be lanes, replaced ones included: a status and a lane make one number with it. */
 const LANES_MAX = 1 << 20
-/** What is remembered of routes and of clients, each. */
+/** Remembered entries: so many for routes, and so many for clients. */
 const REMEMBERED_MAX = 1000
 
 /** The encoded fields of requests' spans: most of them are the same for each request of a route, or of a client. */
@@ -15,7 +15,7 @@ export class RequestFields {
   readonly #routes = new Remembered()
   readonly #clients = new Remembered()
 
-  /** @param status 0: the client was gone before it was answered */
+  /** @param status 0: the client disconnected before it was answered */
   write(to: ProtoWriter, start: RequestStart, status: number, servedBy: number): void {
     const { method, path, query, host, userAgent, requestId, route } = start
     const outcome = status * LANES_MAX + servedBy
@@ -38,7 +38,7 @@ export class RequestFields {
 const attribute = (to: ProtoWriter, key: string, value: unknown): void =>
   writeAttribute(to, SPAN.attributes, key, value)
 
-/** Encoded fields, by what they depend on: two texts and a number. */
+/** Encoded fields by the two texts and the number that they depend on. */
 class Remembered {
   readonly #fields = new Map<string, Map<string, Map<number, Uint8Array>>>()
   readonly #scratch = new ProtoWriter()
@@ -47,7 +47,7 @@ class Remembered {
 
   find(first: string, second: string, number: number): Uint8Array | undefined {
     const last = this.#last
-    // Long texts are compared in a tenth of the time that it takes to hash them, and who asks now often asked before.
+    // Comparing long texts takes a tenth of the time of hashing them, and the same client often comes again.
     if (last?.number === number && last.second === second && last.first === first) return last.fields
     const fields = this.#fields.get(first)?.get(second)?.get(number)
     this.#last = { first, second, number, fields }

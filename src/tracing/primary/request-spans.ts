@@ -9,7 +9,7 @@ import type { TraceSampler } from '../spans/sampler.ts'
 import { requestRecord } from './request-attributes.ts'
 import { RequestFields } from './request-fields.ts'
 
-/** SERVER spans: one per request. Put together when it ends, so that a request that is not sampled costs its two ids. */
+/** SERVER spans: one per request. A span is built when the request ends, so a request that is not sampled costs only two ids. */
 export class RequestSpans implements RequestTracing {
   readonly #writer: SpanWriter
   readonly #sampler: TraceSampler
@@ -72,14 +72,14 @@ class ServerSpan implements RequestSpan {
     }
     const to = this.#writer.begin()
     if (to === null) return
-    // As `writeSpan` does it, with what requests have in common ready-made: it is the most frequent span of all.
+    // Like `writeSpan`, but with remembered bytes for what many requests have in common: this is the most frequent span.
     writePlace(to, this)
     this.#fields.write(to, this.#start, status, this.servedBy)
     this.#writer.commit()
   }
 }
 
-/** Source: W3C Trace Context; a later version than 00 is read as one. */
+/** Source: W3C Trace Context; later versions are read as version 00. */
 function parentOf(traceparent: string, tracestate: string): TraceContext {
   const parent = parseTraceParent(traceparent)
   if (parent === null) return NO_TRACE_CONTEXT

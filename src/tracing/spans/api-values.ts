@@ -11,7 +11,7 @@ export function msOfTime(time: TimeInput | undefined): number | undefined {
   return isTimeInput(time) ? msOfHrTime(timeInputToHrTime(time)) : undefined
 }
 
-/** Null for one that points nowhere. */
+/** Null for a link without a valid span context. */
 export function linkRecordOf({ context, attributes, droppedAttributesCount }: Link): SpanRecordLink | null {
   if (!isSpanContextValid(context)) return null
   return {

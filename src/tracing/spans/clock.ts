@@ -7,8 +7,8 @@ export function anchorHere(): ClockAnchor {
 }
 
 /**
- * Milliseconds since the epoch, with fractions, the same in all threads that share an anchor. `performance.timeOrigin` would not do:
- * each thread reads the wall clock for its own, and a span could seem to begin before the one that caused it.
+ * Milliseconds since the epoch, with fractions, the same in all threads that share an anchor. `performance.timeOrigin` is not enough:
+ * each thread reads the wall clock for its own, so a span could seem to begin before the one that caused it.
  */
 export function clockOf(anchor: ClockAnchor): () => number {
   const originMs = anchor.wallMs - anchor.monotonicMs + (monotonicMs() - performance.now())

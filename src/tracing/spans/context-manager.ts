@@ -5,7 +5,7 @@ import { ContextScope, type ThreadScope } from './scope.ts'
 // biome-ignore lint/suspicious/noExplicitAny: what is called takes and gives whatever it likes
 type Callable = (...args: any[]) => any
 
-/** The API's active context, kept where the causality of the running code is kept: one AsyncLocalStorage for both. */
+/** Keeps the API's active context together with the causal context of the running code: one AsyncLocalStorage for both. */
 export class CausalContextManager implements ContextManager {
   active(): Context {
     return (causality.getStore()?.trace as ThreadScope | null | undefined)?.context ?? ROOT_CONTEXT

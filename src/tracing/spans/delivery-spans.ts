@@ -20,10 +20,10 @@ import type { SpanWriter } from '../encoding/span-writer.ts'
 import type { TraceSampler } from './sampler.ts'
 import { ContextScope, remoteContext } from './scope.ts'
 
-/** What is told of the attempts at one delivery at most; the first ones are kept. */
+/** Most span events of one delivery. The first ones are kept. */
 const EVENTS_MAX = 128
 
-/** CONSUMER spans: one for a delivery with all its attempts, made of plain data since no single thread sees them all. */
+/** CONSUMER spans: one for each delivery with all its attempts. They are plain data, because no single thread sees all attempts. */
 export class DeliverySpans implements DeliveryTracing {
   readonly nowMs: () => number
   readonly #writer: SpanWriter
@@ -46,7 +46,7 @@ export class DeliverySpans implements DeliveryTracing {
     return { traceContext, parent, startMs: this.nowMs(), events: [] }
   }
 
-  /** Who published belongs to no trace. */
+  /** For an event that was published outside of all traces. */
   #beginTrace(): DeliverySpan {
     const traceId = randomHex(16)
     const flags = this.#sampler.samples(NO_TRACE_CONTEXT, traceId) ? '01' : '00'
@@ -84,7 +84,7 @@ export class DeliverySpans implements DeliveryTracing {
       events: events.map(recordEventOf),
       links: [],
       statusCode: isGivenUp ? SpanStatusCode.ERROR : SpanStatusCode.UNSET,
-      // Not the fault's own text: it may hold a value of the payload. The subscriber's span has its exception.
+      // Not the message of the error, which may contain a value of the payload. The subscriber's span has the exception.
       statusMessage: isGivenUp ? 'It is a dead letter' : '',
       scope: RUNTIME_SCOPE,
       droppedAttributes: 0,

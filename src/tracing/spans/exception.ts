@@ -3,13 +3,13 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { ATTR } from '../encoding/attributes.ts'
 
-/** Longer messages and stacks are cut, characters. */
+/** Longer messages and stacks are cut. Characters. */
 const MESSAGE_MAX_LENGTH = 1024
 const STACK_MAX_LENGTH = 4096
 
-/** A thrown thing as a span shows it. */
+/** How a span shows something that was thrown. */
 export interface ShownException {
-  /** `error.type`: the code where there is one, for a database fault its kind. */
+  /** `error.type`: the code of the error if it has one; the kind of a database error. */
   type: string
   message: string
   /** The attributes of the span's event `exception`. */
@@ -19,8 +19,8 @@ export interface ShownException {
 }
 
 /**
- * What a plugin throws is shown with its message. Errors of the runtime and of its tools may quote what they were given: they are shown with
- * their code and what the catalogue says of it. Never throws: a thrown thing may have getters that do.
+ * Errors of plugins are shown with their message. Errors of the runtime and of its tools may quote values that they were given, so only
+ * their code and its text from the catalogue are shown. Never throws, although getters of a thrown object may.
  */
 export function exceptionOf(thrown: unknown): ShownException {
   try {
@@ -60,13 +60,13 @@ function safeMessageOf(thrown: Error): string {
   return messageOf(thrown)
 }
 
-/** The code that a database answered with; a SQLSTATE for example. */
+/** The code that a database answered with, for example a SQLSTATE. */
 function codeOf(cause: unknown): string | undefined {
   const code = (cause as { code?: unknown } | null | undefined)?.code
   return typeof code === 'string' ? code : undefined
 }
 
-/** A stack begins with the message, which may have any number of lines. */
+/** The frames of a stack, which follow the message. The message may have any number of lines. */
 function framesOf({ stack }: Error): string {
   if (typeof stack !== 'string') return ''
   return stack

@@ -4,14 +4,14 @@ import type { SpanWriter } from '../encoding/span-writer.ts'
 import { linkRecordOf, msOfHrTime } from './api-values.ts'
 import { traceContextOfSpan } from './span-context.ts'
 
-/** When it was begun by the clock of all threads: the SDK's own has whole milliseconds, and a child could seem older than its parent. */
+/** The start by the clock of all threads: the SDK's own clock has whole milliseconds, so a child could seem older than its parent. */
 const BEGUN_MS = Symbol('begunMs')
-/** So near to what the SDK takes by itself nobody has given a time, milliseconds. */
+/** A time that differs less from the SDK's own was not given by a plugin. Milliseconds. */
 const OWN_MS = 2
 
 type Stamped = { [BEGUN_MS]?: number | undefined }
 
-/** Hands each span of the SDK, the moment it has ended, to shared memory. */
+/** Writes each span of the SDK into shared memory as soon as it has ended. */
 export class RecordingProcessor implements SpanProcessor {
   readonly #writer: SpanWriter
   readonly #nowMs: () => number
@@ -29,7 +29,7 @@ export class RecordingProcessor implements SpanProcessor {
     this.#writer.write(this.#recordOf(span))
   }
 
-  /** Times that a plugin gave are left as they are, others are those of the clock of all threads. */
+  /** Times that a plugin gave are kept. Others are replaced by those of the clock of all threads. */
   #recordOf(span: ReadableSpan): SpanRecord {
     const startMs = msOfHrTime(span.startTime)
     const endMs = msOfHrTime(span.endTime)
@@ -49,7 +49,7 @@ export class RecordingProcessor implements SpanProcessor {
   }
 }
 
-/** The SDK notes it for itself; should it not any more, a time of now is taken for its own. */
+/** The SDK keeps this in a private field. If that field ever goes away, a start time of about now counts as the SDK's own. */
 function isStartGiven(span: Span): boolean {
   const { _startTimeProvided: isGiven } = span as { _startTimeProvided?: unknown }
   return typeof isGiven === 'boolean' ? isGiven : Math.abs(msOfHrTime(span.startTime) - Date.now()) > OWN_MS

@@ -29,14 +29,14 @@ import { exceptionOf } from './exception.ts'
 import type { ThreadScope } from './scope.ts'
 import { spanContextOf } from './span-context.ts'
 
-/** Attributes, events and links of one span at most, each: the defaults of OpenTelemetry's specification. The oldest events and links give way. */
+/** Most attributes, events and links of one span, so many of each: the defaults of OpenTelemetry's specification. The oldest events and links are dropped. */
 const SPAN_PARTS_MAX = 128
 
 const NONE: never[] = []
 
 /**
- * A span of the runtime around a plugin's code: a handler, a subscriber, a job, a tool call. To a plugin it is a span of the API like any
- * other. Our own class, and not the SDK's, because each request has some: it takes a quarter of the time.
+ * A span of the runtime around a plugin's code: a handler, a subscriber, a job, a tool call. For a plugin it is a span of the API like any
+ * other. It is not the SDK's class because each request has several of them: this one takes a quarter of the time.
  */
 export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   readonly traceContext: TraceContext
@@ -57,14 +57,14 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   droppedLinks = 0
   readonly #writer: SpanWriter
   readonly #nowMs: () => number
-  /** Where it was made, of this thread; null when its parent is elsewhere. */
+  /** The scope in this thread in which it was made; null when its parent is in another thread or process. */
   readonly #around: ThreadScope | null
   #isOwn = false
   #context: Context | undefined
 
   /**
-   * @param parent of the same trace; empty: the trace begins here
-   * @param attributes are not changed: they may be those of every span of their kind
+   * @param parent in the same trace; empty: the trace begins here
+   * @param attributes not modified: many spans may share one object
    */
   constructor(
     writer: SpanWriter,
@@ -153,7 +153,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   }
 
   setStatus({ code, message }: SpanStatus): this {
-    // What is said to be fine stays fine, as the specification has it.
+    // The status OK is final, as the specification says.
     if (this.endMs !== 0 || code === SpanStatusCode.UNSET || this.statusCode === SpanStatusCode.OK) return this
     this.statusCode = code
     this.statusMessage = code === SpanStatusCode.ERROR && typeof message === 'string' ? message : ''
@@ -181,7 +181,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   }
 }
 
-/** @returns how many gave way to it */
+/** @returns how many were dropped for it */
 function addNewest<Item>(items: Item[], item: Item): number {
   items.push(item)
   if (items.length <= SPAN_PARTS_MAX) return 0

@@ -8,12 +8,12 @@ const NO: SamplingResult = { decision: SamplingDecision.NOT_RECORD }
 const WORD_MAX = 0xffff_ffff
 
 /**
- * What OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG ask for. It decides by ids alone, like the SDK's samplers and with the same outcome,
- * without making a context and a result for each request.
+ * The sampler of OTEL_TRACES_SAMPLER and OTEL_TRACES_SAMPLER_ARG. It decides by ids alone and with the same outcome as the SDK's samplers,
+ * but makes no context and no result object for each request.
  */
 export class TraceSampler implements Sampler {
   readonly #followsParent: boolean
-  /** Traces below are sampled: of 2^32. */
+  /** A trace is sampled when its word, of 2^32, is below this. */
   readonly #bound: number
 
   constructor({
@@ -36,7 +36,7 @@ export class TraceSampler implements Sampler {
     return this.#bound > WORD_MAX || wordOf(traceId) < this.#bound
   }
 
-  /** What the SDK asks, and it asks only where a trace begins. */
+  /** Called by the SDK, and only where a trace begins. */
   shouldSample(_: Context, traceId: string): SamplingResult {
     return this.samples(NO_TRACE_CONTEXT, traceId) ? YES : NO
   }
@@ -46,7 +46,7 @@ export class TraceSampler implements Sampler {
   }
 }
 
-/** The four words of an id, folded into one. Source: the SDK's TraceIdRatioBasedSampler, so that processes which both ask for a ratio agree. */
+/** The four words of an id, combined by XOR like in the SDK's TraceIdRatioBasedSampler, so that all processes with the same ratio agree. */
 function wordOf(traceId: string): number {
   let word = 0
   for (let n = 0; n < 8; n++) {

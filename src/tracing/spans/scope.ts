@@ -3,13 +3,13 @@ import type { OpenSpan, TraceScope } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
-/** A place in a trace as this thread has it: the context of the API, and whether spans are made under it. */
+/** A scope in this thread: the context of OpenTelemetry's API, and whether spans below it are recorded. */
 export interface ThreadScope extends TraceScope {
   readonly context: Context
   readonly isSampled: boolean
 }
 
-/** The scope of whatever a plugin makes active by the API. */
+/** The scope of a context that a plugin made active through the API, or that came from elsewhere. */
 export class ContextScope implements ThreadScope {
   readonly context: Context
   readonly isSampled: boolean
@@ -27,7 +27,7 @@ export class ContextScope implements ThreadScope {
   }
 }
 
-/** Under a span that is not sampled: nothing is recorded, and what is called from here knows. */
+/** The scope below a span that is not sampled: nothing is recorded, and the trace context tells callees so. */
 export class PassingScope implements ThreadScope, OpenSpan {
   readonly traceContext: TraceContext
   readonly isSampled = false
@@ -46,7 +46,7 @@ export class PassingScope implements ThreadScope, OpenSpan {
   fail(): void {}
 }
 
-/** The context of a span elsewhere. */
+/** The context of a span in another thread or process. */
 export function remoteContext(traceContext: TraceContext): Context {
   if (traceContext === NO_TRACE_CONTEXT) return ROOT_CONTEXT
   const spanContext = spanContextOf(traceContext)

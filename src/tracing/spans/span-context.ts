@@ -8,7 +8,7 @@ import {
   tracestateOf,
 } from '../../core/causality/trace-context.ts'
 
-/** A trace context as OpenTelemetry's API has it. @param traceContext not empty */
+/** The span context of OpenTelemetry's API for a trace context. @param traceContext not empty */
 export function spanContextOf(traceContext: TraceContext): SpanContext {
   const spanContext: SpanContext = {
     traceId: traceIdOf(traceContext),
@@ -20,7 +20,7 @@ export function spanContextOf(traceContext: TraceContext): SpanContext {
   return spanContext
 }
 
-/** A span context of OpenTelemetry's API as text; empty for none. */
+/** The trace context of a span context; empty for undefined. */
 export function traceContextOfSpan(spanContext: SpanContext | undefined): TraceContext {
   if (spanContext === undefined) return NO_TRACE_CONTEXT
   const { traceId, spanId, traceFlags, traceState } = spanContext

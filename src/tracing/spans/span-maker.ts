@@ -12,10 +12,10 @@ import { RuntimeSpan } from './runtime-span.ts'
 import type { TraceSampler } from './sampler.ts'
 import { PassingScope, type ThreadScope } from './scope.ts'
 
-/** A span of the runtime, or the place of one that is not sampled. */
+/** A span of the runtime, or the scope that takes its place when it is not sampled. */
 export type MadeSpan = OpenSpan & ThreadScope
 
-/** Begins the runtime's spans around code. What is under a span follows it; where a trace begins the sampler is asked. */
+/** Begins the runtime's spans around code. A child follows its parent; where a trace begins the sampler decides. */
 export class SpanMaker {
   readonly #writer: SpanWriter
   readonly #sampler: TraceSampler
@@ -27,12 +27,12 @@ export class SpanMaker {
     this.#nowMs = nowMs
   }
 
-  /** Under a place of this thread; null begins a trace. */
+  /** Begins a span below a scope of this thread; null begins a trace. */
   open(around: ThreadScope | null, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
     return this.#open(around?.traceContext ?? NO_TRACE_CONTEXT, around, name, kind, attributes)
   }
 
-  /** Under a span of another thread or process; an empty trace context begins a trace. */
+  /** Begins a span below one of another thread or process; an empty trace context begins a trace. */
   openUnder(parent: TraceContext, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
     if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return new PassingScope(parent)
     return this.#open(parent, null, name, kind, attributes)

@@ -22,7 +22,7 @@ import { ContextScope, remoteContext } from './scope.ts'
 import { SpanMaker } from './span-maker.ts'
 import { ToolSpans } from './tool-spans.ts'
 
-/** All that makes spans in one thread: the runtime's own, and with the SDK those of plugins. How they leave the thread is the writer's affair. */
+/** Everything that makes spans in one thread: the runtime's own ones, and through the SDK those of plugins. The writer takes them out of the thread. */
 export class ThreadTracing implements CodeTracing {
   readonly tools: ToolTracing
   readonly deliveries: DeliveryTracing
@@ -35,7 +35,7 @@ export class ThreadTracing implements CodeTracing {
     this.nowMs = clockOf(init.clock)
     const sampler = new TraceSampler(settings)
     const provider = new NodeTracerProvider({
-      // What is under a span follows it, whatever is asked for where a trace begins.
+      // A child follows its parent. The configured sampler decides only where a trace begins.
       sampler: new ParentBasedSampler({ root: sampler }),
       spanProcessors: [new RecordingProcessor(this.writer, this.nowMs)],
       spanLimits: { attributeValueLengthLimit: ATTRIBUTE_MAX_LENGTH },

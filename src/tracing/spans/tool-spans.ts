@@ -8,13 +8,13 @@ import type { SpanMaker } from './span-maker.ts'
 
 const KINDS = { internal: SpanKind.INTERNAL, client: SpanKind.CLIENT, producer: SpanKind.PRODUCER } as const
 
-/** What the spans of one tool's method have in common. */
+/** The part that all spans of one tool's method have in common. */
 interface Call {
   readonly name: string
   readonly attributes: SpanAttributes
 }
 
-/** A span around each tool call that belongs to a trace: one outside of all, such as a registration, has none. */
+/** Makes a span around each tool call that belongs to a trace. A call outside of all traces, such as a registration, has none. */
 export class ToolSpans implements ToolTracing {
   readonly #spans: SpanMaker
   readonly #calls = new Map<string, Map<string, Call>>()
@@ -34,7 +34,7 @@ export class ToolSpans implements ToolTracing {
     const parent = cause.trace as ThreadScope | null
     if (parent !== null && !parent.isSampled) return call()
     const details = describe?.(method, args)
-    // Outside of all traces an event begins one: its deliveries would else begin one each.
+    // Outside of all traces an event begins one: otherwise each of its deliveries would begin one.
     if (parent === null && details?.kind !== 'producer') return call()
     const { name, attributes } = this.#callOf(tool, method)
     const kind = KINDS[details?.kind ?? 'internal']
@@ -74,7 +74,7 @@ function runIn(
     if (more !== undefined) span.setAttributes(more)
     span.end()
   }
-  // A side branch: the caller gets the tool's own promise, settled no later than without us.
+  // Not chained: the caller gets the tool's own promise, which settles no later than without tracing.
   if (result instanceof Promise) result.then(ended, (thrown) => span.fail(thrown))
   else ended(result)
   return result
