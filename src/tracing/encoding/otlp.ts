@@ -25,10 +25,10 @@ export const REQUEST = { resourceSpans: 1 } as const
 export const RESOURCE_SPANS = { resource: 1, scopeSpans: 2 } as const
 export const RESOURCE = { attributes: 1 } as const
 export const SCOPE_SPANS = { scope: 1, spans: 2 } as const
-export const SCOPE = { name: 1, version: 2 } as const
-export const KEY_VALUE = { key: 1, value: 2 } as const
-export const VALUE = { text: 1, bool: 2, int: 3, double: 4, array: 5, map: 6, bytes: 7 } as const
-export const LIST = { values: 1 } as const
+const SCOPE = { name: 1, version: 2 } as const
+const KEY_VALUE = { key: 1, value: 2 } as const
+const VALUE = { text: 1, bool: 2, int: 3, double: 4, array: 5, map: 6, bytes: 7 } as const
+const LIST = { values: 1 } as const
 export const SPAN = {
   traceId: 1,
   spanId: 2,
@@ -47,9 +47,9 @@ export const SPAN = {
   status: 15,
   flags: 16,
 } as const
-export const STATUS = { message: 2, code: 3 } as const
-export const EVENT = { time: 1, name: 2, attributes: 3, droppedAttributes: 4 } as const
-export const LINK = { traceId: 1, spanId: 2, tracestate: 3, attributes: 4, droppedAttributes: 5, flags: 6 } as const
+const STATUS = { message: 2, code: 3 } as const
+const EVENT = { time: 1, name: 2, attributes: 3, droppedAttributes: 4 } as const
+const LINK = { traceId: 1, spanId: 2, tracestate: 3, attributes: 4, droppedAttributes: 5, flags: 6 } as const
 
 /** The flag IS_REMOTE is meaningful: it says whether the parent is in another process or thread. */
 const HAS_IS_REMOTE = 0x100

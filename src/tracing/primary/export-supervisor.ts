@@ -7,7 +7,7 @@ import { startThread } from '../../core/files/typescript-thread.ts'
 import { Reminder } from '../../core/schedule/reminder.ts'
 import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
 
-const THREAD_FILE = fileURLToPath(new URL('../export/export-thread.ts', import.meta.url))
+const THREAD_FILE = fileURLToPath(new URL('../export-thread/export-thread.ts', import.meta.url))
 /** Milliseconds between two log lines about one trouble. */
 const REMINDER_MS = 60_000
 /** Milliseconds before a thread that died is replaced. */
@@ -52,7 +52,7 @@ export class ExportSupervisor {
       this.#onFlushed(-1)
       if (this.#isStopped) return
       if (++this.#stillborn < STILLBORN_MAX) this.#restartTimer = setTimeout(() => this.start(), RESTART_MS).unref()
-      else this.#log('ERROR', 'No spans are exported any more: the exporting thread does not come up')
+      else this.#log('ERROR', 'No more spans are exported: the exporting thread does not start')
     })
     // The thread must not keep the process alive.
     thread.unref()
@@ -107,7 +107,7 @@ export class ExportSupervisor {
     this.#isStopped = true
     clearTimeout(this.#restartTimer)
     const thread = this.#thread
-    if (thread === null) return this.#log('WARNING', 'The last spans are lost: nobody exports them')
+    if (thread === null) return this.#log('WARNING', 'The last spans are lost: the exporting thread does not run')
     const flushed = new Promise<number>((resolve) => {
       this.#onFlushed = resolve
       setTimeout(resolve, withinMs, -1)
