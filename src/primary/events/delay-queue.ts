@@ -2,17 +2,17 @@ import type { Delivery } from './consumer.ts'
 
 /** Deliveries that wait for a time: delayed ones, and those between two attempts. */
 export class DelayQueue {
-  readonly timers = new Set<NodeJS.Timeout>()
+  readonly #timers = new Set<NodeJS.Timeout>()
   /** A broker's deliveries between two attempts. */
   readonly #brokerRetries = new Set<Delivery>()
   #isReturning = false
 
   delay(delayMs: number, run: () => void): void {
     const timer = setTimeout(() => {
-      this.timers.delete(timer)
+      this.#timers.delete(timer)
       run()
     }, delayMs)
-    this.timers.add(timer)
+    this.#timers.add(timer)
   }
 
   /** Until the next attempt. @returns false for what goes back to its broker: it would rest longer than this process lives */
@@ -37,6 +37,6 @@ export class DelayQueue {
   }
 
   close(): void {
-    for (const timer of this.timers) clearTimeout(timer)
+    for (const timer of this.#timers) clearTimeout(timer)
   }
 }

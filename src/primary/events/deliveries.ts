@@ -1,0 +1,292 @@
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import type { WireError } from '../../core/errors/wire.ts'
+import { WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import {
+  type BrokerDelivery,
+  type Consumer,
+  type Delivery,
+  type DeliveryQueue,
+  deliveryOf,
+  type HubEvent,
+  type Requester,
+  type SubscriberInstance,
+  type SubscriberThread,
+} from './consumer.ts'
+import { DelayQueue } from './delay-queue.ts'
+import { DeliveryTrace } from './delivery-trace.ts'
+import { InFlight } from './in-flight.ts'
+import { KeyOrder } from './key-order.ts'
+import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
+import { QueueBudget } from './queue-budget.ts'
+import type { RecordLog, Records } from './records.ts'
+import { replySettled } from './requester.ts'
+import { retryDelayMs } from './retry.ts'
+import { WaitingQueues } from './waiting-queues.ts'
+
+/** Why nobody replies. */
+export const SUBSCRIBER_GONE = 'The subscriber is gone'
+/** How often deadlines are checked, milliseconds. */
+const SWEEP_MS = 100
+
+export interface DeliveriesOptions {
+  /** Deliveries that wait or are under way at most, delayed ones and retries included. */
+  maxQueue: number
+  /** Told whether a quarantine lane is needed: there are deliveries that a thread died of, or no more. */
+  onQuarantine: (isWanted: boolean) => void
+  /** A handler in the quarantine lane was given up: the next suspect needs a fresh lane. */
+  onQuarantineUsed: () => void
+  log: RecordLog
+}
+
+/** The deliveries that the hub has accepted, each until it ends: it waits for room, goes to a thread, is answered, and is tried again when it failed. */
+export class Deliveries {
+  readonly budget: QueueBudget
+  readonly trace = new DeliveryTrace()
+  readonly #options: DeliveriesOptions
+  readonly #records: Records
+  readonly #inFlight = new InFlight()
+  readonly #waiting = new WaitingQueues()
+  readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
+  readonly #delayed = new DelayQueue()
+  readonly #sweepTimer: NodeJS.Timeout
+  readonly #quarantine: Quarantine
+
+  constructor(options: DeliveriesOptions, records: Records) {
+    this.#options = options
+    this.#records = records
+    this.budget = new QueueBudget(options.maxQueue)
+    this.#quarantine = new Quarantine({
+      send: (delivery, instance) => this.#send(delivery, instance),
+      drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
+      onLost: ({ group }, count) =>
+        options.log('WARNING', `${group} is in no lane: ${count} events that a lane died with are dropped`),
+      onWanted: options.onQuarantine,
+    })
+    this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  // ── to a thread ───────────────────────────────────────────────────────────
+
+  accept(queue: DeliveryQueue, event: HubEvent, delayMs: number, requester: Requester | null): void {
+    const delivery = deliveryOf(queue, event, requester)
+    this.budget.take(delivery)
+    if (delayMs > 0) this.#delayed.delay(delayMs, () => this.#keys.admit(delivery))
+    else this.#keys.admit(delivery)
+  }
+
+  acceptFromBroker(queue: DeliveryQueue, event: HubEvent, brokerDelivery: BrokerDelivery): void {
+    const { instance, attempt, deaths, blackBox, fault, span, requester, source } = brokerDelivery
+    const delivery = deliveryOf(queue, event, requester, source)
+    Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun: true })
+    this.budget.take(delivery)
+    if (fault !== null) this.#fail(delivery, fault, false)
+    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+    else this.#enqueue(delivery)
+  }
+
+  readonly #enqueue = (delivery: Delivery): void => {
+    const { consumer, queue } = delivery
+    if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    if (delivery.deaths > 0) return this.#quarantine.add(delivery)
+    if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
+    this.#waiting.push(delivery)
+  }
+
+  /** Gives a delivery to a thread. False when none has room. */
+  readonly #dispatch = (delivery: Delivery): boolean => {
+    const { consumer, event } = delivery
+    const only = delivery.queue.instance
+    if (only !== null && !consumer.instances.includes(only)) {
+      // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
+      this.#finish(delivery, 'The thread that was to handle the request is gone')
+      return true
+    }
+    const instance = only ?? consumer.pickInstance()
+    if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
+    // A delivery that was begun in time is finished, retries included.
+    if (event.expiresMs !== 0 && !delivery.isBegun && event.expiresMs < Date.now()) {
+      this.#finish(delivery, 'The request has expired before it was handled')
+      return true
+    }
+    return this.#send(delivery, instance)
+  }
+
+  /** False when the thread did not take it after all. */
+  #send(delivery: Delivery, instance: SubscriberInstance): boolean {
+    const { event } = delivery
+    const id = this.#inFlight.nextId()
+    this.trace.sending(delivery)
+    event.subscriber = instance.subscriberIndex
+    event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
+    if (!instance.thread.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
+    this.#inFlight.add(delivery, id, instance)
+    return true
+  }
+
+  /** A thread has room again, or has just come up. */
+  #pump(): void {
+    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
+    this.#quarantine.pump()
+  }
+
+  // ── answers of the threads ────────────────────────────────────────────────
+
+  delivered(deliveryId: number): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) {
+      if (delivery.requester !== null) delivery.requester.onlyFailures = false
+      this.#finish(delivery, null)
+    }
+    this.#pump()
+  }
+
+  /** The delivery was handled, and the subscriber returned an object to a publisher who waits for it. */
+  replied(deliveryId: number, reply: string): void {
+    this.#inFlight.get(deliveryId)?.requester?.reply(reply)
+    this.delivered(deliveryId)
+  }
+
+  failed(deliveryId: number, error: WireError): void {
+    const delivery = this.#take(deliveryId)
+    if (delivery !== undefined) this.#fail(delivery, error.message, false)
+    this.#pump()
+  }
+
+  #take(deliveryId: number): Delivery | undefined {
+    const delivery = this.#inFlight.take(deliveryId)
+    if (delivery !== undefined && delivery.deaths > 0) this.#quarantine.ended(delivery)
+    return delivery
+  }
+
+  /**
+   * @param fault why there is no reply from it; null when the subscriber has handled it
+   * @param isDone false when its subscriber has gone from this process
+   */
+  #finish(delivery: Delivery, fault: string | null, isDone = true): void {
+    const { requester, source } = delivery
+    if (delivery.span !== null) this.trace.ended(delivery, isDone)
+    this.budget.release(delivery)
+    // Another process may still reply to a delivery that goes back to its broker.
+    if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
+    source?.ended(isDone)
+    this.#keys.finished(delivery)
+  }
+
+  /** Tries it again later, or makes it a dead letter. @param isFinal it is not tried again, whatever the subscriber's options say */
+  #fail(delivery: Delivery, error: string, isFinal: boolean): void {
+    const { consumer, event, attempt } = delivery
+    if (!isFinal && attempt <= consumer.retries) {
+      delivery.attempt++
+      delivery.instance = null
+      const delayMs = retryDelayMs(attempt, consumer.backoffMs)
+      this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
+      if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
+      return
+    }
+    this.trace.givenUp(delivery, attempt)
+    const { source } = delivery
+    const stored = this.#records.failed(
+      {
+        event,
+        group: consumer.group,
+        subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
+        error,
+        attempts: attempt,
+        blackBox: isFinal ? delivery.blackBox : null,
+        trace: this.trace.scopeOf(delivery),
+      },
+      source,
+    )
+    // It is acknowledged only when the letter is stored.
+    if (stored === undefined) this.#finish(delivery, error)
+    else void stored.then(() => this.#finish(delivery, error))
+  }
+
+  #sweep(): void {
+    for (const delivery of this.#inFlight.takeLate(Date.now())) {
+      const { thread } = delivery.instance!
+      thread.abandon(delivery.id)
+      this.#quarantine.ended(delivery)
+      if (thread.isQuarantine) this.#options.onQuarantineUsed()
+      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
+    }
+    // Nobody says when a lane becomes ready, or its loop turns again.
+    this.subscribersChanged()
+  }
+
+  // ── subscribers and threads that come and go ──────────────────────────────
+
+  /** There are new subscribers, or some that were paused go on: what waits may have room. */
+  subscribersChanged(): void {
+    this.#quarantine.changed()
+    this.#pump()
+  }
+
+  /** Ends what waits for a consumer that is gone. */
+  dropWaiting(consumer: Consumer): void {
+    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    this.#quarantine.changed()
+    this.#quarantine.pump()
+  }
+
+  /** How many deliveries a consumer has that no thread is at. */
+  countWaiting(consumer: Consumer): number {
+    return consumer.pending - this.#inFlight.countOf(consumer)
+  }
+
+  quarantineUp(thread: SubscriberThread): void {
+    this.#quarantine.threadUp(thread)
+    this.#quarantine.pump()
+  }
+
+  threadLeaving(thread: SubscriberThread): void {
+    this.#quarantine.threadGone(thread)
+  }
+
+  /** What a thread had not answered goes to the others, before what waits for them. */
+  threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
+    const again: Delivery[] = []
+    for (const delivery of this.#inFlight.takeFrom(thread)) {
+      this.#quarantine.ended(delivery)
+      if (delivery.queue.instance !== null) {
+        this.#finish(delivery, 'The thread that handled the request has died')
+        continue
+      }
+      if (blackBox !== null && !unread.has(delivery.id)) {
+        delivery.deaths++
+        delivery.blackBox = blackBox
+        this.trace.note(delivery, { name: 'thread_death', deaths: delivery.deaths })
+      }
+      if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+      else {
+        delivery.instance = null
+        if (delivery.deaths > 0) this.#enqueue(delivery)
+        else again.push(delivery)
+      }
+    }
+    for (const delivery of again.reverse()) {
+      if (delivery.consumer.isGone) this.#finish(delivery, SUBSCRIBER_GONE, false)
+      else this.#waiting.unshift(delivery)
+    }
+    this.#pump()
+  }
+
+  /** What a thread has been given and has not answered, the oldest first. */
+  inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
+    return this.#inFlight.worksAt(thread, unread)
+  }
+
+  // ── end ───────────────────────────────────────────────────────────────────
+
+  /** This process ends: a broker gets back what waits between two attempts, and what fails from now on. */
+  returnDelayed(): void {
+    for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, SUBSCRIBER_GONE, false)
+  }
+
+  /** What is under way may still be answered. */
+  close(): void {
+    clearInterval(this.#sweepTimer)
+    this.#delayed.close()
+    this.trace.close()
+  }
+}
