@@ -6,6 +6,7 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const TYPESCRIPT = new URL('./typescript/register.mjs', import.meta.url).href
 
 export interface LogLine {
   level: number
@@ -85,7 +86,8 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
-  const child = spawn(process.execPath, ['--import', 'tsx', 'src/main.ts', ...(options.args ?? [])], {
+  const loader = options.project === undefined ? TYPESCRIPT : 'tsx'
+  const child = spawn(process.execPath, ['--import', loader, 'src/main.ts', ...(options.args ?? [])], {
     cwd: options.project ?? ROOT,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
     env: {
