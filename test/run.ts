@@ -6,6 +6,7 @@ import { parseArgs } from 'node:util'
 import { jobsOf } from './support/runner/jobs.ts'
 import { Report } from './support/runner/report.ts'
 import { runJobs } from './support/runner/run-jobs.ts'
+import { sharePostgres } from './support/runner/shared-postgres.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
 
@@ -46,6 +47,8 @@ delete process.env.NODE_TEST_CONTEXT
 const abort = new AbortController()
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort())
 const report = new Report()
+const endPostgres = await sharePostgres(jobs.flatMap(({ files }) => files))
 await runJobs(jobs, concurrency, report, abort.signal)
+await endPostgres()
 await report.end()
 process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)
