@@ -22,7 +22,7 @@ import type { PrimaryCalls } from './primary-calls.ts'
 
 /** Takes events out of this thread. */
 export interface Publisher {
-  /** Resolves with the event's id when whoever delivers it has it; may throw at once. */
+  /** Resolves with the event's id when the broker has the event; may throw at once. */
   publish(frame: EventFrame): Promise<string>
 }
 
@@ -35,12 +35,12 @@ export interface LaneBusOptions {
   onListenerFault: (kind: string, thrown: unknown) => void
 }
 
-/** The event bus as a lane sees it. Who takes its events and who brings them is the publisher's affair, and the thread's. */
+/** The event bus of a lane. The publisher takes its events, and the lane server brings the deliveries. */
 export class LaneBus implements BusTransport {
   readonly #options: LaneBusOptions
   readonly #listeners: ((record: EventRecord) => void)[] = []
   readonly #failureListeners: FailureListener[] = []
-  /** Event → subscribing plugins, as the primary last told: for the records that this lane's own listeners get at once. */
+  /** Subscribing plugins by event, as of the last snapshot: for the records that this lane's own listeners get at once. */
   subscribersOf: Record<string, string[]> = {}
 
   publisher: Publisher
@@ -52,7 +52,7 @@ export class LaneBus implements BusTransport {
     this.#options = options
   }
 
-  // No async function: it would cost two more promises. What it throws the tool turns into a rejection.
+  // Not async, which would cost two more promises. The tool turns an error into a rejection.
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string> {
     const { json, keys } = encodePayload(event, payload)
     const frame = publicationOf(emitter, event, json, keys, options)

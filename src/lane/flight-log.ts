@@ -1,10 +1,10 @@
 import type { RequestFrame } from '../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_JOB, STEP_REQUEST } from '../transport/memory/flight-recorder.ts'
 
-/** What a lane writes into its flight recorder of requests, messages and jobs: a step when one begins, its end when it is answered. */
+/** Writes requests, messages and jobs of a lane into its flight recorder: a step when one begins, its end when it is answered. */
 export class LaneFlight {
   readonly #recorder: FlightRecorder
-  /** Number of the step of each request slot: of the request that came last. */
+  /** Number of the step of the last request, by request slot. */
   readonly #requestSteps: Int32Array
 
   constructor(recorder: FlightRecorder, maxRequests: number) {
@@ -21,7 +21,7 @@ export class LaneFlight {
     this.#recorder.endFrame(this.#requestSteps[id & 0xffff]!, id, Date.now(), failed)
   }
 
-  /** A message of a socket, or its beginning or end. @returns the step's number, for `endStep` */
+  /** A message of a socket, its opening or its close. @returns the step's number, for `endStep` */
   beginMessage(routeNumber: number, requestId: string): number {
     return this.#recorder.begin(STEP_REQUEST, routeNumber, -1, requestId, Date.now())
   }

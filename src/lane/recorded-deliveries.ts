@@ -3,12 +3,12 @@ import type { DeliverySink } from '../runtime/events/event-server.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
 
-/** Deliveries whose step is found again at their end: more than a lane has in flight. */
+/** Steps that are found again when their deliveries end: more than a lane has in flight. */
 const STEPS = 4096
 const STEP_MASK = STEPS - 1
 const EVENT_ID_PREFIX = 'evt_'.length
 
-/** The deliveries of one broker to a lane, in its flight recorder: a step when one begins, its end when it is answered. */
+/** Writes the deliveries of one broker to a lane into its flight recorder: a step when one begins, its end when it is answered. */
 export class RecordedDeliveries implements DeliverySink {
   readonly #recorder: FlightRecorder
   readonly #kind: number

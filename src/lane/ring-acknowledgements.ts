@@ -7,7 +7,7 @@ import type { Outbox } from '../transport/rings/outbox.ts'
 /** Acknowledgements that go out in one frame at most. */
 const ACKS_PER_FRAME = 4096
 
-/** The answers to the hub's deliveries, over the ring. */
+/** Sends the answers to the hub's deliveries, over the ring. */
 export class RingAcknowledgements implements DeliverySink {
   readonly #outbox: Outbox
   readonly #ids: number[] = []
@@ -17,7 +17,7 @@ export class RingAcknowledgements implements DeliverySink {
     this.#outbox = outbox
   }
 
-  /** Those of one turn of the loop go out together. */
+  /** Acknowledgements of one turn of the loop go out together. */
   delivered(deliveryId: number): void {
     this.#ids.push(deliveryId)
     if (this.#isScheduled) return

@@ -14,10 +14,10 @@ interface Publishing {
   isRefused: boolean
 }
 
-/** Publishes to the hub, over the ring. */
+/** Publishes events to the hub, over the ring. */
 export class RingPublisher implements Publisher {
   readonly #outbox: Outbox
-  /** Sent and not answered, in the order in which they were sent. */
+  /** Publications that are sent and not answered, in their order. */
   readonly #publishing = new Fifo<Publishing>()
   #seq = 0
 
@@ -37,7 +37,7 @@ export class RingPublisher implements Publisher {
     })
   }
 
-  /** Everything up to `seq` is with the hub, but for what was refused. */
+  /** The hub has everything up to `seq`, except what it refused. */
   accepted(seq: number): void {
     for (;;) {
       const next = this.#publishing.peek()

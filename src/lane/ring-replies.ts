@@ -10,14 +10,14 @@ import type { Outbox } from '../transport/rings/outbox.ts'
 import type { LaneFlight } from './flight-log.ts'
 
 /**
- * Frames of streams and sockets wait for the primary up to this: far below `LANE_MEMORY_MB`, or a lane would be ended for its
- * readers' sake.
+ * Frames of streams and sockets that wait for the primary, at most. Far below `LANE_MEMORY_MB`, or slow readers would use up the lane's
+ * memory.
  */
 const STREAMS_MAX_WAITING_BYTES = 64 << 20
-/** A primary that does not answer within this has worse troubles. */
+/** A primary that does not answer within this is overloaded or stuck, milliseconds. */
 const ADDRESS_TIMEOUT_MS = 1000
 
-/** What a lane answers to its clients, over the ring. */
+/** Sends a lane's answers to its clients, over the ring. */
 export class RingReplies implements ReplySink, SocketSink {
   readonly #outbox: Outbox
   readonly #address: AnswerCell
@@ -62,7 +62,7 @@ export class RingReplies implements ReplySink, SocketSink {
     return this.#sendBytes(KIND.STREAM_DATA, id, piece)
   }
 
-  /** Blocks this lane for one turn of the primary: the price of the first read on a route, so that all other routes' requests travel without it. */
+  /** Blocks this lane for one turn of the primary. Only the first read on a route pays for that: the route's later requests bring the address along. */
   clientAddress(id: number): string {
     if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''
     this.#outbox.flush()
@@ -82,7 +82,7 @@ export class RingReplies implements ReplySink, SocketSink {
     return this.#sendBytes(KIND.SOCKET_SEND_BYTES, number, message)
   }
 
-  /** The primary wants to know for its bounds alone: it need not be woken for it. */
+  /** The primary needs this only for its budget of unhandled messages: it need not be woken for it. */
   messageHandled(number: number, weight: number): void {
     const text = String(weight)
     const at = this.#outbox.begin(text.length, true, true)

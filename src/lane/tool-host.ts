@@ -24,7 +24,7 @@ export interface LaneRoute {
   socket: SocketRoute | null
 }
 
-/** What the tools of a lane stand on. Registrations are collected here and reported to the primary when the lane has booted. */
+/** The tool host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneToolHost implements ToolHost {
   readonly routes: LaneRoute[] = []
   readonly jobList: { definition: JobDefinition; manifest: JobManifest }[] = []
@@ -43,7 +43,7 @@ export class LaneToolHost implements ToolHost {
     this.#post = post
   }
 
-  /** Completes the circle: the kernel's tools need the host, and the host the kernel's sinks. */
+  /** Closes the circle: the tools of the kernel need the host, and the host needs the sinks of the kernel. */
   connect(kernel: ThreadKernel, bus: BusTransport): void {
     this.#kernel = kernel
     this.#bus = bus

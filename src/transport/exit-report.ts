@@ -1,11 +1,11 @@
 import { messageOf } from '../core/errors/wire.ts'
 import type { FlightRecorder } from './memory/flight-recorder.ts'
 
-// Characters: with their escapes they fit into the flight recorder's last words.
+// Characters: with their escapes they fit into the exit report of the flight recorder.
 const MESSAGE_MAX = 500
 const STACK_MAX = 3000
 
-/** What a thread said of its own end. */
+/** The reason of its end that a thread has left. */
 export interface ExitReport {
   kind: 'exit' | 'throw'
   message: string
@@ -14,9 +14,9 @@ export interface ExitReport {
 }
 
 /**
- * Has this thread leave the reason of its end in its flight recorder: the stack of what it threw, or of who called `process.exit`.
- * Nothing else tells: the pool's error has no stack for the one and loses the other's.
- * A plugin that signals its own process is refused: the process is not its to end.
+ * Lets this thread leave the reason of its end in its flight recorder: the stack of an uncaught error, or of the call of `process.exit`.
+ * The pool's error does not help: it has no stack for the one, and loses that of the other.
+ * A plugin that signals its own process is refused: it must not end the process.
  */
 export function installExitReport(flight: FlightRecorder): void {
   const say = ({ kind, message, stack }: ExitReport): void => {
@@ -42,19 +42,19 @@ export function installExitReport(flight: FlightRecorder): void {
   }
 }
 
-/** A stack's text without the message that it begins with: that may be of any length. */
+/** The text of a stack without the message at its start, which may be of any length. */
 function framesIn(stack: string): string {
   const from = stack.search(/^ {4}at /m)
   return from < 0 ? '' : stack.slice(from)
 }
 
-/** @returns null when it said nothing */
+/** @returns null when the thread has left no report */
 export function parseExitReport(text: string): ExitReport | null {
   if (text === '') return null
   try {
     return JSON.parse(text) as ExitReport
   } catch {
-    // Cut off by its bound.
+    // The report was cut off at its limit.
     return { kind: 'throw', message: text.slice(0, 500), stack: '' }
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Structured messages between the primary and a lane: all that is rare. What is frequent goes through the rings (frames/).
+ * Structured messages between the primary and a lane, for everything that is rare. Frequent data goes through the rings (frames/).
  * Both unions are discriminated by `type`. A bare number is the doorbell.
  */
 import type { MessagePort } from 'node:worker_threads'
@@ -14,12 +14,12 @@ import type { Settings } from '../core/config/schema.ts'
 import type { StreamCommand, StreamReport } from './stream-messages.ts'
 
 /**
- * What the two ends of a lane speak: these messages, the frames, the layouts in shared memory. Raised with every change of theirs:
- * a lane loads the runtime's code from disk, and the primary may be older than what lies there.
+ * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
+ * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
 export const LANE_PROTOCOL = 9
 
-/** What a lane is born with: the task of its thread's pool. */
+/** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
   /** LANE_PROTOCOL of the primary. */
   protocol: number
@@ -34,7 +34,7 @@ export interface LaneInit {
   heartbeat: SharedArrayBuffer
   /** Where the client's address comes in, when a handler reads it of a request that came without. */
   address: SharedArrayBuffer
-  /** What the lane did last: the primary reads it when the thread is gone. */
+  /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
   flight: SharedArrayBuffer
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
@@ -43,7 +43,7 @@ export interface LaneInit {
   tracing: TracingInit | null
 }
 
-/** What a thread is to load while it waits for its lane. */
+/** Task of a thread that waits for its lane: which modules to load. */
 export interface WarmUp {
   toolsDir: string
 }
@@ -53,7 +53,7 @@ export interface SharedMemories {
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
-  /** `<tool>/<name>` → what a tool asked for in the primary. */
+  /** Memory that a tool asked for in the primary, by `<tool>/<name>`. */
   tools: Record<string, SharedArrayBuffer>
 }
 
@@ -67,7 +67,7 @@ export interface RouteManifest {
   timeoutMs: number | undefined
   tags: string[]
   summary: string | undefined
-  /** What it asks of clients and promises them, as text (src/core/schemas/route-contract.ts); left out when there is nothing to tell. */
+  /** Its input and output schemas, as text (src/core/schemas/route-contract.ts); left out when there are none. */
   contract?: string | undefined
 }
 
@@ -76,14 +76,14 @@ export interface SharedMount {
   plugin: string
   prefix: string
   directory: string
-  /** Of its endpoints (`mountEndpoints`), in their order. */
+  /** Route numbers of its endpoints, in the order of `mountEndpoints`. */
   numbers: number[]
 }
 
 export interface SubscriptionManifest {
   plugin: string
   event: string
-  /** `<plugin>.<handler>`: what the bus knows the subscriber by. */
+  /** `<plugin>.<handler>`: the name of the subscriber. */
   identity: string
   options: SubscribeOptions
 }
@@ -94,10 +94,10 @@ export interface JobManifest {
   schedule: Schedule
 }
 
-/** What a lane hosts. Numbers of routes and jobs are their places in these lists. */
+/** Everything that a lane hosts. The number of a route or job is its index in these lists. */
 export interface Manifest {
   plugins: Record<string, PluginHealth>
-  /** What plugins that are dead failed with: the mistake, the line, the mend. */
+  /** Why plugins that are dead failed: the mistake, the line, how to fix it. */
   faults: Record<string, string>
   /** Absolute path of each plugin's file. */
   files: Record<string, string>
@@ -114,20 +114,20 @@ export interface LogRecord {
   fields?: Record<string, unknown>
 }
 
-/** A failure for the listeners of a lane; what they publish belongs to the request and the delivery of the failed event. */
+/** A failed delivery, for the failure listeners of a lane. Events that they publish belong to the request and the delivery of the failed event. */
 export interface FailureRecord {
   failure: DeliveryFailure
   requestId: string | null
   trace: TraceContext
 }
 
-/** What a thread may ask the primary to forward, because a plugin in it listens. */
+/** Records that a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
 export type ToLane =
-  /** The primary's numbers of the lane's routes, in the manifest's order; -1: refused. Only now do frames come. */
+  /** The primary's numbers of the lane's routes, in the order of the manifest; -1: refused. No frame comes before. */
   | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
-  /** Run `onReady` of these plugins one after another, in this lane for the whole process. */
+  /** Run `onReady` of these plugins one after another: in this lane, for the whole process. */
   | { type: 'ready'; plugins: string[] }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
@@ -138,7 +138,7 @@ export type ToLane =
   | { type: 'drain' }
 
 export type ToPrimary =
-  /** The next plugin's turn to be loaded and booted. */
+  /** The lane begins to load and boot this plugin. */
   | { type: 'booting'; file: string }
   | { type: 'manifest'; manifest: Manifest; bootMs: number }
   | { type: 'boot-failed'; message: string; stack: string | undefined }
@@ -146,7 +146,7 @@ export type ToPrimary =
   | { type: 'unsubscribe'; subscriberIndex: number }
   | { type: 'listen'; feed: Feed; on: boolean }
   | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
-  /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the word in shared memory. */
+  /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the status word in shared memory. */
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }
   | { type: 'job-done'; run: number; error: string | null }

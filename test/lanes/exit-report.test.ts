@@ -3,9 +3,9 @@ import { test } from 'node:test'
 import { parseExitReport } from '../../src/transport/exit-report.ts'
 import {
   createFlightRecorder,
+  EXIT_REPORT_BYTES,
   FlightReader,
   FlightRecorder,
-  LAST_WORDS_BYTES,
 } from '../../src/transport/memory/flight-recorder.ts'
 
 test('last words come back as they were said', () => {
@@ -21,7 +21,7 @@ test('a thread that said nothing has no last words', () => {
 test('last words that were cut off by their bound are told as far as they go', () => {
   const memory = createFlightRecorder()
   new FlightRecorder(memory).writeExitReport(
-    JSON.stringify({ kind: 'throw', message: 'é'.repeat(LAST_WORDS_BYTES), stack: '' }),
+    JSON.stringify({ kind: 'throw', message: 'é'.repeat(EXIT_REPORT_BYTES), stack: '' }),
   )
   const words = parseExitReport(new FlightReader(memory).exitReport())
   assert.equal(words?.kind, 'throw')

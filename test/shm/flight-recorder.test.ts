@@ -3,10 +3,10 @@ import { test } from 'node:test'
 import { Piscina } from 'piscina'
 import {
   createFlightRecorder,
+  EXIT_REPORT_BYTES,
   FLIGHT_STEPS,
   FlightReader,
   FlightRecorder,
-  LAST_WORDS_BYTES,
   STEP_CALL,
   STEP_EVENT,
   STEP_REQUEST,
@@ -46,11 +46,11 @@ test("the last 256 are kept, ids are cut at 32 bytes, and the end of a step that
 test('the first of the last words are kept, within their bound', () => {
   const memory = createFlightRecorder()
   const recorder = new FlightRecorder(memory)
-  recorder.writeExitReport('über '.repeat(LAST_WORDS_BYTES))
+  recorder.writeExitReport('über '.repeat(EXIT_REPORT_BYTES))
   recorder.writeExitReport('not these')
   const words = new FlightReader(memory).exitReport()
   assert.ok(words.startsWith('über über'))
-  assert.ok(Buffer.byteLength(words) <= LAST_WORDS_BYTES)
+  assert.ok(Buffer.byteLength(words) <= EXIT_REPORT_BYTES)
 })
 
 test('a thread that is gone has left its steps behind', { timeout: 60_000 }, async (t) => {

@@ -9,17 +9,17 @@ export interface EventFrame {
   event: string
   emitter: string
   requestId: string | null
-  /** Ordering key of `publish`: the hub's alone, a subscriber never sees it. */
+  /** Ordering key of `publish`. Only the hub uses it: a subscriber never sees it. */
   key: string | null
-  /** Of a publication, the span that published; of a delivery, its own. Empty while tracing is off. */
+  /** In a publication the span that published, in a delivery the span of the delivery. Empty while tracing is off. */
   trace: TraceContext
-  /** Payload keys joined by U+0000: for the trace, a subscriber never sees them. */
+  /** Payload keys joined by U+0000, for the trace: a subscriber never sees them. */
   payloadKeys: string
   timestampMs: number
   delayMs: number
   /** 0: none. */
   ttlMs: number
-  /** Of a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publish. */
+  /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publication. */
   subscriber: number
   attempt: number
   /** JSON text; what the in-process hub took over a ring it keeps as the text's UTF-8 bytes, in a string of one character per byte. */

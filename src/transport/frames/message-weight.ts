@@ -1,5 +1,5 @@
-/** What holding a WebSocket message costs beside its bytes, roughly: many small messages take more memory than their bytes say. */
+/** Memory that a WebSocket message takes beside its bytes, roughly: it counts where there are many small ones. */
 export const MESSAGE_OVERHEAD_BYTES = 256
 
-/** What a message counts for until it is handled. The opening of a socket counts as a message of 0 bytes. */
+/** The weight of a message until it is handled. The opening of a socket counts as a message of 0 bytes. */
 export const messageWeight = (messageBytes: number): number => messageBytes + MESSAGE_OVERHEAD_BYTES

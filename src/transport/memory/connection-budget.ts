@@ -1,20 +1,19 @@
 import { threadId } from 'node:worker_threads'
 
 /**
- * How many connections all threads together have to a server, so that a process keeps to its limit also while old and new lanes run
- * side by side.
+ * Counts the connections of all threads to a server, so that a process keeps to its limit also while old and new lanes run side by side.
  *
  * Memory (Int32 words), a pair for each thread:
- *   2n      OWNER   0 when free, else thread id + 1. Taken by compare-and-swap; freed by whoever sees the thread end.
+ *   2n      OWNER   0 when free, else thread id + 1. Taken by compare-and-swap; freed by the thread that sees the owner end.
  *   2n + 1  COUNT   connections of that thread. Changed by the owner alone, and zeroed before its pair is freed.
  *
- * A thread counts its connection first and then looks at the sum, so two that come at once may both be refused, but never both get
- * the last one. A thread that has none always gets one: it could do nothing at all else, and those that have some may keep them long.
+ * A thread counts its connection first and reads the sum then, so two threads at once may both be refused, but never both get the last
+ * connection. A thread that has none always gets one: without it the thread could do nothing, and the others may keep theirs for long.
  */
 const OWNER = 0
 const COUNT = 1
 const WORDS_PER_THREAD = 2
-/** More than lanes there can be, their successors included. */
+/** More than there can be lanes, replacements included. */
 const THREADS = 520
 
 export const CONNECTION_BUDGET_BYTES = THREADS * WORDS_PER_THREAD * Int32Array.BYTES_PER_ELEMENT
@@ -58,7 +57,7 @@ function claim(words: Int32Array, owner: number): number {
   throw new Error(`more than ${THREADS} threads count connections`)
 }
 
-/** What a thread that has ended had is free again. @param deadThreadId `threadId` of `node:worker_threads` */
+/** Frees the connections of a thread that has ended. @param deadThreadId `threadId` of `node:worker_threads` */
 export function giveBackOfThread(memory: SharedArrayBuffer, deadThreadId: number): void {
   const words = new Int32Array(memory)
   for (let at = 0; at < words.length; at += WORDS_PER_THREAD) {

@@ -5,10 +5,10 @@ import type { RawBuffer } from './raw-buffer.ts'
  *
  *   byte 0        64                                64 + 256 × 64
  *   ┌─────────────┬─────────────────────────────────┬───────────────────┐
- *   │ CURSOR WORDS│ steps, the oldest overwritten   │ last words, UTF-8 │
+ *   │CURSOR LENGTH│ steps, the oldest overwritten   │ exit report, UTF-8│
  *   └─────────────┴─────────────────────────────────┴───────────────────┘
  *
- * CURSOR counts steps for ever, modulo 2^32; WORDS is the length of the last words in bytes. A step takes one cache line:
+ * CURSOR counts steps for ever, modulo 2^32; LENGTH is the length of the exit report in bytes. A step takes one cache line:
  *
  *   ┌────────────────┬────────────────┬────────┬──────┬─────────┬───────┬──────────────────────┐
  *   │ BEGUN (float64)│ ENDED (float64)│ NUMBER │ KIND │ SUBJECT │ FRAME │ id, 32 bytes latin-1 │
@@ -19,7 +19,7 @@ import type { RawBuffer } from './raw-buffer.ts'
  * There is no lock: a reader of a living lane may see one torn step, the one that is being written.
  */
 const CURSOR_WORD = 0
-const WORDS_LENGTH_WORD = 1
+const REPORT_LENGTH_WORD = 1
 const STEPS_BYTE = 64
 const STEP_BYTES = 64
 const STEP_WORDS = STEP_BYTES >> 2
@@ -34,11 +34,11 @@ const FAILED_BIT = 1 << 8
 /** Steps that are kept. */
 export const FLIGHT_STEPS = 256
 const STEP_MASK = FLIGHT_STEPS - 1
-/** What of a step's id is kept. */
+/** Bytes of a step's id that are kept. */
 export const FLIGHT_ID_BYTES = 32
-/** What is kept of the reason that a thread gave before it ended. */
-export const LAST_WORDS_BYTES = 8192
-const WORDS_BYTE = STEPS_BYTE + FLIGHT_STEPS * STEP_BYTES
+/** Bytes of the reason that are kept which a thread gave before it ended. */
+export const EXIT_REPORT_BYTES = 8192
+const REPORT_BYTE = STEPS_BYTE + FLIGHT_STEPS * STEP_BYTES
 
 export const STEP_REQUEST = 1
 export const STEP_CALL = 2
@@ -65,7 +65,7 @@ export interface RawStep {
 }
 
 export function createFlightRecorder(): SharedArrayBuffer {
-  return new SharedArrayBuffer(WORDS_BYTE + LAST_WORDS_BYTES)
+  return new SharedArrayBuffer(REPORT_BYTE + EXIT_REPORT_BYTES)
 }
 
 /** The lane's side: one plain write of a cache line per step, and one more when it ends. */
@@ -82,7 +82,7 @@ export class FlightRecorder {
     this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
     this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
     this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES) as RawBuffer
-    this.#exitReport = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+    this.#exitReport = Buffer.from(memory, REPORT_BYTE, EXIT_REPORT_BYTES)
   }
 
   /** @returns the step's number, for `end` */
@@ -117,10 +117,10 @@ export class FlightRecorder {
     if (this.#words[(number & STEP_MASK) * STEP_WORDS + FRAME] === frame) this.end(number, endedMs, failed)
   }
 
-  /** Why the thread is about to end: the first reason is the one that is kept. */
+  /** Why the thread is about to end. The first reason is kept. */
   writeExitReport(text: string): void {
-    if (Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0) return
-    Atomics.store(this.#control, WORDS_LENGTH_WORD, this.#exitReport.write(text))
+    if (Atomics.load(this.#control, REPORT_LENGTH_WORD) !== 0) return
+    Atomics.store(this.#control, REPORT_LENGTH_WORD, this.#exitReport.write(text))
   }
 }
 
@@ -137,7 +137,7 @@ export class FlightReader {
     this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
     this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
     this.#bytes = Buffer.from(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_BYTES)
-    this.#exitReport = Buffer.from(memory, WORDS_BYTE, LAST_WORDS_BYTES)
+    this.#exitReport = Buffer.from(memory, REPORT_BYTE, EXIT_REPORT_BYTES)
   }
 
   /** The last steps, oldest first. */
@@ -148,7 +148,7 @@ export class FlightReader {
       const slot = number & STEP_MASK
       const word = slot * STEP_WORDS
       const kind = this.#words[word + KIND]!
-      // Never written, or of another round: it is being written just now.
+      // Never written, or being written just now.
       if (kind === 0 || this.#words[word + NUMBER] !== number) continue
       const idAt = slot * STEP_BYTES + ID_BYTE
       steps.push({
@@ -165,11 +165,11 @@ export class FlightReader {
   }
 
   get hasExitReport(): boolean {
-    return Atomics.load(this.#control, WORDS_LENGTH_WORD) !== 0
+    return Atomics.load(this.#control, REPORT_LENGTH_WORD) !== 0
   }
 
-  /** What the thread said before it ended; empty when nothing. */
+  /** The reason that the thread gave before it ended; empty when there is none. */
   exitReport(): string {
-    return this.#exitReport.toString('utf8', 0, Atomics.load(this.#control, WORDS_LENGTH_WORD))
+    return this.#exitReport.toString('utf8', 0, Atomics.load(this.#control, REPORT_LENGTH_WORD))
   }
 }

@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { threadId } from 'node:worker_threads'
 
 /**
- * Pulse of one lane (written by the lane, read by the primary):
+ * Heartbeat of one lane (written by the lane, read by the primary):
  *
  *   word 0  BEATS         counts up every LANE_BEAT_MS while the lane's loop turns
  *   word 1  LOOP_DELAY    longest delay of that timer in the last second, microseconds
@@ -13,13 +13,13 @@ import { threadId } from 'node:worker_threads'
  *   word 4  THREAD        `threadId` of worker_threads; 0 until it has begun
  *   word 5  TASK          the thread's number in the operating system (Linux), 0 elsewhere
  */
-const PULSE_BEATS_WORD = 0
-const PULSE_LOOP_DELAY_US_WORD = 1
-const PULSE_HEAP_KIB_WORD = 2
-const PULSE_EXTERNAL_KIB_WORD = 3
-const PULSE_THREAD_WORD = 4
-const PULSE_TASK_WORD = 5
-const PULSE_BYTES = 64
+const HEARTBEAT_BEATS_WORD = 0
+const HEARTBEAT_LOOP_DELAY_US_WORD = 1
+const HEARTBEAT_HEAP_KIB_WORD = 2
+const HEARTBEAT_EXTERNAL_KIB_WORD = 3
+const HEARTBEAT_THREAD_WORD = 4
+const HEARTBEAT_TASK_WORD = 5
+const HEARTBEAT_BYTES = 64
 
 /** The kernel's clock tick as user space sees it on Linux: 100 per second on every architecture that Node runs on. */
 const MS_PER_TICK = 10
@@ -28,17 +28,17 @@ const MS_PER_TICK = 10
 export const LANE_BEAT_MS = 20
 
 const BEATS_PER_REPORT = 1000 / LANE_BEAT_MS
-/** Memory is looked at more often than once a second: a lane that fills up does so fast. */
+/** Memory is measured more often than once a second: a lane that fills up does so fast. */
 const BEATS_PER_MEMORY_REPORT = 5
 
 /**
- * Room for what lives as long as a request or a publication does: with less, those under way are copied again and again. Measured with
- * events over streams, against the default: a seventh less CPU per event. It is used only as far as it is needed.
+ * Size of V8's young generation: objects that live as long as a request or a publication must fit, or they are copied again and again.
+ * Measured with events over streams, against the default: a seventh less CPU per event. A lane takes only as much of it as it needs.
  */
 export const YOUNG_GENERATION_MB = 64
 
 export function createHeartbeat(): SharedArrayBuffer {
-  return new SharedArrayBuffer(PULSE_BYTES)
+  return new SharedArrayBuffer(HEARTBEAT_BYTES)
 }
 
 export interface MemoryLimits {
@@ -46,7 +46,7 @@ export interface MemoryLimits {
   readonly externalBytes: number
 }
 
-/** What LANE_MEMORY_MB lets a lane have: so much that lives on, and what is young beside; and as much again of buffers. */
+/** Memory that LANE_MEMORY_MB allows a lane: this much heap beside its young generation, and as much again for buffers. */
 export const memoryLimits = (laneMemoryMb: number): MemoryLimits => ({
   heapBytes: (laneMemoryMb + YOUNG_GENERATION_MB) * 2 ** 20,
   externalBytes: laneMemoryMb * 2 ** 20,
@@ -61,15 +61,15 @@ export class HeartbeatWriter {
   #longestDelayMs = 0
   #beats = 0
 
-  /** @param limits a lane that reports more is ended: what nobody holds any more is collected before */
+  /** @param limits a lane that reports more is ended: so it collects garbage before it reports more */
   constructor(memory: SharedArrayBuffer, limits: MemoryLimits) {
     this.#words = new Int32Array(memory)
     this.#limits = limits
   }
 
   start(): void {
-    Atomics.store(this.#words, PULSE_TASK_WORD, taskOfThisThread())
-    Atomics.store(this.#words, PULSE_THREAD_WORD, threadId)
+    Atomics.store(this.#words, HEARTBEAT_TASK_WORD, taskOfThisThread())
+    Atomics.store(this.#words, HEARTBEAT_THREAD_WORD, threadId)
     this.#timer = setInterval(() => this.#beat(), LANE_BEAT_MS)
     this.#timer.unref()
   }
@@ -82,19 +82,19 @@ export class HeartbeatWriter {
     const nowMs = performance.now()
     this.#longestDelayMs = Math.max(this.#longestDelayMs, nowMs - this.#lastBeatMs - LANE_BEAT_MS)
     this.#lastBeatMs = nowMs
-    // Wakes nobody and publishes nothing else: each word stands alone.
-    Atomics.add(this.#words, PULSE_BEATS_WORD, 1)
+    // Wakes no thread and publishes nothing else: each word stands alone.
+    Atomics.add(this.#words, HEARTBEAT_BEATS_WORD, 1)
     if (this.#beats++ % BEATS_PER_MEMORY_REPORT === 0) {
       let { used_heap_size, external_memory } = getHeapStatistics()
       if (used_heap_size > this.#limits.heapBytes || external_memory > this.#limits.externalBytes) {
         collectGarbage()
         ;({ used_heap_size, external_memory } = getHeapStatistics())
       }
-      Atomics.store(this.#words, PULSE_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
-      Atomics.store(this.#words, PULSE_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
+      Atomics.store(this.#words, HEARTBEAT_HEAP_KIB_WORD, Math.round(used_heap_size / 1024))
+      Atomics.store(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD, Math.round(external_memory / 1024))
     }
     if (this.#beats % BEATS_PER_REPORT === 0) {
-      Atomics.store(this.#words, PULSE_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
+      Atomics.store(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD, Math.round(Math.max(0, this.#longestDelayMs) * 1000))
       this.#longestDelayMs = 0
     }
   }
@@ -109,30 +109,30 @@ export class HeartbeatReader {
   }
 
   get beats(): number {
-    return Atomics.load(this.#words, PULSE_BEATS_WORD)
+    return Atomics.load(this.#words, HEARTBEAT_BEATS_WORD)
   }
 
   /** Longest delay of the lane's loop in its last whole second. */
   get loopDelayMs(): number {
-    return Atomics.load(this.#words, PULSE_LOOP_DELAY_US_WORD) / 1000
+    return Atomics.load(this.#words, HEARTBEAT_LOOP_DELAY_US_WORD) / 1000
   }
 
   get heapBytes(): number {
-    return Atomics.load(this.#words, PULSE_HEAP_KIB_WORD) * 1024
+    return Atomics.load(this.#words, HEARTBEAT_HEAP_KIB_WORD) * 1024
   }
 
   get externalBytes(): number {
-    return Atomics.load(this.#words, PULSE_EXTERNAL_KIB_WORD) * 1024
+    return Atomics.load(this.#words, HEARTBEAT_EXTERNAL_KIB_WORD) * 1024
   }
 
   /** 0 until the thread has begun. */
   get threadId(): number {
-    return Atomics.load(this.#words, PULSE_THREAD_WORD)
+    return Atomics.load(this.#words, HEARTBEAT_THREAD_WORD)
   }
 
   /** CPU time that the thread has used since it began, milliseconds; null when it is gone, or where the system does not tell. */
   get cpuMs(): number | null {
-    const task = Atomics.load(this.#words, PULSE_TASK_WORD)
+    const task = Atomics.load(this.#words, HEARTBEAT_TASK_WORD)
     if (task === 0) return null
     try {
       // The name in parentheses may hold blanks. Source: proc(5), /proc/pid/stat, fields utime and stime.
@@ -146,14 +146,14 @@ export class HeartbeatReader {
 
 let collect: ((options?: { type: 'minor' }) => void) | undefined
 
-/** V8 lets things pile up, buffers above all, before it looks which of them are still held. This takes 10 to 50 ms, so it is for one who is about to die of them. */
+/** V8 lets garbage pile up, buffers above all, before it collects it. A collection takes 10 to 50 ms: only for a lane that would be ended for its memory. */
 function collectGarbage(): void {
   if (collect === undefined) {
     setFlagsFromString('--expose-gc')
     collect = runInNewContext('gc') as typeof collect
   }
   collect!()
-  // Buffers are freed in the background, and count until that is known: the next collection waits for it.
+  // Buffers are freed in the background, and count until V8 knows it: the next collection waits for that.
   collect!({ type: 'minor' })
 }
 

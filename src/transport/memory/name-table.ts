@@ -20,7 +20,7 @@ export class NameTable {
   readonly #control: Int32Array
   readonly #lengths: Int32Array
   readonly #bytes: Buffer
-  /** What this thread has read so far; index is the number. */
+  /** Names that this thread has read so far, by number. */
   readonly #names: string[] = []
   readonly #numbers = new Map<string, number>()
 
@@ -37,7 +37,7 @@ export class NameTable {
     this.#refresh()
     const known = this.#numbers.get(name)
     if (known !== undefined) return known
-    // Held for one copy of some bytes by whoever has it; pairs with the store below.
+    // Its holder keeps it for one short copy; pairs with the store below.
     while (Atomics.compareExchange(this.#control, NAMES_LOCK_WORD, 0, 1) !== 0);
     try {
       this.#refresh()
@@ -75,7 +75,7 @@ export class NameTable {
   }
 }
 
-/** What of a name fits into its entry, cut between characters: all threads must know it by the same text. */
+/** The part of a name that fits into its entry, cut between characters: all threads must have the same text. */
 function fitting(name: string): string {
   if (name.length * 3 <= NAME_MAX_BYTES) return name
   const { read } = new TextEncoder().encodeInto(name, new Uint8Array(NAME_MAX_BYTES))

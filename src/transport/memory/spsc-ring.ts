@@ -47,7 +47,7 @@ export function createRing(capacityBytes: number): SharedArrayBuffer {
   return new SharedArrayBuffer(RING_DATA_BYTE + capacityBytes)
 }
 
-/** What a frame body may take at most, so that one always fits into an empty ring wherever HEAD stands. */
+/** Length of a frame body at most, so that a frame always fits into an empty ring wherever HEAD is. */
 export function maxFrameBytes(capacityBytes: number): number {
   return capacityBytes / 2 - FRAME_HEADER_BYTES
 }

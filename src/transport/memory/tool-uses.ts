@@ -1,6 +1,6 @@
 /**
- * Which plugin has called which tool: a Bloom filter (any thread adds, any thread reads, nobody takes out). Each pair sets two bits.
- * A pair that was added is always found. One that was not is taken for one that was about 3 times in 100,000 where 1500 pairs are in it.
+ * Which plugin has called which tool: a Bloom filter (any thread adds, any thread reads, none removes). Each pair sets two bits.
+ * A pair that was added is always found. With 1500 pairs in it, about 3 in 100,000 pairs that were not added are found as well.
  */
 const USES_BITS = 1 << 19
 

@@ -7,7 +7,7 @@ import { threadId } from 'node:worker_threads'
  * Memory (Int32 words):
  *   0  OWNER   0 when free, else thread id + 1. Changed by compare-and-swap only.
  *   1  LEASE   when the owner last showed that it lives: milliseconds of the process-wide monotonic clock, wrapping.
- *   2  WANTED  1 when somebody waits. Set by waiters, cleared by the owner as it takes and as it releases.
+ *   2  WANTED  1 when a thread waits. Set by waiters, cleared by the owner as it takes and as it releases the lock.
  *
  * Progress: an owner whose lease is older than LEASE_MS loses the lock to a waiter, so a thread that died holding it delays the
  * others, and never stops them. If that owner was only slow, two threads believe to own the lock; that is safe, because
@@ -36,7 +36,7 @@ export class WriteLock {
     this.#self = owner
   }
 
-  /** Takes the lock when it is free and nobody else is due. */
+  /** Takes the lock when it is free and no other thread is due. */
   tryAcquire(): boolean {
     return !this.#isYielding() && this.#take(0)
   }
@@ -81,7 +81,7 @@ export class WriteLock {
     // Before the swap: a new owner with the old owner's lease would lose the lock to the next waiter at once.
     Atomics.store(this.#words, LEASE, nowMs())
     if (Atomics.compareExchange(this.#words, OWNER, expected, this.#self) !== expected) return false
-    // What is left of this thread's own waiting would make it yield to nobody; other waiters say it again as they wake.
+    // The flag may be left of this thread's own waiting, and it would yield to nobody. Other waiters set it again as they wake.
     Atomics.store(this.#words, WANTED, 0)
     return true
   }
@@ -106,7 +106,7 @@ function forgetOwner(words: Int32Array, owner: number): void {
 }
 
 /**
- * Frees the lock at once when the given thread had it. For whoever sees a thread die; without it the others wait LEASE_MS.
+ * Frees the lock at once when the given thread had it. Called when a thread dies; without it the others would wait LEASE_MS.
  * @param deadThreadId `threadId` of `node:worker_threads`
  */
 export function releaseLockOfThread(memory: SharedArrayBuffer, deadThreadId: number): void {

@@ -4,10 +4,10 @@ import { BULK_FLAG, KIND_MASK } from '../frames/frame-kinds.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
 import { RingConsumer } from '../memory/spsc-ring.ts'
 
-/** Frames that one turn of the loop reads at most, so that timers and sockets get their turn under load. */
+/** Frames that one turn of the loop reads, at most, so that timers and sockets get their turn under load. */
 const FRAMES_PER_TURN = 1024
 
-/** A body stands at `at`, `length` bytes long, in the inbox's `bytes`, `words` and `doubles` until the callback returns. */
+/** The body is at offset `at`, `length` bytes long, in the inbox's `bytes`, `words` and `doubles` until the callback returns. */
 export type FrameHandler = (kind: number, id: number, at: number, length: number) => void
 
 /** The receiving end of a lane's ring: call `drain` when the doorbell rings. */
@@ -22,7 +22,7 @@ export class Inbox implements WideFrameBuffer {
   readonly #afterDrain: () => void
   #isAwake = false
 
-  /** @param afterDrain runs after each drain that read something: the place for what is answered once per batch */
+  /** @param afterDrain runs after each batch of frames, for answers that go out once per batch */
   constructor(memory: SharedArrayBuffer, bulk: MessagePort, handle: FrameHandler, afterDrain: () => void) {
     this.#ring = new RingConsumer(memory)
     this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
@@ -40,8 +40,8 @@ export class Inbox implements WideFrameBuffer {
   }
 
   /**
-   * Reads what there is and comes back next turn, until a turn finds nothing; only then the other side has to ring again.
-   * Under load neither side ever does: one empty turn is cheaper than a message between threads.
+   * Reads the frames and comes back next turn, until a turn finds none: only then the other side has to ring again.
+   * Under load it never has to: one empty turn is cheaper than a message between threads.
    */
   readonly #turn = (): void => {
     this.#isAwake = true
@@ -49,14 +49,14 @@ export class Inbox implements WideFrameBuffer {
     try {
       frames = this.#ring.drain(this.#read, FRAMES_PER_TURN)
     } finally {
-      // Also after a frame whose handler threw: the rest must not wait for the next doorbell.
+      // Runs also when a handler threw: the other frames must not wait for the next doorbell.
       if (frames > 0) this.#afterDrain()
       if (frames > 0 || !this.#ring.sleep()) setImmediate(this.#turn)
       else this.#isAwake = false
     }
   }
 
-  /** Reads everything that is left: the other side is gone. */
+  /** Reads all frames that are left: the other side is gone. */
   drainAll(): void {
     while (this.#ring.drain(this.#read, FRAMES_PER_TURN) > 0);
     this.#afterDrain()

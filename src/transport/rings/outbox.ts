@@ -4,12 +4,12 @@ import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts
 import type { RawBuffer } from '../memory/raw-buffer.ts'
 import { RingProducer } from '../memory/spsc-ring.ts'
 
-/** Frames that wait for room in the ring at most, answers aside: those are as many as the other side has asked for. */
+/** Frames that wait for room in the ring, at most. Answers do not count: the other side has asked for each of them. */
 export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
-/** A turn of the loop that goes on for long does not keep the other side asleep: it is rung whenever so many frames are new. */
+/** The other side is rung after this many new frames, so that a long turn of the loop does not keep it asleep. */
 const FRAMES_PER_RING = 32
-/** What is not urgent waits so long for the doorbell, milliseconds, and takes so much of the ring. */
+/** Frames that are not urgent wait this long for the doorbell, milliseconds, and take this much of the ring, at most. */
 const LAZY_MS = 10
 const LAZY_MAX_BYTES = 256 * 1024
 
@@ -21,7 +21,7 @@ interface Waiting {
 }
 
 /**
- * The sending end of a lane's ring, with its doorbell and its way for large bodies.
+ * The sending end of a lane's ring, with its doorbell and the port for large bodies.
  *
  * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
  * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, and only when it has gone to sleep.
@@ -54,7 +54,7 @@ export class Outbox implements WideFrameBuffer {
     this.doubles = this.#ringDoubles
   }
 
-  /** Where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full too and this is no answer. */
+  /** @returns where to write a body of up to `maxBytes`; -1 when the ring is full and `mayWait` is false, or the backlog is full and this is no answer */
   begin(maxBytes: number, mayWait: boolean, isAnswer = false): number {
     if (maxBytes <= INLINE_MAX_BYTES && this.#backlog.length === 0) {
       const at = this.#ring.reserve(maxBytes)
@@ -71,8 +71,8 @@ export class Outbox implements WideFrameBuffer {
 
   /**
    * Sends what was written since `begin`.
-   * @param isUrgent false for what nobody waits for: the other side is rung for it within LAZY_MS, or when the ring fills up
-   * @returns the frame's position in the ring, or -1 when it waits or its body went another way
+   * @param isUrgent false for a frame that nothing waits for: the other side is rung within LAZY_MS, or when the ring fills up
+   * @returns the frame's position in the ring, or -1 when it waits or its body goes by the port
    */
   end(bodyBytes: number, kind: number, id: number, isUrgent = true): number {
     let position = -1
@@ -97,14 +97,14 @@ export class Outbox implements WideFrameBuffer {
     return position
   }
 
-  /** The answer to a frame of the other side: never refused, for somebody waits for it there, and those who wait are bounded. */
+  /** Sends the answer to a frame of the other side. Never refused: a caller waits for it there, and the number of callers is limited. */
   answerText(kind: number, id: number, text: string): void {
     this.sendText(kind, id, text, true, true)
   }
 
-  /** A frame of bare text, or of none. False when there was no room at all. */
+  /** Sends a frame of text alone, or an empty one. False when there was no room at all. */
   sendText(kind: number, id: number, text: string, mayWait = true, isAnswer = false): boolean {
-    // Thrice the length is a guess that costs nothing but room, which is short where frames wait.
+    // Three times the length is a guess that wastes room, which is short only where frames wait.
     const isGuessed = text.length * 3 <= INLINE_MAX_BYTES && this.#backlog.length === 0
     const maxBytes = isGuessed ? text.length * 3 : Buffer.byteLength(text)
     const at = this.begin(maxBytes, mayWait, isAnswer)
@@ -113,7 +113,7 @@ export class Outbox implements WideFrameBuffer {
     return true
   }
 
-  /** Up to where the other side has read. */
+  /** Position up to which the other side has read. */
   get readPosition(): number {
     return this.#ring.readPosition
   }
@@ -133,7 +133,7 @@ export class Outbox implements WideFrameBuffer {
     return this.#backlogBytes
   }
 
-  /** Rings at once: the thread is about to wait for an answer. */
+  /** Rings at once: the thread is about to block for an answer. */
   flush(): void {
     this.#ringDoorbell()
   }
@@ -143,7 +143,7 @@ export class Outbox implements WideFrameBuffer {
     return this.#ring.takeBack(position)
   }
 
-  /** The other side is gone: ids of the frames of one kind that it never began, and never will. */
+  /** The other side is gone. @returns ids of the frames of one kind that it never began */
   takeBackAll(kind: number): Set<number> {
     const ids = new Set<number>()
     const visit = (each: number, id: number): void => {
@@ -167,7 +167,7 @@ export class Outbox implements WideFrameBuffer {
     const at = this.#ring.reserve(large ? 0 : waiting.bodyBytes)
     if (at < 0) return false
     if (large) {
-      // Posted before its header is committed, so that whoever reads the header finds the body.
+      // Posted before the header is committed, so that the reader of the header finds the body.
       const body = waiting.body
       this.#bulk.postMessage({ body, bodyBytes: waiting.bodyBytes }, [body])
       this.#ring.commit(0, waiting.kind | BULK_FLAG, waiting.id)
@@ -189,7 +189,7 @@ export class Outbox implements WideFrameBuffer {
     let sent = 0
     while (sent < this.#backlog.length) {
       const waiting = this.#backlog[sent]!
-      // Before it is sent: a large body is the other side's then, and empty here.
+      // Read before it is sent: a large body is transferred, and empty here afterwards.
       const { byteLength } = waiting.body
       if (!this.#trySend(waiting)) break
       this.#backlogBytes -= byteLength
