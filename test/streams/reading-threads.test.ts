@@ -63,11 +63,11 @@ test('what a lane had in hand is taken over when it is gone, and its streamGroup
   const { all, taken, destroyed } = threads(t)
   const gone = lane(0)
   all.start()
-  all.laneUp(gone, [
+  const thread = all.laneUp(gone, [
     SUBSCRIPTION,
     { ...SUBSCRIPTION, identity: 'Shop.all', options: { broadcast: true }, subscriberIndex: 1 },
   ])
-  all.laneGone(gone, null)
+  all.laneGone(thread, null)
   await settled()
   assert.deepEqual([taken, destroyed], [['r:0'], ['Shop.all@r:0']])
   assert.deepEqual(all.streamGroups(), [])
@@ -83,15 +83,15 @@ test('the name of a lane that has gone delayed for a minute: what is given to it
   const { all } = threads(t)
   const lanes = [lane(0), lane(1), lane(0), lane(0)]
   all.start()
-  all.laneUp(lanes[0]!, [SUBSCRIPTION])
+  const first = all.laneUp(lanes[0]!, [SUBSCRIPTION])
   all.laneUp(lanes[1]!, [SUBSCRIPTION])
-  all.laneGone(lanes[0]!, null)
+  all.laneGone(first, null)
   await settled()
-  all.laneUp(lanes[2]!, [SUBSCRIPTION])
+  const third = all.laneUp(lanes[2]!, [SUBSCRIPTION])
   assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:2'])
   assert.deepEqual(all.deadConsumers(), ['r:0'])
   t.mock.timers.tick(60_000)
-  all.laneGone(lanes[2]!, null)
+  all.laneGone(third, null)
   await settled()
   all.laneUp(lanes[3]!, [SUBSCRIPTION])
   assert.deepEqual(all.consumers(), ['r:primary', 'r:1', 'r:0'])
@@ -103,11 +103,10 @@ test('a lane that reads the same group twice leaves it with the second of its su
   const busy = lane(0)
   const options = { broadcast: true, group: 'g' }
   all.start()
-  all.laneUp(busy, [
+  const thread = all.laneUp(busy, [
     { ...SUBSCRIPTION, options },
     { ...SUBSCRIPTION, options, subscriberIndex: 1 },
   ])
-  const thread = all.of(busy)!
   all.unsubscribe(thread, 0)
   assert.deepEqual([all.streamGroups().length, destroyed], [1, []])
   all.unsubscribe(thread, 1)

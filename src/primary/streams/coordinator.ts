@@ -1,6 +1,5 @@
 import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { BlackBox } from '../../contracts/registry.ts'
 import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { until } from '../../core/schedule/until.ts'
@@ -9,7 +8,6 @@ import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
 import type { SubscriberInstance, SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
@@ -18,8 +16,8 @@ import { DelayedEvents } from './delayed.ts'
 import { GroupProvisioner } from './group-provisioner.ts'
 import { HubStreams } from './hub-streams.ts'
 import { Maintenance } from './maintenance.ts'
-import type { ReadingThread } from './reading-thread.ts'
-import { ReadingThreads, type StreamLane } from './reading-threads.ts'
+import type { ReaderLink, ReadingThread } from './reading-thread.ts'
+import { ReadingThreads } from './reading-threads.ts'
 import { StreamRecords } from './records.ts'
 import { ReplicaLock } from './replica-lock.ts'
 import { StreamStartup } from './startup.ts'
@@ -27,8 +25,6 @@ import { StreamDriver } from './stream-driver.ts'
 import { StreamWatch, WATCH_MS } from './stream-watch.ts'
 import { shownTrimReport } from './trim-report.ts'
 import { Trimmer } from './trimmer.ts'
-
-export type { StreamLane } from './reading-threads.ts'
 
 export interface StreamCoordinatorOptions {
   settings: Settings
@@ -59,7 +55,8 @@ export class StreamCoordinator {
   readonly #delayed: DelayedEvents
   readonly #hub: HubStreams
   readonly #watch: StreamWatch
-  readonly #threads: ReadingThreads
+  /** Who reads. */
+  readonly threads: ReadingThreads
   readonly #startup: StreamStartup
   readonly #maintenance: Maintenance
   readonly #trimmer: Trimmer
@@ -67,37 +64,20 @@ export class StreamCoordinator {
 
   constructor(options: StreamCoordinatorOptions) {
     this.#options = options
-    const { settings, log, hub } = options
-    const replica = settings.replicaId
-    const mayBegin = (): boolean => !this.#isStopping && !this.#lock.isLost
+    const { settings, hub, log } = options
+    const { replicaId } = settings
 
-    // ── connections, and who this process is ──
-    this.#own = new ThreadStreams({
-      settings,
-      role: 'primary',
-      serve: (deliveryId, frame) => options.serve(deliveryId, frame, this.#own.answers),
-      received: (frame) => this.#records.received(frame),
-      tracing: options.tracing,
-      published: () => {},
-      report: (report) => this.#onReport(this.#threads.own, report),
-      log,
-    })
-    this.#redis = this.#own.redis
-    const redis = this.#redis
-    // The own connection tells of the store's state: this one would say the same.
-    this.#blocking = openRedis(settings, { name: `heddle:${replica}:watch`, blockingMs: WATCH_MS, log: () => {} })
-    this.#lock = new ReplicaLock(redis, replica, {
-      onLost: ({ host, pid }) => {
-        void this.#endReading()
-        options.onReplicaLost(
-          `Process ${pid} on ${host} has taken the REPLICA_ID ${replica} while this one stood still: give each replica a REPLICA_ID of its own`,
-        )
-      },
-    })
+    // ── connections, and the name of this process ──
+    this.#own = this.#openOwnStreams()
+    const { redis } = this.#own
+    this.#redis = redis
+    // The connection of the own streams logs the state of the store: this one would log the same.
+    this.#blocking = openRedis(settings, { name: `heddle:${replicaId}:watch`, blockingMs: WATCH_MS, log: () => {} })
+    this.#lock = this.#makeLock()
 
-    // ── what the primary publishes, and what is told of it ──
-    this.#delayed = new DelayedEvents(redis, { log })
+    // ── publishing ──
     this.#records = new StreamRecords(hub)
+    this.#delayed = new DelayedEvents(redis, { log })
     this.driver = new StreamDriver({
       settings,
       own: this.#own,
@@ -105,24 +85,100 @@ export class StreamCoordinator {
       log,
     })
 
-    // ── who reads, and what becomes of what they do not bring to its end ──
-    this.#hub = new HubStreams({
+    // ── reading ──
+    this.#hub = this.#makeHubStreams()
+    this.#watch = new StreamWatch(this.#blocking, redis)
+    const groups = this.#makeGroups()
+    this.threads = new ReadingThreads({
+      replica: replicaId,
+      lanes: settings.lanes,
+      own: this.#linkToOwn(),
+      wakeups: this.#watch.wakeups,
+      groups,
+      deadConsumers: new DeadConsumers(this.#hub.claimer, this.#mayBegin),
+    })
+    this.#startup = new StreamStartup({
       redis,
-      hub,
-      letters: this.driver.letters,
-      replica,
-      isAlive: (consumer) => this.#threads.isReading(consumer),
-      received: (frame) => this.#records.received(frame),
-      full: (stream, group, isFull) => this.#threads.hold(stream, group, isFull),
+      lock: this.#lock,
+      groups,
+      threads: this.threads,
+      onHeld: () => this.#begin(),
+      onTaken: options.onReplicaLost,
       log,
     })
-    const { claimed, claimer } = this.#hub
-    this.#watch = new StreamWatch(this.#blocking, redis)
-    const groups = new GroupProvisioner({
+
+    // ── what is done from time to time ──
+    this.#maintenance = new Maintenance({
       redis,
-      replica,
+      claimIdleMs: settings.eventBusClaimIdleMs,
+      threads: this.threads,
+      hub: this.#hub,
+      mayTakeOver: this.#mayBegin,
+      isOurs: () => this.#lock.isHeld,
+      log,
+    })
+    this.#trimmer = this.#makeTrimmer()
+  }
+
+  /** The primary publishes, and reads for its own subscribers. */
+  #openOwnStreams(): ThreadStreams {
+    const { settings, serve, tracing, log } = this.#options
+    const own: ThreadStreams = new ThreadStreams({
+      settings,
+      role: 'primary',
+      serve: (deliveryId, frame) => serve(deliveryId, frame, own.answers),
+      received: (frame) => this.#records.received(frame),
+      tracing,
+      published: () => {},
+      report: (report) => this.onReport(this.threads.own, report),
+      log,
+    })
+    return own
+  }
+
+  #linkToOwn(): ReaderLink {
+    return {
+      isResponsive: true,
+      send: (command) => this.#own.obey(command),
+      instanceOf: this.#options.ownInstance,
+      stopped: () => {},
+    }
+  }
+
+  #makeLock(): ReplicaLock {
+    const { settings, onReplicaLost } = this.#options
+    return new ReplicaLock(this.#redis, settings.replicaId, {
+      onLost: ({ host, pid }) => {
+        void this.#endReading()
+        onReplicaLost(
+          `Process ${pid} on ${host} has taken the REPLICA_ID ${settings.replicaId} while this one stood still: give each replica a REPLICA_ID of its own`,
+        )
+      },
+    })
+  }
+
+  /** The hub takes over what the readers do not finish. */
+  #makeHubStreams(): HubStreams {
+    const { settings, hub, log } = this.#options
+    return new HubStreams({
+      redis: this.#redis,
+      hub,
+      letters: this.driver.letters,
+      replica: settings.replicaId,
+      isAlive: (consumer) => this.threads.isReading(consumer),
+      received: (frame) => this.#records.received(frame),
+      full: (stream, group, isFull) => this.threads.hold(stream, group, isFull),
+      log,
+    })
+  }
+
+  #makeGroups(): GroupProvisioner {
+    const { claimed, claimer } = this.#hub
+    return new GroupProvisioner({
+      redis: this.#redis,
+      replica: this.#options.settings.replicaId,
       claimer,
-      mayOpen: mayBegin,
+      mayOpen: this.#mayBegin,
       onOpen: (thread, streamGroup) => {
         const { event, stream, group } = streamGroup
         if (claimed.isFull(stream, group)) thread.hold(streamGroup, true)
@@ -130,46 +186,20 @@ export class StreamCoordinator {
         this.#watch.wakeups.add(thread, event, group)
       },
     })
-    this.#threads = new ReadingThreads({
-      replica,
-      lanes: settings.lanes,
-      own: {
-        isResponsive: true,
-        send: (command) => this.#own.obey(command),
-        instanceOf: options.ownInstance,
-        stopped: () => {},
-      },
-      wakeups: this.#watch.wakeups,
-      groups,
-      deadConsumers: new DeadConsumers(claimer, mayBegin),
-    })
-    this.#startup = new StreamStartup({
-      redis,
-      lock: this.#lock,
-      groups,
-      threads: this.#threads,
-      onHeld: () => this.#begin(),
-      onTaken: options.onReplicaLost,
-      log,
-    })
+  }
 
-    // ── what has to be done from time to time ──
-    this.#maintenance = new Maintenance({
-      redis,
-      claimIdleMs: settings.eventBusClaimIdleMs,
-      threads: this.#threads,
-      hub: this.#hub,
-      mayTakeOver: mayBegin,
-      isOurs: () => this.#lock.isHeld,
-      log,
-    })
-    this.#trimmer = new Trimmer(redis, {
+  #makeTrimmer(): Trimmer {
+    const { settings, hub, log } = this.#options
+    return new Trimmer(this.#redis, {
       streams: () => Object.keys(hub.topology()).map(streamOf),
       report: (report) => log(...shownTrimReport(report)),
-      isLeftOver: (consumer) => replicaOfConsumer(consumer) === replica && !this.#threads.isReading(consumer),
+      isLeftOver: (consumer) => replicaOfConsumer(consumer) === settings.replicaId && !this.threads.isReading(consumer),
       maxLen: settings.eventBusStreamMaxlen,
     })
   }
+
+  /** False once this process ends, or has lost its name. */
+  readonly #mayBegin = (): boolean => !this.#isStopping && !this.#lock.isLost
 
   // ── start ─────────────────────────────────────────────────────────────────
 
@@ -188,7 +218,7 @@ export class StreamCoordinator {
     this.#delayed.start()
     this.#maintenance.start()
     this.#trimmer.start()
-    this.#threads.start()
+    this.threads.start()
   }
 
   /** Why events do not flow; null when they do. */
@@ -210,58 +240,17 @@ export class StreamCoordinator {
 
   add(subscriberIndex: number, plugin: string, event: string, identity: string, options: SubscribeOptions): void {
     this.#own.add(subscriberIndex, plugin, event, identity, options)
-    this.#threads.subscribe(this.#threads.own, { subscriberIndex, event, identity, options })
+    this.threads.subscribe(this.threads.own, { subscriberIndex, event, identity, options })
   }
   remove(subscriberIndex: number): void {
     this.#own.remove(subscriberIndex)
-    this.#threads.unsubscribe(this.#threads.own, subscriberIndex)
+    this.threads.unsubscribe(this.threads.own, subscriberIndex)
   }
 
-  // ── lanes ─────────────────────────────────────────────────────────────────
+  // ── threads ───────────────────────────────────────────────────────────────
 
-  /** A lane has booted, with these subscribers. */
-  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[]): void {
-    this.#threads.laneUp(lane, subscriptions)
-  }
-
-  /** @param instance gives it its instance in the hub: when its group is there, so that what is published from then on is its */
-  laneSubscribed(
-    lane: StreamLane,
-    subscriberIndex: number,
-    subscription: SubscriptionManifest,
-    instance: () => void,
-  ): void {
-    const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#threads.subscribe(thread, { ...subscription, subscriberIndex }, instance)
-  }
-  laneUnsubscribed(lane: StreamLane, subscriberIndex: number): void {
-    const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#threads.unsubscribe(thread, subscriberIndex)
-  }
-
-  /** Its loop stands still. */
-  laneStill(lane: StreamLane): void {
-    const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#watch.wakeups.still(thread)
-  }
-
-  /** It gets nothing more, and ends when it has nothing in hand. */
-  laneLeaving(lane: StreamLane): void {
-    this.#threads.laneLeaving(lane)
-  }
-
-  /** @param blackBox null when it was told to end */
-  laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
-    this.#threads.laneGone(lane, blackBox)
-  }
-
-  /** Takes what a lane says of the streams that it reads. */
-  onReport(lane: StreamLane, report: StreamReport): void {
-    const thread = this.#threads.of(lane)
-    if (thread !== undefined) this.#onReport(thread, report)
-  }
-
-  #onReport(thread: ReadingThread, report: StreamReport): void {
+  /** Acts on what a thread says of the streams that it reads. */
+  onReport(thread: ReadingThread, report: StreamReport): void {
     const { wakeups } = this.#watch
     switch (report.kind) {
       case 'idle':
@@ -288,7 +277,7 @@ export class StreamCoordinator {
 
   /** The subscribers of a plugin get nothing new, or go on. */
   pausePlugin(plugin: string, isPaused: boolean): void {
-    this.#threads.pause(plugin, isPaused)
+    this.threads.pause(plugin, isPaused)
   }
 
   /** An event that a lane has published, or received from another replica, for the trace. */
@@ -306,12 +295,12 @@ export class StreamCoordinator {
     this.#options.hub.returnDelayed()
     const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
     await Promise.race([this.#endReading(), late])
-    await until(() => this.#threads.areStopped, deadlineMs)
+    await until(() => this.threads.areStopped, deadlineMs)
   }
 
   async #endReading(): Promise<void> {
     await this.#watch.stop()
-    this.#threads.stop()
+    this.threads.stop()
   }
 
   /** Acknowledgements that are not confirmed. */

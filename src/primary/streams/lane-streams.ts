@@ -3,12 +3,14 @@ import { STEP_STREAM_EVENT } from '../../transport/memory/flight-recorder.ts'
 import type { SubscriptionManifest } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSubscribers } from '../events/lane-subscribers.ts'
-import type { StreamCoordinator, StreamLane } from './coordinator.ts'
+import type { StreamCoordinator } from './coordinator.ts'
+import type { ReadingThread } from './reading-thread.ts'
+import type { StreamLane } from './reading-threads.ts'
 
 /** What becomes of a lane, for whoever reads the streams. Does nothing while the hub carries all events. */
 export class LaneStreams {
   readonly #instances: LaneSubscribers
-  readonly #ends = new Map<Lane, StreamLane>()
+  readonly #threads = new Map<Lane, ReadingThread>()
   coordinator: StreamCoordinator | null = null
 
   constructor(instances: LaneSubscribers) {
@@ -20,7 +22,7 @@ export class LaneStreams {
     const { coordinator } = this
     if (coordinator === null || lane.role === 'quarantine') return
     const instances = this.#instances
-    const end: StreamLane = {
+    const link: StreamLane = {
       index: lane.index,
       get isResponsive() {
         return lane.responsive && lane.state === 'ready'
@@ -31,40 +33,40 @@ export class LaneStreams {
         lane.isReading = false
       },
     }
-    this.#ends.set(lane, end)
     lane.isReading = true
-    coordinator.laneUp(
-      end,
+    const thread = coordinator.threads.laneUp(
+      link,
       lane.manifest!.subscriptions.filter(({ plugin }) => !isRefused(plugin)),
     )
-    lane.onStreamReport = (report) => coordinator.onReport(end, report)
+    this.#threads.set(lane, thread)
+    lane.onStreamReport = (report) => coordinator.onReport(thread, report)
   }
 
   unsubscribe(lane: Lane, subscriberIndex: number): void {
-    const end = this.#ends.get(lane)
-    if (end !== undefined) this.coordinator!.laneUnsubscribed(end, subscriberIndex)
+    const thread = this.#threads.get(lane)
+    if (thread !== undefined) this.coordinator!.threads.unsubscribe(thread, subscriberIndex)
   }
 
   /** @param instance gives it its instance: when all that is published from then on is its, and it is still wanted */
   subscribe(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, instance: () => void): void {
-    const end = this.#ends.get(lane)
-    if (end === undefined) return instance()
-    this.coordinator!.laneSubscribed(end, subscriberIndex, subscription, instance)
+    const thread = this.#threads.get(lane)
+    if (thread === undefined) return instance()
+    this.coordinator!.threads.subscribe(thread, { ...subscription, subscriberIndex }, instance)
   }
 
   still(lane: Lane): void {
-    const end = this.#ends.get(lane)
-    if (end !== undefined) this.coordinator!.laneStill(end)
+    const thread = this.#threads.get(lane)
+    if (thread !== undefined) this.coordinator!.threads.laneStill(thread)
   }
 
   leaving(lane: Lane): void {
-    const end = this.#ends.get(lane)
-    if (end !== undefined) this.coordinator!.laneLeaving(end)
+    const thread = this.#threads.get(lane)
+    if (thread !== undefined) this.coordinator!.threads.laneLeaving(thread)
   }
 
   /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */
   worksOf(lane: Lane): WorkInFlight[] {
-    if (!this.#ends.has(lane)) return []
+    if (!this.#threads.has(lane)) return []
     const nowMs = Date.now()
     const works: WorkInFlight[] = []
     for (const { kind, subject, id, begunMs, endedMs } of lane.flight.steps()) {
@@ -78,9 +80,10 @@ export class LaneStreams {
   }
 
   gone(lane: Lane, blackBox: BlackBox | null): void {
-    const end = this.#ends.get(lane)
-    if (end === undefined) return
-    this.#ends.delete(lane)
-    this.coordinator!.laneGone(end, blackBox)
+    const thread = this.#threads.get(lane)
+    if (thread === undefined) return
+    this.#threads.delete(lane)
+    lane.onStreamReport = () => {}
+    this.coordinator!.threads.laneGone(thread, blackBox)
   }
 }

@@ -28,7 +28,7 @@ export class ReadingThreads {
   readonly #options: ReadingThreadsOptions
   /** The primary's own. */
   readonly own: ReadingThread
-  readonly #lanes = new Map<StreamLane, ReadingThread>()
+  readonly #lanes = new Set<ReadingThread>()
   readonly #paused = new Set<string>()
 
   constructor(options: ReadingThreadsOptions) {
@@ -40,12 +40,7 @@ export class ReadingThreads {
   // ── who reads ─────────────────────────────────────────────────────────────
 
   get #all(): ReadingThread[] {
-    return [this.own, ...this.#lanes.values()]
-  }
-
-  /** Undefined for a lane that is gone, or reads nothing. */
-  of(lane: StreamLane): ReadingThread | undefined {
-    return this.#lanes.get(lane)
+    return [this.own, ...this.#lanes]
   }
 
   /** As these they read: what these have in hand is being worked at. */
@@ -136,31 +131,36 @@ export class ReadingThreads {
   // ── lanes ─────────────────────────────────────────────────────────────────
 
   /** It may read as the consumer of its number, or of a free one while another thread still has that. */
-  laneUp(lane: StreamLane, subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[]): void {
+  laneUp(
+    lane: StreamLane,
+    subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[],
+  ): ReadingThread {
     const { deadConsumers, lanes, replica } = this.#options
-    const taken = new Set([...this.#lanes.values(), ...deadConsumers.threads].map(({ thread }) => thread))
+    const taken = new Set([...this.#lanes, ...deadConsumers.threads].map(({ thread }) => thread))
     let number = lane.index
     for (let next = lanes; taken.has(number); next++) number = next
     const thread = new ReadingThread(number, replica, lane)
-    this.#lanes.set(lane, thread)
+    this.#lanes.add(thread)
     for (const subscription of subscriptions) thread.add(subscription)
     if (this.own.hasBegun) void this.#begin(thread)
+    return thread
+  }
+
+  /** Its loop stands still: others read what it was woken for. */
+  laneStill(thread: ReadingThread): void {
+    this.#options.wakeups.still(thread)
   }
 
   /** A lane gets nothing more, and ends when it has nothing in hand. */
-  laneLeaving(lane: StreamLane): void {
-    const thread = this.#lanes.get(lane)
-    if (thread === undefined) return
+  laneLeaving(thread: ReadingThread): void {
     this.#options.wakeups.gone(thread)
     thread.link.send({ kind: 'stop' })
   }
 
   /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */
-  laneGone(lane: StreamLane, blackBox: BlackBox | null): void {
+  laneGone(thread: ReadingThread, blackBox: BlackBox | null): void {
     const { wakeups, groups, deadConsumers } = this.#options
-    const thread = this.#lanes.get(lane)
-    if (thread === undefined) return
-    this.#lanes.delete(lane)
+    this.#lanes.delete(thread)
     wakeups.gone(thread)
     // It opens nothing any more.
     const streamGroups = thread.removeAll()
