@@ -4,7 +4,7 @@ import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../core/causality/tree.ts'
 
 export interface RequestOptions {
-  /** An object or array is sent as JSON; a text, bytes or a `FormData` as they are. */
+  /** An object or array is sent as JSON; a text, bytes or a `FormData` unchanged. */
   body?: unknown
   headers?: Record<string, string>
   /** Sent as `authorization: Bearer <token>`. */
@@ -15,15 +15,15 @@ export interface TestResponse {
   readonly status: number
   /** Names in lower case. */
   readonly headers: Headers
-  /** Parsed where the answer is JSON, text where it is text, else bytes; undefined when there is none. */
+  /** The parsed value of JSON, a text for `text/*`, else bytes; undefined for an empty body. */
   // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
   readonly body: any
 }
 
 export interface EventOptions<Seen extends EventRecord> {
-  /** Only an event for which this is true. */
+  /** Waits for an event for which this returns true. */
   where?: (event: Seen) => boolean
-  /** Milliseconds until it is given up. Default 10,000. */
+  /** Milliseconds after which the wait fails. Default 10,000. */
   timeoutMs?: number
 }
 
@@ -36,7 +36,7 @@ export interface LogEntry {
   fields: Record<string, unknown>
 }
 
-/** What a test can do with a booted runtime and with a single plugin alike. */
+/** The methods that a booted runtime and a single plugin have in common. */
 export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDisposable {
   readonly url: string
   readonly port: number
@@ -49,27 +49,27 @@ export interface TestApp<Seen extends EventRecord = EventRecord> extends AsyncDi
   /** Publishes as a plugin would, under the name `test`. Resolves with the event's id. */
   publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string>
   /**
-   * Waits for an event by its name; one that came before counts too.
-   * @throws after `timeoutMs`, saying which events came instead
+   * Waits for an event by its name. Resolves at once when one has come already.
+   * @throws after `timeoutMs`; the message lists the events that came instead
    */
   event(name: EventName, options?: EventOptions<Seen>): Promise<Seen>
   /** All events so far, or those of one name, oldest first. */
   events(name?: EventName): Seen[]
   /**
-   * Waits until every event has been handled, with all that it caused: no delivery is left, no retry and no delayed event.
-   * What a handler does without being awaited it does not see.
+   * Waits until every event and all that it caused has been handled: no delivery, retry or delayed event is left.
+   * Does not wait for work that a handler has started without awaiting it.
    * @param timeoutMs default 10,000
-   * @throws after `timeoutMs`, saying how much is left
+   * @throws after `timeoutMs`; the message says how many deliveries are left
    */
   idle(timeoutMs?: number): Promise<void>
-  /** What caused what: the events so far as a forest, oldest first. */
+  /** The causal forest of the events so far, oldest first. */
   tree(): TreeNode[]
-  /** Events that a subscriber has failed at for good. */
+  /** The deliveries that have failed for good. */
   deadLetters(): Promise<DeadLetter[]>
   /** The jobs that plugins have registered. */
   jobs(): Promise<JobInfo[]>
   /** Everything that was logged so far. */
   readonly logs: readonly LogEntry[]
-  /** Ends it; a second call does nothing. Called by itself when the test is over. */
+  /** Ends the app; a second call does nothing. The kit calls it when the test is over. */
   stop(): Promise<void>
 }

@@ -14,21 +14,21 @@ import { RuntimeProcess } from './runtime-process.ts'
 const START_TIMEOUT_MS = 60_000
 
 export interface BootOptions {
-  /** The domains that run: names of folders in DOMAINS_DIR, or paths. Default: all that DOMAINS_DIR has. */
+  /** The domains to run: names of folders in DOMAINS_DIR, or paths. Default: all domains in DOMAINS_DIR. */
   domains?: readonly DomainChoice[]
-  /** Worker threads. Default 1; take 2 or more where a test is about what lanes share. */
+  /** Number of lanes. Default 1; take 2 or more for a test of state that lanes share. */
   lanes?: number
-  /** Environment variables. Of the surrounding environment only TOOLS_DIR and DOMAINS_DIR reach the runtime, and no `.env`. */
+  /** Environment variables. From the environment of the test the runtime takes TOOLS_DIR and DOMAINS_DIR alone; it reads no `.env`. */
   env?: Record<string, string>
-  /** True: plugins may be `DEAD` after the start. Default false: the start is refused, with their errors. */
+  /** True when plugins may be `DEAD` after the start. Default false: `boot` then throws, with their errors. */
   allowDead?: boolean
 }
 
 /**
- * Boots the runtime in a process of its own, as `npm start` does: migrations, lanes, listener, jobs. It ends with the test.
- * When the test fails, its log is printed.
- * @param t the test; left out, end it by `await using` or by `stop()`
- * @throws when it does not come up, or a plugin is `DEAD`; the message says why
+ * Boots the runtime in a process of its own, as `npm start` does: migrations, lanes, listener, jobs. The process ends with the test.
+ * When the test fails, the runtime's log is printed.
+ * @param t the test; without it, end the runtime by `await using` or by `stop()`
+ * @throws when the runtime does not start, or a plugin is `DEAD`; the message says why
  */
 export function boot(t: TestOwner, options?: BootOptions): Promise<BootedApp>
 export function boot(options?: BootOptions): Promise<BootedApp>
@@ -63,7 +63,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
     ending ??= child.end(signal).then(() => rm(directory, { recursive: true, force: true }))
     return ending
   }
-  // What a test leaves behind is of no worth: no drain that would take its time.
+  // Unfinished work of a test is not needed, so the process is killed instead of drained.
   owner?.after(async () => {
     await stop('SIGKILL')
     if (failureOf(owner) !== undefined) console.error(logText(child))
@@ -79,7 +79,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
   }
 }
 
-/** @param chosen folders of domains; left out: all */
+/** @param chosen folders of domains; default: all */
 async function domainsDir(
   chosen: readonly string[] | undefined,
   roots: readonly string[],

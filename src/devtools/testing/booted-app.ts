@@ -16,9 +16,9 @@ export interface BootedParts {
   stop: () => Promise<void>
 }
 
-/** A real process of the runtime, on a free port of 127.0.0.1, with an empty database of its own. Made by `boot`. */
+/** A process of the runtime on a free port of 127.0.0.1, with an empty database of its own. Made by `boot`. */
 export class BootedApp extends RunningApp<EventRecord> {
-  /** The plugins as they came up. */
+  /** The health of the plugins after the start. */
   readonly plugins: Readonly<Record<string, PluginHealth>>
   readonly #child: RuntimeProcess
   readonly #stop: () => Promise<void>
@@ -35,22 +35,22 @@ export class BootedApp extends RunningApp<EventRecord> {
   }
 
   publish<Name extends EventName>(event: Name, payload: Published<Name>): Promise<string> {
-    return this.#child.ask('publish', { event, payload: payload as Payload })
+    return this.#child.call('publish', { event, payload: payload as Payload })
   }
 
   deadLetters(): Promise<DeadLetter[]> {
-    return this.#child.ask('deadLetters', {})
+    return this.#child.call('deadLetters', {})
   }
 
   jobs(): Promise<JobInfo[]> {
-    return this.#child.ask('jobs', {})
+    return this.#child.call('jobs', {})
   }
 
   protected pendingAfter(timeoutMs: number): Promise<number> {
-    return this.#child.ask('idle', { timeoutMs })
+    return this.#child.call('idle', { timeoutMs })
   }
 
-  /** Drains it, as SIGTERM does: what is under way is finished, `onStop` runs. */
+  /** Drains the runtime, as SIGTERM does: it finishes its work and runs `onStop`. */
   stop(): Promise<void> {
     return this.#stop()
   }

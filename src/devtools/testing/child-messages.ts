@@ -3,24 +3,24 @@ import type { Payload } from '../../contracts/payload.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import type { JobInfo } from '../../contracts/scheduler.ts'
 
-/** What the test asks of the runtime that it has booted. */
-export interface Questions {
-  publish: { args: { event: string; payload: Payload }; answer: string }
-  /** Answers as soon as nothing is pending, else after `timeoutMs` with what still is. */
-  idle: { args: { timeoutMs: number }; answer: number }
-  deadLetters: { args: object; answer: DeadLetter[] }
-  jobs: { args: object; answer: JobInfo[] }
+/** The calls that the test makes into the runtime that it has booted. */
+export interface ChildCalls {
+  publish: { args: { event: string; payload: Payload }; result: string }
+  /** Returns 0 as soon as nothing is pending, else after `timeoutMs` the number of deliveries that still are. */
+  idle: { args: { timeoutMs: number }; result: number }
+  deadLetters: { args: object; result: DeadLetter[] }
+  jobs: { args: object; result: JobInfo[] }
 }
 
 export type ToChild = {
-  [Name in keyof Questions]: { id: number; ask: Name; args: Questions[Name]['args'] }
-}[keyof Questions]
+  [Name in keyof ChildCalls]: { id: number; call: Name; args: ChildCalls[Name]['args'] }
+}[keyof ChildCalls]
 
-/** Told in the order in which it happened: an answer comes after the events that came before it. */
+/** Sent in the order of what happens: a result comes after the events that came before it. */
 export type FromChild =
-  /** It serves; sent once. */
+  /** Sent once, when the runtime serves. */
   | { type: 'serving'; port: number; plugins: Record<string, PluginHealth>; reasons: string[] }
   | { type: 'event'; record: EventRecord }
   | { type: 'failure'; failure: DeliveryFailure }
-  | { type: 'answer'; id: number; answer: unknown }
-  | { type: 'refusal'; id: number; error: string }
+  | { type: 'result'; id: number; result: unknown }
+  | { type: 'error'; id: number; error: string }

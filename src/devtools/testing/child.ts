@@ -6,7 +6,7 @@ import { createLog } from '../../primary/logging/log.ts'
 import type { FromChild, ToChild } from './child-messages.ts'
 import { pendingAfter } from './pending.ts'
 
-/** The process that a test has booted: the runtime as `npm start` has it, and beside it somebody who tells the test what happens. */
+/** The process that a test has booted: the runtime as `npm start` runs it, which also reports to the test what happens. */
 async function main(): Promise<void> {
   const { settings } = loadSettings(copyEnvironment())
   prepareEnvironment()
@@ -17,27 +17,27 @@ async function main(): Promise<void> {
   }
   const runtime = new Runtime({ settings, logWriter: await createLog(settings), onFatal })
   const { bus } = runtime.host
-  bus.addListener((record) => tell({ type: 'event', record }))
-  bus.addFailureListener((failure) => tell({ type: 'failure', failure }))
+  bus.addListener((record) => send({ type: 'event', record }))
+  bus.addFailureListener((failure) => send({ type: 'failure', failure }))
   process.on('SIGTERM', end)
-  // The test is gone, and nobody else would end this process.
+  // The test process is gone, and nothing else would end this one.
   process.on('disconnect', () => process.exit(1))
-  process.on('message', (question: ToChild) => {
-    answer(runtime, question).then(
-      (result) => tell({ type: 'answer', id: question.id, answer: result }),
-      (thrown) => tell({ type: 'refusal', id: question.id, error: messageOf(thrown) }),
+  process.on('message', (request: ToChild) => {
+    perform(runtime, request).then(
+      (result) => send({ type: 'result', id: request.id, result }),
+      (thrown) => send({ type: 'error', id: request.id, error: messageOf(thrown) }),
     )
   })
   const port = await runtime.start({ exclusivePort: true })
   const { plugins } = runtime.host.systemDump()
-  tell({ type: 'serving', port, plugins, reasons: runtime.readiness().reasons })
+  send({ type: 'serving', port, plugins, reasons: runtime.readiness().reasons })
 }
 
-async function answer(runtime: Runtime, { ask, args }: ToChild): Promise<unknown> {
+async function perform(runtime: Runtime, { call, args }: ToChild): Promise<unknown> {
   const { bus } = runtime.host
-  switch (ask) {
+  switch (call) {
     case 'publish': {
-      // The tool and not the bus behind it: it checks what is published.
+      // Through the tool and not the bus behind it, since the tool checks the payload.
       const tool = runtime.toolbox.for({ name: 'test', instance: undefined }, 'event_bus') as EventBus
       return tool.publish(args.event, args.payload)
     }
@@ -50,7 +50,7 @@ async function answer(runtime: Runtime, { ask, args }: ToChild): Promise<unknown
   }
 }
 
-function tell(message: FromChild): void {
+function send(message: FromChild): void {
   process.send?.(message)
 }
 

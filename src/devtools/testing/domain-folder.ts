@@ -7,7 +7,7 @@ import { discoverMigrations } from '../../stores/migrations/discover.ts'
 /** A domain: its name in one of the domain folders (DOMAINS_DIR), or the folder itself. */
 export type DomainChoice = string | URL
 
-/** Finds the folder of a domain. @throws when there is none, naming those that there are */
+/** Finds the folder of a domain. @throws when there is none; the message lists the domains that exist */
 export async function domainFolder(choice: DomainChoice, roots: readonly string[]): Promise<string> {
   if (choice instanceof URL || isAbsolute(choice) || /[\\/]/.test(choice)) {
     const folder = resolve(choice instanceof URL ? fileURLToPath(choice) : choice)
@@ -24,8 +24,8 @@ export async function domainFolder(choice: DomainChoice, roots: readonly string[
 }
 
 /**
- * Makes a folder that holds the chosen domains and nothing else, by links to what is in them.
- * Of domains whose migrations theirs depend on it holds the migrations.
+ * Fills a folder with the chosen domains alone, by links to their files.
+ * For domains whose migrations the chosen ones depend on, it holds the migrations.
  */
 export async function linkDomains(folder: string, chosen: readonly string[], roots: readonly string[]): Promise<void> {
   for (const domain of chosen) {

@@ -3,7 +3,7 @@ import { causalForest, type TreeNode } from '../../core/causality/tree.ts'
 import type { EventOptions } from './app.ts'
 
 const DEFAULT_TIMEOUT_MS = 10_000
-/** Events that a message shows at most. */
+/** Most events that a message shows. */
 const SHOWN_MAX = 40
 
 interface Waiter<Seen> {
@@ -13,7 +13,7 @@ interface Waiter<Seen> {
   reject(error: Error): void
 }
 
-/** The events of one test: what came, and who waits for what did not. */
+/** The events of one test: those that came, and the waits for those that have not. */
 export class EventLog<Seen extends EventRecord> {
   readonly #seen: Seen[] = []
   readonly #failures: DeliveryFailure[] = []
@@ -36,7 +36,7 @@ export class EventLog<Seen extends EventRecord> {
     this.#failures.push(failure)
   }
 
-  /** Nothing comes any more. */
+  /** No more events will come: all waits fail. */
   end(why: string): void {
     this.#ended = why
     for (const { name, reject } of this.#waiters) reject(new Error(`No event ${name}: ${why}.\n${this.describe()}`))
@@ -51,7 +51,7 @@ export class EventLog<Seen extends EventRecord> {
   }
 
   wait(name: string, { where = () => true, timeoutMs = DEFAULT_TIMEOUT_MS }: EventOptions<Seen> = {}): Promise<Seen> {
-    // The stack of whoever waits: a timer's says nothing.
+    // The stack of the caller, since the stack of a timer shows nothing of the test.
     const missing = new Error()
     Error.captureStackTrace(missing, this.wait)
     const frames = missing.stack!.slice(missing.stack!.indexOf('\n'))
@@ -90,7 +90,7 @@ export class EventLog<Seen extends EventRecord> {
     })
   }
 
-  /** What came so far, for a message: the causal forest, indented, and what failed. */
+  /** The events so far as the text of a message: the causal forest, indented, and the failures. */
   describe(): string {
     if (this.#seen.length === 0) return 'No event at all was published.'
     const lines = outline(this.tree(), new Map(this.#seen.map(({ id, payload_keys }) => [id, payload_keys])))

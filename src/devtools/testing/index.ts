@@ -1,4 +1,4 @@
-/** The testing kit for plugin authors, `#heddle/testing`. For `node:test`, and for any other runner. */
+/** The testing kit for plugin authors, imported as `#heddle/testing`. Works with `node:test` and with any other runner. */
 
 export type { EventOptions, LogEntry, RequestOptions, TestApp, TestResponse } from './app.ts'
 export { type BootOptions, boot } from './boot.ts'

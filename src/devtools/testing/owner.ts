@@ -1,10 +1,10 @@
-/** A test of `node:test`, or whatever else ends what it has started: all that is needed is `after`. */
+/** A test of `node:test`, or any other object with `after`. */
 export interface TestOwner {
-  /** Registers what runs when the test is over. */
+  /** Registers a function that runs when the test is over. */
   after(end: () => Promise<void>): void
 }
 
-/** What the test failed with by now; nothing where the runner does not tell. */
+/** The error that the test has failed with so far; undefined also when the runner does not say. */
 export function failureOf(owner: TestOwner): unknown {
   return (owner as { error?: unknown }).error ?? undefined
 }

@@ -1,8 +1,8 @@
-const LOOK_MS = 5
+const POLL_MS = 5
 
-/** Waits until nothing is pending. @returns what still is after `timeoutMs` */
+/** Waits until nothing is pending. @returns how many still are pending after `timeoutMs` */
 export async function pendingAfter(pending: () => number, timeoutMs: number): Promise<number> {
   const deadlineMs = performance.now() + timeoutMs
-  while (pending() > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  while (pending() > 0 && performance.now() < deadlineMs) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
   return pending()
 }

@@ -9,7 +9,7 @@ import { pendingAfter } from './pending.ts'
 import type { PluginThread } from './plugin-thread.ts'
 import { RunningApp } from './running-app.ts'
 
-/** An event with its payload as its subscribers get it. */
+/** An event with its payload, as its subscribers get it. */
 export interface PublishedEvent<Name extends string = string> extends EventRecord {
   data: Delivered<Name, Payload>
 }
@@ -24,9 +24,9 @@ export interface PluginParts<P> {
 
 /** One plugin with real tools, in the thread of the test. Made by `plugin`. */
 export class PluginApp<P extends object = object> extends RunningApp<PublishedEvent> {
-  /** The plugin itself. */
+  /** The instance of the plugin. */
   readonly plugin: P
-  /** The same tools that the plugin has: to prepare what it finds, and to look at what it has done. */
+  /** The tools that the plugin has, for the test to prepare data and to check results. */
   readonly tools: Tools
   readonly #thread: PluginThread
   readonly #stop: () => Promise<void>
@@ -66,7 +66,7 @@ export class PluginApp<P extends object = object> extends RunningApp<PublishedEv
     return this.tools.scheduler.list()
   }
 
-  /** Runs a job now, whatever the clock says; it never fires by itself here. @throws what its handler throws */
+  /** Runs a job now. Jobs never run by schedule here. @throws the error of its handler */
   async runJob(name: string): Promise<void> {
     const job = this.#thread.jobs.get(name)
     if (job === undefined) {

@@ -22,22 +22,22 @@ import type { LogEntry } from './app.ts'
 
 export interface PluginThreadOptions {
   settings: Settings
-  /** Where the tools are. */
+  /** The folder of the tools. */
   toolsDir: string
   /** A plugin's own variables. */
   env: Readonly<Record<string, string>>
-  /** Wraps what carries the events, to see them. */
+  /** Wraps the driver of the events, to observe them. */
   driver: (driver: EventDriver) => EventDriver
 }
 
 /**
- * One plugin and all tools in the thread of the test: the primary's own parts, without lanes. Its routes are served by the real
- * listener, its events by the real hub.
+ * One plugin and all tools in the thread of the test: the parts of the primary, without lanes. The real listener serves the plugin's
+ * routes, the real hub its events.
  */
 export class PluginThread {
   readonly hub: Hub
   readonly logs: LogEntry[] = []
-  /** By their names. */
+  /** The registered jobs by name. */
   readonly jobs = new Map<string, JobDefinition>()
   readonly #options: PluginThreadOptions
   readonly #bus: PrimaryBus
@@ -45,7 +45,7 @@ export class PluginThread {
   readonly #host: PrimaryToolHost
   readonly #listener: Listener
   readonly #clock: Jobs
-  /** The tools as the test sees them, metered like a plugin's. */
+  /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
 
   constructor(options: PluginThreadOptions) {
@@ -134,9 +134,9 @@ export class PluginThread {
   }
 
   /**
-   * Boots the tools, which migrates, and the plugin.
+   * Boots the tools, which applies migrations, then the plugin.
    * @returns the port and the plugin's instance
-   * @throws what a tool or the plugin fails with
+   * @throws the error of a tool or of the plugin
    */
   async start(domain: string, Class: PluginClass): Promise<{ port: number; instance: object }> {
     const { toolsDir, env } = this.#options

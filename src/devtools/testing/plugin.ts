@@ -17,8 +17,8 @@ import { inMemoryTools } from './tool-folder.ts'
 
 export interface PluginOptions {
   /**
-   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations are applied, and those that they depend on.
-   * Left out: no tables, and the plugin's name begins with `test.`.
+   * The plugin's domain: the name of a folder in DOMAINS_DIR, or its path. Its migrations and those that they depend on are applied.
+   * Without a domain there are no tables, and the plugin's name begins with `test.`.
    */
   domain?: DomainChoice
   /** Environment variables: the runtime's and the plugin's own. */
@@ -27,10 +27,10 @@ export interface PluginOptions {
 
 /**
  * Boots one plugin in this thread, with every tool: `db` is SQLite in a temporary file with the domain's tables, `state` is in memory, events go
- * through the real bus, requests through the real listener. Other plugins are not there; what they would publish the test publishes.
- * Jobs are registered and do not fire: `runJob` runs one. It ends with the test; when that fails, the log is printed.
- * @param t the test; left out, end it by `await using` or by `stop()`
- * @throws what a tool, a migration, or the plugin's constructor, `onBoot` or `onReady` throws
+ * through the real bus, requests through the real listener. No other plugin is loaded: the test publishes what they would publish.
+ * Jobs are registered but do not run by schedule: `runJob` runs one. The plugin ends with the test; when the test fails, the log is printed.
+ * @param t the test; without it, end the plugin by `await using` or by `stop()`
+ * @throws the error of a tool, of a migration, or of the plugin's constructor, `onBoot` or `onReady`
  */
 export function plugin<P extends object>(
   t: TestOwner,
@@ -58,7 +58,7 @@ export async function plugin<P extends object>(
   const thread = new PluginThread({
     ...parts,
     env,
-    // A record holds no values: they are noted where they pass.
+    // Event records hold no payload values, so the payloads are kept on their way to the driver.
     driver: (driver) => ({
       publish: (event, origin) => {
         payloads.set(event.id, JSON.parse(event.payload))
@@ -86,7 +86,7 @@ export async function plugin<P extends object>(
   }
   owner?.after(async () => {
     await stop()
-    if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, noise: [] }))
+    if (failureOf(owner) !== undefined) console.error(logText({ logs: thread.logs, otherOutput: [] }))
   })
   try {
     const { port, instance } = await thread.start(folder === undefined ? 'test' : basename(folder), Class)

@@ -1,6 +1,6 @@
 import type { RequestOptions, TestResponse } from './app.ts'
 
-/** What `fetch` takes. A text or bytes go as they are, all else as JSON. */
+/** The options of `fetch`. A text, bytes or a form are sent unchanged, anything else as JSON. */
 export function prepare(method: string, { body, headers: given, token }: RequestOptions): RequestInit {
   const headers = new Headers(given)
   if (token !== undefined) headers.set('authorization', `Bearer ${token}`)

@@ -7,7 +7,7 @@ import { prepare, responseOf } from './request.ts'
 
 const IDLE_TIMEOUT_MS = 10_000
 
-/** What listens on a port and publishes events, wherever it runs. */
+/** An app that listens on a port and records events, in this thread or in another process. */
 export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Seen> {
   readonly url: string
   readonly port: number
@@ -24,7 +24,7 @@ export abstract class RunningApp<Seen extends EventRecord> implements TestApp<Se
   abstract deadLetters(): Promise<DeadLetter[]>
   abstract jobs(): Promise<JobInfo[]>
   abstract stop(): Promise<void>
-  /** Waits until no delivery is pending. @returns how many still are after so long */
+  /** Waits until no delivery is pending. @returns how many still are pending after `timeoutMs` */
   protected abstract pendingAfter(timeoutMs: number): Promise<number>
 
   fetch(path: string, init?: RequestInit): Promise<Response> {

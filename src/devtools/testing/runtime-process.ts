@@ -3,10 +3,10 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 import { copyEnvironment } from '../../core/config/load.ts'
 import type { LogEntry } from './app.ts'
-import type { FromChild, Questions } from './child-messages.ts'
+import type { ChildCalls, FromChild } from './child-messages.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
-/** What a process cannot do without, or whoever runs the tests wants to reach it too. Nothing else is inherited. */
+/** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
@@ -18,15 +18,15 @@ export interface ProcessListener {
   onExit(how: string): void
 }
 
-/** The process of one booted runtime: its log lines, and questions to it. */
+/** The process of one booted runtime: its log, and calls into it. */
 export class RuntimeProcess {
   readonly logs: LogEntry[] = []
-  /** What it wrote that is no log line. */
-  readonly noise: string[] = []
+  /** Its output that is not a log line. */
+  readonly otherOutput: string[] = []
   readonly #child: ChildProcess
-  readonly #asked = new Map<number, { resolve(answer: unknown): void; reject(error: Error): void }>()
+  readonly #calls = new Map<number, { resolve(result: unknown): void; reject(error: Error): void }>()
   readonly #serving: Promise<Serving>
-  #nextQuestion = 0
+  #nextCall = 0
   #rest = ''
 
   constructor(env: Record<string, string>, listener: ProcessListener) {
@@ -37,30 +37,30 @@ export class RuntimeProcess {
       env: { ...inherited, ...env },
     })
     this.#child.stdout!.setEncoding('utf8').on('data', (chunk: string) => this.#read(chunk))
-    this.#child.stderr!.setEncoding('utf8').on('data', (chunk: string) => this.noise.push(chunk))
+    this.#child.stderr!.setEncoding('utf8').on('data', (chunk: string) => this.otherOutput.push(chunk))
     this.#serving = new Promise((resolve, reject) => {
       this.#child.on('message', (message: FromChild) => {
         if (message.type === 'serving') resolve(message)
       })
       this.#child.on('close', (code, signal) => reject(new Error(`The runtime did not start, ${endOf(code, signal)}.`)))
     })
-    // Whoever waits for it hears of it.
+    // `serving` reports the rejection.
     this.#serving.catch(() => {})
     this.#child.on('message', (message: FromChild) => {
-      if (message.type === 'answer') this.#take(message.id)?.resolve(message.answer)
-      else if (message.type === 'refusal') this.#take(message.id)?.reject(new Error(message.error))
+      if (message.type === 'result') this.#take(message.id)?.resolve(message.result)
+      else if (message.type === 'error') this.#take(message.id)?.reject(new Error(message.error))
       else listener.onMessage(message)
     })
-    // Not `exit`: what it wrote last is still on its way then.
+    // On `exit` its last output may not have arrived yet.
     this.#child.on('close', (code, signal) => {
       const how = endOf(code, signal)
-      for (const { reject } of this.#asked.values()) reject(new Error(`The runtime does not answer: ${how}`))
-      this.#asked.clear()
+      for (const { reject } of this.#calls.values()) reject(new Error(`The runtime does not answer: ${how}`))
+      this.#calls.clear()
       listener.onExit(how)
     })
   }
 
-  /** @throws when it has ended before it served, or does not serve after so long */
+  /** @throws when the process has ended before it served, or does not serve within `timeoutMs` */
   async serving(timeoutMs: number): Promise<Serving> {
     let timer: NodeJS.Timeout | undefined
     const late = new Promise<never>((_, reject) => {
@@ -73,12 +73,12 @@ export class RuntimeProcess {
     return this.#child.exitCode !== null || this.#child.signalCode !== null
   }
 
-  ask<Name extends keyof Questions>(ask: Name, args: Questions[Name]['args']): Promise<Questions[Name]['answer']> {
+  call<Name extends keyof ChildCalls>(name: Name, args: ChildCalls[Name]['args']): Promise<ChildCalls[Name]['result']> {
     if (this.hasEnded) return Promise.reject(new Error('The runtime does not answer: it has ended'))
-    const id = this.#nextQuestion++
-    return new Promise<Questions[Name]['answer']>((resolve, reject) => {
-      this.#asked.set(id, { resolve: resolve as (answer: unknown) => void, reject })
-      this.#child.send({ id, ask, args }, (error) => {
+    const id = this.#nextCall++
+    return new Promise<ChildCalls[Name]['result']>((resolve, reject) => {
+      this.#calls.set(id, { resolve: resolve as (result: unknown) => void, reject })
+      this.#child.send({ id, call: name, args }, (error) => {
         if (error !== null) this.#take(id)?.reject(error)
       })
     })
@@ -95,9 +95,9 @@ export class RuntimeProcess {
   }
 
   #take(id: number) {
-    const asked = this.#asked.get(id)
-    this.#asked.delete(id)
-    return asked
+    const call = this.#calls.get(id)
+    this.#calls.delete(id)
+    return call
   }
 
   #read(chunk: string): void {
@@ -108,7 +108,7 @@ export class RuntimeProcess {
         const { level, msg, identity, time: _time, replica: _replica, ...fields } = JSON.parse(line)
         this.logs.push({ level: LEVELS[level as number] ?? 'INFO', message: msg, identity, fields })
       } catch {
-        this.noise.push(`${line}\n`)
+        this.otherOutput.push(`${line}\n`)
       }
     }
   }

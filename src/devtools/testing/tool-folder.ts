@@ -3,10 +3,10 @@ import { mkdir, symlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { findTools, type ToolFolder } from '../../runtime/kernel/discover.ts'
 
-/** What needs no server, by the tool's name. */
+/** Implementations that need no server, by the tool's name. */
 const IN_MEMORY = { db: 'sqlite', state: 'memory-state' } as const
 
-/** The tools folder, or, where another database or store is the active one, a folder of links in which these two stand instead. */
+/** The tools folder, or, when another database or store is active, a folder of links in which these two replace it. */
 export async function inMemoryTools(toolsDir: string, directory: string): Promise<string> {
   const active = findTools(toolsDir)
   const isActive = (name: string): boolean => active.some(({ path }) => basename(path) === name)

@@ -13,29 +13,29 @@ const VARIABLES_FILE = resolve('.env')
 
 export interface DevelopmentOptions {
   settings: Pick<Settings, 'domainsDir' | 'toolsDir'>
-  /** Replaces the lanes. Resolves when that is over, however it ended. */
+  /** Replaces the lanes. Resolves when that is over, also when it failed. */
   reload: (why: string) => Promise<void>
   log: (level: LogLevel, message: string) => void
 }
 
-/** What `npm run dev` adds: each change in the domains is live at once, and of each other change it is said that it is not. */
+/** The part that `npm run dev` adds: it reloads the lanes on each change in the domains, and logs which other changes need a restart. */
 export class Development {
   readonly #options: DevelopmentOptions
-  /** Changed while the lanes were being replaced. */
-  readonly #due = new Set<string>()
-  readonly #told = new Set<string>()
-  /** As it was loaded. */
-  readonly #ofPrimary = new Set<string>()
+  /** Files that have changed since the lanes were last replaced. */
+  readonly #changed = new Set<string>()
+  readonly #reported = new Set<string>()
+  /** Files that the primary thread has loaded. */
+  readonly #primaryFiles = new Set<string>()
   #isReloading = false
 
   constructor(options: DevelopmentOptions) {
     this.#options = options
   }
 
-  /** @returns a function that ends it */
+  /** @returns a function that ends the watch */
   start(): () => void {
     const { settings, log } = this.#options
-    void this.#lookAtPrimary()
+    void this.#addPrimaryFiles()
     return watchCode({
       folders: [...new Set([...settings.domainsDir, settings.toolsDir, RUNTIME.slice(0, -1)])],
       files: [VARIABLES_FILE],
@@ -50,24 +50,24 @@ export class Development {
     const isMigration = (file: string): boolean => file.endsWith('.sql')
     const own = files.filter(isOfDomains)
     const code = own.filter((file) => !isMigration(file))
-    for (const file of code) this.#due.add(file)
+    for (const file of code) this.#changed.add(file)
     if (code.length > 0) void this.#reload()
     const others = files.filter((file) => !own.includes(file))
-    this.#tellRestart(others, 'part of the process, not of its lanes')
-    this.#tellRestart(own.filter(isMigration), 'migrations are applied at the start')
-    void this.#lookAtPrimary().then(() => {
-      const loaded = code.filter((file) => this.#ofPrimary.has(file))
-      this.#tellRestart(loaded, 'the primary thread keeps what it has loaded')
+    this.#reportRestart(others, 'part of the process, not of its lanes')
+    this.#reportRestart(own.filter(isMigration), 'migrations are applied at the start')
+    void this.#addPrimaryFiles().then(() => {
+      const loaded = code.filter((file) => this.#primaryFiles.has(file))
+      this.#reportRestart(loaded, 'the primary thread keeps what it has loaded')
     })
   }
 
-  /** One at a time: what changes meanwhile has one more, together. */
+  /** One reload at a time. Files that change meanwhile share the next one. */
   async #reload(): Promise<void> {
     if (this.#isReloading) return
     this.#isReloading = true
-    while (this.#due.size > 0) {
-      const files = [...this.#due]
-      this.#due.clear()
+    while (this.#changed.size > 0) {
+      const files = [...this.#changed]
+      this.#changed.clear()
       await this.#options.reload(
         files.length === 1 ? `${shown(files[0]!)} has changed` : `${listed(files)} have changed`,
       )
@@ -75,25 +75,25 @@ export class Development {
     this.#isReloading = false
   }
 
-  /** Once for each file. */
-  #tellRestart(files: readonly string[], why: string): void {
-    const fresh = files.filter((file) => !this.#told.has(file))
+  /** Reports each file once. */
+  #reportRestart(files: readonly string[], why: string): void {
+    const fresh = files.filter((file) => !this.#reported.has(file))
     if (fresh.length === 0) return
-    for (const file of fresh) this.#told.add(file)
+    for (const file of fresh) this.#reported.add(file)
     this.#options.log('WARNING', `Restart to take this in: ${listed(fresh)} (${why})`)
   }
 
-  /** What was loaded once stays loaded: files only come in. */
-  async #lookAtPrimary(): Promise<void> {
+  /** Files are only added, since the primary thread keeps what it has loaded. */
+  async #addPrimaryFiles(): Promise<void> {
     try {
-      for (const file of await primaryFiles(this.#options.settings.domainsDir)) this.#ofPrimary.add(file)
+      for (const file of await primaryFiles(this.#options.settings.domainsDir)) this.#primaryFiles.add(file)
     } catch (error) {
       this.#options.log('DEBUG', `The files of the primary thread are not known: ${messageOf(error)}`)
     }
   }
 }
 
-/** The first by name, and how many more. */
+/** The name of the first file, and the number of the others. */
 function listed(files: readonly string[]): string {
   return files.length === 1 ? shown(files[0]!) : `${shown(files[0]!)} and ${files.length - 1} more`
 }

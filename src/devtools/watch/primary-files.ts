@@ -3,13 +3,13 @@ import { dirname, resolve } from 'node:path'
 import { findPlugins } from '../../runtime/kernel/discover.ts'
 
 /**
- * The files of domains that the primary thread has loaded: its plugins, and what they import of their domains. They stay as they are
- * until the process ends, whatever the lanes load.
+ * The files of domains that the primary thread has loaded: its plugins, and the files of their domains that these import. They stay
+ * loaded as they are until the process ends, whatever the lanes load.
  */
 export async function primaryFiles(domainsDirs: readonly string[]): Promise<Set<string>> {
   const waiting = findPlugins(domainsDirs).flatMap(({ path, thread }) => (thread === 'primary' ? [path] : []))
   const files = new Set<string>()
-  // Loaded only by who develops: a parser is much for a process that serves.
+  // Loaded on demand: a process in production does not need the parser.
   const { parseSource } = await import('../lint/syntax.ts')
   const { moduleImports } = await import('../lint/module-imports.ts')
   for (let path = waiting.pop(); path !== undefined; path = waiting.pop()) {
