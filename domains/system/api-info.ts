@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import type { ApiInfo } from '#heddle'
 
-/** What the service calls itself: API_TITLE and API_VERSION, else its package.json. */
+/** Title and version of the service: API_TITLE and API_VERSION, else from its package.json. */
 export async function apiInfo(title: string, version: string): Promise<ApiInfo> {
   const manifest = await readManifest()
   return {
@@ -14,7 +14,7 @@ async function readManifest(): Promise<{ name?: string; version?: string }> {
   try {
     return JSON.parse(await readFile('package.json', 'utf8'))
   } catch {
-    // Started from elsewhere: it has no name then.
+    // The process was started in a folder without a package.json.
     return {}
   }
 }

@@ -10,7 +10,7 @@ const contracts = {
     error: z.string(),
     attempts: z.number().int().positive(),
   }),
-  /** Published by the runtime itself: the black box of a lane that has died, with its last steps. */
+  /** The black box of a lane that has died, with its last steps. The runtime itself publishes it. */
   'runtime.lane.died': z.object({
     at: z.string(),
     lane: z.number().int(),

@@ -1,11 +1,11 @@
-/** How long a document is served before anybody looks whether it is still right, milliseconds. */
+/** Milliseconds for which a document is served without a new look at its facts. */
 const FRESH_MS = 1000
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * A JSON document that is made of some facts, sent as bytes. All of it is work for the listener's thread, so the facts are gathered at
- * most once a second, when somebody asks, and the document is made anew only when they have changed.
+ * A JSON document made from facts, sent as bytes. It is made in the listener's thread, so the facts are gathered on demand, at most
+ * once a second, and the document is made again only when they have changed.
  */
 export class JsonDocument<Facts> {
   readonly #gather: () => Promise<Facts>
@@ -19,7 +19,7 @@ export class JsonDocument<Facts> {
     this.#make = make
   }
 
-  /** Whoever asks meanwhile gets the same one. A failed attempt is not kept. */
+  /** Calls while the document is being made share it. A failed attempt is not kept. */
   read(): Promise<Uint8Array> {
     if (this.#bytes !== undefined && performance.now() - this.#lookedMs < FRESH_MS) return this.#bytes
     this.#lookedMs = performance.now()

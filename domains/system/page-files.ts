@@ -10,7 +10,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** The files of one page under `assets/`, and what all pages share. Only names that were there at the start are served. */
+/** The files of one page under `assets/`, and the file that all pages share. A file that was not there at the start is not served. */
 export class PageFiles {
   readonly #files = new Map<string, { bytes: Uint8Array; type: string }>()
 

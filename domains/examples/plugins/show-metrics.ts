@@ -1,6 +1,6 @@
 import { Plugin, type Tools } from '#heddle'
 
-/** `GET /system/metrics`: the last 1000 tool calls, summed up by method. */
+/** `GET /system/metrics`: the last 1000 tool calls, aggregated by method. */
 export default class ShowMetrics extends Plugin {
   #http
   #registry

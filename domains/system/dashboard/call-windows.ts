@@ -5,7 +5,7 @@ const SECONDS = 60
 /** Buckets grow by a quarter of an octave from 1 µs to 268 s: a percentile is off by 9 % at most. */
 const BUCKETS_PER_OCTAVE = 4
 const BUCKETS = 28 * BUCKETS_PER_OCTAVE
-/** Methods that are told apart. Further ones are one together. */
+/** Methods that have a window of their own. Further methods share one. */
 const METHODS_MAX = 400
 const OTHER = 'other calls'
 
@@ -27,7 +27,7 @@ class Slot {
   }
 }
 
-/** The calls of one method: a ring of seconds, and their sum. */
+/** The calls of one method: a ring of 60 seconds, and their sum. */
 class CallWindow {
   readonly minute = new Slot()
   readonly #seconds: (Slot | undefined)[] = new Array(SECONDS).fill(undefined)
@@ -42,7 +42,7 @@ class CallWindow {
     return this.#seconds[at]
   }
 
-  /** Forgets a second of the minute before. */
+  /** Clears a second of the last minute, and takes it out of the sum. */
   clear(at: number): void {
     const slot = this.#seconds[at]
     if (slot === undefined || slot.calls === 0) return
@@ -54,11 +54,11 @@ class CallWindow {
 }
 
 /**
- * Latencies of all tool calls, second by second, over the last minute. What a call costs does not depend on how many there were:
- * it is counted in a bucket, never kept. 28 KiB per method.
+ * Latencies of all tool calls over the last minute, second by second. A call only increments the count of a bucket, so its cost does
+ * not depend on the number of calls. 28 KiB per method.
  */
 export class CallWindows {
-  /** By tool, then by method: no text is put together in the hot path. */
+  /** By tool, then by method, so that the hot path concatenates no text. */
   readonly #tools = new Map<string, Map<string, CallWindow>>()
   readonly #windows = new Map<string, CallWindow>()
   #at = 0
@@ -68,7 +68,7 @@ export class CallWindows {
     this.#windowOf(tool, method).add(this.#at, bucketOf(duration_ms), !success)
   }
 
-  /** Calls that ended before anybody looked, at their seconds of the last minute. */
+  /** Adds calls that ended before the first page was opened, each in its second of the last minute. */
   addPast(records: readonly MetricRecord[], nowMs: number): void {
     for (const { tool, method, duration_ms, success, timestamp } of records) {
       const secondsAgo = Math.max(1, Math.ceil((nowMs - Date.parse(timestamp)) / 1000))
@@ -78,7 +78,7 @@ export class CallWindows {
     }
   }
 
-  /** Ends the second. @returns the methods that were called in the last minute */
+  /** Ends the current second. @returns figures of the methods that were called in the last minute */
   turn(): CallFigures[] {
     const figures: CallFigures[] = []
     const next = (this.#at + 1) % SECONDS
@@ -126,7 +126,7 @@ function bucketOf(durationMs: number): number {
   return bucket > 0 ? Math.min(bucket, BUCKETS - 1) : 0
 }
 
-/** The middle of the bucket that holds it, by ratio; milliseconds with three significant digits. */
+/** The geometric middle of the percentile's bucket, in milliseconds with three significant digits. */
 function percentile({ calls, buckets }: Slot, share: number): number {
   let left = Math.ceil(calls * share)
   let bucket = 0

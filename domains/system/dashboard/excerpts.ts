@@ -3,7 +3,7 @@ import type { LaneSummary, SingleRoutes } from './frames.ts'
 
 /** Longer texts are cut. */
 const TEXT_MAX_CHARS = 2000
-/** Further keys of a payload are not told. */
+/** Most keys of a payload that are sent. */
 const KEYS_MAX = 50
 
 /** Events since the start of the process. */
@@ -27,7 +27,7 @@ export function singleRoutes(routes: readonly RouteInfo[]): SingleRoutes {
   return single
 }
 
-/** Without stacks and steps: a hundred kilobytes a lane. */
+/** A lane without stacks and steps, which may be a hundred kilobytes. */
 export function summaryOf({ deaths, ...lane }: LaneInfo): LaneSummary {
   return { ...lane, deaths: deaths.map(({ at }) => ({ at })) }
 }

@@ -1,16 +1,16 @@
 import type { EventRecord, LaneInfo, LogLevel, Readiness, SystemDump, TopologyEntry } from '#heddle'
 
-/** What one client of `/system/dashboard/stream` gets: `hello` first, then the others as they come. */
+/** A frame of `/system/dashboard/stream`. Each client gets `hello` first, then the others as they come. */
 export type DashboardFrame = HelloFrame | LiveFrame | SecondFrame
 
-/** How the process stands when the client comes. */
+/** The state of the process when the client connects. */
 export interface HelloFrame {
   type: 'hello'
-  /** Another one after every start of the process. */
+  /** An id that changes with each start of the process. */
   boot: string
   /** Events published since the start, those of `records` included. */
   events_total: number
-  /** The last 500, oldest first. */
+  /** The last 500 records, oldest first. */
   records: EventRecord[]
   topology: Record<string, TopologyEntry>
   status: SystemDump
@@ -19,22 +19,22 @@ export interface HelloFrame {
   routes: SingleRoutes
 }
 
-/** Plugins that answer one route only, and which: a request that such a plugin has published for was to that route. `POST /users`. */
+/** Plugin → its route, such as `POST /users`, for plugins with a single route: an event that such a plugin publishes in a request belongs to that route. */
 export type SingleRoutes = Record<string, string>
 
-/** What has happened since the last frame: at most ten a second. */
+/** The events, logs and failures since the last frame. At most ten frames a second. */
 export interface LiveFrame {
   type: 'live'
   events_total: number
-  /** Whole trees; of a flood only some, `events_total` counts them all. */
+  /** Whole trees. When there are too many, only some of them are sent; `events_total` counts them all. */
   records: EventRecord[]
   logs: LogEntry[]
-  /** Log records that were too many for this frame. */
+  /** Number of log records that did not fit into this frame. */
   logs_left_out: number
   failures: FailureEntry[]
 }
 
-/** Once a second: what is summed up. Parts that are as they were are left out. */
+/** Figures that are sent once a second. Parts that have not changed are left out. */
 export interface SecondFrame {
   type: 'second'
   events_total: number
@@ -44,7 +44,7 @@ export interface SecondFrame {
   lanes: LaneSummary[]
   process: ProcessFigures
   status?: SystemDump
-  /** With `status`: the lanes may have loaded other code. */
+  /** Sent with `status`, since the lanes may have loaded other code. */
   routes?: SingleRoutes
   readiness?: Readiness
 }
@@ -65,19 +65,19 @@ export interface FailureEntry {
   attempts: number
 }
 
-/** A lane without the stacks and steps of its deaths: those are at `/system/lanes`. */
+/** A lane without the stacks and steps of its deaths, which `/system/lanes` has. */
 export interface LaneSummary extends Omit<LaneInfo, 'deaths'> {
   deaths: { at: string }[]
 }
 
-/** The calls of one method of one tool. Milliseconds; null where nothing was called. */
+/** Figures of the calls of one tool method, in milliseconds; null without calls. */
 export interface CallFigures {
   call: string
-  /** Of the last second. */
+  /** In the last second. */
   calls: number
   errors: number
   second_p95_ms: number | null
-  /** Of the last minute. */
+  /** In the last minute. */
   minute_calls: number
   minute_errors: number
   p50_ms: number
@@ -87,8 +87,8 @@ export interface CallFigures {
 
 export interface ProcessFigures {
   rss_bytes: number
-  /** Of one core, all threads together. */
+  /** All threads together, in percent of one core. */
   cpu_percent: number
-  /** How much of the last second the listener's thread was busy, 0 to 1. */
+  /** The share of the last second in which the listener's thread was busy, 0 to 1. */
   loop_utilization: number
 }

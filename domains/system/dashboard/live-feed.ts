@@ -5,8 +5,8 @@ import type { DashboardFrame } from './frames.ts'
 import { type Sources, Watch } from './watch.ts'
 
 /**
- * What all open dashboards are told, gathered once for all of them. It listens and computes only while there is one:
- * without, it holds no sink and no timer.
+ * The data of all open dashboards, gathered once for all of them. It listens and computes only while one is open:
+ * otherwise it holds no sink and no timer.
  */
 export class LiveFeed {
   readonly #sources: Sources
@@ -25,7 +25,7 @@ export class LiveFeed {
     this.#watch ??= new Watch(this.#sources)
     const watch = this.#watch
     const { event_bus, registry } = this.#sources
-    // Before the first wait: what comes after this point is in the frames that follow, and may be in the history too.
+    // Read before the first await: later events are in the frames that follow, and may be in the history too.
     const heardBefore = watch.heard
     const [records, topology, lanes, readiness, routes] = await Promise.all([
       event_bus.getTraceHistory(),

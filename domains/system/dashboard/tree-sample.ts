@@ -1,15 +1,15 @@
 import type { EventRecord } from '#heddle'
 
-/** Records that one frame takes. */
+/** Most records of one frame. */
 export const SAMPLE_MAX_RECORDS = 200
-/** New trees that one frame takes at most; fewer while those that are there have no room to grow. */
+/** Most new trees of one frame. There are fewer while the existing trees have no room to grow. */
 const ROOTS_MAX = 100
 const ROOTS_MIN = 5
 const ROOTS_STEP = 5
-/** Left-out events that are remembered, twice: their children are left out too. */
+/** Left-out events that each of the two sets remembers, since their children are left out too. */
 const LEFT_OUT_MAX = 16_384
 
-/** Chooses what is shown of a flood: fewer trees, and those as whole as there is room; never leaves without their roots. Nobody counts by it. */
+/** Samples a flood of events: fewer trees, each as complete as there is room, and no event without its root. The counts of events do not depend on it. */
 export class TreeSample {
   #taken = 0
   #roots = 0
@@ -44,7 +44,7 @@ export class TreeSample {
     return false
   }
 
-  /** A frame is sent, the next one is empty. */
+  /** Begins the next frame. */
   next(): void {
     this.#rootsMax = this.#isCramped
       ? Math.max(ROOTS_MIN, this.#rootsMax >> 1)

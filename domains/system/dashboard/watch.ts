@@ -4,7 +4,7 @@ import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
 import { TreeSample } from './tree-sample.ts'
 
-/** How long what happens may wait for the frame that tells it, milliseconds. */
+/** Milliseconds between two live frames. */
 const LIVE_MS = 100
 const SECOND_MS = 1000
 const LOGS_MAX_RECORDS = 100
@@ -12,11 +12,11 @@ const FAILURES_MAX_RECORDS = 100
 
 export type Sources = Pick<Tools, 'event_bus' | 'logger' | 'registry'>
 
-/** One time during which somebody looks. */
+/** Gathers and sends the frames while at least one dashboard is open. */
 export class Watch {
-  /** Those who have had their `hello`. */
+  /** The clients that have received their `hello`. */
   readonly clients = new Set<SseStream>()
-  /** Events since it began. */
+  /** Events since this watch began. */
   heard = 0
   /** Events since the start of the process; null until it is known. */
   total: number | null = null
@@ -28,8 +28,8 @@ export class Watch {
   #logs: LogEntry[] = []
   #logsLeftOut = 0
   #failures: FailureEntry[] = []
-  /** The total that was told last. */
-  #told: number | null = null
+  /** The total that was sent last. */
+  #sentTotal: number | null = null
   #topology = new Map<string, string>()
   #status = ''
   #readiness = ''
@@ -41,16 +41,16 @@ export class Watch {
     this.#sources = sources
     const { event_bus, logger, registry } = sources
     this.#calls.addPast(registry.getMetrics(), Date.now())
-    const live = setInterval(() => this.#tellLive(), LIVE_MS).unref()
-    // A tool that fails has said so by its status, and this second has no figures.
-    const second = setInterval(() => this.#tellSecond().catch(() => {}), SECOND_MS).unref()
+    const live = setInterval(() => this.#sendLive(), LIVE_MS).unref()
+    // The status of a tool shows its failure. This second then has no figures.
+    const second = setInterval(() => this.#sendSecond().catch(() => {}), SECOND_MS).unref()
     this.#stops = [
       event_bus.addListener((record) => this.#hear(record)),
       event_bus.addFailureListener(({ event, event_id, subscriber, error, attempts }) => {
         if (this.#failures.length < FAILURES_MAX_RECORDS)
           this.#failures.push({ event, event_id, subscriber, error: cut(error), attempts })
       }),
-      // Logs nothing itself: such a record would come back to the sink.
+      // Must not log: the record would come back to this sink.
       logger.addSink((level, message, timestamp, identity) => {
         if (this.#logs.length < LOGS_MAX_RECORDS) this.#logs.push({ level, message: cut(message), timestamp, identity })
         else this.#logsLeftOut++
@@ -75,12 +75,12 @@ export class Watch {
     for (const client of this.clients) client.send(frame)
   }
 
-  #tellLive(): void {
+  #sendLive(): void {
     if (this.total === null) return
     this.#sample.next()
-    const isNews = this.#told !== this.total || this.#logs.length > 0 || this.#failures.length > 0
+    const isNews = this.#sentTotal !== this.total || this.#logs.length > 0 || this.#failures.length > 0
     if (!isNews) return
-    this.#told = this.total
+    this.#sentTotal = this.total
     this.#send({
       type: 'live',
       events_total: this.total,
@@ -95,7 +95,7 @@ export class Watch {
     this.#failures = []
   }
 
-  async #tellSecond(): Promise<void> {
+  async #sendSecond(): Promise<void> {
     const { event_bus, registry } = this.#sources
     const calls = this.#calls.turn()
     const [topology, lanes, readiness] = await Promise.all([

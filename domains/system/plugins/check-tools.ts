@@ -1,6 +1,6 @@
 import { Plugin, type ToolStatus, type Tools } from '#heddle'
 
-/** A check that takes longer counts as failed, however long the interval. */
+/** Most milliseconds of a check, whatever the interval. A longer check counts as failed. */
 const DEADLINE_MAX_MS = 5000
 
 interface Outcome {
@@ -8,14 +8,14 @@ interface Outcome {
   message: string
 }
 
-/** Asks every tool that has a `healthCheck()` how it is, every `HEALTH_CHECK_INTERVAL` seconds, and sets its status by the answer. */
+/** Calls the `healthCheck()` of every tool that has one, every `HEALTH_CHECK_INTERVAL` seconds, and sets the tool's status by the result. */
 export default class CheckTools extends Plugin {
   static override thread = 'primary' as const
   #registry
   #logger
   #intervalMs: number
   #checks = new Map<string, () => unknown>()
-  /** What the last check of each tool found: a tool that stays ill is logged once. */
+  /** The last outcome of each tool, so that a tool that stays unhealthy is logged once. */
   #last = new Map<string, Outcome>()
   #timer: NodeJS.Timeout | undefined
   #stopped = false
@@ -81,7 +81,7 @@ function healthCheckOf(tools: Tools, name: string): (() => unknown) | undefined 
     const { healthCheck } = (tools as unknown as Record<string, { healthCheck?: () => unknown }>)[name]!
     return healthCheck
   } catch {
-    // The tool did not boot, and its status says so already.
+    // The tool did not boot, which its status shows already.
     return undefined
   }
 }

@@ -2,7 +2,7 @@ import { type Data, type HttpContext, type LaneInfo, type MetricRecord, Plugin, 
 
 /** Source: the Prometheus text exposition format, version 0.0.4. */
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-/** Upper bounds of the duration histogram, seconds: from a read in memory to a statement that is about to time out. */
+/** Upper bounds of the duration histogram, seconds: from a read in memory to a statement close to its timeout. */
 const BUCKETS_SEC = [0.00001, 0.0001, 0.0005, 0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5]
 
 const LANE_METRICS: readonly (readonly [name: string, type: string, help: string, read: (lane: LaneInfo) => number])[] =
@@ -28,7 +28,7 @@ class CallSeries {
   calls = 0
   errors = 0
   totalSec = 0
-  /** Calls per bucket, not cumulated; the last one holds what is slower than all bounds. */
+  /** Calls per bucket, not cumulative. The last bucket counts calls slower than all bounds. */
   readonly buckets: number[] = new Array(BUCKETS_SEC.length + 1).fill(0)
 
   add(durationSec: number, success: boolean) {
@@ -47,7 +47,7 @@ export default class ExportMetrics extends Plugin {
   #http
   #bus
   #registry
-  /** By tool, then by method: no text is put together in the hot path. */
+  /** By tool, then by method, so that the hot path concatenates no text. */
   readonly #series = new Map<string, Map<string, CallSeries>>()
 
   constructor({ http, event_bus, registry }: Tools) {

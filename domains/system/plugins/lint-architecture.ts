@@ -2,8 +2,8 @@ import { delimiter } from 'node:path'
 import { type LintReport, lintArchitecture, Plugin, type Tools } from '#heddle'
 
 /**
- * Checks the sources of all domains against the rules of the architecture, as they stand on disk now, and compares them with what this
- * process has seen since its start.
+ * Checks the sources of all domains on disk against the rules of the architecture, and compares them with what this process has seen
+ * since its start.
  */
 export default class LintArchitecture extends Plugin {
   static override thread = 'primary' as const
@@ -12,7 +12,7 @@ export default class LintArchitecture extends Plugin {
   #registry
   #domainsDirs: string[]
   #toolsDir: string
-  /** The run that is under way: requests that come meanwhile wait for the same one. */
+  /** The current run. Requests that come meanwhile share it. */
   #run: Promise<LintReport> | undefined
 
   constructor({ http, config, event_bus, registry }: Tools) {

@@ -1,6 +1,6 @@
 import { type Data, type DeadLetter, type HttpContext, Plugin, type Tools } from '#heddle'
 
-/** Deliveries that failed for good: what they were, once more to the subscriber that failed, or away with them. */
+/** Lists the deliveries that failed for good, delivers one again to its subscriber, or deletes it. */
 export default class ManageDeadLetters extends Plugin {
   static override thread = 'primary' as const
   #http
@@ -32,7 +32,7 @@ export default class ManageDeadLetters extends Plugin {
     return this.#bus.getDeadLetters()
   }
 
-  /** The letter is gone once it is handed over; a delivery that fails again leaves a new one. */
+  /** Removes the letter once it is handed over. A delivery that fails again leaves a new letter. */
   async replay({ id }: Data, context: HttpContext) {
     if (await this.#bus.replayDeadLetter(id)) return { success: true, data: { id } }
     const letter = (await this.#bus.getDeadLetters()).find((each) => each.id === id)

@@ -1,6 +1,6 @@
 import { type DeliveryFailure, Plugin, type Tools } from '#heddle'
 
-/** An error message longer than this is cut: an event's payload is bounded, and the failure must be told all the same. */
+/** Longer error messages are cut, since the payload of an event is limited and the failure must be published all the same. */
 const ERROR_MAX_CHARS = 65_536
 
 /** Turns every delivery that failed for good into an `event.delivery.failed` event and an entry in the log. */
@@ -19,11 +19,11 @@ export default class MonitorDeliveries extends Plugin {
     this.#bus.addFailureListener((failure) => this.report(failure))
   }
 
-  /** The bus calls it as part of handling the failed event, which thereby is the parent of what is published here. */
+  /** The bus calls this while it handles the failed event, which thereby becomes the parent of the event published here. */
   report({ event, event_id, subscriber, error: message, attempts }: DeliveryFailure) {
     const error = message.slice(0, ERROR_MAX_CHARS)
     this.#logger.error(`${subscriber} failed to handle ${event}: ${error}`, { event, event_id, subscriber, attempts })
-    // Whoever fails to handle a failure would be told of it, fail again, and so on for ever.
+    // A failed subscriber of this event must not cause another one: that would never end.
     if (event === 'event.delivery.failed') return
     this.#bus
       .publish('event.delivery.failed', { event, event_id, subscriber, error, attempts })

@@ -1,6 +1,6 @@
 import { Plugin, type Tools } from '#heddle'
 
-/** For a supervisor: answers as long as the listener's thread turns. A process that does not is to be restarted. */
+/** For a supervisor: answers as long as the event loop of the listener's thread runs. Restart a process that does not answer. */
 export default class ReportLiveness extends Plugin {
   static override thread = 'primary' as const
   #http

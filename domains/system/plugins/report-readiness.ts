@@ -1,9 +1,9 @@
 import { type Data, type HttpContext, Plugin, type Tools } from '#heddle'
 
-/** A lane that died is back within a second, unless it keeps dying. */
+/** A dead lane is replaced within a second, unless it keeps dying. */
 const RETRY_AFTER_SEC = 1
 
-/** For a load balancer: 200 when this process should get requests, 503 with the reasons when not. */
+/** For a load balancer: 200 when this process can take requests, else 503 with the reasons. */
 export default class ReportReadiness extends Plugin {
   static override thread = 'primary' as const
   #http

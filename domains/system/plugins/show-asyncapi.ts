@@ -5,7 +5,7 @@ import { JSON_TYPE, JsonDocument } from '../json-document.ts'
 
 type Parties = Record<string, { emitters: string[]; subscribers: string[] }>
 
-/** The events of this process as an AsyncAPI document: those that contracts and sources name, and those that were seen. */
+/** The events of this process as an AsyncAPI document: events that contracts or sources name, and events that have fired. */
 export default class ShowAsyncApi extends Plugin {
   static override thread = 'primary' as const
   #bus

@@ -1,6 +1,6 @@
 import { type LaneInfo, Plugin, type Tools } from '#heddle'
 
-/** Each lane's state, load and restarts, and what it was at when it last died. */
+/** Each lane's state, load and restarts, and its work when it last died. */
 export default class ShowLanes extends Plugin {
   static override thread = 'primary' as const
   #http

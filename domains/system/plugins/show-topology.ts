@@ -7,13 +7,13 @@ interface NotedEntry extends TopologyEntry {
   note?: string
 }
 
-/** Who publishes and who subscribes to what: what has happened since boot, and what the sources say besides. */
+/** The publishers and subscribers of each event: those seen since boot, and those that only the sources name. */
 export default class ShowTopology extends Plugin {
   static override thread = 'primary' as const
   #http
   #bus
   #domainsDirs: string[]
-  /** The scan that is under way: requests that come meanwhile wait for the same one. */
+  /** The current scan. Requests that come meanwhile share it. */
   #scan: Promise<ScannedEvent[]> | undefined
 
   constructor({ http, event_bus, config }: Tools) {

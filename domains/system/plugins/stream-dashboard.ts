@@ -1,7 +1,7 @@
 import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
 import { LiveFeed } from '../dashboard/live-feed.ts'
 
-/** All that the dashboard shows live, in one stream: browsers open six connections to a host at most. */
+/** All live data of the dashboard in one stream, since browsers open at most six connections to a host. */
 export default class StreamDashboard extends Plugin {
   static override thread = 'primary' as const
   #http

@@ -1,6 +1,6 @@
 import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
 
-/** Every event record as it comes, but for those of events whose names begin with `_`. */
+/** Every event record as it comes, except for events whose names begin with `_`. */
 export default class StreamEvents extends Plugin {
   static override thread = 'primary' as const
   #http

@@ -1,6 +1,6 @@
 import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
 
-/** Every log record of the process as it is written. Fields beside the message stay in the log. */
+/** Every log record of the process as it is written: its message, without its fields. */
 export default class StreamLogs extends Plugin {
   static override thread = 'primary' as const
   #http
@@ -16,7 +16,7 @@ export default class StreamLogs extends Plugin {
     this.#http.addStream('/system/logs/stream', this.open, { tags: ['system'], summary: 'Each log record as it comes' })
   }
 
-  /** Logs nothing itself: such a record would come back to the sink. */
+  /** Must not log: the record would come back to this sink. */
   open(_data: Data, stream: SseStream) {
     const stop = this.#logger.addSink((level, message, timestamp, identity) =>
       stream.send({ level, message, timestamp, identity }),

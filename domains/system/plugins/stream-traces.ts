@@ -1,6 +1,6 @@
 import { type Data, type EventRecord, Plugin, type SseStream, type Tools } from '#heddle'
 
-/** What `/system/traces/flat` shows, then every new event record as it comes. */
+/** The records of `/system/traces/flat`, then every new event record as it comes. */
 export default class StreamTraces extends Plugin {
   static override thread = 'primary' as const
   #http
@@ -20,7 +20,7 @@ export default class StreamTraces extends Plugin {
   }
 
   async open(_data: Data, stream: SseStream) {
-    // Listens before it asks for the history: no record falls between the two, and one that is in both is sent once.
+    // Listens before it reads the history, so that no record is missed. A record that is in both is sent once.
     const early: EventRecord[] = []
     let take = (record: EventRecord): unknown => early.push(record)
     const stop = this.#bus.addListener((record) => take(record))

@@ -13,7 +13,7 @@ const newUser = z.object({
   password: z.string().min(8).max(128),
 })
 
-/** `POST /users`: signs somebody up. The database alone says whether an e-mail is taken: whoever looks it up first can be overtaken. */
+/** `POST /users`: signs a user up. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
 export default class CreateUser extends Plugin {
   #auth
   #bus

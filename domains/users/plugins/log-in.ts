@@ -6,7 +6,7 @@ const NAMESPACE = 'login-attempts'
 
 const credentials = z.object({ email: z.email().max(254).toLowerCase(), password: z.string() })
 
-/** `POST /login`: a token for an e-mail and its password. Neither the answer nor its time says whether the e-mail is known. */
+/** `POST /login`: a token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known. */
 export default class LogIn extends Plugin {
   #auth
   #db
@@ -37,7 +37,7 @@ export default class LogIn extends Plugin {
       context.setHeader('retry-after', String(Math.ceil(this.#windowMs / 1000)))
       return { success: false, error: 'Too many attempts, try again later' }
     }
-    // Made by the first login of a thread, whoever it is of; compared with when there is no user, so that both cases take as long.
+    // Made by the first login of a thread. It is compared with when there is no such user, so that both cases take the same time.
     this.#dummyHash ??= this.#auth.hashPassword(randomUUID())
     const dummyHash = await this.#dummyHash
     const user = await this.#db.queryOne<{ id: string; password_hash: string }>(

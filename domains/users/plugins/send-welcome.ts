@@ -1,7 +1,7 @@
 import { Plugin, type Tools } from '#heddle'
 import type { UserCreated } from '../events.ts'
 
-/** Welcomes every new user. An event can come twice, so what is done is written down and not done again. */
+/** Welcomes every new user once. An event can come twice, so each welcome is recorded and not repeated. */
 export default class SendWelcome extends Plugin {
   #bus
   #db
@@ -25,7 +25,7 @@ export default class SendWelcome extends Plugin {
     )
     const isDone = user === null || user.welcomed_at !== null
     if (isDone) return
-    // Here an e-mail would go out.
+    // Send the e-mail here.
     this.#log.info('Welcomed a new user', { user_id: id })
     await this.#bus.publish('welcome.sent', { user_id: id })
     await this.#db.execute('UPDATE users SET welcomed_at = $1 WHERE id = $2', [new Date().toISOString(), id])

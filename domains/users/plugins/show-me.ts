@@ -24,7 +24,7 @@ export default class ShowMe extends Plugin {
   async show({ _auth }: { _auth: Claims }, context: HttpContext) {
     const user = await this.#db.queryOne('SELECT id, name, email, created_at FROM users WHERE id = $1', [_auth.sub])
     if (user === null) {
-      // The token outlives its user.
+      // The token is valid longer than its user exists.
       context.setStatus(404)
       return { success: false, error: 'User not found' }
     }

@@ -1,6 +1,6 @@
 import { type HttpContext, Plugin, type Tools } from '#heddle'
 
-/** `GET /users/:id`: what anybody may know of a user. */
+/** `GET /users/:id`: the public data of a user. */
 export default class ShowUser extends Plugin {
   #db
   #http

@@ -1,7 +1,7 @@
 import { el, facts } from './dom.js'
 import { ago, bytes, clock, count, duration } from './format.js'
 
-/** Steps before a death that are shown at once. */
+/** Steps before a death that are shown without a click. */
 const STEPS_SHOWN = 40
 const REASONS = {
   stalled: 'stood still',
@@ -12,7 +12,7 @@ const REASONS = {
   process: 'its process ended',
 }
 
-/** One black box. Its parts are made when it is opened. */
+/** One black box. Its parts are rendered when it is opened. */
 export function deathOf(box, isOpen) {
   const { guilty } = box
   const culprit =

@@ -1,11 +1,11 @@
-/** Without a frame for this long the connection counts as lost, milliseconds: the stream sends one every second. */
+/** Milliseconds without a frame after which the connection counts as lost. The stream sends a frame every second. */
 const SILENCE_MS = 8000
 const RETRY_MIN_MS = 300
 const RETRY_MAX_MS = 2500
 
 /**
- * The one stream of the page. Comes back by itself, and reckons by the process's own counters what was missed meanwhile:
- * the snapshot that it gets then holds the last records, everything before them is lost to the page.
+ * The one stream of the page. It reconnects by itself, and computes from the process's counters how many events it has missed:
+ * the snapshot after a reconnect holds the last records, and the events before them are missing on the page.
  */
 export class Connection {
   #handlers
@@ -13,7 +13,7 @@ export class Connection {
   #timer = 0
   #retryMs = RETRY_MIN_MS
   #lastFrameMs = 0
-  /** Of the process that was heard last. */
+  /** Id of the process that sent the last snapshot. */
   #boot = null
   #total = 0
   #lostMs = 0
@@ -31,7 +31,7 @@ export class Connection {
     setInterval(() => {
       if (this.#source !== null && Date.now() - this.#lastFrameMs > SILENCE_MS) this.#lose()
     }, 1000)
-    // Whoever comes back to the page, or to the network, does not wait.
+    // Reconnects at once when the page is shown again or the network is back.
     for (const type of ['online', 'pageshow']) addEventListener(type, () => this.#hurry())
     document.addEventListener('visibilitychange', () => document.hidden || this.#hurry())
   }
@@ -49,7 +49,7 @@ export class Connection {
     source.onmessage = ({ data }) => {
       if (this.#source === source) this.#take(JSON.parse(data))
     }
-    // Opened anew here, not by the browser: it gives up for good on an answer such as 503, which a starting process gives.
+    // Reconnects here, since the browser gives up for good on a status such as 503, which a starting process answers.
     source.onerror = () => {
       if (this.#source === source) this.#lose()
     }

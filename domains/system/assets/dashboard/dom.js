@@ -1,4 +1,4 @@
-/** Makes elements. Texts are always set as texts: nothing that comes from the process is ever parsed as markup. */
+/** Makes elements. Texts are set as text: nothing that comes from the process is parsed as markup. */
 
 const SVG = 'http://www.w3.org/2000/svg'
 
@@ -37,7 +37,7 @@ export function setAttribute(element, name, value) {
   } else if (element.getAttribute(name) !== value) element.setAttribute(name, value)
 }
 
-/** A button that copies a text, and says so. */
+/** A button that copies a text, and then shows whether it did. */
 export function copyButton(text, what) {
   const button = el('button', { class: 'quiet small', type: 'button', 'aria-label': `Copy ${what}`, text: 'Copy' })
   button.addEventListener('click', async () => {
@@ -45,7 +45,7 @@ export function copyButton(text, what) {
       await navigator.clipboard.writeText(text)
       button.textContent = 'Copied'
     } catch {
-      // The browser forbids it on plain HTTP beyond this machine: the text can be selected by hand.
+      // Browsers forbid it on plain HTTP, except on localhost. The text can be selected by hand.
       button.textContent = 'Select it by hand'
     }
     setTimeout(() => {

@@ -1,7 +1,7 @@
 import { copyButton, el, facts } from './dom.js'
 import { ago, clock, count, offset, plural, shortId } from './format.js'
 
-/** What is known of a request or an event: its record, what has caused it, who has failed at it. */
+/** The details of a request or an event: its record, its cause, and the deliveries that failed. */
 export class EventDetail {
   element = el('aside', { class: 'card detail', 'aria-label': 'The chosen event', tabindex: '-1' })
   #page
@@ -10,7 +10,7 @@ export class EventDetail {
   #choose
 
   /**
-   * @param page what the views share
+   * @param page the state that the views share
    * @param {{ forest: import('./forest.js').Forest, titleOf: (tree: object) => string, choose: (key: string) => void }} list
    */
   constructor(page, { forest, titleOf, choose }) {
@@ -21,8 +21,8 @@ export class EventDetail {
   }
 
   /**
-   * Drawn anew while somebody is in it, the focus stays on the same button.
-   * @param key of an event or a tree; null: nothing is chosen
+   * Renders the details again, and keeps the focus on the same button.
+   * @param key of an event or a tree; null when nothing is chosen
    */
   show(key) {
     const within = this.element.contains(document.activeElement) ? nameOf(document.activeElement) : null

@@ -3,7 +3,7 @@ import { clock, offset, plural, shortId } from './format.js'
 
 const GUIDES = { I: 'on', T: 'tee', L: 'end', ' ': 'none' }
 
-/** A row of a tree without content. */
+/** An empty row of a tree. */
 export function makeRow() {
   const parts = {
     guides: el('span', { class: 'guides', 'aria-hidden': 'true' }),
@@ -37,7 +37,7 @@ function stateOf(node, tree) {
 
 /**
  * Lets a row show an entry of `Forest.rows`.
- * @param {{ title: string, isChosen: boolean, isActive: boolean }} how `title` is that of its tree
+ * @param {{ title: string, isChosen: boolean, isActive: boolean }} how `title` is the title of its tree
  */
 export function fillRow(row, { key, node, tree, depth, guides }, { title, isChosen, isActive }) {
   if (row.dataset.key !== key) {

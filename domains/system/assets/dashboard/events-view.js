@@ -6,10 +6,10 @@ import { count, plural, rate } from './format.js'
 import { VirtualList } from './virtual-list.js'
 
 const ROW_HEIGHT = 30
-/** From so many new trees a second on, the list stands still while somebody points at it. */
+/** With more new trees a second than this, the list is not redrawn while the pointer is on it. */
 const HOLD_TREES_PER_SEC = 3
 
-/** Causal trees that grow as events happen, and what is known of the one that is chosen. */
+/** Causal trees that grow as events happen, and the details of the chosen one. */
 export class EventsView {
   title = 'Events'
   element
@@ -29,7 +29,7 @@ export class EventsView {
   #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
   #note = el('p', { class: 'note' })
   #none
-  /** Something to try, where the process knows it. */
+  /** A command to try, shown when the process has its route. */
   #example = el('div', { hidden: true }, el('p', { text: 'Try:' }), el('pre', { tabindex: '0', text: tryCommand() }))
   #unfit = empty(
     'Nothing here fits the filter',
@@ -46,7 +46,7 @@ export class EventsView {
   #eventsPerSec = 0
   #treesBefore
   #totalBefore
-  /** Which share of the events came as records. */
+  /** The share of the events that came as records. */
   #sampled = 1
   /** Plugin → the one route that it answers. */
   #routes = {}
@@ -120,7 +120,7 @@ export class EventsView {
     }
     element.addEventListener('pointerenter', point(true))
     element.addEventListener('pointerleave', point(false))
-    // Not after a click: the list would stand still long after the pointer has gone.
+    // The focus of a click does not count: the list would stay still long after the pointer has left.
     element.addEventListener('focus', () => element.matches(':focus-visible') && point(true)())
     element.addEventListener('blur', point(false))
     element.addEventListener('click', ({ target }) => {
@@ -133,7 +133,7 @@ export class EventsView {
     })
   }
 
-  // ── what the stream tells ────────────────────────────────────────────────
+  // ── frames of the stream ─────────────────────────────────────────────────
 
   onHello({ records, events_total, routes }, isOtherProcess) {
     this.#routes = routes
@@ -167,7 +167,7 @@ export class EventsView {
     this.#paint()
   }
 
-  /** The dead letters that the process keeps: failures from before the page was there. */
+  /** Takes the dead letters that the process keeps, among them failures from before the page was opened. */
   onLetters(letters) {
     for (const letter of letters) this.#forest.fail(letter)
     this.#paint()

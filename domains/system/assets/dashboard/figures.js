@@ -3,10 +3,10 @@ import { bytes, count, rate } from './format.js'
 import { Sparkline } from './sparkline.js'
 
 const CHART_SECONDS = 60
-/** A chart is not higher for less than this many a second. */
+/** The scale of a chart ends at this many a second or more. */
 const LEAST = 10
 
-/** What the process does right now, in six figures. */
+/** Six figures of what the process does right now. */
 export class Figures {
   element
   #events = figure('Events a second', true)

@@ -1,15 +1,15 @@
-/** Records that the page keeps. The oldest trees give way as a whole. */
+/** Most records that the page keeps. The oldest trees are dropped, each as a whole. */
 export const RECORDS_MAX = 2000
-/** Nodes of one tree that are kept. */
+/** Most nodes of one tree that are kept. */
 const TREE_MAX = 500
 
-/** The causal trees of the last records: what one HTTP request has caused is one tree, and so is what an event without a request has caused. */
+/** The causal trees of the last records. A tree holds all events that one HTTP request has caused, or one event without a request. */
 export class Forest {
   /** By key, oldest first. */
   #trees = new Map()
   #nodes = new Map()
   #failures = new Map()
-  /** Id of a cause that is not there → what it has caused. */
+  /** Id of a missing cause → the events that it has caused. */
   #waiting = new Map()
   #size = 0
   /** Trees since the beginning. */
@@ -61,7 +61,7 @@ export class Forest {
     this.#prune(tree)
   }
 
-  /** Its cause may still come: records of one millisecond have no order. */
+  /** Keeps a node whose cause is missing: the cause may still come, since records of one millisecond have no order. */
   #wait(node) {
     const { parent_id } = node.record
     const siblings = this.#waiting.get(parent_id)
@@ -70,7 +70,7 @@ export class Forest {
     this.#waiting.set(parent_id, [node])
   }
 
-  /** Takes those that have waited for it, and all that is below them. */
+  /** Moves the nodes that have waited for this parent below it, with their subtrees. */
   #adopt(parent) {
     const children = this.#waiting.get(parent.record.id)
     if (children === undefined) return
@@ -131,7 +131,7 @@ export class Forest {
     }
   }
 
-  /** A delivery of an event that failed for good. */
+  /** Notes a delivery that has failed for good. */
   fail(failure) {
     const { event_id: id, subscriber } = failure
     const failures = this.#failures.get(id) ?? []
@@ -147,7 +147,7 @@ export class Forest {
     this.version++
   }
 
-  /** All rows to be shown, newest tree first. @param matches which trees; null: all */
+  /** The rows to show, newest tree first. @param matches chooses trees; null for all */
   rows(matches) {
     const rows = []
     const trees = [...this.#trees.values()]
@@ -163,7 +163,7 @@ function someNode(nodes, matches, tree) {
   return nodes.some((node) => matches(node, tree) || someNode(node.children, matches, tree))
 }
 
-/** The request, when there is one, then its events: each before what it has caused. */
+/** The row of the request, when there is one, then its events, each before the events that it has caused. */
 function rowsOf(tree) {
   if (tree.rowsVersion === tree.version) return tree.rows
   const rows = []

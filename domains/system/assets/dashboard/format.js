@@ -1,4 +1,4 @@
-/** Numbers, times and sizes as people read them. */
+/** Formats numbers, times and sizes for people. */
 
 const WHOLE = new Intl.NumberFormat('en')
 const TWO_DIGITS = new Intl.NumberFormat('en', { maximumSignificantDigits: 2 })
@@ -16,7 +16,7 @@ export function plural(value, one, many = `${one}s`) {
   return `${count(value)} ${value === 1 ? one : many}`
 }
 
-/** Milliseconds, three significant digits at most. */
+/** Milliseconds with at most three significant digits. */
 export function duration(ms) {
   if (ms === null || ms === undefined) return '–'
   if (ms < 1) return `${Math.round(ms * 1000)} µs`
@@ -29,7 +29,7 @@ export function duration(ms) {
   return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`
 }
 
-/** How much later something was: timestamps have whole milliseconds. */
+/** A time between two timestamps, which have whole milliseconds. */
 export function offset(ms) {
   return ms < 1000 ? `${ms} ms` : duration(ms)
 }
@@ -58,7 +58,7 @@ export function ago(timestamp) {
     : `${duration(ms < 60_000 ? Math.round(ms / 1000) * 1000 : ms).replace('.0 s', ' s')} ago`
 }
 
-/** Enough of an id to tell it from its neighbours: the end, as the beginning of a time-ordered one is a time. */
+/** The end of an id, by which ids of the same time differ: a time-ordered id begins with its time. */
 export function shortId(id) {
   return id.length <= 12 ? id : `…${id.slice(-8)}`
 }

@@ -5,7 +5,7 @@ import { Sparkline } from './sparkline.js'
 
 const CHART_SECONDS = 60
 
-/** The threads of the process, what they are at, and what is known of those that died. */
+/** The threads of the process, their work, and the black boxes of the lanes that died. */
 export class LanesView {
   title = 'Lanes'
   badge = ''

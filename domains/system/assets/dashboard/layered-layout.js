@@ -1,9 +1,9 @@
-/** Sweeps over the layers that untangle the edges. Few nodes: more of them change nothing. */
+/** Sweeps over the layers to reduce crossings. With so few nodes, further sweeps change nothing. */
 const SWEEPS = 6
 
 /**
- * Places the nodes of a directed graph in layers from left to right, each as far left as its causes allow, and untangles the edges
- * by moving nodes to the middle of their neighbours. An edge that closes a circle does not count.
+ * Places the nodes of a directed graph in layers from left to right, each as far left as its predecessors allow, and reduces crossings
+ * by moving nodes to the middle of their neighbours. Edges that close a cycle are ignored.
  * Source: Sugiyama, Tagawa, Toda, "Methods for Visual Understanding of Hierarchical System Structures", 1981.
  * @param {string[]} ids
  * @param {[from: string, to: string][]} edges
@@ -42,12 +42,12 @@ export function layersOf(ids, edges) {
   return layers
 }
 
-/** Where each of a layer stands, from 0 to 1. */
+/** Gives each node of a layer its position, from 0 to 1. */
 function settle(layer, placeOf) {
   for (const [n, id] of layer.entries()) placeOf.set(id, n / layer.length)
 }
 
-/** The edges that lead on; those that lead back to where a walk comes from are left out. */
+/** The edges without those that close a cycle. */
 function withoutCircles(ids, out) {
   const state = new Map()
   const forward = new Map(ids.map((id) => [id, []]))

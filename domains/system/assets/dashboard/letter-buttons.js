@@ -15,7 +15,7 @@ export function letterButtons(page, { id, event, subscriber }, ...more) {
     page.notices.tell('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done}`, true)
     if (refusal === null) setTimeout(() => page.notices.tell('letter', 'info', null), SAID_MS)
     await page.loadLetters()
-    // Its button has gone with it.
+    // The button was removed with its letter.
     if (hadFocus && !button.isConnected) document.getElementById('main').focus()
   }
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
@@ -40,7 +40,7 @@ async function refusalOf(path, method) {
     const response = await fetch(path, { method })
     return response.ok ? null : ((await response.json()).error ?? `Refused: ${response.status}`)
   } catch {
-    // No process, or no JSON: either way it was not done.
+    // The process did not answer, or not with JSON: nothing was done.
     return 'The process did not answer'
   }
 }

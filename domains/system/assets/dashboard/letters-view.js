@@ -1,10 +1,10 @@
 import { el, empty, facts } from './dom.js'
 import { ago, clock, count, plural } from './format.js'
 
-/** Letters that are drawn; all are counted. */
+/** Most letters that are shown. All of them are counted. */
 const SHOWN_MAX = 100
 
-/** Deliveries that failed for good: once more, or away with them. */
+/** Deliveries that failed for good, with buttons to replay and to delete them. */
 export class LettersView {
   title = 'Dead letters'
   badge = ''
@@ -31,7 +31,7 @@ export class LettersView {
     void this.#page.loadLetters()
   }
 
-  /** @param letters oldest first; null: the plugin that keeps them is not installed */
+  /** @param letters oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
     this.badge = letters === null || letters.length === 0 ? '' : count(letters.length)
     const shape = JSON.stringify(letters?.map(({ id }) => id) ?? null)

@@ -1,7 +1,7 @@
 import { el, empty } from './dom.js'
 import { clock, count, plural } from './format.js'
 
-/** What the architecture lint objects to in the sources as they stand on disk. */
+/** The findings of the architecture lint for the sources on disk. */
 export class LintView {
   title = 'Lint'
   badge = ''
@@ -77,7 +77,7 @@ function findingOf({ severity, file, line, message }) {
   )
 }
 
-/** What the process has seen since its start, beside what its sources say. */
+/** The differences between the sources and what the process has seen since its start. */
 function observedParts(observed) {
   if (!observed) return []
   const { since, undeclared_events: undeclared, unseen_events: unseen, unused_tools: unused } = observed

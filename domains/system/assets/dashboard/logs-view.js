@@ -2,7 +2,7 @@ import { el, empty, facts, setAttribute, setText } from './dom.js'
 import { clock, count } from './format.js'
 import { VirtualList } from './virtual-list.js'
 
-/** Log records that the page keeps; the oldest give way. */
+/** Most log records that the page keeps. The oldest are dropped. */
 const KEPT_MAX = 3000
 const ROW_HEIGHT = 26
 const RANKS = { DEBUG: 0, INFO: 1, WARNING: 2, ERROR: 3 }
@@ -201,7 +201,7 @@ export class LogsView {
     this.#list.element.focus()
   }
 
-  /** What happened between two connections is in no log of this page. */
+  /** Marks the place: records between two connections are missing on this page. */
   onGap() {
     this.#records.push({
       level: 'WARNING',

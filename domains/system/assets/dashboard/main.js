@@ -12,7 +12,7 @@ import { Painter } from './painter.js'
 import { ToolsView } from './tools-view.js'
 import { TopologyView } from './topology-view.js'
 
-/** How often dead letters are asked for while they are shown, milliseconds: others replay and delete them too. */
+/** Milliseconds between two reads of the dead letters while they are shown: they may be replayed or deleted elsewhere too. */
 const LETTERS_MS = 15_000
 const STATES = { connecting: 'Connecting', live: 'Live', lost: 'Connection lost, trying again' }
 
@@ -22,19 +22,19 @@ const figures = new Figures()
 byId('figures').append(figures.element)
 let connected = false
 
-/** What the views share. */
+/** The state that the views share. */
 const page = {
   painter: new Painter(),
   notices: new Notices(byId('notices')),
   /** Oldest first. */
   deadLetters: [],
-  /** @returns the parsed answer, or null when there is no such endpoint, or no process */
+  /** @returns the parsed response, or null when the endpoint or the process does not exist */
   async fetchJson(path, init) {
     try {
       const response = await fetch(path, init)
       return response.ok ? await response.json() : null
     } catch {
-      // The connection says so already.
+      // The state of the connection shows it already.
       return null
     }
   },
@@ -88,7 +88,7 @@ function show(wanted) {
   main.replaceChildren(views[name].element)
   for (const [each, link] of Object.entries(links)) setAttribute(link, 'aria-current', each === name ? 'true' : null)
   document.title = `${views[name].title} · heddle`
-  // In a narrow window the sections are a row that scrolls.
+  // In a narrow window the sections are a row that scrolls sideways.
   byId('sections').scrollLeft = links[name].offsetLeft - byId('sections').clientWidth / 3
   views[name].show()
 }
@@ -130,7 +130,7 @@ new Connection({
 })
 
 let lettersAreDue = false
-/** A flood of failures asks once in a while. */
+/** Reads the dead letters soon; many failures share one read. */
 function lettersSoon() {
   if (lettersAreDue) return
   lettersAreDue = true

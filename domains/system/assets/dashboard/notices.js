@@ -1,16 +1,16 @@
 import { el } from './dom.js'
 import { count, duration, plural } from './format.js'
 
-/** What is wrong, and what was missed: above everything, for as long as it holds or until it is closed. */
+/** Notices of faults and of missed events, on top of the page: each stays until its cause is gone, or until it is closed. */
 export class Notices {
   element
 
-  /** @param element where they stand: a live region */
+  /** @param element holds the notices; a live region */
   constructor(element) {
     this.element = element
   }
 
-  /** One notice per subject, so that they never pile up. @param text null takes it away */
+  /** Shows a notice in place of the last one of that subject. @param text null removes it */
   tell(subject, kind, text, canClose = false) {
     const known = [...this.element.children].find(({ dataset }) => dataset.subject === subject)
     if (text === null) return known?.remove()
@@ -54,7 +54,7 @@ export class Notices {
     this.tell('reload', 'bad', reload === undefined || reload.ok ? null : `The old code still runs: ${reload.error}`)
   }
 
-  /** What was lost between two connections, as far as the process's own counters tell. */
+  /** Shows how many events were missed between two connections, by the process's counters. */
   tellGap({ missed, shown, isRestart, forMs }) {
     const away = forMs < 1000 ? '' : ` for ${duration(Math.round(forMs / 1000) * 1000).replace('.0 s', ' s')}`
     const text = isRestart

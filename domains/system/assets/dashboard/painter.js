@@ -1,9 +1,9 @@
-/** Work of one frame, milliseconds: beyond, the rest waits for the next frame. */
+/** Milliseconds of work in one animation frame. The remaining jobs wait for the next frame. */
 const BUDGET_MS = 6
 
 /**
- * Draws when the browser does. A job asks as often as it likes and runs at most once per frame, and not more often than it wants to:
- * what happens a thousand times a second is drawn ten times.
+ * Runs drawing jobs in animation frames. A job may be requested at any time and runs at most once per frame, and at most once per
+ * interval of its own: a thousand changes a second are drawn ten times.
  */
 export class Painter {
   #jobs = new Map()
@@ -11,7 +11,7 @@ export class Painter {
   #frame = 0
   #timer = 0
 
-  /** @returns what asks for the job to be run; `true` as its argument: with the next frame */
+  /** @returns a function that requests a run of the job; with the argument `true` it runs in the next frame */
   job(run, everyMs = 100) {
     const job = { run, everyMs, lastMs: Number.NEGATIVE_INFINITY, isUrgent: false }
     this.#jobs.set(run, job)

@@ -3,7 +3,7 @@ import { setAttribute, svg } from './dom.js'
 const WIDTH = 120
 const HEIGHT = 28
 
-/** The last values as a line with a shade below. Null is a gap that the line falls to zero in. */
+/** A chart of the last values: a line with a shade below. For null the line falls to zero. */
 export class Sparkline {
   element
   #line = svg('path', { class: 'spark-line' })
@@ -36,7 +36,7 @@ export class Sparkline {
     return Math.max(0, ...this.#values)
   }
 
-  /** @param least the height stands for this much at least */
+  /** @param least least value that the height of the chart stands for */
   paint(least = 0) {
     const values = this.#values
     if (values.length < 2) return

@@ -2,7 +2,7 @@ import { el, empty, setAttribute, setText } from './dom.js'
 import { count, duration } from './format.js'
 import { Sparkline } from './sparkline.js'
 
-/** Seconds that a chart shows. */
+/** The time that a chart covers, seconds. */
 const CHART_SECONDS = 120
 const COLUMNS = [
   ['call', 'Call', ''],

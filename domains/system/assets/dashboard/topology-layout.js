@@ -7,7 +7,7 @@ const TOOL_GAP = 14
 const CHAR_WIDTH = 7.3
 const PADDING = 24
 
-/** Where everything stands: layers of what is tied by events, below them plugins without events, below them the tools. */
+/** Positions of all nodes: on top the layers of plugins and events, below them plugins without events, at the bottom the tools. */
 export function place(tied, edges, loose, tools) {
   const nodes = new Map()
   const widthOf = (id) => Math.round(split(id)[1].length * CHAR_WIDTH) + (id.startsWith('event ') ? 84 : 26)
@@ -36,7 +36,7 @@ export function place(tied, edges, loose, tools) {
   return { nodes, width: room, height: bottom + PADDING }
 }
 
-/** Lines of nodes, as words in a text. @returns where they end */
+/** Places nodes in lines, as words in a text. @returns the lower end of the last line */
 function flow(nodes, ids, widthOf, room, top) {
   let x = PADDING
   let y = top
@@ -52,7 +52,7 @@ function flow(nodes, ids, widthOf, room, top) {
   return ids.length === 0 ? top : y + NODE_HEIGHT
 }
 
-/** To the right; where the way leads back, to the left below it, or round below what is between. */
+/** A curve to the right. A curve to the left runs below the direct line, or below the nodes in between. */
 function curve(from, to) {
   const [y1, y2] = [from.y + NODE_HEIGHT / 2, to.y + NODE_HEIGHT / 2]
   if (to.x > from.x + from.width) return bow(from.x + from.width, y1 - 4, to.x - 3, y2 - 4)
@@ -68,7 +68,7 @@ function bow(x1, y1, x2, y2) {
   return `M${x1} ${y1}C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`
 }
 
-/** From a plugin down to a tool that it takes. */
+/** A curve from a plugin down to a tool that it uses. */
 function drop(from, to) {
   const [x1, y1, x2] = [from.x + from.width / 2, from.y + NODE_HEIGHT, to.x + to.width / 2]
   const middle = (y1 + to.y) / 2

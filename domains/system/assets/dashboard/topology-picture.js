@@ -4,10 +4,10 @@ import { edgeOf, NODE_HEIGHT, place, split } from './topology-layout.js'
 
 const HINT = 'Point at something, or move to it with the arrow keys, to see what it is tied to.'
 
-/** Plugins, events and tools as a picture. What is pointed at, or has the focus, stands out with its neighbours. */
+/** Plugins, events and tools as a graph. The node under the pointer or with the focus is highlighted, with its neighbours. */
 export class TopologyPicture {
   element = el('div', { class: 'picture' })
-  /** What is known of the one that stands out. */
+  /** Describes the highlighted node. */
   note = el('p', { class: 'note', text: HINT })
   #topology = {}
   #plugins = {}
@@ -34,7 +34,7 @@ export class TopologyPicture {
     const ids = new Set()
     for (const [event, { emitters, subscribers }] of Object.entries(topology)) {
       const ends = [...emitters, ...subscribers]
-      // What the system domain tells about failures is in the picture as soon as one has happened.
+      // The system domain's own events about failures appear once a failure has happened.
       if (!ends.some((plugin) => shown.has(plugin))) continue
       ids.add(`event ${event}`)
       for (const plugin of ends) ids.add(`plugin ${plugin}`)
@@ -57,7 +57,7 @@ export class TopologyPicture {
     this.#render(places, edges)
   }
 
-  /** How often an event has fired by now. */
+  /** Shows how often an event has fired. */
   tell(event, fired, isBusy) {
     const node = this.#nodes.get(`event ${event}`)
     if (node === undefined) return
@@ -161,7 +161,7 @@ export class TopologyPicture {
     return `${name}: ${status}${error === undefined ? '' : `, ${error}`}${tools.length === 0 ? '' : `, takes ${tools.join(', ')}`}`
   }
 
-  /** To the nearest node in that direction. */
+  /** Moves the focus to the nearest node in the direction of the arrow key. */
   #onKey(event) {
     const from = this.#nodes.get(document.activeElement?.dataset?.id)
     const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key]
@@ -187,7 +187,7 @@ export class TopologyPicture {
   }
 }
 
-/** The tip of an edge, in its colour. */
+/** The arrowhead of an edge, in the edge's colour. */
 function arrow() {
   const tip = svg('path', { class: 'arrow', d: 'M0 0L7 3.5L0 7Z' })
   const marker = {

@@ -2,7 +2,7 @@ import { el, setText } from './dom.js'
 import { count, rate } from './format.js'
 import { legend, TopologyPicture } from './topology-picture.js'
 
-/** Plugins, tools and events as a picture, and the same as a table. */
+/** Plugins, tools and events as a graph, and the events as a table. */
 export class TopologyView {
   title = 'Topology'
   badge = ''
@@ -97,7 +97,7 @@ export class TopologyView {
     if (!this.#scanned) void this.#scan()
   }
 
-  /** What the sources say besides: events that have not fired yet. */
+  /** Adds the events that the sources name and that have not fired yet. */
   async #scan() {
     this.#scanned = true
     const { topology } = (await this.#page.fetchJson('/system/events')) ?? { topology: {} }

@@ -1,11 +1,11 @@
 import { el } from './dom.js'
 
-/** Rows above and below those that are seen. */
+/** Rows above and below the visible ones that have elements too. */
 const MARGIN_ROWS = 4
 
-/** A long list of which only the rows in view have elements. All rows are of one height. */
+/** A long list in which only the visible rows have elements. All rows have the same height. */
 export class VirtualList {
-  /** Scrolls, and has the focus: rows are pointed at by `aria-activedescendant`. */
+  /** The element that scrolls and has the focus; `aria-activedescendant` names the active row. */
   element
   #canvas = el('div', { class: 'rows-canvas', role: 'presentation' })
   #pool = []
@@ -36,7 +36,7 @@ export class VirtualList {
     return this.element.scrollTop + this.#viewHeight > this.#count * this.#rowHeight - this.#rowHeight
   }
 
-  /** How many rows there are. @param moved rows that came above those in view: they stay where they are */
+  /** Sets the number of rows. @param moved number of rows that came above the visible ones, which then keep their place on the screen */
   setCount(count, moved = 0) {
     if (count !== this.#count) this.#canvas.style.height = `${count * this.#rowHeight}px`
     this.#count = count
@@ -71,7 +71,7 @@ export class VirtualList {
       this.#pool.push(row)
       this.#canvas.append(row)
     }
-    // A row keeps its element while it is in view: the browser then has nothing to lay out but what is new.
+    // A row keeps its element while it is visible, so that the browser lays out new rows alone.
     const size = this.#pool.length
     for (let n = 0; n < size; n++) {
       const index = size === 0 ? 0 : first + ((n - (first % size) + size) % size)

@@ -1,12 +1,12 @@
 import { copyButton, el } from './dom.js'
 import { codeBlock } from './json-view.js'
 
-/** Frames of a stream that are kept on the page. */
+/** Most frames of a stream that are kept on the page. */
 const FRAMES_MAX = 100
-/** Characters of a body that are shown. */
+/** Most characters of a body that are shown. */
 const SHOWN_MAX_CHARS = 200_000
 
-/** An answer: status, time, size, headers and body. */
+/** Renders a response: status, time, size, headers and body. */
 export function answerView(response, bytes, durationMs, page) {
   const type = response.headers.get('content-type') ?? ''
   const text = isText(type) ? new TextDecoder().decode(bytes) : null
@@ -44,7 +44,7 @@ function bodyView(response, type, bytes, shown) {
   )
 }
 
-/** A stream of server-sent events, frame by frame, until it ends. */
+/** Renders a stream of server-sent events, frame by frame, until it ends. */
 export async function streamView(outcome, response, headMs) {
   const frames = el('ol.frames', { tabindex: '0', 'aria-label': 'Frames, newest first' })
   const count = el('span', {}, '0 frames')
@@ -68,12 +68,12 @@ export async function streamView(outcome, response, headMs) {
     }
     count.textContent += ', ended by the server'
   } catch {
-    // It was stopped here, or the connection broke: what has come stays on the page.
+    // The stream was stopped or the connection broke: the frames so far stay on the page.
     count.textContent += ', closed'
   }
 }
 
-/** Not every browser iterates over a stream of bytes. */
+/** Reads a stream as text. Not every browser can iterate over a stream. */
 async function* textChunks(stream) {
   const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
   for (;;) {

@@ -1,5 +1,5 @@
 /**
- * Makes an element. Texts are set as text: nothing that a document or a response says becomes markup.
+ * Makes an element. Texts are set as text: nothing from a document or a response is parsed as markup.
  * @param {string} tag name, and classes behind dots: `p.note`
  * @param {Record<string, unknown>} [attributes] functions become listeners; false and undefined are left out
  * @param {...(Node | string | null | undefined | false)} children
@@ -17,7 +17,7 @@ export function el(tag, attributes = {}, ...children) {
   return element
 }
 
-/** A button that puts a text on the clipboard; nothing where the browser does not give access to it. */
+/** A button that copies a text; null when the browser gives no access to the clipboard. */
 export function copyButton(readText, label = 'Copy') {
   if (!navigator.clipboard) return null
   const button = el('button.quiet', { type: 'button' }, label)
@@ -35,7 +35,7 @@ export function copyButton(readText, label = 'Copy') {
   return button
 }
 
-/** A text in which backticks set off code. */
+/** Renders a text in which backticks mark code. */
 export function prose(text) {
   return text.split('`').map((part, index) => (index % 2 === 1 ? el('code', {}, part) : part))
 }

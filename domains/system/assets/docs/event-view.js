@@ -1,7 +1,7 @@
 import { el } from './dom.js'
 import { jsonBlock } from './json-view.js'
 
-/** The events of the document, each with who publishes it and who subscribes. */
+/** The events of the document, each with its publishers and subscribers. */
 export function eventsOf(document, schemas) {
   return Object.entries(document.channels).map(([key, channel]) => {
     const message = schemas.resolve(Object.values(channel.messages)[0])

@@ -1,7 +1,7 @@
 import { el } from './dom.js'
 
 const TOKEN = /("(?:[^"\\]|\\.)*")(\s*:)?|\b(true|false|null)\b|(-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)/g
-/** Beyond this many characters a text is shown without colours. */
+/** A text of more characters is shown without colours. */
 const COLOURED_MAX_CHARS = 100_000
 
 /** JSON, indented and coloured. */

@@ -4,12 +4,12 @@ import { badge, operationCard, operationsOf, pathText } from './operation-view.j
 import { SchemaView } from './schema-view.js'
 import { Token } from './token.js'
 
-/** What the runtime brings along stands behind what the service is for. */
+/** The runtime's own operations are listed behind those of the service. */
 const RUNTIME_TAG = 'system'
 const DASHBOARD = '/system/dashboard'
 
 const $ = (id) => document.getElementById(id)
-/** All that can be searched: its card, its line in the index, and the words it is found by. */
+/** Operations and events for the search: the card, the line in the index, and the words by which it is found. */
 const entries = []
 const groups = []
 
@@ -19,7 +19,7 @@ start().catch((error) => {
 })
 
 async function start() {
-  // The events are an extra: a deployment may have removed them.
+  // The plugin for the events may have been deleted from the deployment.
   const [openApi, asyncApi] = await Promise.all([read('openapi.json'), read('asyncapi.json').catch(() => null)])
   const token = new Token($('token-form'), $('token'), $('token-clear'))
   document.title = `${openApi.info.title} · API`
@@ -153,7 +153,7 @@ function listen() {
   })
 }
 
-/** Shows what has all the words that are searched for. */
+/** Shows the entries that contain all words of the search. */
 function filter() {
   const words = $('search').value.toLowerCase().split(/\s+/).filter(Boolean)
   let shown = 0

@@ -2,7 +2,7 @@ import { el, prose } from './dom.js'
 import { jsonBlock } from './json-view.js'
 import { tryItForm } from './try-it.js'
 
-/** An operation of the document, as the page passes it round. */
+/** The operations of the document, each with its method and path. */
 export function operationsOf(document) {
   return Object.entries(document.paths).flatMap(([path, item]) =>
     Object.entries(item).map(([method, operation]) => ({
@@ -21,7 +21,7 @@ export function badge({ method, isStream }) {
   return el('span.badge', { 'data-method': text }, text)
 }
 
-/** The path with its parameters set off, and places to break a long one. */
+/** The path with its parameters marked, and with places for line breaks. */
 export function pathText(path) {
   const parts = path.split(/(\{[^}]+\}|\/)/).filter(Boolean)
   return el(
@@ -34,7 +34,7 @@ export function pathText(path) {
   )
 }
 
-/** A card that shows one line, and the whole operation once it is opened. */
+/** A card of one line, which shows the whole operation when it is opened. */
 export function operationCard(operation, page) {
   const { id, summary } = operation
   const body = el('div.card-body')
@@ -52,7 +52,7 @@ export function operationCard(operation, page) {
     body,
   )
   card.addEventListener('toggle', () => {
-    // Made when it is first wanted: there may be hundreds.
+    // Rendered when it is opened: there may be hundreds.
     if (card.open && body.childElementCount === 0) body.append(...details(operation, page))
   })
   return card

@@ -2,11 +2,11 @@ const FORM = 'application/x-www-form-urlencoded'
 const UPLOAD = 'multipart/form-data'
 
 /**
- * What `fetch` is called with, from what was filled in.
+ * The arguments of `fetch` for a filled-in form.
  * @param operation method, path and parameters
  * @param {{ values: Map<string, string>, type?: string, body?: string, files?: File[], token?: string }} input `values` by `in:name`
- * A required query parameter may be missing: what the service says to that is worth a look.
- * @throws Error that says what the path lacks, or what is wrong with the body
+ * A required query parameter may be missing, so that the service's response to that can be seen.
+ * @throws Error that says which path parameter is missing, or what is wrong with the body
  */
 export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
   let path = operation.path
@@ -17,7 +17,7 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
       if (value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
       path = path.replace(`{${name}}`, encodeURIComponent(value))
     } else if (value !== '') {
-      // A list is one value per line.
+      // A list has one value per line.
       const list = schema?.type === 'array' ? value.split('\n').filter((line) => line !== '') : [value]
       for (const item of list) query.append(name, item)
     }
@@ -28,7 +28,7 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
   const init = { method: operation.method, headers }
   if (type !== undefined && (body.trim() !== '' || files.length > 0)) {
     init.body = bodyOf(type, body, files)
-    // The browser writes the boundary of a form itself.
+    // The browser sets the content type of a form, with its boundary.
     if (type !== UPLOAD) headers['content-type'] = type
   }
   return { url: text === '' ? path : `${path}?${text}`, init }
@@ -55,7 +55,7 @@ function parseFields(text) {
   }
 }
 
-/** The same request for a terminal. Files are left out. */
+/** The same request as a curl command, without files. */
 export function curlOf({ url, init }, origin) {
   const parts = [`curl -i${init.method === 'GET' ? '' : ` -X ${init.method}`} ${quoted(origin + url)}`]
   for (const [name, value] of Object.entries(init.headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)

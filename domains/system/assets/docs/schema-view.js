@@ -1,6 +1,6 @@
 import { el, prose } from './dom.js'
 
-/** Deeper objects are folded. */
+/** Objects below this depth are folded. */
 const OPEN_DEPTH = 2
 
 const LIMITS = [
@@ -15,7 +15,7 @@ const LIMITS = [
   ['maxItems', 'items ≤'],
 ]
 
-/** The schemas of one document, as a person reads them. */
+/** Renders the schemas of one document for people. */
 export class SchemaView {
   #document
 
@@ -23,7 +23,7 @@ export class SchemaView {
     this.#document = document
   }
 
-  /** What a local reference leads to; an empty schema where it leads nowhere. */
+  /** The schema that a local reference points to; an empty schema when there is none. */
   resolve(schema) {
     let found = schema ?? {}
     for (let hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) found = this.#at(found.$ref)
@@ -77,7 +77,7 @@ export class SchemaView {
   /** Limits, default and description. */
   #facts(target) {
     const facts = LIMITS.filter(([key]) => target[key] !== undefined)
-      // Bounds of what a number can be at all say nothing.
+      // The bounds of all safe integers say nothing.
       .filter(([key]) => Math.abs(target[key]) !== Number.MAX_SAFE_INTEGER)
       .map(([key, text]) => el('span.limit', {}, `${text} ${target[key]}`))
     if (target.pattern && !target.format) facts.push(el('span.limit.pattern', {}, el('code', {}, target.pattern)))

@@ -1,6 +1,6 @@
 const KEY = 'heddle-docs-token'
 
-/** The token that operations are sent with that ask for one. It lives as long as the tab. */
+/** The token for operations that require one. It is kept until the tab is closed. */
 export class Token {
   #input
   #clear
@@ -28,7 +28,7 @@ export class Token {
     if (value !== '') this.#flash()
   }
 
-  /** Shows where a token belongs; the request goes out all the same, and its 401 can be looked at. */
+  /** Highlights the token field. The request is sent all the same, and shows its 401. */
   hint() {
     this.#flash()
   }

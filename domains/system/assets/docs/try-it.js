@@ -5,7 +5,7 @@ import { curlOf, requestOf } from './request.js'
 /** Methods that a browser sends no body with. */
 const WITHOUT_BODY = new Set(['GET', 'HEAD'])
 
-/** A form that sends the operation's request, and shows what comes back. */
+/** A form that sends the operation's request and shows the response. */
 export function tryItForm(operation, page) {
   const values = new Map()
   const outcome = el('div.outcome', { 'aria-live': 'polite' })
