@@ -294,7 +294,7 @@ test('the dashboard, in a real browser', async (t) => {
     heddle = await startHeddle(t, { ...options, env: traced })
     leadTo(heddle.port)
     await state('live')
-    await page.getByText(/The process was started anew.* Missed 0 events of the new process/).waitFor()
+    await page.getByText(/The process has restarted.* Missed 0 events of the new process/).waitFor()
     mayFail = false
     const traceId = '0af7651916cd43dd8448eb211c80319c'
     await post(heddle, '/orders', { item: 'after' }, { traceparent: `00-${traceId}-b7ad6b7169203331-01` })

@@ -4,7 +4,7 @@ import { ago, bytes, clock, count, duration } from './format.js'
 /** Steps before a death that are shown without a click. */
 const STEPS_SHOWN = 40
 const REASONS = {
-  stalled: 'stood still',
+  stalled: 'stalled',
   memory: 'ran out of memory',
   exited: 'called process.exit',
   crashed: 'crashed',
@@ -16,7 +16,7 @@ const REASONS = {
 export function deathOf(box, isOpen) {
   const { guilty } = box
   const culprit =
-    guilty === null ? 'nobody to be told' : [guilty.plugin, guilty.handler].filter(Boolean).join(' · ') || guilty.line
+    guilty === null ? 'culprit unknown' : [guilty.plugin, guilty.handler].filter(Boolean).join(' · ') || guilty.line
   const details = el(
     'details',
     { 'data-at': box.at },
@@ -38,9 +38,9 @@ export function deathOf(box, isOpen) {
 }
 
 const EVIDENCE = {
-  stack: 'its stack says so',
+  stack: 'it was in the stack',
   alone: 'nothing else was in flight',
-  last: 'it was begun last: a guess',
+  last: 'it began last, which is a guess',
 }
 
 function boxParts(box) {
@@ -50,14 +50,14 @@ function boxParts(box) {
       ['When', `${clock(box.at)} (${ago(box.at)}), after ${duration(box.lived_ms)}`],
       ['Message', el('code', { class: 'wrap', text: box.message })],
       [
-        'Guilty',
+        'Culprit',
         guilty === null
-          ? 'cannot be told'
+          ? 'unknown'
           : `${guilty.plugin ?? 'no plugin'}${guilty.handler ? `, ${guilty.handler}` : ''}: ${EVIDENCE[guilty.evidence]}`,
       ],
       ['Line', guilty?.line ? el('code', { class: 'wrap', text: guilty.line }) : null],
-      ['Stood still', box.stood_still_ms === 0 ? null : duration(box.stood_still_ms)],
-      ['Memory', `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, as it last said`],
+      ['Stalled for', box.stood_still_ms === 0 ? null : duration(box.stood_still_ms)],
+      ['Memory', `${bytes(box.heap_bytes)} of heap, ${bytes(box.external_bytes)} of buffers, at its last report`],
       ['CPU', box.cpu_ms === null ? null : duration(box.cpu_ms)],
     ]),
   ]

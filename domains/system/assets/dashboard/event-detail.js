@@ -39,8 +39,8 @@ export class EventDetail {
     if (tree !== undefined) return this.#requestDetail(tree)
     const hint =
       key === null
-        ? 'Choose a row: its record, its request and what became of it are shown here.'
-        : 'It is not kept any more: newer events have taken its place.'
+        ? 'Choose a row to see its record, its request and its outcome.'
+        : 'It is no longer kept: newer events have replaced it.'
     return [el('p', { class: 'note', text: hint })]
   }
 
@@ -70,7 +70,7 @@ export class EventDetail {
           : link(tree.key, this.#titleOf(tree))
         : this.#forest.node(record.parent_id) !== undefined
           ? link(record.parent_id, this.#forest.node(record.parent_id).record.event)
-          : `${shortId(record.parent_id)}, not in view any more`
+          : `${shortId(record.parent_id)}, no longer kept`
     return [
       el('h2', { text: record.event }),
       facts([
@@ -99,7 +99,7 @@ export class EventDetail {
           attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
         ],
         ['Error', el('code', { class: 'wrap', text: error })],
-        ['Dead letter', letter === undefined ? 'none any more' : el('code', { text: letter.id })],
+        ['Dead letter', letter === undefined ? 'no longer kept' : el('code', { text: letter.id })],
       ]),
       letter === undefined ? null : this.#page.letterButtons(letter),
     )

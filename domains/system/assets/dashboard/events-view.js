@@ -32,8 +32,8 @@ export class EventsView {
   /** A command to try, shown when the process has its route. */
   #example = el('div', { hidden: true }, el('p', { text: 'Try:' }), el('pre', { tabindex: '0', text: tryCommand() }))
   #unfit = empty(
-    'Nothing here fits the filter',
-    el('p', { text: 'It looks at the last 2000 records that the page has.' }),
+    'No event matches the filter',
+    el('p', { text: 'The filter searches the last 2000 records, which the page keeps.' }),
   )
   #detail
   #isPaused = false
@@ -71,7 +71,7 @@ export class EventsView {
     this.#none = empty(
       'No events yet',
       el('p', {
-        text: 'An event appears here as soon as a plugin publishes one, and below it whatever it causes.',
+        text: 'An event appears here as soon as a plugin publishes one, with the events that it causes below it.',
       }),
       this.#example,
     )
@@ -226,7 +226,7 @@ export class EventsView {
     let note = `${plural(this.#total, 'event')} since the start`
     if (this.#isHeld) {
       const fresh = this.#total - this.#drawnTotal
-      note = `${this.#isPaused ? 'Paused' : 'Held while you look'} · ${count(fresh)} more since`
+      note = `${this.#isPaused ? 'Paused' : 'Held while the pointer is on the list'} · ${count(fresh)} more since`
     } else if (this.#sampled < 0.98) {
       note = `${rate(this.#eventsPerSec)} a second · about ${Math.max(1, Math.round(this.#sampled * 100))} % drawn, all counted`
     }

@@ -108,7 +108,7 @@ export class LanesView {
     const { loop_utilization, cpu_percent, rss_bytes } = this.#process
     tell(card.values, [`${Math.round(loop_utilization * 100)} %`, `${cpu_percent} %`, bytes(rss_bytes)])
     setText(card.state, 'listener, hub, supervisor')
-    setText(card.foot, 'CPU is of one core: 200 % are two cores busy.')
+    setText(card.foot, 'CPU is in percent of one core: 200 % means that two cores are busy.')
     card.load.paint(100)
     card.delay.paint(100)
     card.heap.paint(256 << 20)
@@ -123,7 +123,7 @@ export class LanesView {
     ])
     const isWell = state === 'ready' && responsive
     setAttribute(card.state, 'class', `state state-${isWell ? 'ok' : state === 'dead' || !responsive ? 'bad' : 'warn'}`)
-    setText(card.state, !responsive && state === 'ready' ? 'stands still' : state)
+    setText(card.state, !responsive && state === 'ready' ? 'stalled' : state)
     const restarts = lane.restarts === 0 ? 'never restarted' : plural(lane.restarts, 'restart')
     setText(
       card.foot,
@@ -142,7 +142,7 @@ export class LanesView {
     const lanes = await this.#page.fetchJson('/system/lanes')
     if (lanes === null)
       return this.#fillDeaths([
-        el('p', { class: 'note', text: 'The plugin that tells of deaths (show-lanes) is not installed.' }),
+        el('p', { class: 'note', text: 'The plugin that lists deaths (show-lanes) is not installed.' }),
       ])
     const boxes = lanes.flatMap(({ deaths }) => deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
     const open = new Set([...this.#deaths.querySelectorAll('details[open]')].map(({ dataset }) => dataset.at))
@@ -163,5 +163,5 @@ function keyOf({ index, role }) {
 }
 
 function titleOf({ index, role }) {
-  return role === 'regular' ? `Lane ${index}` : role === 'relief' ? `Relief of lane ${index}` : 'Quarantine'
+  return role === 'regular' ? `Lane ${index}` : role === 'relief' ? `Standby for lane ${index}` : 'Quarantine'
 }

@@ -1,10 +1,11 @@
 import { el } from './dom.js'
 
-/** How long a question and an answer stand there, milliseconds. */
+/** Milliseconds for which the question before a deletion stays. */
 const SURE_MS = 4000
-const SAID_MS = 6000
+/** Milliseconds for which a notice of success stays. */
+const NOTICE_MS = 6000
 
-/** Buttons that replay and delete a dead letter, and say what has come of it. @param more further buttons */
+/** Buttons that replay and delete a dead letter, and show the outcome. @param more further buttons */
 export function letterButtons(page, { id, event, subscriber }, ...more) {
   const about = `${event} to ${subscriber}`
   const act = async (button, path, method, done) => {
@@ -13,14 +14,14 @@ export function letterButtons(page, { id, event, subscriber }, ...more) {
     const refusal = await refusalOf(path, method)
     button.disabled = false
     page.notices.tell('letter', refusal === null ? 'info' : 'bad', `${about}: ${refusal ?? done}`, true)
-    if (refusal === null) setTimeout(() => page.notices.tell('letter', 'info', null), SAID_MS)
+    if (refusal === null) setTimeout(() => page.notices.tell('letter', 'info', null), NOTICE_MS)
     await page.loadLetters()
     // The button was removed with its letter.
     if (hadFocus && !button.isConnected) document.getElementById('main').focus()
   }
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
   const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
-  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'handed over once more'))
+  replay.addEventListener('click', () => act(replay, `${path}/replay`, 'POST', 'delivered again'))
   const remove = el('button', { class: 'quiet', type: 'button', 'aria-label': `Delete ${about}`, text: 'Delete' })
   remove.addEventListener('click', () => {
     if (remove.dataset.sure === 'true') return act(remove, path, 'DELETE', 'deleted')

@@ -34,8 +34,8 @@ export class LintView {
       this.#note.textContent = ''
       this.#body.replaceChildren(
         empty(
-          'The lint could not be had',
-          el('p', { text: 'The plugin lint-architecture is not installed, or the process is not there.' }),
+          'The lint report is not available',
+          el('p', { text: 'The plugin lint-architecture is not installed, or the process does not answer.' }),
         ),
       )
       return
@@ -44,7 +44,7 @@ export class LintView {
     this.badge = findings.length === 0 ? '' : String(findings.length)
     this.#page.refreshBadges()
     const { plugins, events, routes, migrations } = checked
-    this.#note.textContent = `${plural(plugins, 'plugin')}, ${plural(events, 'event')}, ${plural(routes, 'route')}, ${plural(migrations, 'migration')} looked at`
+    this.#note.textContent = `${plural(plugins, 'plugin')}, ${plural(events, 'event')}, ${plural(routes, 'route')}, ${plural(migrations, 'migration')} checked`
     const rules = new Map()
     for (const finding of findings) rules.set(finding.rule, [...(rules.get(finding.rule) ?? []), finding])
     const groups = [...rules].map(([rule, list]) =>
@@ -53,9 +53,9 @@ export class LintView {
     if (groups.length === 0)
       groups.push(
         empty(
-          'Nothing to object to',
+          'No findings',
           el('p', {
-            text: 'Domains keep to themselves, events fit their contracts, tables and routes have one owner each.',
+            text: 'No domain imports another, events fit their contracts, and tables and routes have one owner each.',
           }),
         ),
       )
@@ -83,23 +83,23 @@ function observedParts(observed) {
   const { since, undeclared_events: undeclared, unseen_events: unseen, unused_tools: unused } = observed
   const parts = [
     seen(
-      'Published, and declared nowhere',
+      'Published but not declared',
       ['Event', 'Published by', 'Fired'],
       undeclared?.map(({ event, emitters, fire_count }) => [event, emitters.join(', '), count(fire_count)]),
     ),
     seen(
-      'Declared, and not seen yet',
+      'Declared but not seen yet',
       ['Event', 'Would be published by', 'Contract'],
       unseen?.map(({ event, emitters, contract }) => [event, emitters.join(', ') || 'nobody', contract ?? 'none']),
     ),
     seen(
-      'Tools that a plugin takes, and has not called yet',
+      'Tools that a plugin takes but has not called yet',
       ['Plugin', 'Tools'],
       unused?.map(({ plugin, tools }) => [plugin, tools.join(', ')]),
     ),
   ].filter((part) => part !== null)
   if (parts.length === 0) return []
-  const note = `Since ${clock(since).slice(0, 8)}, the start of the process. What has not happened yet is no fault.`
+  const note = `Since ${clock(since).slice(0, 8)}, the start of the process. What has not happened yet is not a fault.`
   return [el('h2', { class: 'observed', text: 'Seen at run time' }), el('p', { class: 'note', text: note }), ...parts]
 }
 

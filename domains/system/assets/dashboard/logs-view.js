@@ -205,7 +205,7 @@ export class LogsView {
   onGap() {
     this.#records.push({
       level: 'WARNING',
-      message: 'The connection was lost: what was logged meanwhile is not shown here',
+      message: 'The connection was lost: records of that time are not shown here',
       timestamp: new Date().toISOString(),
       identity: 'dashboard',
     })

@@ -58,7 +58,7 @@ export class Notices {
   tellGap({ missed, shown, isRestart, forMs }) {
     const away = forMs < 1000 ? '' : ` for ${duration(Math.round(forMs / 1000) * 1000).replace('.0 s', ' s')}`
     const text = isRestart
-      ? `The process was started anew; the page was without it${away}. Missed ${plural(missed, 'event')} of the new process, and whatever the old one did last.`
+      ? `The process has restarted; the page was disconnected${away}. Missed ${plural(missed, 'event')} of the new process, and the last events of the old one.`
       : missed === 0
         ? `The connection was lost${away}. Missed no events: ${shown === 0 ? 'there were none' : `all ${count(shown)} are shown`}.`
         : `The connection was lost${away}. Missed ${plural(missed, 'event')}; the last ${count(shown)} are shown.`

@@ -2,7 +2,7 @@ import { el, empty, setAttribute, setText, svg } from './dom.js'
 import { count } from './format.js'
 import { edgeOf, NODE_HEIGHT, place, split } from './topology-layout.js'
 
-const HINT = 'Point at something, or move to it with the arrow keys, to see what it is tied to.'
+const HINT = 'Point at a node, or move to it with the arrow keys, to see what it is connected to.'
 
 /** Plugins, events and tools as a graph. The node under the pointer or with the focus is highlighted, with its neighbours. */
 export class TopologyPicture {
