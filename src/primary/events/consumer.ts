@@ -8,31 +8,31 @@ import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame
 
 /** A thread that runs subscribers. */
 export interface SubscriberThread {
-  /** It gets nothing but deliveries that threads died of. */
+  /** True for a lane that gets only deliveries that threads died of. */
   readonly isQuarantine: boolean
   /** Deliveries that it has not answered yet. */
   readonly deliveriesInFlight: number
-  /** Its loop stands still: what it has may have brought that about, and is not taken from it before it goes on or dies. */
+  /** True while its loop stands still. One of its deliveries may be the cause, so none is taken from it before it goes on or dies. */
   readonly isStill: boolean
-  /** True when it takes one more. */
+  /** True when it takes one more delivery. */
   readonly hasRoom: boolean
   /**
    * @param form how the frame holds its payload
    * @returns false when it could not take the delivery after all
    */
   send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean
-  /** Nobody waits for its answer any more: it counts as in flight no longer, whenever its handler ends. */
+  /** Gives a delivery up: it no longer counts as in flight, even if its handler still runs. */
   abandon(deliveryId: number): void
 }
 
-/** Who waits for the first object that a subscriber returns. */
+/** A publisher that waits for the first object that a subscriber returns. */
 export interface Requester {
   /** Deliveries that may still reply. */
   open: number
-  /** All of those that have ended have failed. */
+  /** True while every delivery that has ended has failed. */
   onlyFailures: boolean
   reply(json: string): void
-  /** All have failed. */
+  /** Told when all deliveries have failed. */
   failed(error: string): void
 }
 
@@ -43,32 +43,32 @@ export interface FailedDelivery {
   subscriber: string
   error: string
   attempts: number
-  /** Of the last death, when threads died of it. */
+  /** The report of the last death, when threads died of the delivery. */
   blackBox: BlackBox | null
-  /** What listeners do about it belongs here; null while tracing is off. */
+  /** The trace that the listeners' work belongs to; null while tracing is off. */
   trace: TraceScope | null
 }
 
-/** The broker that a delivery comes from, when that is not the hub itself. */
+/** The broker that a delivery comes from, when it is not the hub itself. */
 export interface DeliverySource {
-  /** Stores a dead letter. Resolves when it is safe, however long that takes. */
+  /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(letter: FailedDelivery): Promise<void>
-  /** @param isDone true when it was handled or is a dead letter by now; false when nobody here takes it any more */
+  /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
   ended(isDone: boolean): void
 }
 
 /** An event that a broker has given to this process, on its way to one consumer. */
 export interface BrokerDelivery {
   group: string
-  /** Where it was last; of a broadcast, the only one that may have it. */
+  /** The instance that had it last; the only one that may get it when it is a broadcast. */
   instance: SubscriberInstance | null
   attempt: number
   deaths: number
-  /** Of the last of these deaths. */
+  /** The report of the last of these deaths. */
   blackBox: BlackBox | null
-  /** Why this attempt has failed; null when it is to be made. */
+  /** Why this attempt has failed; null when the attempt is still to be made. */
   fault: string | null
-  /** When it has begun elsewhere and is traced. */
+  /** Set when the delivery began elsewhere and is traced. */
   span: DeliverySpan | null
   requester: Requester | null
   source: DeliverySource
@@ -81,16 +81,17 @@ export interface SubscriberInstance {
   readonly subscriberIndex: number
   readonly plugin: string
   readonly identity: string
-  /** Its plugin is set aside: what comes for it waits. */
+  /** True while its plugin is set aside: its events wait. */
   isPaused: boolean
 }
 
 /**
- * An event that the hub has taken. Its `subscriber`, `attempt` and `trace` are set anew for each delivery: a thread copies them, or the whole, before it returns from `send`.
- * Its payload is a string of bytes (see EventFrame); that of a broker's event is text, as the broker has it.
+ * An event that the hub has accepted. Its `subscriber`, `attempt` and `trace` are set again for each delivery: a thread copies the event,
+ * or these fields, before it returns from `send`.
+ * Its payload is a string of bytes (see EventFrame); the payload of a broker's event is text, as the broker has it.
  */
 export interface HubEvent extends EventFrame {
-  /** Not delivered any more from here on, milliseconds since the epoch; 0: never. */
+  /** When it expires, milliseconds since the epoch; 0: never. */
   expiresMs: number
   /** The span that published. */
   producer: TraceContext
@@ -98,22 +99,22 @@ export interface HubEvent extends EventFrame {
 
 /** One event on its way to one consumer (or, broadcast, to one instance of it). */
 export interface Delivery {
-  /** New for each attempt, so that a late answer to an attempt that was given up finds nobody. */
+  /** New for each attempt: a late answer to an attempt that was given up finds no delivery. */
   id: number
   readonly consumer: Consumer
   readonly event: HubEvent
   attempt: number
-  /** Lanes that died while they were at it. From the first on it is a suspect, and goes to the quarantine lane. */
+  /** Lanes that died while they handled it. After the first death it is a suspect and goes to the quarantine lane. */
   deaths: number
-  /** What is known of the last of them. */
+  /** The report of the last of these deaths. */
   blackBox: BlackBox | null
-  /** Some thread has had it. */
+  /** True when a thread has had it. */
   isBegun: boolean
-  /** Its last attempt has failed. */
+  /** True when its last attempt has failed. */
   isGivenUp: boolean
-  /** From its first attempt on, when it is traced. */
+  /** Set from its first attempt on, when it is traced. */
   span: DeliverySpan | null
-  /** Where it is, while it is somewhere. */
+  /** The instance that handles it now. */
   instance: SubscriberInstance | null
   readonly queue: DeliveryQueue
   /** When the attempt counts as failed, milliseconds since the epoch. */
@@ -144,14 +145,14 @@ export const deliveryOf = (
   source,
 })
 
-/** What waits for one consumer: for any instance of it, or (broadcast) for one instance, so that no instance's copies wait for another's. */
+/** The deliveries that wait for a consumer. Those of a broadcast wait per instance, so that no instance delays another. */
 export class DeliveryQueue {
   readonly consumer: Consumer
-  /** Only this instance may get what waits here. */
+  /** The only instance that may get these deliveries; null: any instance may. */
   readonly instance: SubscriberInstance | null
   /** Deliveries that no thread had room for. */
   readonly waiting = new Fifo<Delivery>()
-  /** Keys that are being handled, each with those that wait behind it. */
+  /** Keys that are being handled, each with the deliveries that wait for it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
 
   constructor(consumer: Consumer, instance: SubscriberInstance | null) {
@@ -160,7 +161,7 @@ export class DeliveryQueue {
   }
 }
 
-/** A logical subscriber: all the instances that share one group on one event. Each event goes to one of them (broadcast: to all). */
+/** A logical subscriber: all instances of one group on one event. Each event goes to one of them, a broadcast to all. */
 export class Consumer {
   readonly event: string
   readonly group: string
@@ -169,18 +170,18 @@ export class Consumer {
   timeoutMs = 0
   broadcast = false
   readonly instances: SubscriberInstance[] = []
-  /** In the quarantine lane, for suspects. */
+  /** Its instances in the quarantine lane, for suspects. */
   readonly quarantineInstances: SubscriberInstance[]
-  /** The quarantine lane that is up, or was up last, does not have it: its suspects are tried elsewhere. */
+  /** True when the last quarantine lane did not have this subscriber: its suspects are tried elsewhere. */
   lacksQuarantine = false
-  /** Deliveries that are accepted and not finished, wherever they are, and the bytes of their payloads. */
+  /** Deliveries that are accepted and not finished, and the bytes of their payloads. */
   pending = 0
   pendingBytes = 0
-  /** Its last instance has left, of its own will: what comes back to it (a retry, a delay, the next of a key) ends here. */
+  /** True when its last instance has unsubscribed: a retry, a delayed delivery or the next one of a key is dropped. */
   isGone = false
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
   readonly #instanceQueues = new WeakMap<SubscriberInstance, DeliveryQueue>()
-  /** Stands for all of them while there is none. */
+  /** Tells whether the consumer is paused while it has no instance. */
   #lastInstance: SubscriberInstance | null = null
 
   constructor(event: string, group: string, options: SubscribeOptions, quarantineInstances: SubscriberInstance[]) {
@@ -190,7 +191,7 @@ export class Consumer {
     this.setOptions(options)
   }
 
-  /** New code may have other options: those of the instance that came last hold. */
+  /** New code may have other options: the instance that came last decides. */
   setOptions(options: SubscribeOptions): void {
     this.retries = options.retries ?? SUBSCRIBER_DEFAULTS.retries
     this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
@@ -208,7 +209,7 @@ export class Consumer {
       if (instance?.plugin === plugin) instance.isPaused = isPaused
   }
 
-  /** True when all of its instances are paused, or the last of them was when its thread went. */
+  /** True when all its instances are paused, or when the last one was paused as its thread ended. */
   get isPaused(): boolean {
     return this.instances.length > 0
       ? this.instances.every(({ isPaused }) => isPaused)

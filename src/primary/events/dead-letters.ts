@@ -3,7 +3,7 @@ import type { BlackBox } from '../../contracts/registry.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
 
-/** Dead letters that are kept; the oldest gives way. */
+/** Dead letters that are kept at most; then the oldest one is dropped. */
 export const DEAD_LETTERS_MAX = 1000
 
 /** A delivery that failed for good, with all that its replay needs. */
@@ -15,7 +15,7 @@ export interface StoredLetter<Event> {
   readonly subscriber: string
   readonly error: string
   readonly attempts: number
-  /** Of a delivery that threads died of: what is known of the last death. */
+  /** The report of the last death, when threads died of the delivery. */
   readonly blackBox: BlackBox | null
   readonly atMs: number
 }
@@ -31,7 +31,7 @@ interface LetterEvent {
 export class DeadLetters<Event extends LetterEvent> {
   readonly #letters = new Map<string, StoredLetter<Event>>()
 
-  /** @returns the letter that had to give way, if any */
+  /** @returns the letter that was dropped for it, if any */
   add(letter: Omit<StoredLetter<Event>, 'id' | 'atMs'>): StoredLetter<Event> | undefined {
     const id = `dl_${timeOrderedId()}`
     this.#letters.set(id, { ...letter, id, atMs: Date.now() })

@@ -1,6 +1,6 @@
 import type { Delivery } from './consumer.ts'
 
-/** Deliveries that wait for a time: delayed ones, and those between two attempts. */
+/** Deliveries that wait for their time: delayed ones, and those between two attempts. */
 export class DelayQueue {
   readonly #timers = new Set<NodeJS.Timeout>()
   /** A broker's deliveries between two attempts. */
@@ -15,7 +15,10 @@ export class DelayQueue {
     this.#timers.add(timer)
   }
 
-  /** Until the next attempt. @returns false for what goes back to its broker: it would rest longer than this process lives */
+  /**
+   * Waits for the next attempt.
+   * @returns false when the delivery goes back to its broker, since this process ends
+   */
   delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
     if (delivery.source === null) this.delay(delayMs, () => again(delivery))
     else {
@@ -28,7 +31,7 @@ export class DelayQueue {
     return true
   }
 
-  /** Takes out what belongs to a broker; from now on nothing of the kind delayed here. */
+  /** Takes out the deliveries of brokers. From now on none is delayed here any more. */
   takeBrokerDeliveries(): Delivery[] {
     this.#isReturning = true
     const taken = [...this.#brokerRetries]

@@ -23,7 +23,7 @@ import { replySettled } from './requester.ts'
 import { retryDelayMs } from './retry.ts'
 import { WaitingQueues } from './waiting-queues.ts'
 
-/** Why nobody replies. */
+/** Why there is no reply. */
 export const SUBSCRIBER_GONE = 'The subscriber is gone'
 /** How often deadlines are checked, milliseconds. */
 const SWEEP_MS = 100
@@ -38,7 +38,10 @@ export interface DeliveriesOptions {
   log: RecordLog
 }
 
-/** The deliveries that the hub has accepted, each until it ends: it waits for room, goes to a thread, is answered, and is tried again when it failed. */
+/**
+ * The deliveries that the hub has accepted, each until it ends: it waits for room, goes to a thread, is answered, and is tried again
+ * when it failed.
+ */
 export class Deliveries {
   readonly budget: QueueBudget
   readonly trace = new DeliveryTrace()
@@ -97,7 +100,7 @@ export class Deliveries {
     const { consumer, event } = delivery
     const only = delivery.queue.instance
     if (only !== null && !consumer.instances.includes(only)) {
-      // It has left, or its thread has died: nobody else is to get this, and nobody is to wait behind it.
+      // The instance has left, or its thread has died: nobody else may get this delivery, and none may wait for it.
       this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
@@ -172,7 +175,7 @@ export class Deliveries {
     this.#keys.finished(delivery)
   }
 
-  /** Tries it again later, or makes it a dead letter. @param isFinal it is not tried again, whatever the subscriber's options say */
+  /** Tries it again later, or makes it a dead letter. @param isFinal true: it is not tried again, whatever the subscriber's options say */
   #fail(delivery: Delivery, error: string, isFinal: boolean): void {
     const { consumer, event, attempt } = delivery
     if (!isFinal && attempt <= consumer.retries) {
@@ -216,20 +219,20 @@ export class Deliveries {
 
   // ── subscribers and threads that come and go ──────────────────────────────
 
-  /** There are new subscribers, or some that were paused go on: what waits may have room. */
+  /** There are new subscribers, or paused ones go on: waiting deliveries may have room. */
   subscribersChanged(): void {
     this.#quarantine.changed()
     this.#pump()
   }
 
-  /** Ends what waits for a consumer that is gone. */
+  /** Drops the deliveries that wait for a consumer that is gone. */
   dropWaiting(consumer: Consumer): void {
     for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#quarantine.changed()
     this.#quarantine.pump()
   }
 
-  /** How many deliveries a consumer has that no thread is at. */
+  /** How many deliveries of a consumer are with no thread. */
   countWaiting(consumer: Consumer): number {
     return consumer.pending - this.#inFlight.countOf(consumer)
   }
@@ -243,7 +246,7 @@ export class Deliveries {
     this.#quarantine.threadGone(thread)
   }
 
-  /** What a thread had not answered goes to the others, before what waits for them. */
+  /** The deliveries that a thread had not answered go to the others, before those that wait already. */
   threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     const again: Delivery[] = []
     for (const delivery of this.#inFlight.takeFrom(thread)) {
@@ -271,19 +274,19 @@ export class Deliveries {
     this.#pump()
   }
 
-  /** What a thread has been given and has not answered, the oldest first. */
+  /** The deliveries that a thread has not answered, the oldest first. */
   inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#inFlight.worksAt(thread, unread)
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** This process ends: a broker gets back what waits between two attempts, and what fails from now on. */
+  /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */
   returnDelayed(): void {
     for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
-  /** What is under way may still be answered. */
+  /** Deliveries that are under way may still be answered. */
   close(): void {
     clearInterval(this.#sweepTimer)
     this.#delayed.close()

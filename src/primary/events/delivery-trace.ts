@@ -7,10 +7,10 @@ type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEve
 /** The spans of the hub's deliveries, each from its first attempt to its end. Does nothing while tracing is off. */
 export class DeliveryTrace {
   tracing: DeliveryTracing | null = null
-  /** Begun and not ended. */
+  /** Deliveries whose span has begun and not ended. */
   readonly #open = new Set<Delivery>()
 
-  /** It is about to be given to a thread: what its subscriber does belongs under its span. */
+  /** A delivery is about to go to a thread: its subscriber's work belongs under its span. */
   sending(delivery: Delivery): void {
     const { event } = delivery
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
@@ -22,12 +22,12 @@ export class DeliveryTrace {
     if (delivery.span === null) return
     this.#open.add(delivery)
     const { deaths, source, attempt } = delivery
-    // Of a broker, and begun elsewhere: by a thread that died, or a process that did not answer any more.
+    // It began elsewhere: in a thread that died, or in a process that did not answer any more.
     if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
     else if (source !== null && attempt === 1) this.note(delivery, { name: 'taken_over' })
   }
 
-  /** It is a dead letter. One that was given to nobody here has its span all the same. */
+  /** A delivery is a dead letter. It gets a span even if no thread here has had it. */
   givenUp(delivery: Delivery, attempts: number): void {
     if (this.tracing !== null && delivery.span === null) this.#begin(this.tracing, delivery)
     delivery.isGivenUp = true
@@ -50,12 +50,12 @@ export class DeliveryTrace {
     this.#open.delete(delivery)
   }
 
-  /** This process ends, and what is open ends with it. */
+  /** This process ends: so do the open spans. */
   close(): void {
     for (const delivery of this.#open) this.ended(delivery, false)
   }
 
-  /** Where what belongs to a delivery, beside its subscriber, goes on. */
+  /** The scope for other work on a delivery than its subscriber's. */
   scopeOf({ span, event }: Delivery): TraceScope | null {
     const traceContext = span === null ? event.producer : span.traceContext
     return this.tracing === null || traceContext === NO_TRACE_CONTEXT ? null : this.tracing.scope(traceContext)

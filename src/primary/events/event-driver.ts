@@ -4,7 +4,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
-/** What carries the events of this process. Payloads are JSON text. */
+/** The transport of this process's events. Payloads are JSON text. */
 export interface EventDriver {
   /** Takes an event. @throws or rejects with EVENT_BUS_FULL, EVENT_BUS_UNAVAILABLE */
   publish(event: EventFrame, origin: SubscriberThread | null): Awaitable<void>
@@ -16,7 +16,7 @@ export interface EventDriver {
   deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
-/** Events of one process: the hub is all there is. */
+/** Keeps the events in one process: the hub delivers them all. */
 export class InProcessDriver implements EventDriver {
   readonly #hub: Hub
 

@@ -58,13 +58,13 @@ export class Hub {
     }
   }
 
-  /** Its last instance has left of its own will: nobody wants what still waits, or comes back to wait. */
+  /** The last instance of a consumer has unsubscribed: nobody wants what still waits, or comes back to wait. */
   #leave(consumer: Consumer): void {
     consumer.isGone = true
     this.#deliveries.dropWaiting(consumer)
   }
 
-  /** A quarantine thread has subscribed to all that it hosts. */
+  /** A quarantine lane is up, and all its subscribers are known. */
   quarantineUp(thread: SubscriberThread): void {
     this.#deliveries.quarantineUp(thread)
   }
@@ -76,7 +76,7 @@ export class Hub {
   }
 
   /**
-   * A thread is gone: its instances leave, and what it had not answered goes to the others.
+   * A thread is gone: its instances leave, and the deliveries that it had not answered go to others.
    * @param unread deliveries that it never began: they are under no suspicion
    * @param blackBox what is known of its death; null when it ended because it was told to
    */
@@ -85,7 +85,7 @@ export class Hub {
     this.#deliveries.threadGone(thread, unread, blackBox)
   }
 
-  /** Subscribers that no thread has any more leave: the code is new, or their last thread died and its successor does without. */
+  /** Removes the consumers that no thread has any more: the code is new, or their last thread died and its successor lacks them. */
   dropVacant(): void {
     for (const consumer of this.#topology.vacant()) {
       const dropped = this.#deliveries.countWaiting(consumer)
@@ -97,12 +97,12 @@ export class Hub {
     }
   }
 
-  /** What a thread has been given and has not answered, the oldest first. */
+  /** The deliveries that a thread has not answered, the oldest first. */
   inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#deliveries.inFlightAt(thread, unread)
   }
 
-  /** Lets the events of a plugin's subscribers wait, or go on. */
+  /** Pauses the subscribers of a plugin, so that their events wait, or resumes them. */
   pausePlugin(plugin: string, isPaused: boolean): void {
     this.#topology.pause(plugin, isPaused)
     if (!isPaused) this.#deliveries.subscribersChanged()
@@ -144,7 +144,7 @@ export class Hub {
     if (paused > 0) budget.checkPaused(this.#topology.pausedPending(), paused, payload.length)
   }
 
-  /** Remembers an event and tells the listeners, whoever delivers it. */
+  /** Records an event and tells the listeners, whichever broker delivers it. */
   record(event: EventFrame, origin: SubscriberThread | null): void {
     const topic = this.#topology.topic(event.event)
     topic.fireCount++
@@ -177,12 +177,12 @@ export class Hub {
     return true
   }
 
-  /** This process ends: a broker gets back what waits between two attempts, and what fails from now on. */
+  /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */
   returnDelayed(): void {
     this.#deliveries.returnDelayed()
   }
 
-  /** Delivers a dead letter to its subscriber once more, and to nobody else. False when there is none, or nobody to take it. */
+  /** Delivers a dead letter once more, to its consumer alone. False when there is no such letter, or no such consumer. */
   replayDeadLetter(id: string): boolean {
     const letter = this.records.deadLetter(id)
     if (letter === undefined) return false
@@ -209,7 +209,7 @@ export class Hub {
     this.#deliveries.failed(deliveryId, error)
   }
 
-  /** Takes nothing more. What is under way may still be answered. */
+  /** Takes no more events. Deliveries that are under way may still be answered. */
   close(): void {
     this.#closed = true
     for (const timer of this.#requestTimers) clearTimeout(timer)

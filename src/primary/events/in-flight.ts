@@ -1,10 +1,10 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
-/** A thread that has just come to stand still is seen to do so within this time, milliseconds. */
+/** It takes this long at most until a thread that stands still is noticed, milliseconds. */
 const STILL_SEEN_MS = 100
 
-/** What threads have been given and have not answered. */
+/** The deliveries that threads have been given and have not answered. */
 export class InFlight {
   readonly #byId = new Map<number, Delivery>()
   #nextId = 1
@@ -33,12 +33,12 @@ export class InFlight {
     return delivery
   }
 
-  /** All that a thread has, the oldest first. */
+  /** Takes out all deliveries of a thread, the oldest first. */
   takeFrom(thread: SubscriberThread): Delivery[] {
     return this.#takeIf(({ instance }) => instance?.thread === thread)
   }
 
-  /** Those whose time is up, but for those in a thread that stands still: whether they are to blame for that is not known yet. */
+  /** Takes out the deliveries whose time is up, except in threads that stand still: whether they are the cause is not known yet. */
   takeLate(nowMs: number): Delivery[] {
     return this.#takeIf(({ deadlineMs, instance }) => deadlineMs + STILL_SEEN_MS <= nowMs && !instance?.thread.isStill)
   }
@@ -59,7 +59,7 @@ export class InFlight {
     return count
   }
 
-  /** What a thread has, for people, the oldest first. */
+  /** A thread's deliveries for the log and the black box, the oldest first. */
   worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     const nowMs = Date.now()
     const works: WorkInFlight[] = []

@@ -1,17 +1,17 @@
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { Delivery } from './consumer.ts'
 
-/** Lets deliveries of one key begin one after another; what has no key begins at once. */
+/** Lets deliveries of one key begin one after another. A delivery without a key begins at once. */
 export class KeyOrder {
   readonly #begin: (delivery: Delivery) => void
-  /** Those whose turn has come behind their key. Empty but while `#advance` runs. */
+  /** Deliveries whose turn has come. Empty except while `#advance` runs. */
   readonly #advancing: Delivery[] = []
 
   constructor(begin: (delivery: Delivery) => void) {
     this.#begin = begin
   }
 
-  /** Behind those of the same key, if there are any. */
+  /** Begins a delivery, after those of the same key if there are any. */
   admit(delivery: Delivery): void {
     const { key } = delivery.event
     if (key !== null) {
@@ -26,7 +26,7 @@ export class KeyOrder {
     this.#begin(delivery)
   }
 
-  /** The next one of its key, if there is one, begins. */
+  /** Begins the next delivery of the same key, if there is one. */
   finished({ event: { key }, queue: { keyed } }: Delivery): void {
     if (key === null) return
     const next = keyed.get(key)?.shift()
@@ -34,7 +34,7 @@ export class KeyOrder {
     else this.#advance(next)
   }
 
-  /** One after another, never one inside the other: a queue of expired events of one key would overflow the stack. */
+  /** In a loop and not by recursion: a queue of expired events of one key would overflow the stack. */
   #advance(next: Delivery): void {
     this.#advancing.push(next)
     if (this.#advancing.length > 1) return

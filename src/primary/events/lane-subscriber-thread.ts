@@ -2,7 +2,7 @@ import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame
 import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
 
-/** Deliveries in flight in one lane at most: a budget of their own, so that a flood of events cannot starve requests. */
+/** Deliveries in flight in one lane at most. Requests have a budget of their own, so that a flood of events cannot starve them. */
 export const LANE_MAX_DELIVERIES = 1024
 
 /** A lane as the hub sees it. */

@@ -7,11 +7,11 @@ import { LaneSubscriberThread } from './lane-subscriber-thread.ts'
 
 interface LaneEntry {
   readonly thread: LaneSubscriberThread
-  /** By the subscriber's number in the lane: its instance, and what ends its subscription. */
+  /** By the subscriber's index in the lane: its instance, and the function that ends its subscription. */
   readonly instances: Map<number, { instance: SubscriberInstance; leave: () => void }>
 }
 
-/** What each lane has subscribed to, in the hub's terms. */
+/** The subscriptions of each lane at the hub. */
 export class LaneSubscribers {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, LaneEntry>()
@@ -20,7 +20,7 @@ export class LaneSubscribers {
     this.#hub = hub
   }
 
-  /** What the hub knows a lane by. */
+  /** The lane as the hub knows it. */
   threadOf(lane: Lane): LaneSubscriberThread {
     return this.#of(lane).thread
   }
@@ -34,7 +34,7 @@ export class LaneSubscribers {
     })
   }
 
-  /** All that the lane hosts has been added. */
+  /** All subscribers of the lane have been added. */
   complete(lane: Lane): void {
     if (lane.role === 'quarantine') this.#hub.quarantineUp(this.#of(lane).thread)
   }
@@ -49,23 +49,23 @@ export class LaneSubscribers {
     return this.#lanes.get(lane)?.instances.get(subscriberIndex)?.instance ?? null
   }
 
-  /** The lane gets no more events, and finishes those that it has. */
+  /** The lane gets no more events and finishes those that it has. */
   leave(lane: Lane): void {
     this.#hub.threadLeaving(this.#of(lane).thread)
   }
 
-  /** Events that the lane is at. @param unread deliveries that it never began */
+  /** Events that the lane is handling. @param unread deliveries that it never began */
   worksOf(lane: Lane, unread: ReadonlySet<number>): WorkInFlight[] {
     return this.#hub.inFlightAt(this.#of(lane).thread, unread)
   }
 
-  /** The lane is gone: what it had in flight goes to the others. */
+  /** The lane is gone: its deliveries go to the others. */
   forget(lane: Lane, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     this.#hub.threadGone(this.#of(lane).thread, unread, blackBox)
     this.#lanes.delete(lane)
   }
 
-  /** No lane has the subscribers that have no instance now. */
+  /** All lanes are up: consumers without an instance are removed. */
   dropVacant(): void {
     this.#hub.dropVacant()
   }

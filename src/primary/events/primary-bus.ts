@@ -24,7 +24,7 @@ import type { Hub } from './hub.ts'
 /** Deliveries in flight at subscribers of the primary at most. */
 export const PRIMARY_MAX_DELIVERIES = 1024
 
-/** The bus as the primary's own plugins see it: next to the hub, and one of the threads that it delivers to. */
+/** The bus of the primary's own plugins. For the hub, the primary is one more thread with subscribers. */
 export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly isQuarantine = false
   readonly isStill = false
@@ -84,7 +84,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     return this.#deliveries.count < PRIMARY_MAX_DELIVERIES
   }
 
-  /** Handled in a later turn, as in any other thread: a publisher never runs its subscribers. */
+  /** Handled in a later turn of the loop, as in any other thread: a publisher never runs its subscribers. */
   send(deliveryId: number, frame: EventFrame, form: PayloadForm): boolean {
     this.#deliveries.sent()
     const own = { ...frame }
@@ -112,7 +112,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     return JSON.parse(await this.#driver().request(publication, this, timeoutMs)) as Payload
   }
 
-  /** A request of a lane: it brings its own causality. @returns the reply's JSON text */
+  /** Makes a request for a lane, whose handler is the cause. @returns the reply's JSON text */
   requestFor(
     from: Pick<EventFrame, 'emitter' | 'event' | 'payload' | 'payloadKeys' | 'parentId' | 'requestId' | 'trace'>,
     timeoutMs: number,
@@ -145,7 +145,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     return unsubscribe
   }
 
-  /** Takes away the subscriptions of a plugin that has failed. */
+  /** Removes the subscriptions of a plugin that has failed. */
   drop(plugin: string): void {
     for (const each of this.#subscribed) if (each.plugin === plugin) each.unsubscribe()
   }

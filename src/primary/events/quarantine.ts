@@ -1,32 +1,32 @@
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
-/** Lane deaths after which an event that was there each time is taken for their cause. */
+/** After so many deaths of its lanes an event is taken for their cause. */
 export const POISON_DEATHS = 3
 
 export interface QuarantineOptions {
-  /** Gives a delivery to an instance; false when it did not take it. */
+  /** Gives a delivery to an instance; false when the thread did not take it. */
   send: (delivery: Delivery, instance: SubscriberInstance) => boolean
-  /** Takes one whose subscriber has left for good. */
+  /** Ends a delivery whose subscriber has left for good. */
   drop: (delivery: Delivery) => void
-  /** Told of those that were dropped because no lane has their subscriber. */
+  /** Told how many deliveries were dropped because no lane has their subscriber. */
   onLost: (consumer: Consumer, count: number) => void
-  /** Told when the lane is needed, and when it is no more. */
+  /** Told when the quarantine lane is needed, and when it is not any more. */
   onWanted: (isWanted: boolean) => void
 }
 
 /**
- * Deliveries that were in flight when a thread died: suspects. They are tried again one at a time, in a lane that has nothing else to do:
- * the next death there has one cause, and no neighbour is suspected with it.
+ * Deliveries that were in flight when a thread died: the suspects. They are tried again one at a time, in a lane that does nothing else:
+ * the next death there has one possible cause.
  */
 export class Quarantine {
   readonly #waiting = new Fifo<Delivery>()
   readonly #options: QuarantineOptions
-  /** Quarantine lanes that have said all that they thread. */
+  /** Quarantine lanes whose subscribers are all known. */
   readonly #threads = new Set<SubscriberThread>()
   #current: Delivery | null = null
   #isWanted = false
-  /** Something has changed: one that could not be sent may be sent now. */
+  /** Something has changed: a delivery that could not be sent may be sent now. */
   #isDue = false
 
   constructor(options: QuarantineOptions) {
@@ -39,19 +39,19 @@ export class Quarantine {
     this.pump()
   }
 
-  /** A delivery is not under way any more. */
+  /** A delivery is no longer under way. */
   ended(delivery: Delivery): void {
     if (delivery !== this.#current) return
     this.#current = null
     this.#isDue = true
   }
 
-  /** Seats have come, or gone, or go on. */
+  /** Instances have come or gone, or paused ones go on. */
   changed(): void {
     this.#isDue = true
   }
 
-  /** A quarantine lane has said all that it hosts: what it lacks now it lacks. */
+  /** A quarantine lane is up, and all its subscribers are known. */
   threadUp(thread: SubscriberThread): void {
     this.#threads.add(thread)
     this.#isDue = true
@@ -61,7 +61,7 @@ export class Quarantine {
     if (this.#threads.delete(thread)) this.#isDue = true
   }
 
-  /** Sends the next one that can be sent, when none is under way. Those whose subscriber is not there wait and let others pass. */
+  /** Sends the next suspect that can be sent, when none is under way. A suspect whose subscriber is not there waits, and others pass it. */
   pump(): void {
     if (!this.#isDue) return
     this.#isDue = false
@@ -79,14 +79,14 @@ export class Quarantine {
     this.#tellWanted()
   }
 
-  /** Neither the quarantine lane nor any other has it. */
+  /** Neither the quarantine lane nor any other has the subscriber. */
   #isLost(consumer: Consumer): boolean {
     if (consumer.quarantineInstances.length > 0) consumer.lacksQuarantine = false
     else if (this.#threads.size > 0) consumer.lacksQuarantine = true
     return consumer.lacksQuarantine && consumer.instances.length === 0
   }
 
-  /** Where the quarantine lane lacks the subscriber, a lane that has no other event at the moment has to do. */
+  /** When the quarantine lane lacks the subscriber, a lane without any other event at the moment is used. */
   #try(delivery: Delivery): boolean {
     const { lacksQuarantine, instances, quarantineInstances } = delivery.consumer
     const instance = lacksQuarantine
@@ -99,7 +99,7 @@ export class Quarantine {
     return false
   }
 
-  /** A suspect that goes elsewhere does not keep the lane. */
+  /** A suspect that is tried elsewhere does not need the quarantine lane. */
   #tellWanted(): void {
     const isWanted =
       this.#current?.instance?.thread.isQuarantine === true ||

@@ -1,29 +1,29 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Delivery } from './consumer.ts'
 
-/** Payload bytes of all pending deliveries at most: the queue's bound in EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
+/** Payload bytes of all pending deliveries at most: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
-/** From this share of either bound on, no new request is let in: what is begun needs the rest. */
+/** Above this share of either bound no new request is let in: work that has begun needs the rest. */
 export const CROWDED_SHARE = 0.75
-/** Events that nothing caused (timers, jobs) may fill this share: the last of the room is for chains that are half done. */
+/** Events without a cause (from timers and jobs) may fill this share: the rest is for chains of events that have begun. */
 export const ROOT_SHARE = 0.9
 
-/** Subscribers that are set aside may keep this share pending, all together: less than makes the queue crowded. */
+/** All paused subscribers together may keep this share pending: less than makes the queue crowded. */
 const PAUSED_SHARE = 0.5
 
-/** How much the hub has taken on and not finished: waiting, under way, delayed, between two attempts. */
+/** Counts the deliveries that the hub has accepted and not finished: waiting, under way, delayed, or between two attempts. */
 export class QueueBudget {
   readonly #maxDeliveries: number
   #deliveries = 0
   #bytes = 0
-  /** A broker's deliveries: their number and size are the broker's affair. */
+  /** Deliveries of brokers: the broker bounds their number and size. */
   #brokerDeliveries = 0
 
   constructor(maxDeliveries: number) {
     this.#maxDeliveries = maxDeliveries
   }
 
-  /** All that is not finished. */
+  /** All deliveries that are not finished. */
   get pending(): number {
     return this.#deliveries + this.#brokerDeliveries
   }
@@ -45,8 +45,8 @@ export class QueueBudget {
   }
 
   /**
-   * @param pending what subscribers that are set aside have pending, all together
-   * @throws EVENT_BUS_FULL when they cannot have that much more: nobody else's room may go with it
+   * @param pending deliveries of all paused subscribers together
+   * @throws EVENT_BUS_FULL when paused subscribers cannot have that many more: they must not use up the room of the others
    */
   checkPaused(pending: { deliveries: number; bytes: number }, deliveries: number, payloadBytes: number): void {
     const tooMany = pending.deliveries + deliveries > Math.ceil(this.#maxDeliveries * PAUSED_SHARE)

@@ -6,9 +6,9 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
 
-/** How late a lane's listener may hear of another thread's record, milliseconds. */
+/** A lane's listener hears of another thread's record so late at most, milliseconds. */
 const FEED_MS = 50
-/** Records that wait for one lane at most; the oldest give way. */
+/** Records that wait for one lane at most; then the oldest are dropped. */
 const FEED_MAX_RECORDS = 10_000
 
 interface Waiting {
@@ -18,7 +18,7 @@ interface Waiting {
   logs: LogRecord[]
 }
 
-/** Brings records of other threads to the lanes whose plugins listen: in batches, and only while somebody does. */
+/** Forwards records of other threads to the lanes whose plugins listen, in batches. */
 export class RecordForwarder {
   readonly #hub: Hub
   readonly #lanes = new Map<Lane, Waiting>()
@@ -27,7 +27,7 @@ export class RecordForwarder {
   #stopTraces: (() => void) | undefined
   #stopFailures: (() => void) | undefined
 
-  /** @param hostOf what the hub knows a lane by */
+  /** @param threadOf the lane as the hub knows it */
   constructor(hub: Hub, hostOf: (lane: Lane) => SubscriberThread) {
     this.#hub = hub
     this.#threadOf = hostOf
@@ -46,7 +46,7 @@ export class RecordForwarder {
     if (this.#lanes.delete(lane)) this.#update()
   }
 
-  /** @param origin the lane that made the record and told its own sinks, or null */
+  /** @param origin the lane that made the record and has told its own sinks, or null */
   log(record: LogRecord, origin: Lane | null): void {
     for (const [lane, { feeds, logs }] of this.#lanes) if (lane !== origin && feeds.has('logs')) keep(logs, record)
   }

@@ -9,10 +9,10 @@ import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
-/** Beside the record itself: the thread that it comes from, for whoever told its own listeners already. */
+/** @param origin the thread that the record comes from: it has told its own listeners already */
 export type RecordListener = (record: EventRecord, origin: SubscriberThread | null) => void
 
-/** What the hub remembers, and whom it tells: the trace of what was published, and the letters that nobody could deliver. */
+/** The records of the hub and their listeners: the trace of published events, and the dead letters. */
 export class Records {
   readonly #log: RecordLog
   readonly #traces = new TraceRing()
@@ -40,13 +40,13 @@ export class Records {
     this.#traces.push(trace)
     if (this.#listeners.length === 0) return
     const record = recordOf(trace)
-    // A copy: a listener may take itself out while it is told (a stream client that is cut off does).
+    // A copy: a listener may remove itself while it is told, as a stream client does that is cut off.
     for (const listener of [...this.#listeners]) listener(record, origin)
   }
 
   /**
    * Listeners first, then the dead-letter store. What a listener publishes is caused by the failed event.
-   * @param source where it came from, which keeps its own letters; null: they are kept here
+   * @param source the broker that it came from, which stores its own letters; null: the letter is stored here
    * @returns undefined when the letter is stored already
    */
   failed(failed: FailedDelivery, source: DeliverySource | null): Promise<void> | undefined {

@@ -1,16 +1,16 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Requester } from './consumer.ts'
 
-/** One delivery fewer may reply. @param fault why it does not; null when it has been handled */
+/** A delivery has ended: one fewer may reply. @param fault why it has not replied; null when it was handled */
 export function replySettled(requester: Requester, fault: string | null): void {
   requester.open--
   if (requester.open === 0 && requester.onlyFailures && fault !== null) requester.failed(fault)
 }
 
 /**
- * Publishes for one who wants a reply, and resolves with the first object (as JSON) that a subscriber returns.
+ * Publishes an event and resolves with the first object that a subscriber returns, as JSON.
  * @param publish takes the event, or throws
- * @param timers where the open time limit stands, for whoever closes the hub
+ * @param timers holds the timer of the time limit while the request is open, so that closing the hub can clear it
  */
 export function awaitReply(
   event: string,

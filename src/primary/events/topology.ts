@@ -4,7 +4,7 @@ import { Consumer, type SubscriberInstance, type SubscriberThread } from './cons
 /** One event name: who consumes it, who emits it, how often it fired. */
 export class Topic {
   consumers: Consumer[] = []
-  /** Names of the subscribing plugins: a new list whenever it changes, so that traces keep the one that was true for them. */
+  /** Names of the subscribing plugins. Each change makes a new list: a trace record keeps the list of its time. */
   subscribers: readonly string[] = []
   readonly emitters = new Set<string>()
   fireCount = 0
@@ -17,9 +17,9 @@ export class Topic {
 /** Who subscribes to what, in which threads. */
 export class Topology {
   readonly #topics = new Map<string, Topic>()
-  /** Plugins whose instances take nothing. */
+  /** Plugins whose instances get no events. */
   readonly #paused = new Set<string>()
-  /** Seats of the quarantine lane whose consumer is not there: it makes none, or events would wait for nobody. */
+  /** Instances in the quarantine lane without a consumer. They do not create one: its events would wait for nobody. */
   readonly #unattached = new Map<string, SubscriberInstance[]>()
 
   topic(event: string): Topic {
@@ -39,7 +39,7 @@ export class Topology {
     return this.#topics.get(event)?.consumers.find((each) => each.group === group)
   }
 
-  /** Adds an instance to the consumer of `group` on `event`. The options of the last regular instance are the consumer's. */
+  /** Adds an instance to the consumer of `group` on `event`. The consumer takes the options of the last regular instance. */
   addInstance(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): Consumer {
     const topic = this.topic(event)
     const { isQuarantine } = instance.thread
@@ -61,7 +61,7 @@ export class Topology {
     return consumer
   }
 
-  /** Pauses or resumes all instances of a plugin, and those that it will have. */
+  /** Pauses or resumes all instances of a plugin, those to come included. */
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
@@ -71,7 +71,7 @@ export class Topology {
       if (instance.plugin === plugin) instance.isPaused = isPaused
   }
 
-  /** What is pending for plugins that are paused, all of them together. */
+  /** What is pending for all paused plugins together. */
   pausedPending(): { deliveries: number; bytes: number } {
     const paused = { deliveries: 0, bytes: 0 }
     for (const { consumers } of this.#topics.values()) {
@@ -117,7 +117,7 @@ export class Topology {
     )
   }
 
-  /** A thread has died: its instances leave, its consumers stay and wait for the next thread's. */
+  /** A thread has died: its instances leave, its consumers stay and wait for the next thread's instances. */
   removeThread(thread: SubscriberThread): void {
     for (const topic of this.#topics.values()) {
       for (const consumer of topic.consumers) {

@@ -1,6 +1,6 @@
 import type { Consumer, Delivery, DeliveryQueue } from './consumer.ts'
 
-/** The queues in which something waits for room. */
+/** The queues with deliveries that wait for room. */
 export class WaitingQueues {
   readonly #queues = new Set<DeliveryQueue>()
 
@@ -13,13 +13,13 @@ export class WaitingQueues {
     this.#queues.add(delivery.queue)
   }
 
-  /** Before those that wait already. */
+  /** Puts a delivery before those that wait already. */
   unshift(delivery: Delivery): void {
     delivery.queue.waiting.unshift(delivery)
     this.#queues.add(delivery.queue)
   }
 
-  /** Takes out all that waits for one consumer. */
+  /** Takes out all deliveries that wait for one consumer. */
   takeOf(consumer: Consumer): Delivery[] {
     const taken: Delivery[] = []
     for (const queue of this.#queues) {
@@ -30,7 +30,7 @@ export class WaitingQueues {
     return taken
   }
 
-  /** Offers what waits, queue by queue, each from its head on. @param dispatch false when there is no room for it */
+  /** Offers the deliveries queue by queue, in their order. @param dispatch returns false when there is no room for one */
   pump(dispatch: (delivery: Delivery) => boolean): void {
     for (const queue of this.#queues) {
       const { waiting } = queue

@@ -6,7 +6,7 @@ import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 
-/** Takes the answers to the deliveries of one broker: of the hub, or of the streams. Each counts its deliveries by itself. */
+/** Takes the answers to the deliveries of one broker: the hub, or the streams. Each broker numbers its own deliveries. */
 export interface DeliverySink {
   delivered(deliveryId: number): void
   reply(deliveryId: number, json: string): void
@@ -18,20 +18,20 @@ export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
-  /** Of each method and event, the numbers that are in use. */
+  /** By method and event, the numbers that are in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
   #inFlight = 0
 
-  /** @returns the subscriber's number in this thread, and what the bus knows it by */
+  /** @returns the subscriber's index in this thread, and the identity by which the bus knows it */
   add(subscription: Subscription): { subscriberIndex: number; identity: string } {
     const { owner, event, handler } = subscription
     const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
-    // The same method may subscribe twice to one event, and two nameless functions are two subscribers.
+    // The same method may subscribe twice to one event, and two anonymous functions are two subscribers.
     const key = `${base} ${event}`
     const used = this.#identities.get(key) ?? new Set()
     let number = 1
-    // Who leaves and comes back is the same subscriber.
+    // A subscriber that leaves and comes back is the same one.
     while (used.has(number)) number++
     this.#identities.set(key, used.add(number))
     const subscriberIndex = this.#subscriptions.push(subscription) - 1
@@ -77,7 +77,7 @@ export class EventServer {
       return settle(sink, deliveryId, outcome, wantsReply)
     }
     this.#inFlight++
-    // Also a library's own kind of promise, whose `then` may do anything.
+    // A library's own kind of promise may have any `then`.
     Promise.resolve(outcome).then(
       (value) => {
         this.#inFlight--

@@ -24,7 +24,7 @@ export function encodePayload(event: string, payload: unknown): EncodedPayload {
       cause: error,
     })
   }
-  // A `toJSON` of its own may turn it into anything.
+  // The payload's own `toJSON` may return anything.
   if (json === undefined || json.charCodeAt(0) !== 0x7b) {
     throw new HeddleError('EVENT_PAYLOAD_INVALID', `The payload of ${event} must be a JSON object`)
   }

@@ -6,7 +6,7 @@ import { splitKeys } from './payload.ts'
 /** Records that `/system/traces/flat` shows. */
 export const TRACE_RECORDS = 500
 
-/** One event as the hub keeps it: what costs something to format is formatted when somebody reads it. */
+/** One event as the hub keeps it. It is formatted when somebody reads it. */
 export interface Trace {
   readonly id: string
   readonly parentId: string | null
@@ -42,7 +42,7 @@ export class TraceRing {
     this.#slots[this.#count++ % TRACE_RECORDS] = trace
   }
 
-  /** Oldest first, by the time of their publication: a lane that is busy hands in later what it has published earlier. */
+  /** Oldest first, by the time of publication: the events of a busy lane may arrive late. */
   records(): EventRecord[] {
     const from = Math.max(0, this.#count - TRACE_RECORDS)
     const traces: Trace[] = []
