@@ -1,15 +1,15 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { TraceScope } from '../../contracts/tracing.ts'
 
-/** What a piece of running code was caused by. */
+/** The cause of the code that is running. */
 export interface CausalContext {
-  /** The event being handled: the `parent_id` of whatever is published now. Null in an HTTP handler or a job. */
+  /** Id of the event that is being handled: events published now get it as their `parent_id`. Null in an HTTP handler or a job. */
   readonly eventId: string | null
-  /** The HTTP request at the root of it all, or null. */
+  /** Id of the HTTP request with which the chain of causes began, or null. */
   readonly requestId: string | null
-  /** Where in a trace it runs; null while tracing is off. */
+  /** Its position in a trace; null while tracing is off. */
   readonly trace: TraceScope | null
 }
 
-/** One instance per thread, one `run` per task (on Node 20 and 22 it rests on promise hooks, so its number matters). */
+/** One instance per thread, one `run` per task. On Node 20 and 22 each instance uses promise hooks, which cost time, so there are no others. */
 export const causality = new AsyncLocalStorage<CausalContext>()

@@ -12,7 +12,7 @@ let lastMsHex = ''
 let counter = 0
 
 /**
- * A UUIDv7 as 32 hexadecimal digits without dashes: ordered by time, within a thread also inside one millisecond.
+ * A UUIDv7 as 32 hexadecimal digits without dashes. Ids are ordered by time; those of one thread also within a millisecond.
  * Source: RFC 9562, section 5.7, with `rand_a` as a counter (section 6.2, method 1).
  */
 export function timeOrderedId(): string {
@@ -22,7 +22,7 @@ export function timeOrderedId(): string {
     lastMsHex = nowMs.toString(16).padStart(12, '0')
     counter = 0
   } else if (++counter > 0xfff) {
-    // More than 4096 in one millisecond (or a clock that went back): borrow the next one, so that the order holds.
+    // More than 4096 ids in one millisecond, or a clock that went back: use the next millisecond, so that the order holds.
     lastMs++
     lastMsHex = lastMs.toString(16).padStart(12, '0')
     counter = 0
@@ -51,7 +51,7 @@ export function timeOrderedId(): string {
 /** `evt_` and a time-ordered id. */
 export const makeEventId = (): string => `evt_${timeOrderedId()}`
 
-/** So many random bytes as hexadecimal digits; at most 64 of them. A slice of many made at once: a quarter of what joining them one by one costs. */
+/** Random bytes as hexadecimal digits, at most 64 bytes. They are cut from a long text of random digits: a quarter of the cost of converting byte by byte. */
 export function randomHex(byteCount: number): string {
   const length = byteCount * 2
   if (digitsUsed + length > digits.length) {

@@ -1,7 +1,7 @@
 let lastMs = Number.NaN
 let lastText = ''
 
-/** `YYYY-MM-DDTHH:mm:ss.sssZ`. Formatting costs more than most of what is stamped, and under load a millisecond is asked for a hundred times. */
+/** `YYYY-MM-DDTHH:mm:ss.sssZ`. The last text is kept: formatting is slow, and under load the same millisecond is formatted a hundred times. */
 export function isoTimestamp(epochMs: number): string {
   const ms = Math.trunc(epochMs)
   if (ms !== lastMs) {

@@ -1,6 +1,6 @@
 import type { EventRecord } from '../../contracts/event-bus.ts'
 
-/** A node of the causal tree. `id`, `event` and `children` are the contract; the rest tells who, when and for which request. */
+/** A node of the causal tree. `id`, `event` and `children` are specified; the other fields say who, when and for which request. */
 export interface TreeNode {
   id: string
   event: string
@@ -12,7 +12,7 @@ export interface TreeNode {
   children: TreeNode[]
 }
 
-/** Records to a forest, in the order of the records. A record whose parent is not among them is a root. */
+/** Makes a forest of event records, in their order. A record whose parent is not among them is a root. */
 export function causalForest(records: readonly EventRecord[]): TreeNode[] {
   const nodes = new Map<string, TreeNode>()
   for (const { id, event, emitter, subscribers, timestamp, request_id, trace_id } of records) {

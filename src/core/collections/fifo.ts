@@ -1,4 +1,4 @@
-/** A queue whose both ends cost the same however long it is. */
+/** A first-in, first-out queue. Adding and removing take the same time however long it is. */
 export class Fifo<T> {
   #items: (T | undefined)[] = []
   #first = 0

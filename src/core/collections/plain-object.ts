@@ -1,4 +1,4 @@
-/** True for what JSON calls an object: no null, no array. */
+/** True for an object as JSON has it: not null, not an array. */
 export function isPlainObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -5,7 +5,7 @@ const USAGE = `Usage: npm start -- [--boot-tool <tool>]
   --boot-tool <tool>  boots that tool alone, which applies migrations, and ends: with 0, or with 1 and the reason
   --watch             replaces the lanes when their code changes (npm run dev)`
 
-/** What `src/main.ts` was started with. */
+/** The flags with which `src/main.ts` was started. */
 export interface CommandLine {
   /** `--watch`: the code is being worked on. */
   readonly isDevelopment: boolean
@@ -13,10 +13,10 @@ export interface CommandLine {
   readonly bootTool: string | null
 }
 
-/** The command line is not one of the runtime's; the message says why, and what is. */
+/** The command line is not valid. The message says why, and which flags there are. */
 export class CommandLineFault extends Error {}
 
-/** @throws CommandLineFault for an unknown flag, a flag without its value, and anything that is no flag */
+/** @throws CommandLineFault for an unknown flag, a flag without its value, and an argument that is not a flag */
 export function readCommandLine(args: readonly string[] = process.argv.slice(2)): CommandLine {
   try {
     const { values } = parseArgs({

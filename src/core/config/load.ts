@@ -10,8 +10,8 @@ import { likelyTypos } from './typos.ts'
 export const EXIT_CONFIG = 78
 
 /**
- * The value given to `UWS_HTTP_MAX_HEADERS_SIZE` when unset, in bytes. The HTTP library reads it while it loads;
- * it lies far above the runtime's own limit of 16 KiB, so that the runtime is the one that answers 431.
+ * The value of `UWS_HTTP_MAX_HEADERS_SIZE` when it is unset, in bytes. The HTTP library reads it while it loads.
+ * It is far above the runtime's own limit of 16 KiB, so that the runtime itself answers 431.
  */
 export const UWS_HTTP_MAX_HEADERS_BYTES = 98_304
 
@@ -20,7 +20,7 @@ const SECRET_NAMES = new Set(ROWS.filter(([, row]) => row.secret).map(([name]) =
 
 type Environment = Readonly<Record<string, string | undefined>>
 
-/** All that is wrong with the environment, one line each: main prints the message and exits with `EXIT_CONFIG`. */
+/** All faults of the environment, one line each: main prints the message and exits with `EXIT_CONFIG`. */
 export class ConfigFaults extends Error {
   readonly faults: readonly string[]
 
@@ -33,14 +33,14 @@ export class ConfigFaults extends Error {
 
 export interface LoadedSettings {
   settings: Settings
-  /** What should be logged once there is a log. */
+  /** To be logged as soon as there is a log. */
   warnings: string[]
 }
 
 /**
- * Parses the environment. Without an argument: `process.env`, after `.env` of the current folder was added to it
- * (variables that are set already win).
- * @param isDevelopment the code is being worked on: fewer lanes by default
+ * Parses the environment. Without an argument it reads `process.env`, after adding `.env` of the current folder
+ * (variables that are already set win).
+ * @param isDevelopment `npm run dev`: fewer lanes by default
  * @throws ConfigFaults with every fault
  */
 export function loadSettings(env: Environment = process.env, isDevelopment = false): LoadedSettings {
@@ -64,23 +64,23 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
   return { settings: freezeSettings(settings as Settings), warnings }
 }
 
-/** Deep-freezes settings: a lane gets its own copy in a message, thawed. */
+/** Deep-freezes settings. A lane gets its own copy in a message, which is not frozen. */
 export function freezeSettings(settings: Settings): Settings {
   for (const value of Object.values(settings)) Object.freeze(value)
   return Object.freeze(settings)
 }
 
-/** A plugin's own variable; undefined when unset, and for the runtime's secrets. */
+/** A plugin's own variable; undefined when it is unset, and for the runtime's secrets. */
 export function readVariable(name: string): string | undefined {
   return SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]
 }
 
-/** A copy of this process's environment: for a process that is started from here, and to load settings without `.env`. */
+/** A copy of this process's environment, for a child process, and for loading settings without `.env`. */
 export function copyEnvironment(): Environment {
   return { ...process.env }
 }
 
-/** Sets what libraries read from the environment while they load: call it before anything imports the HTTP library. */
+/** Sets variables that libraries read while they load. Call it before anything imports the HTTP library. */
 export function prepareEnvironment(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)
 }
@@ -107,7 +107,7 @@ function addDotEnv(faults: string[]): void {
   }
 }
 
-/** What no row can say alone. A setting with a fault of its own is missing here, and compares false. */
+/** Checks settings against each other. A setting that has a fault is missing here, so comparing it is false. */
 function checkTogether(settings: Settings, faults: string[]): void {
   if (settings.rdbMinPool > settings.rdbMaxPool) {
     faults.push(`RDB_MIN_POOL: expected at most RDB_MAX_POOL (${settings.rdbMaxPool}), got "${settings.rdbMinPool}"`)

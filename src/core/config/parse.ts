@@ -6,7 +6,7 @@ export type Parsed = { value: unknown } | { wanted: string }
 const TRUE = new Set(['true', '1', 'yes', 'on'])
 const FALSE = new Set(['false', '0', 'no', 'off'])
 
-/** Reads one variable's text as its row wants it, or says what was wanted. */
+/** Parses one variable's text as its row requires, or says what was expected. */
 export function parseVariable(row: VariableRow, raw: string): Parsed {
   const text = row.secret ? raw : raw.trim()
   switch (row.type) {
@@ -31,7 +31,7 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
     case 'folders':
       return { value: split(text, delimiter).map((folder) => resolve(folder)) }
     case 'file':
-      // Each thread opens its own connection, so a database in memory would be another one in every thread.
+      // Each thread opens its own connection, so each would have its own database in memory.
       return text.startsWith(':memory:') ? { wanted: 'the path of a file' } : { value: resolve(text) }
   }
 }

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url'
 
 interface RowOf<Type extends string, Default> {
   type: Type
-  /** Used when the variable is unset or empty. A function sees the settings of the rows above its own, and whether the code is worked on. */
+  /** Used when the variable is unset or empty. A function gets the settings of the rows above its own, and whether `npm run dev` runs. */
   default: Default | ((above: Record<string, unknown>, isDevelopment: boolean) => Default)
   unit?: string
   /** What the variable changes, in one sentence. */
@@ -13,7 +13,7 @@ interface RowOf<Type extends string, Default> {
 }
 type Range = { min: number; max: number }
 
-/** One variable. `folder`, `folders` and `file` defaults are texts that are resolved like a given value. */
+/** One variable. The defaults of `folder`, `folders` and `file` are resolved like given values. */
 export type VariableRow =
   | (RowOf<'integer' | 'number', number | undefined> & Range)
   | RowOf<'boolean', boolean>
@@ -25,7 +25,7 @@ export type VariableRow =
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
-/** Enough to notice what threads do not share; with more, each change of the code takes longer to be everywhere. */
+/** Enough to notice that threads do not share their memory. With more of them a change of the code takes longer to reach all. */
 const DEVELOPED_LANES = 2
 const TOOLS_FOLDER = fileURLToPath(new URL('../../tools', import.meta.url))
 
@@ -335,7 +335,7 @@ export const VARIABLES = {
     type: 'text',
     pattern: /^[A-Za-z0-9._:-]{1,200}$/,
     wanted: '1 to 200 of the characters A-Z a-z 0-9 . _ : -',
-    // With port 0 the port says nothing: the process id tells replicas of one host apart.
+    // With port 0 the process id tells the replicas of one host apart.
     default: ({ httpPort, nodeAppInstance }) =>
       `${hostname()}:${httpPort || `pid${process.pid}`}${nodeAppInstance === undefined ? '' : `:${nodeAppInstance}`}`,
     effect: 'Name of this replica, unique and stable.',
@@ -370,7 +370,7 @@ type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
 /** The parsed environment, deep-frozen; a plain object that can be posted to another thread. */
 export type Settings = {
   readonly [Name in VariableName as CamelCase<Name>]: Name extends 'AUTH_SECRET_KEY'
-    ? string // always there: `loadSettings` makes one or refuses
+    ? string // always set: `loadSettings` makes one or throws
     : ValueOf<(typeof VARIABLES)[Name]>
 }
 

@@ -1,2 +1,2 @@
-/** What a subscriber gets that names no other value; the contract of `event_bus` says what each is. */
+/** The default options of a subscriber. `SubscribeOptions` of the contract `event_bus` describes them. */
 export const SUBSCRIBER_DEFAULTS = { retries: 0, backoffMs: 500, timeoutMs: 30_000, broadcast: false } as const

@@ -11,7 +11,7 @@ export class DbError extends HeddleError {
     this.kind = kind
   }
 
-  /** Nothing is wrong with what was asked: the same may work later. */
+  /** The statement itself was right: the same one may succeed later. */
   get isPassing(): boolean {
     return this.kind === 'unavailable' || this.kind === 'timeout'
   }

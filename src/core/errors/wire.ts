@@ -26,7 +26,7 @@ export function fromWire(wire: WireError): Error {
   return error
 }
 
-/** Errors of libraries carry what they like; what cannot cross must not take the thread down that reports it. */
+/** Errors of libraries may carry any value. One that cannot be sent must not end the thread that reports the error. */
 function isJson(details: unknown): boolean {
   try {
     return JSON.stringify(details) !== undefined
@@ -40,7 +40,7 @@ export function messageOf(thrown: unknown): string {
   try {
     if (thrown instanceof Error) return String(thrown.message) || String(thrown.name)
   } catch {
-    // An error whose own message throws is shown by its kind.
+    // An error whose `message` throws is shown by its type.
   }
   return describe(thrown)
 }

@@ -3,9 +3,9 @@ import { pathToFileURL } from 'node:url'
 declare const require: ((file: string) => Record<string, unknown>) | undefined
 
 /**
- * Loads a source file the way this very file was loaded.
- * On Node 20 tsx serves the modules of a worker thread through `require`, and `import()` would not know TypeScript there;
- * on Node 22 it would, but make a second instance of every module that the first ones share. So a lane never mixes the two.
+ * Loads a source file in the same way in which this file was loaded.
+ * On Node 20 tsx loads the modules of a worker thread with `require`, and `import()` cannot load TypeScript there. On Node 22 `import()`
+ * can, but it would make a second instance of every module that was loaded before. So a lane never mixes the two.
  */
 export async function loadModule(file: string): Promise<Record<string, unknown>> {
   if (typeof require === 'function') return require(file)

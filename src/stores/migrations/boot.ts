@@ -4,8 +4,7 @@ import type { MigrationDriver } from './migration.ts'
 import { type MigrationLog, migrate, pending } from './runner.ts'
 
 /**
- * What a database does when the process starts: applies what is pending, or (DB_AUTO_MIGRATE=false) says what is pending and changes
- * nothing.
+ * Applies pending migrations when the process starts. With DB_AUTO_MIGRATE=false it logs what is pending and changes nothing.
  * @throws as `migrate`
  */
 export async function migrateOrReport(
@@ -24,7 +23,7 @@ export async function migrateOrReport(
       migrations: waiting.map((migration) => migration.id),
     })
   } catch (thrown) {
-    // The schema is someone else's task here, so it does not keep this process from starting.
+    // Another process is responsible for the schema, so this one starts anyway.
     log('ERROR', messageOf(thrown))
   }
 }

@@ -10,7 +10,7 @@ const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 
 /**
  * All migrations below the domains folders, in the order of their domains' names and their file numbers.
- * Folders that do not exist hold none.
+ * A folder that does not exist has none.
  * @throws MIGRATION_INVALID for a `.sql` file with another name than `NNN_name.sql`, a malformed header, one id in two folders
  */
 export async function discoverMigrations(domainsFolders: readonly string[]): Promise<Migration[]> {
@@ -43,7 +43,7 @@ async function migrationsOf(domain: string, folder: string): Promise<Migration[]
   return migrations
 }
 
-/** The header is what stands before the first line that is neither blank nor a `--` comment. */
+/** The header ends before the first line that is neither blank nor a `--` comment. */
 function dependsOf(sql: string, path: string): string[] {
   const depends: string[] = []
   for (const rawLine of sql.replace(/^\uFEFF/, '').split('\n')) {
@@ -78,7 +78,7 @@ async function entriesOf(folder: string) {
   try {
     return await readdir(folder, { withFileTypes: true })
   } catch (thrown) {
-    // No folder, no migrations; everything else (no permission, for example) must not pass for that.
+    // No folder means no migrations. Any other fault, for example a missing permission, must be reported.
     if (['ENOENT', 'ENOTDIR'].includes((thrown as NodeJS.ErrnoException).code ?? '')) return []
     throw thrown
   }

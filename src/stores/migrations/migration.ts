@@ -19,7 +19,7 @@ export interface AppliedMigration {
   readonly checksum: string
 }
 
-/** What one transaction of a migration asks of the database. */
+/** The operations within one transaction of a migration. */
 export interface MigrationSession {
   /** Creates `_migrations (id, checksum, applied_at)` when it is missing. */
   createTable(): Promise<void>
@@ -33,11 +33,11 @@ export interface MigrationSession {
 
 /** A database that can be migrated. */
 export interface MigrationDriver {
-  /** All rows of `_migrations`; none, and no table created, when it is missing. */
+  /** All rows of `_migrations`. When the table is missing: none, and it is not created. */
   applied(): Promise<AppliedMigration[]>
   /**
-   * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. While one process is in it,
-   * every other process that calls it waits, and then sees what the first one did.
+   * Runs `work` in one transaction: committed when it resolves, rolled back when it rejects. While a process is in this transaction,
+   * other processes that call it wait, and then see its changes.
    */
   transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T>
 }

@@ -2,7 +2,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Migration } from './migration.ts'
 
 /**
- * Topological order: within a domain the order given, across domains `depends`; what is free in both keeps the order given.
+ * Sorts migrations topologically: within a domain in the given order, across domains by `depends`. Otherwise the given order is kept.
  * @param migrations in the order of `discoverMigrations`
  * @throws MIGRATION_INVALID that names the missing dependency, or the cycle
  */
@@ -10,7 +10,7 @@ export function orderMigrations(migrations: readonly Migration[]): Migration[] {
   const before = predecessors(migrations)
   const ordered: Migration[] = []
   const done = new Set<string>()
-  /** From the one asked for down to the one that it needs: a second visit closes a cycle. */
+  /** The chain of dependencies that is being followed. A migration that comes twice closes a cycle. */
   const path: string[] = []
 
   function visit(migration: Migration): void {
@@ -28,7 +28,7 @@ export function orderMigrations(migrations: readonly Migration[]): Migration[] {
   return ordered
 }
 
-/** What has to be applied directly before each migration. */
+/** For each migration the ones that must be applied directly before it. */
 function predecessors(migrations: readonly Migration[]): Map<string, Migration[]> {
   const byId = new Map(migrations.map((migration) => [migration.id, migration]))
   const lastOfDomain = new Map<string, Migration>()

@@ -9,12 +9,12 @@ import { orderMigrations } from './order.ts'
 export type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 
 /**
- * Applies what is pending, each migration in a transaction of its own together with its row in `_migrations`.
+ * Applies pending migrations, each in its own transaction together with its row in `_migrations`.
  * @param domainsFolders folders with `<domain>/migrations/NNN_name.sql`
  * @returns the ids that this call applied, in their order
- * @throws MIGRATION_INVALID before anything is applied for a cycle, a missing dependency or an applied file that has changed;
- * and for a migration that fails, of which nothing stays (those before it stay applied); DbError `unavailable` or `timeout` where
- * that was not the migration's fault
+ * @throws MIGRATION_INVALID before anything is applied, for a cycle, a missing dependency or an applied file that has changed; and for a
+ * migration that fails, which is rolled back (those before it stay applied). DbError `unavailable` or `timeout` when the failure was
+ * not the migration's fault
  */
 export async function migrate(
   driver: MigrationDriver,
@@ -25,7 +25,7 @@ export async function migrate(
   const waiting = await pending(driver, domainsFolders)
   for (const [n, migration] of waiting.entries()) {
     const startMs = performance.now()
-    // A terminal shows these on one line: which one is taking its time, and how many there are.
+    // A terminal shows these records on one line: which migration is running, and how many there are.
     log('DEBUG', `Applying migration ${migration.id}`, { done: n, of: waiting.length })
     if (!(await apply(driver, migration))) continue
     applied.push(migration.id)
@@ -63,7 +63,7 @@ async function apply(driver: MigrationDriver, migration: Migration): Promise<boo
   }
 }
 
-/** Nothing is wrong with the migration: the server was lost, or another process held what it needs. */
+/** The migration itself is right: the server was lost, or another process held a lock that it needs. */
 function isOutside(thrown: unknown): thrown is DbError {
   return thrown instanceof DbError && thrown.isPassing
 }

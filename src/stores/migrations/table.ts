@@ -1,14 +1,14 @@
 import type { Outcome } from '../sql/outcome.ts'
 import type { MigrationSession } from './migration.ts'
 
-/** A connection inside of a migration's transaction. Both may be synchronous. */
+/** A connection within the transaction of a migration. Both methods may be synchronous. */
 export interface MigrationTableConnection {
   run(sql: string, params: readonly unknown[]): Outcome | Promise<Outcome>
   /** Runs a text verbatim. */
   script(sql: string): void | Promise<void>
 }
 
-/** Rows: `AppliedMigration`. The table has to be there. */
+/** Its rows are `AppliedMigration`. The table must exist. */
 export const APPLIED_MIGRATIONS = 'SELECT id, checksum FROM _migrations'
 
 /** The part of a session that reads and writes `_migrations`: its SQL is the same on every database. */

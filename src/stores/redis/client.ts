@@ -6,11 +6,11 @@ import type { RedisScript } from './script.ts'
 export type { RedisArgument }
 
 export interface RedisOptions extends ConnectionOptions {
-  /** Loaded whenever the connection comes up. */
+  /** Scripts that are loaded into the server whenever the connection is established. */
   scripts?: readonly RedisScript[]
 }
 
-/** Opens a connection of its own and keeps it open; the first commands may wait for it, KV_CONNECT_TIMEOUT at most. */
+/** Opens a connection and keeps it open. The first commands wait for it, at most KV_CONNECT_TIMEOUT. */
 export function openRedis(kv: KvSettings, options: RedisOptions): RedisClient {
   return new RedisClient(kv, options)
 }
@@ -18,10 +18,10 @@ export function openRedis(kv: KvSettings, options: RedisOptions): RedisClient {
 /**
  * One connection to the key-value store.
  *
- * - Commands are sent in the order of their calls, those of one turn of the loop in one write.
- * - No command is ever sent twice and none waits for a connection that is down: it rejects at once. What was under way
- *   when a connection was lost rejects with `details.outcome` `unknown`, what was not sent with `not sent`.
- * - It connects again for ever, 2 s apart at most, whatever the reason of the loss.
+ * - Commands are sent in the order of their calls; those of one turn of the event loop in one write.
+ * - No command is sent twice. While the connection is down a command rejects at once. When a connection is lost, commands that were
+ *   sent and not answered reject with `details.outcome` `unknown`, commands that were not sent with `not sent`.
+ * - It reconnects for ever, at most 2 s apart, whatever the reason of the loss.
  */
 export class RedisClient {
   readonly #connection: Connection
@@ -33,10 +33,10 @@ export class RedisClient {
     const { scripts = [], ...connectionOptions } = options
     this.#connection = new Connection(kv, connectionOptions, {
       onGreeted: () => {
-        // These go out before any command that relies on them, and what becomes of them shows there.
+        // They are sent before any command that needs them. A failure shows when that command runs.
         for (const { lua } of scripts) this.#sendFirst('script', ['LOAD', lua])
         for (const channel of this.#channels.keys()) this.#sendFirst('subscribe', [channel])
-        // Commands that have waited for the connection go first.
+        // After the commands that waited for the connection.
         this.#willTellUp = true
         setImmediate(() => {
           this.#willTellUp = false
@@ -53,7 +53,7 @@ export class RedisClient {
     return this.#connection.isReady
   }
 
-  /** Why commands are refused at the moment; null when they are not, or nobody knows yet. */
+  /** Why commands are refused at the moment; null when they are not, or when it is not known yet. */
   get fault(): HeddleError | null {
     return this.#connection.fault
   }
@@ -64,19 +64,19 @@ export class RedisClient {
   }
 
   /**
-   * Sends one command and gives its reply: strings are UTF-8.
+   * Sends one command and returns its reply. Strings are UTF-8.
    * @throws KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY, KV_WRONG_TYPE
    */
   command<T = unknown>(name: string, args: readonly RedisArgument[]): Promise<T> {
     return this.#connection.call(name, args, 'utf8') as Promise<T>
   }
 
-  /** As `command`, with Buffers in the place of strings. */
+  /** Like `command`, but the reply has Buffers instead of strings. */
   commandBuffer<T = unknown>(name: string, args: readonly RedisArgument[]): Promise<T> {
     return this.#connection.call(name, args, null) as Promise<T>
   }
 
-  /** Runs a script by its hash, and once more by its text where the server does not know it: it has not run then. */
+  /** Runs a script by its hash. When the server does not know the hash, and so has not run it, the script is sent as text. */
   run<T = unknown>(script: RedisScript, keys: readonly string[], args: readonly RedisArgument[]): Promise<T> {
     return this.command<T>('evalsha', [script.sha, keys.length, ...keys, ...args]).catch((fault: HeddleError) => {
       if (!causeOf(fault).startsWith('NOSCRIPT')) throw fault
@@ -85,9 +85,9 @@ export class RedisClient {
   }
 
   /**
-   * Hears a channel from when it resolves, also after a loss of the connection (not what was published meanwhile).
-   * For a connection of its own: an old server takes no other commands on it.
-   * @returns how to end it
+   * Subscribes to a channel, from the moment when this resolves. After a loss of the connection it subscribes again; messages published
+   * meanwhile are lost. Use a separate connection, because an old server takes no other commands on it.
+   * @returns a function that ends the subscription
    */
   async subscribe(channel: string, listener: (message: string) => void): Promise<() => void> {
     const listeners = this.#channels.get(channel) ?? new Set()
@@ -96,7 +96,7 @@ export class RedisClient {
       listeners.delete(listener)
       if (listeners.size > 0 || this.#channels.get(channel) !== listeners) return
       this.#channels.delete(channel)
-      // A connection that is lost at this moment is subscribed to nothing either.
+      // If the connection is lost at this moment, its subscription is gone anyway.
       if (this.isReady) this.command('unsubscribe', [channel]).catch(() => {})
     }
     try {
@@ -108,7 +108,7 @@ export class RedisClient {
     return leave
   }
 
-  /** Calls back whenever the connection has come up, after the commands that have waited for it; soon, when it is up already. */
+  /** Calls back each time the connection is established, after the commands that waited for it. If it is already up, soon. */
   onUp(listener: () => void): () => void {
     this.#upListeners.add(listener)
     if (this.isReady && !this.#willTellUp) {
@@ -119,7 +119,7 @@ export class RedisClient {
     return () => void this.#upListeners.delete(listener)
   }
 
-  /** Leaves commands that are under way a second, then ends the connection, whatever the server does. */
+  /** Waits up to a second for commands that were sent, then ends the connection, whatever the server does. */
   close(): Promise<void> {
     return this.#connection.close()
   }

@@ -1,13 +1,13 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 
-/** Between two lines of one connection that only repeat or vary the first, milliseconds. */
+/** Milliseconds between two log lines about one loss of a connection. */
 const REMINDER_MS = 60_000
-/** A connection that comes and goes more often than this is told of once in this time, milliseconds. */
+/** A connection that is lost more often than this is logged once in this time. Milliseconds. */
 const FLAP_MS = 5000
 
 export type WriteLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 
-/** One line when a connection is lost, one when it is back, and a reminder now and then: never a line per attempt. */
+/** Logs one line when a connection is lost, one when it is back, and a reminder now and then, but not one for each attempt. */
 export class ConnectionLog {
   readonly #write: WriteLog
   readonly #name: string
@@ -15,9 +15,9 @@ export class ConnectionLog {
   #downSinceMs: number | null = null
   #toldMs = Number.NEGATIVE_INFINITY
   #told = ''
-  /** The last loss is in the log, and its end is to be. */
+  /** The present loss was logged, so its end must be logged too. */
   #isTold = false
-  /** Losses that no line has told of. */
+  /** Losses that were not logged. */
   #untold = 0
 
   constructor(write: WriteLog, name: string) {
@@ -25,7 +25,7 @@ export class ConnectionLog {
     this.#name = name
   }
 
-  /** Call it with every failure, also of an attempt to connect again. */
+  /** Call it for every failure, also for one of an attempt to reconnect. */
   down(message: string): void {
     const nowMs = performance.now()
     const isLoss = this.#downSinceMs === null

@@ -8,11 +8,11 @@ const COMMAND_TIMEOUT_MS = 2000
 const BACKOFF_MIN_MS = 50
 const BACKOFF_MAX_MS = 2000
 const KEEP_ALIVE_MS = 10_000
-/** Between two questions whether a server has loaded its data. */
+/** Milliseconds between two checks whether a server has loaded its data. */
 const LOADING_PAUSE_MS = 250
-/** What `close` leaves to the commands that are under way. */
+/** Milliseconds for which `close` waits for commands that were sent. */
 const CLOSE_WAIT_MS = 1000
-/** Beyond these a command is refused: a server that is slower than its callers must not fill the memory of this process. */
+/** A command beyond these limits is refused: a server that is slower than its callers must not fill the memory of this process. */
 const MAX_IN_FLIGHT = 65_536
 const MAX_UNSENT_BYTES = 64 * 1024 * 1024
 
@@ -22,27 +22,27 @@ export interface ConnectionOptions {
   /** Shown by CLIENT LIST and in the log: `heddle:<replica>:<role>`. */
   name: string
   log: WriteLog
-  /** The longest BLOCK of a read on this connection, which is then its alone; milliseconds. Left out: it never blocks. */
+  /** The longest BLOCK of reads on this connection, milliseconds; it is used for nothing else then. Default: reads do not block. */
   blockingMs?: number
-  /** Without an answer for so long the server counts as gone, and the connection is given up. Default 2000. */
+  /** After so many milliseconds without an answer the connection is ended and replaced. Default 2000. */
   commandTimeoutMs?: number
 }
 
 export interface ConnectionListener {
-  /** The connection is about to be ready: what is sent now goes out before all else. */
+  /** Called when the connection is about to be ready: commands sent now are sent before all others. */
   onGreeted(): void
   onMessage(channel: string, message: string): void
 }
 
 /**
- * `opening` → `ready` ⇄ `down` → `closed`: opening ends with the first success or failure, or after KV_CONNECT_TIMEOUT.
+ * `opening` → `ready` ⇄ `down` → `closed`. `opening` ends with the first success or failure, or after KV_CONNECT_TIMEOUT.
  * Only `close` leads to `closed`.
  */
 type State = 'opening' | 'ready' | 'down' | 'closed'
 
 /**
- * One connection, and the only user of ioredis: what ioredis would queue, send again or go on with after a fault ends here.
- * A connection of its is given up at the first thing that is wrong with it, and the next one is tried, for ever.
+ * One connection, and the only user of ioredis. It turns off what ioredis does on its own: queueing, sending again, and going on after a
+ * fault. At the first fault the connection of ioredis is ended and a new one is opened, for ever.
  */
 export class Connection {
   readonly #kv: KvSettings
@@ -53,7 +53,7 @@ export class Connection {
   readonly #watch: Watch
   #state: State = 'opening'
   #fault: HeddleError | null = null
-  /** Why the present connection is being given up, told by the first who knows. */
+  /** Why the present connection is being ended; the first reason counts. */
   #loss: HeddleError | null = null
   #attempts = 0
   #isCorked = false
@@ -95,16 +95,16 @@ export class Connection {
       keepAlive: KEEP_ALIVE_MS,
       disableClientInfo: true,
       lazyConnect: true,
-      // A command must never be sent again or later: whoever called may have given up, and may have tried again.
+      // A command must never be sent again or later: its caller may have given up, and may have tried again.
       enableOfflineQueue: false,
       autoResendUnfulfilledCommands: false,
       maxRetriesPerRequest: 0,
-      // ioredis resubscribes without a look at the outcome, and its ready check writes to the console.
+      // ioredis ignores whether resubscribing succeeds, and its ready check writes to the console.
       autoResubscribe: false,
       enableReadyCheck: false,
       retryStrategy: () => this.#onClosed(),
     })
-    // Among the errors is a database that is not there: ioredis itself would go on in database 0.
+    // One of these errors is a database number that does not exist: ioredis itself would use database 0.
     this.#redis.on('error', (error: Error) => this.#giveUp(redisFault(error, '', kv)))
     this.#redis.on('connect', () => {
       this.#loss = null
@@ -135,7 +135,7 @@ export class Connection {
     return Promise.reject(this.#refusal('not sent'))
   }
 
-  /** Sends a command whatever the state: for `onGreeted`. */
+  /** Sends a command in any state: for `onGreeted`. */
   send(name: string, args: readonly RedisArgument[], encoding: 'utf8' | null): Promise<unknown> {
     const { stream } = this.#redis
     if (this.#watch.inFlight >= MAX_IN_FLIGHT || stream.writableLength > MAX_UNSENT_BYTES) {
@@ -172,7 +172,7 @@ export class Connection {
     throw this.#refusal(error.message.startsWith("Stream isn't writeable") ? 'not sent' : 'unknown')
   }
 
-  /** A new error each time: its stack names the caller. */
+  /** A new error each time, so that its stack names the caller. */
   #refusal(outcome: Outcome): HeddleError {
     const fault = this.#loss ?? this.#fault
     if (fault === null || this.#state === 'closed') return unavailable(this.#kv, 'the connection is closed', outcome)
@@ -182,18 +182,18 @@ export class Connection {
   // ── up and down ───────────────────────────────────────────────────────────
 
   #connect(): void {
-    // Why it failed was told by the event `error`.
+    // The event `error` has reported the reason.
     this.#redis.connect().catch(() => {})
   }
 
-  /** The server has taken the password: asks whether it is of use. */
+  /** The server has accepted the password. Checks whether it is ready for commands. */
   async #greet(): Promise<void> {
     const { stream } = this.#redis
     const fault = await this.#faultOfServer()
     if (stream !== this.#redis.stream || stream.destroyed || this.#state === 'closed') return
     if (fault !== null && !isLoading(fault)) return this.#giveUp(fault)
     if (fault !== null) {
-      // The first commands may go on waiting.
+      // The first commands keep waiting.
       if (this.#state === 'opening') this.#fault = fault
       else this.#goDown(fault)
       this.#loadingTimer = setTimeout(() => void this.#greet(), LOADING_PAUSE_MS)
@@ -213,7 +213,7 @@ export class Connection {
       const info = await this.send('info', ['persistence'], 'utf8')
       return /^loading:1/m.test(String(info)) ? redisFault(new Error('LOADING'), '', this.#kv) : null
     } catch (fault) {
-      // Whoever may not ask takes the server at its word: it has let this connection in.
+      // A user without the right to ask assumes that the server is ready, because it accepted the connection.
       return causeOf(fault as HeddleError).startsWith('NOPERM') ? null : (fault as HeddleError)
     }
   }
@@ -226,7 +226,7 @@ export class Connection {
     this.#redis.stream?.destroy()
   }
 
-  /** Called by ioredis before it rejects what was under way. @returns when to connect again, milliseconds */
+  /** Called by ioredis before it rejects the commands that were sent. @returns milliseconds until it connects again */
   #onClosed(): number {
     clearTimeout(this.#loadingTimer)
     this.#watch.closed()
@@ -244,7 +244,7 @@ export class Connection {
     if (this.#closing === null) this.#log.down(fault.message)
   }
 
-  /** ioredis takes some faults of an attempt for final. */
+  /** ioredis considers some faults of a connection attempt final. */
   #onEnd(): void {
     if (this.#state !== 'closed') this.#endTimer = setTimeout(() => this.#connect(), BACKOFF_MAX_MS)
   }
@@ -265,7 +265,7 @@ export class Connection {
   }
 }
 
-/** What the server or the socket said itself. */
+/** The error that came from the server or the socket itself. */
 export function causeOf({ cause }: HeddleError): string {
   return cause instanceof Error ? cause.message : ''
 }

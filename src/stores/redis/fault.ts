@@ -5,13 +5,13 @@ import { messageOf } from '../../core/errors/wire.ts'
 /** The variables of the key-value store. */
 export type KvSettings = Pick<Settings, 'kvHost' | 'kvPort' | 'kvDb' | 'kvPassword' | 'kvConnectTimeout'>
 
-/** What became of a command whose connection was lost: `unknown` means that the server may have run it. */
+/** The outcome of a command whose connection was lost. `unknown`: the server may have run it. */
 export type Outcome = 'not sent' | 'unknown'
 
 type Diagnosis = readonly [code: ErrorCode, sentence: string]
 type Reason = (kv: KvSettings, text: string) => Diagnosis
 
-/** What the operating system says of a connection, by `code`. */
+/** Faults of a connection that the operating system reports, by `code`. */
 const SYSTEM_REASONS: Record<string, Reason> = {
   ECONNREFUSED: () => ['KV_UNAVAILABLE', 'nothing listens there; start it, or mend KV_HOST and KV_PORT'],
   ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; mend KV_HOST`],
@@ -27,7 +27,7 @@ const SYSTEM_REASONS: Record<string, Reason> = {
   ENETUNREACH: () => ['KV_UNAVAILABLE', 'there is no way to that network; mend the network or KV_HOST'],
 }
 
-/** What a server answers, by how its message begins. */
+/** Errors that a server answers with, by the beginning of their message. */
 const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
   [/^(?:WRONGPASS|ERR invalid password)/, () => ['KV_REFUSED', 'it refuses the password; mend KV_PASSWORD']],
   [
@@ -71,10 +71,10 @@ const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
 ]
 
 /**
- * Says what is wrong between this process and the key-value store, and what to do about it.
- * @param error what ioredis, the socket or the server said; a HeddleError is given back as it is
+ * The error for a fault between this process and the key-value store. Its message says what is wrong and what to do about it.
+ * @param error from ioredis, the socket or the server; a HeddleError is returned unchanged
  * @param what the command or step that failed, for example `XADD`
- * @returns KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY or KV_WRONG_TYPE, never with the password in its message
+ * @returns KV_UNAVAILABLE, KV_REFUSED, KV_FULL, KV_READONLY or KV_WRONG_TYPE; the message never contains the password
  */
 export function redisFault(error: unknown, what: string, kv: KvSettings): HeddleError {
   if (error instanceof HeddleError) return error
@@ -85,12 +85,12 @@ export function redisFault(error: unknown, what: string, kv: KvSettings): Heddle
   })
 }
 
-/** What the server said inside of a script's result. */
+/** For an error that the server reported within the result of a script. */
 export function answerFault(text: string, what: string, kv: KvSettings): HeddleError {
   return redisFault(Object.assign(new Error(text), { name: 'ReplyError' }), what, kv)
 }
 
-/** A fault that no library has thrown. */
+/** For a fault that no library has thrown. */
 export function unavailable(kv: KvSettings, sentence: string, outcome?: Outcome): HeddleError {
   return new HeddleError('KV_UNAVAILABLE', `${placeOf(kv)}: ${sentence}`, {
     details: outcome === undefined ? undefined : { outcome },
@@ -101,7 +101,7 @@ export function placeOf({ kvHost, kvPort }: KvSettings): string {
   return `The key-value store at ${kvHost.includes(':') ? `[${kvHost}]` : kvHost}:${kvPort}`
 }
 
-/** Whether it is the server's own answer, after which the connection is as good as before. */
+/** True when the server itself answered with this error: then the connection still works. */
 export function isAnswer(error: unknown): boolean {
   return error instanceof Error && error.name === 'ReplyError'
 }
@@ -121,7 +121,7 @@ function withoutSecret(text: string, { kvPassword }: KvSettings): string {
   return kvPassword === '' ? text : text.replaceAll(kvPassword, '(password)')
 }
 
-/** A reply error carries the arguments of its command, the password of the handshake among them. */
+/** A reply error has the arguments of its command, for example the password of the handshake. */
 function withoutArguments(error: unknown, kv: KvSettings): unknown {
   if (!(error instanceof Error)) return undefined
   delete (error as { command?: unknown }).command

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** A Lua script of a file of its own. The number in the file's name says how many KEYS it takes, `n`: any. */
+/** A Lua script from its own file. The number in the file's name says how many KEYS it takes; `n` means any number. */
 export interface RedisScript {
   readonly lua: string
-  /** What EVALSHA calls it. */
+  /** The hash that EVALSHA takes. */
   readonly sha: string
 }
 

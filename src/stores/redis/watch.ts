@@ -1,4 +1,4 @@
-/** Steps in which the age of a command is measured: it is known to an eighth. */
+/** The age of a command is measured in so many steps: it is known to an eighth. */
 const STEPS = 8
 const STEP_MAX_MS = 250
 
@@ -15,9 +15,9 @@ interface WatchOptions {
 type Phase = 'closed' | 'greeting' | 'ready'
 
 /**
- * Notices a server that has stopped answering. One timer for the whole connection, and none while nothing is awaited.
- * Replies come in the order of the commands, so counts are enough: at each step, what had been sent some steps ago must have
- * been answered. Time is counted in steps, so that a thread that was itself held up does not blame the server: it sees one step.
+ * Notices a server that has stopped answering. There is one timer for the whole connection, and none while no reply is awaited.
+ * Replies come in the order of the commands, so counts are enough: at each step, the commands sent some steps ago must have been
+ * answered. Time is counted in steps: a thread that was itself blocked sees one step, and does not blame the server.
  */
 export class Watch {
   readonly #options: WatchOptions
@@ -26,10 +26,10 @@ export class Watch {
   #timer: NodeJS.Timeout | undefined
   #sent = 0
   #answered = 0
-  /** How many had been sent at each of the last steps, oldest first. */
+  /** How many commands had been sent at each of the last steps, oldest first. */
   #marks: number[] = []
   #silentSteps = 0
-  /** As they were at the last step. */
+  /** The counts at the last step. */
   #bytesRead = 0
   #answeredBefore = 0
   #onIdle: (() => void) | null = null
@@ -48,7 +48,7 @@ export class Watch {
     if (this.#timer === undefined) this.#start()
   }
 
-  /** Also of a command that was rejected: each that was sent is settled once. */
+  /** Call it once for each command that was sent, also for one that was rejected. */
   answered(): void {
     if (++this.#answered === this.#sent) this.#onIdle?.()
   }
@@ -70,7 +70,7 @@ export class Watch {
     this.#stop()
   }
 
-  /** Resolves when nothing is awaited, at the latest after `limitMs`. */
+  /** Resolves when no reply is awaited, at the latest after `limitMs`. */
   async idle(limitMs: number): Promise<void> {
     if (this.inFlight === 0) return
     await new Promise<void>((resolve) => {
@@ -101,7 +101,7 @@ export class Watch {
     if (this.#answered < this.#marks.shift()! && !isComingIn) this.#options.onTimeout()
   }
 
-  /** A reply of many megabytes may take longer than a command, as long as it arrives. */
+  /** A reply of many megabytes may take longer, as long as its bytes keep arriving. */
   #isReplyComingIn(): boolean {
     const bytesRead = this.#options.bytesRead()
     const isComingIn = bytesRead !== this.#bytesRead && this.#answered === this.#answeredBefore

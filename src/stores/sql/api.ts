@@ -1,7 +1,7 @@
 import type { Db } from '../../contracts/db.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 
-/** The contract's methods of an implementation, `healthCheck` among them, and nothing else of it. */
+/** The methods of the contract, including `healthCheck`, and nothing else of an implementation. */
 export const dbApi = (db: Db): Db => ({
   query: (sql, params) => db.query(sql, params),
   queryOne: (sql, params) => db.queryOne(sql, params),
@@ -11,8 +11,8 @@ export const dbApi = (db: Db): Db => ({
 })
 
 /**
- * What stands in a statement as a value, and comments, which may hold one: texts in single quotes, with escapes and between dollars, and
- * numbers that are no placeholder and no part of a name. Names in double quotes stay.
+ * Literals of a statement, and comments, which may contain values: strings in single quotes, with escapes or between dollar signs, and
+ * numbers that are not part of a placeholder or a name. Names in double quotes are matched too, and kept.
  */
 const LITERAL =
   /"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\b[eE]'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|(?<![\w$.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\b/g
@@ -21,7 +21,7 @@ const withoutLiterals = (sql: string): string =>
 const FIRST_WORD = /^\s*([A-Za-z]+)/
 
 /**
- * What a span tells of a call: the statement with its placeholders, never a parameter.
+ * What the span of a call shows: the statement with its placeholders, but no parameters.
  * Source: OpenTelemetry semantic conventions for database client spans.
  */
 export function describeDbCall(args: readonly unknown[], server: SpanAttributes): CallDetails {

@@ -1,7 +1,7 @@
 /// <reference lib="es2024.string" />
 import { DbError } from '../../core/errors/db-error.ts'
 
-/** A value as every database can take it. */
+/** A value that every database accepts. */
 export type Parameter = string | number | bigint | boolean | Uint8Array | null
 
 const INT64_MIN = -(2n ** 63n)
@@ -32,12 +32,12 @@ export function checkCount(params: readonly unknown[], expected: number): void {
 
 /**
  * The value of `$number` as it is sent: a Date becomes its ISO 8601 text in UTC.
- * @throws DbError `other` for a value that not every database would store as it is
+ * @throws DbError `other` for a value that some database would not store unchanged
  */
 export function parameterOf(value: unknown, number: number): Parameter {
   switch (typeof value) {
     case 'string':
-      // PostgreSQL cannot store a NUL in text, and UTF-8 has no half of a surrogate pair: it would become another character.
+      // PostgreSQL cannot store a NUL in text. UTF-8 cannot encode half of a surrogate pair, so it would become another character.
       if (value.includes('\0')) throw refused(number, 'a string with a NUL character')
       if (!value.isWellFormed()) throw refused(number, 'a string with half of a surrogate pair')
       return value

@@ -1,14 +1,14 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Parameters } from './parameter.ts'
 
-// What every database refuses, in the same words.
+// Every database refuses these, with the same messages.
 
 /** SQLite reads up to a NUL character and ignores the rest; PostgreSQL cannot be sent one. @throws DbError `syntax` */
 export function refuseNul(sql: string): void {
   if (sql.includes('\0')) throw new DbError('syntax', 'The statement contains a NUL character')
 }
 
-/** A statement that begins or ends a transaction. @param command its first word */
+/** For a statement that begins or ends a transaction. @param command its first word */
 export function transactionControlRefused(command: string): DbError {
   return new DbError('other', `${command} is not a statement to send: use db.transaction(async tx => …)`)
 }

@@ -1,8 +1,8 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 /**
- * What every implementation of `state` accepts: keys, namespaces, times to live and values are checked here,
- * in the thread of the caller, so that all implementations refuse the same things with the same codes.
+ * Checks of keys, namespaces, times to live and values, for every implementation of `state`. They run in the thread of the caller.
+ * So all implementations refuse the same input with the same codes.
  */
 
 const MAX_KEY_CHARS = 512
@@ -40,9 +40,9 @@ export function checkStep(by: unknown): number {
 }
 
 /**
- * The JSON of a value: what a store keeps, so that no caller can change what is stored.
- * Properties that are undefined are left out, dates become strings, as JSON has it.
- * @throws STATE_VALUE_INVALID for what JSON would lose: undefined, functions, symbols, NaN, infinities, bigints, cycles
+ * The JSON of a value. A store keeps this text, so no caller can change a stored value.
+ * As always in JSON, properties that are undefined are left out and dates become strings.
+ * @throws STATE_VALUE_INVALID for values that JSON cannot represent: undefined, functions, symbols, NaN, infinities, bigints, cycles
  */
 export function toJson(value: unknown): string {
   let text: string | undefined
@@ -50,7 +50,7 @@ export function toJson(value: unknown): string {
     text = JSON.stringify(value, refuseLoss)
   } catch (error) {
     if (error instanceof HeddleError) throw error
-    // A cycle, a bigint, a toJSON that throws, or a depth that the serializer cannot follow.
+    // A cycle, a bigint, a toJSON that throws, or a value that is nested too deeply.
     throw new HeddleError('STATE_VALUE_INVALID', 'A state value must be JSON: it cannot be serialized', {
       cause: error,
     })
@@ -94,7 +94,7 @@ function checkName(what: string, name: unknown): string {
   if (typeof name !== 'string' || name.length < 1 || name.length > MAX_KEY_CHARS) {
     throw invalid(`${what} must be a string of 1 to ${MAX_KEY_CHARS} characters`, name)
   }
-  // Half a surrogate pair has no UTF-8: two such keys would be one in a store of bytes.
+  // UTF-8 cannot encode half of a surrogate pair: two such keys would become one in a store of bytes.
   if (/\p{Surrogate}/u.test(name)) throw invalid(`${what} must be well-formed Unicode`, name)
   return name
 }
