@@ -4,7 +4,7 @@ import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { hashPassword, verifyPassword } from './password.ts'
 import { createToken, toKey, validateToken } from './token.ts'
 
-/** Passwords by scrypt, on Node's own thread pool; tokens by HS256. Nothing is kept: any replica validates any token. */
+/** Passwords with scrypt, on Node's thread pool; tokens with HS256. Nothing is stored, so any replica validates any token. */
 export default class AuthTool implements Tool {
   readonly name = 'auth'
   #runtime: ToolRuntime

@@ -8,15 +8,15 @@ const MAX_PASSWORD_BYTES = 1024
 const SALT_BYTES = 16
 const KEY_BYTES = 32
 
-// One of the settings that the OWASP Password Storage Cheat Sheet lists for scrypt: 32 MiB, three passes.
+// One of the scrypt settings of the OWASP Password Storage Cheat Sheet: 32 MiB, three passes.
 const COST = { N: 2 ** 15, r: 8, p: 3 }
 
-// What a stored hash may ask for at most: a hash is data, and data must not be able to take the process down.
+// Largest parameters of a stored hash. A hash is data, and data must not be able to exhaust the process.
 const MAX_COST = { N: 2 ** 18, r: 16, p: 16, bytes: 256 * 1024 * 1024 }
 
 /**
- * `scrypt$N$r$p$salt$hash`, the last two in base64url: later settings can differ and old hashes still verify.
- * @throws AUTH_INVALID_INPUT for a password that is no string or not 1 to 1024 bytes of UTF-8
+ * `scrypt$N$r$p$salt$hash`, the last two in base64url. Old hashes still verify when the settings change.
+ * @throws AUTH_INVALID_INPUT for a password that is not a string of 1 to 1024 bytes of UTF-8
  */
 export async function hashPassword(password: string): Promise<string> {
   const text = normalized(password)
@@ -28,7 +28,7 @@ export async function hashPassword(password: string): Promise<string> {
   return `scrypt$${COST.N}$${COST.r}$${COST.p}$${salt.toString('base64url')}$${key.toString('base64url')}`
 }
 
-/** False for a wrong password, one that could never have been hashed, and a hash that is not one of ours. */
+/** False for a wrong password, for a password that could not have been hashed, and for a hash that `hashPassword` did not make. */
 export async function verifyPassword(password: string, hash: string): Promise<boolean> {
   const text = normalized(password)
   const stored = parseHash(hash)
@@ -37,7 +37,7 @@ export async function verifyPassword(password: string, hash: string): Promise<bo
   return timingSafeEqual(key, stored.key)
 }
 
-/** One spelling for letters that Unicode can write in several ways (RFC 8265, section 4.2); undefined when out of bounds. */
+/** The password in one Unicode normal form, because a letter may have several encodings (RFC 8265, section 4.2); undefined when it is too short or too long. */
 function normalized(password: unknown): string | undefined {
   if (typeof password !== 'string' || password.length > MAX_PASSWORD_BYTES) return undefined
   const text = password.normalize('NFC')
@@ -65,7 +65,7 @@ function parseHash(hash: unknown): StoredHash | undefined {
   return isPowerOfTwo && r > 0 && p > 0 && isAffordable && isSized ? { N, r, p, salt, key } : undefined
 }
 
-/** Node refuses work at 32 MiB of memory, which is what N = 2^15 takes; twice the need leaves room for its overhead. */
+/** By default Node refuses to use 32 MiB of memory, which N = 2^15 needs. Twice the need leaves room for overhead. */
 function withMemory({ N, r, p }: { N: number; r: number; p: number }): ScryptOptions {
   return { N, r, p, maxmem: 2 * 128 * r * (N + p) }
 }

@@ -8,7 +8,7 @@ const MIN_SECRET_BYTES = 32
 const MAX_TOKEN_BYTES = 8192
 const MAX_TTL_SEC = 315_360_000
 
-// Loaded with the first token: a thread that handles none should not hold it in memory.
+// Loaded with the first token, so that a thread that handles none does not hold it in memory.
 let jose: Promise<typeof import('jose')> | undefined
 function loadJose() {
   jose ??= import('jose')
@@ -17,7 +17,7 @@ function loadJose() {
 
 /**
  * The key of `AUTH_SECRET_KEY`.
- * @throws CONFIG_INVALID for less than 32 bytes, and for a PEM: whoever puts a public key here makes the secret public
+ * @throws CONFIG_INVALID for less than 32 bytes, and for a PEM: with a public key here the secret would be public
  */
 export function toKey(secret: string): KeyObject {
   const bytes = Buffer.from(secret)
@@ -31,7 +31,7 @@ export function toKey(secret: string): KeyObject {
 }
 
 /**
- * Signs claims. `iat` and `exp` are set here, whatever the claims hold, so that old claims can be signed anew.
+ * Signs claims. `iat` and `exp` are always set here, even if the claims have them, so that old claims can be signed again.
  * @throws AUTH_INVALID_INPUT for claims without a `sub`, a lifetime out of range, or a token that would be too long
  */
 export async function createToken(key: KeyObject, claims: { sub: string }, expiresInSec: number): Promise<string> {
@@ -48,7 +48,7 @@ export async function createToken(key: KeyObject, claims: { sub: string }, expir
   return token
 }
 
-/** The claims of a valid, unexpired token with `sub` and `exp`; null for anything else, whatever it is. */
+/** The claims of a valid, unexpired token with `sub` and `exp`; null for anything else. */
 export async function validateToken(key: KeyObject, token: unknown): Promise<Claims | null> {
   if (typeof token !== 'string' || token.length > MAX_TOKEN_BYTES || !isStrictCompactJws(token)) return null
   try {
@@ -57,16 +57,16 @@ export async function validateToken(key: KeyObject, token: unknown): Promise<Cla
       algorithms: [ALGORITHM],
       requiredClaims: ['sub', 'exp'],
     })
-    // None of ours has it, and nobody here would know what it asks for.
+    // Our tokens do not have it, and this code does not implement it.
     if (protectedHeader.crit !== undefined) return null
     return typeof payload.sub === 'string' && payload.sub !== '' ? (payload as Claims) : null
   } catch {
-    // Whatever is thrown, the token is not one of ours: the caller needs no more, and a client must not learn more.
+    // Whatever the error is, the token is not valid. The caller needs no reason, and a client must not learn it.
     return null
   }
 }
 
-/** Three parts of canonical base64url. jose's decoder lets padding, blanks and loose last bits pass. */
+/** True for three parts of canonical base64url. jose's decoder also accepts padding, blanks and unused last bits. */
 function isStrictCompactJws(token: string): boolean {
   const parts = token.split('.')
   return parts.length === 3 && parts.every((part) => part !== '' && isCanonical(part))

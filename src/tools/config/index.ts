@@ -23,7 +23,7 @@ export default class ConfigTool implements Tool {
       }
       const type = typeOf(name, options)
       const raw = this.#runtime.env(name)?.trim()
-      // Like the runtime's own variables: empty counts as unset.
+      // An empty variable counts as unset, as for the runtime's own variables.
       if (raw !== undefined && raw !== '') return parse(name, type, raw)
       if (options.default !== undefined) return options.default
       throw new HeddleError('CONFIG_MISSING', `${name} is not set: expected ${WANTED[type]}`)
@@ -44,7 +44,7 @@ function typeOf(name: string, options: VariableOptions): ValueType {
   return type as ValueType
 }
 
-/** The text is never repeated in a message: a plugin's variable may be a secret. */
+/** No message repeats the text, because a plugin's variable may be a secret. */
 function parse(name: string, type: ValueType, text: string): Value {
   const value = type === 'string' ? text : type === 'number' ? parseNumber(text) : parseBoolean(text)
   if (value === undefined) throw new HeddleError('CONFIG_INVALID', `${name} does not parse: expected ${WANTED[type]}`)

@@ -16,13 +16,13 @@ import {
 } from './options.ts'
 
 /**
- * The bus as one plugin sees it, on whatever transport the thread has. Contracts are held against payloads here, where they are published;
- * what is no JSON the transport refuses.
+ * The bus as a plugin sees it, on the transport of its thread. Payloads are checked against their contracts here, where they are
+ * published. The transport refuses payloads that are not JSON.
  */
 export default class EventBusTool implements Tool {
   readonly name = 'event_bus'
   #runtime: ToolRuntime
-  /** As they stand on disk when they are loaded; null until then. */
+  /** The contracts, as they were on disk when they were loaded; null until then. */
   #contracts: ReadonlyMap<string, EventContract> | null = null
   #loading: Promise<void> | undefined
   readonly #faults = new ContractFaults((message) => this.#runtime.log('ERROR', message))
@@ -32,8 +32,8 @@ export default class EventBusTool implements Tool {
   }
 
   /**
-   * A lane loads the contracts when it starts. The primary, whose plugins seldom publish, does with the first event: the library of the schemas
-   * takes some 15 MB and 150 ms, and what is wrong with them the lanes tell.
+   * A lane loads the contracts when it starts. The primary, whose plugins rarely publish, loads them with the first event, because the
+   * schema library takes some 15 MB and 150 ms. The lanes report faults of the contracts.
    */
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind === 'lane') await this.#loadContracts()
@@ -43,7 +43,7 @@ export default class EventBusTool implements Tool {
     if (method === 'contract-faults') this.#faults.tell(messages as string[])
   }
 
-  /** Source: OpenTelemetry semantic conventions for messaging. The event's id is that of its record in the trace. */
+  /** Source: OpenTelemetry semantic conventions for messaging. The event's id is the id of its event record. */
   describeCall(method: string, [event]: readonly unknown[]): CallDetails | undefined {
     if (method !== 'publish' && method !== 'request') return undefined
     if (!isEventName(event)) return { kind: 'producer' }
@@ -63,7 +63,7 @@ export default class EventBusTool implements Tool {
     const ask = (event: string, payload: Payload, timeoutMs: number) =>
       bus.request(owner.name, event, payload, timeoutMs)
     return {
-      // A fault rejects, it is never thrown at a caller who does not await. No async function: it would cost two more promises.
+      // A fault rejects and is never thrown, because the caller may not await. Not an async function: that would cost two more promises.
       publish: (event, payload, options) => {
         try {
           checkEventName(event)
@@ -101,7 +101,7 @@ export default class EventBusTool implements Tool {
     }
   }
 
-  /** Hands on what fits its contract, at once where nothing has to be waited for. @throws EVENT_CONTRACT */
+  /** Publishes a payload that fits its contract; at once, unless the schema is asynchronous. @throws EVENT_CONTRACT */
   #handOn<O, R>(to: HandOver<O, R>, event: string, payload: Payload, options: O): Promise<R> {
     if (this.#contracts === null) return this.#handOnLater(to, event, payload, options)
     const contract = this.#contracts.get(event)
@@ -119,7 +119,7 @@ export default class EventBusTool implements Tool {
       this.#contracts = contracts
       if (this.#runtime.thread.kind === 'primary') return
       const messages = faults.map(({ message }) => message)
-      // Not awaited: the thread's boot does not depend on it, and a primary that does not answer has worse troubles.
+      // Not awaited, because the thread's boot does not depend on it. If the primary does not answer, this message is the least problem.
       this.#runtime.callPrimary('contract-faults', [messages]).catch(() => {})
     })
     return this.#loading
@@ -130,7 +130,7 @@ const idsOf = (id: unknown): SpanAttributes => ({ 'messaging.message.id': String
 
 type HandOver<Options, Reply> = (event: string, payload: Payload, options: Options) => Promise<Reply>
 
-/** A function of its own: closures in the caller would cost every event that has nothing to wait for. */
+/** A separate function, because closures in the caller would cost time for every event that need not wait. */
 async function after<O, R>(check: Promise<unknown>, to: HandOver<O, R>, event: string, payload: Payload, options: O) {
   await check
   return to(event, payload, options)

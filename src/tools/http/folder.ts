@@ -2,12 +2,12 @@ import { realpathSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
-/** What is wrong with a prefix beside what is wrong with any path. */
+/** Why a prefix is not valid, beyond the rules for every path; undefined when it is. */
 export function prefixFault(prefix: string): string | undefined {
   return /[:*%]/.test(prefix) ? "a prefix has no parameters, no '*' and no '%'" : undefined
 }
 
-/** Where a folder really is, and what is wrong with it. */
+/** The real path of a folder, or why it cannot be served. */
 export function realFolder(directory: unknown): { path: string; fault: string | undefined } {
   if (typeof directory !== 'string' && !(directory instanceof URL)) {
     return { path: '', fault: 'the folder must be a path or a file: URL' }

@@ -3,7 +3,7 @@ const MAX_TIMEOUT_MS = 2_147_483_647
 
 const SCHEMAS = ['body', 'query', 'params', 'response'] as const
 
-/** What is wrong with an endpoint's options, undefined when they are fine. */
+/** Why an endpoint's options are not valid; undefined when they are. */
 export function optionFault(options: unknown): string | undefined {
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
   const { tags, authValidator, timeoutMs, summary, ...rest } = options as Record<string, unknown>

@@ -1,9 +1,9 @@
 const MAX_PATH_CHARS = 1024
 
-// Keys of a handler's data that only the runtime may set.
+// Keys of a handler's `data` that only the runtime may set.
 const RESERVED = /^(_auth|_files|__proto__$|constructor$|prototype$)/
 
-/** What is wrong with a route's path, undefined when it is fine: `/users/:id`, `/files/*`. */
+/** Why a route's path is not valid; undefined when it is, like `/users/:id` and `/files/*`. */
 export function pathFault(path: unknown): string | undefined {
   if (typeof path !== 'string') return 'the path must be a string'
   if (!path.startsWith('/')) return "the path must start with '/'"

@@ -7,7 +7,7 @@ type LogCall = Logger['info']
 
 const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
 
-// What nobody is to see costs nothing but the call.
+// A call at a level that is not logged does nothing.
 const silent: LogCall = () => {}
 
 export default class LoggerTool implements Tool {
@@ -20,7 +20,7 @@ export default class LoggerTool implements Tool {
 
   api(owner: Owner): Logger {
     const { host, settings } = this.#runtime
-    // LOG_LEVEL rules what is written; sinks and `/system/logs/stream` get every call from INFO on whatever it says.
+    // LOG_LEVEL applies to what is written. Sinks and `/system/logs/stream` get every call from INFO on, whatever it says.
     const lowest = Math.min(LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel), LEVELS.indexOf('INFO'))
     const at = (level: LogLevel): LogCall => {
       if (LEVELS.indexOf(level) < lowest) return silent

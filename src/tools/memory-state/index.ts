@@ -16,11 +16,11 @@ const METHODS: ReadonlySet<string> = new Set<StoreMethod>([
   'clear',
 ])
 
-/** State in the memory of the primary; every thread asks there, so that an increment in one lane is seen by all. */
+/** State in the memory of the primary. Every thread asks the primary, so all threads see an increment of one lane. */
 export default class MemoryStateTool implements Tool {
   readonly name = 'state'
   #runtime: ToolRuntime
-  /** Filled in the primary only. */
+  /** Used in the primary only. */
   #store = new MemoryStore()
 
   constructor(runtime: ToolRuntime) {
@@ -28,7 +28,7 @@ export default class MemoryStateTool implements Tool {
   }
 
   api(): State {
-    // Arguments are checked in the caller's thread: a fault costs no hop, and its stack names the caller.
+    // Arguments are checked in the caller's thread: a fault needs no message to the primary, and its stack names the caller.
     const call = (method: StoreMethod, ...args: unknown[]) => this.#runtime.callPrimary(method, args)
     return {
       get: async <T>(key: string, options?: { namespace?: string }) => {

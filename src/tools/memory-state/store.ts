@@ -2,13 +2,13 @@ import { isDeepStrictEqual } from 'node:util'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { integerIn, notANumber, outOfRange } from '../../stores/state/input.ts'
 
-/** What keys and values may take together, by estimate. */
+/** Most bytes of keys and values together, estimated. */
 export const STATE_MAX_BYTES = 256 * 1024 * 1024
 const ENTRY_OVERHEAD_BYTES = 200
 
 const SWEEP_SLICE = 1000
 const SWEEP_PAUSE_MS = 1000
-// After a pass that took t, at least 20 t without one: sweeping costs at most five percent of the thread.
+// After a sweep that took t, none for at least 20 t: sweeping takes at most five percent of the thread's time.
 const SWEEP_PAUSE_FACTOR = 20
 
 interface Entry {
@@ -16,14 +16,14 @@ interface Entry {
   key: string
   /** JSON text. */
   text: string
-  /** On the monotonic clock; Infinity: never. */
+  /** By the monotonic clock; Infinity: it does not expire. */
   expiresAtMs: number
 }
 
 /**
  * The state of the process: one Map per namespace, in the primary. Values are JSON texts.
- * An entry that has expired is gone for every read at once; its memory goes with the next sweep. Sweeps see only entries
- * with a time to live, a thousand per turn of the loop, and run only while there are any.
+ * No read returns an entry that has expired; its memory is freed by the next sweep. Sweeps visit only entries with a time to live,
+ * a thousand per turn of the event loop, and run only while there are any.
  */
 export class MemoryStore {
   #namespaces = new Map<string, Map<string, Entry>>()
@@ -32,12 +32,12 @@ export class MemoryStore {
   #bytes = 0
   readonly #maxBytes: number
 
-  /** @param maxBytes beyond it, what would add to the store is refused with STATE_FULL */
+  /** @param maxBytes calls that would make the store larger are refused with STATE_FULL */
   constructor(maxBytes = STATE_MAX_BYTES) {
     this.#maxBytes = maxBytes
   }
 
-  /** Entries in memory, expired ones that no sweep has seen included. */
+  /** Entries in memory, including expired ones that were not swept yet. */
   get size(): number {
     return [...this.#namespaces.values()].reduce((sum, entries) => sum + entries.size, 0)
   }
@@ -78,7 +78,7 @@ export class MemoryStore {
     return sum
   }
 
-  /** `null` as expected text matches no value and a stored null alike: both are what `get` shows. */
+  /** `null` as expected text matches a missing value and a stored null, because `get` returns null for both. */
   compareAndSet(namespace: string, key: string, expected: string, next: string): boolean {
     const entry = this.#live(namespace, key)
     const current = entry?.text ?? 'null'
@@ -103,7 +103,7 @@ export class MemoryStore {
     this.#namespaces.delete(namespace)
   }
 
-  /** Forgets everything. */
+  /** Deletes everything. */
   close(): void {
     clearTimeout(this.#timer)
     this.#timer = undefined
@@ -119,7 +119,7 @@ export class MemoryStore {
     return undefined
   }
 
-  /** @throws STATE_FULL when there is no room for `text` in the place of `known` */
+  /** @throws STATE_FULL when there is no room to replace `known` by `text` */
   #reserve(text: string, known: Entry | undefined): void {
     const freed = known === undefined ? 0 : bytesOf(known)
     if (this.#bytes - freed + ENTRY_OVERHEAD_BYTES + text.length * 2 <= this.#maxBytes) return
@@ -155,7 +155,7 @@ export class MemoryStore {
     this.#timer = setTimeout(() => this.#sweep(this.#expiring.values(), 0), pauseMs).unref()
   }
 
-  /** One slice; the iterator stays valid while entries come and go between slices. */
+  /** Sweeps one slice. The iterator stays valid while entries are added and removed between slices. */
   #sweep(entries: Iterator<Entry>, spentMs: number): void {
     const startedMs = performance.now()
     for (let seen = 0; seen < SWEEP_SLICE; seen++) {

@@ -8,7 +8,7 @@ import { nextCronRun } from '../../core/schedule/cron.ts'
 const MIN_EVERY_MS = 10
 const MAX_NAME_CHARS = 200
 
-/** Checks jobs and hands them to the thread's host; the primary's clock fires them. */
+/** Checks jobs and registers them with the runtime; the primary runs them when they are due. */
 export default class SchedulerTool implements Tool {
   readonly name = 'scheduler'
   #runtime: ToolRuntime

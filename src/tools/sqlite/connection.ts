@@ -6,12 +6,12 @@ import type { Outcome } from '../../stores/sql/outcome.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { Statement } from './statement.ts'
 
-/** Prepared statements kept per connection; the least recently used goes first. */
+/** Prepared statements kept per connection. The least recently used one is dropped first. */
 const MAX_STATEMENTS = 256
 
 /**
- * One connection of one thread: synchronous, never waits for a lock (`busy` is thrown at once and retried by the caller,
- * since SQLite's own busy handler would sleep in the thread's event loop).
+ * One connection of one thread. It is synchronous and never waits for a lock: it throws `busy` at once, and the caller tries again.
+ * SQLite's own busy handler would block the thread's event loop.
  */
 export class Connection {
   readonly #database: Database.Database
@@ -31,11 +31,11 @@ export class Connection {
     }
   }
 
-  /** The prepared statement, from the cache when it is there. @throws DbError */
+  /** Prepares a statement, or takes it from the cache. @throws DbError */
   statement(sql: string): Statement {
     const cached = this.#statements.get(sql)
     if (cached) {
-      // A move to the end costs more than the lookup: needed only where something may be evicted soon.
+      // Moving it to the end costs more than the lookup, so it is done only when the cache is more than half full.
       if (this.#statements.size > MAX_STATEMENTS / 2) {
         this.#statements.delete(sql)
         this.#statements.set(sql, cached)
@@ -46,7 +46,7 @@ export class Connection {
     try {
       statement = new Statement(this.#database.prepare(sql), sql)
     } catch (thrown) {
-      // The schema cannot be read just now: the caller tries again.
+      // The schema is locked at the moment: the caller tries again.
       if (isBusy(thrown)) throw thrown
       throw toDbError(thrown, true)
     }
@@ -55,12 +55,12 @@ export class Connection {
     return statement
   }
 
-  /** @throws what the driver throws, or DbError */
+  /** @throws the driver's error, or DbError */
   run(sql: string, params: readonly unknown[]): Outcome {
     return this.statement(sql).run(params)
   }
 
-  /** Takes SQLite's write lock. @throws busy when another connection has it */
+  /** Takes SQLite's write lock. @throws `busy` when another connection has it */
   begin(): void {
     this.rollback()
     this.#control('BEGIN IMMEDIATE')
@@ -79,7 +79,7 @@ export class Connection {
     return this.#database.inTransaction
   }
 
-  /** Runs a script verbatim; SQLite itself finds the statements' ends. */
+  /** Runs a script verbatim. SQLite itself splits it into statements. */
   script(sql: string): void {
     this.#database.exec(sql)
   }

@@ -12,30 +12,30 @@ const CONSTRAINTS: Record<string, DbErrorKind> = {
   SQLITE_CONSTRAINT_CHECK: 'check_violation',
 }
 const UNAVAILABLE = /^SQLITE_(?:FULL|IOERR|CANTOPEN|READONLY|NOTADB|CORRUPT|PERM|AUTH|PROTOCOL|NOMEM|NOLFS)(?:_|$)/
-// SQLITE_ERROR stands for these and for much that goes wrong while a correct statement runs.
+// SQLITE_ERROR is the code of these messages, but also of many faults of correct statements.
 const SYNTAX =
   /^(?:no such |near "|unrecognized token|incomplete input|ambiguous column|table .* (?:already exists|has )|.*syntax error)/
 
-/** The driver's own code, for example `SQLITE_BUSY`; empty for what is no SQLite error. */
+/** The driver's code, for example `SQLITE_BUSY`; empty for an error that is not from SQLite. */
 function codeOf(thrown: unknown): string {
   const code = (thrown as { code?: unknown } | null)?.code
   return typeof code === 'string' && code.startsWith('SQLITE_') ? code : ''
 }
 
-/** True when another connection holds what the statement needs: nothing has happened, it can be tried again. */
+/** True when another connection holds the lock that the statement needs. It has not run and can be tried again. */
 export function isBusy(thrown: unknown): boolean {
   const code = codeOf(thrown)
   return /^SQLITE_(?:BUSY|LOCKED)/.test(code) && code !== 'SQLITE_BUSY_SNAPSHOT'
 }
 
-/** True when the statement broke a constraint. */
+/** True when the statement violated a constraint. */
 export function isConstraint(thrown: unknown): boolean {
   return codeOf(thrown).startsWith('SQLITE_CONSTRAINT')
 }
 
 /**
- * The typed error of anything that the driver threw; its message is kept.
- * @param preparing while the statement was prepared, every fault that is the statement's own is `syntax`
+ * The DbError for anything that the driver threw, with the same message.
+ * @param preparing the error occurred while the statement was prepared: then a fault of the statement is `syntax`
  */
 export function toDbError(thrown: unknown, preparing = false): DbError {
   if (thrown instanceof DbError) return thrown
@@ -51,7 +51,7 @@ function kindOf(thrown: unknown, preparing: boolean): DbErrorKind {
   }
   if (isBusy(thrown) || code === 'SQLITE_INTERRUPT') return 'timeout'
   if (code === 'SQLITE_BUSY_SNAPSHOT') return 'serialization'
-  // ON DELETE RESTRICT is a trigger of SQLite's own.
+  // SQLite implements ON DELETE RESTRICT as a trigger.
   if (code === 'SQLITE_CONSTRAINT_TRIGGER' && message === 'FOREIGN KEY constraint failed')
     return 'foreign_key_violation'
   if (CONSTRAINTS[code]) return CONSTRAINTS[code]

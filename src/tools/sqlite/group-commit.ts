@@ -6,22 +6,22 @@ import type { Exclusive, Write } from './write.ts'
 
 /** Most writes in one commit. */
 const MAX_WRITES = 512
-/** Milliseconds of work after which a batch is committed as it stands, so that the event loop and other threads get their turn. */
+/** After so many milliseconds a batch is committed as it is, so that the event loop and other threads get their turn. */
 const MAX_BATCH_MS = 5
 
 interface Batch {
-  /** How many items from the front have been answered. */
+  /** How many items at the front of the queue were answered. */
   settled: number
-  /** The rest waits for SQLite's lock. */
+  /** The other items wait for SQLite's lock. */
   busy: boolean
 }
 
 /**
- * Runs the writes at the front in one commit and answers them after it. Never throws.
+ * Runs the writes at the front of the queue in one commit and answers them after it. Never throws.
  *
- * There is no savepoint for each: SQLite undoes a failing statement by itself and leaves its transaction open
- * (https://sqlite.org/lang_conflict.html, ABORT). Where it does not (`OR ROLLBACK`, a full disk), or where the commit itself
- * finds a broken constraint (deferred foreign keys), nothing of the batch is left, and each write is run again alone.
+ * They have no savepoints: SQLite undoes a statement that fails by itself and leaves the transaction open
+ * (https://sqlite.org/lang_conflict.html, ABORT). When it rolls back everything (`OR ROLLBACK`, a full disk), or when the commit
+ * finds a violated constraint (deferred foreign keys), nothing of the batch is stored, and each write is run again alone.
  */
 export function commitTogether(connection: Connection, items: readonly (Write | Exclusive)[]): Batch {
   const writes = leadingWrites(items)
@@ -56,7 +56,7 @@ function leadingWrites(items: readonly (Write | Exclusive)[]): Write[] {
   return writes
 }
 
-/** Results of as many writes as the time allows, or up to the one that made SQLite roll back all of them. */
+/** The results of as many writes as the time allows, or up to the one at which SQLite rolled back the whole batch. */
 function runUntilUndone(connection: Connection, writes: readonly Write[]): (Outcome | DbError)[] {
   const results: (Outcome | DbError)[] = []
   const endMs = performance.now() + MAX_BATCH_MS
@@ -72,7 +72,7 @@ function runUntilUndone(connection: Connection, writes: readonly Write[]): (Outc
   return results
 }
 
-/** Each write in a commit of its own. */
+/** Runs each write in its own commit. */
 function commitAlone(connection: Connection, writes: readonly Write[]): Batch {
   let settled = 0
   for (const write of writes) {
@@ -101,6 +101,6 @@ function rollback(connection: Connection): void {
   try {
     connection.rollback()
   } catch {
-    // The commit's own error says more; the next `begin` of this connection rolls back what may be left.
+    // The error of the commit matters more. The next `begin` of this connection rolls back what may be left.
   }
 }

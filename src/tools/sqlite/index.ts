@@ -16,17 +16,17 @@ import { SqliteMigrations } from './migration-driver.ts'
 import { runTransaction } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 
-/** What spans tell of where a statement goes. */
+/** Attributes of spans that name the database. */
 const SERVER = { 'db.system.name': 'sqlite' }
-/** Milliseconds between two tries of a read, or of opening, that found the file locked. */
+/** Milliseconds before a read, or opening the file, is tried again because the file was locked. */
 const BUSY_PAUSE_MS = 5
 
 /**
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
  *
- * Reads run at once and see what is committed. Writes run in the order in which this thread issued them: those of one turn of
- * the event loop in one commit, answered after it. Transactions (`BEGIN IMMEDIATE`, also those that only read) have a
- * connection of their own and hold the write lock from their first to their last statement.
+ * Reads run at once and see committed data. Writes run in the order in which this thread issued them. Those of one turn of the event
+ * loop are committed together and answered after the commit. Transactions (`BEGIN IMMEDIATE`, also those that only read) have their
+ * own connection and hold the write lock from the first to the last statement.
  */
 export default class SqliteDb implements Tool, Db {
   readonly name = 'db'
@@ -46,13 +46,13 @@ export default class SqliteDb implements Tool, Db {
     this.#writes = new WriteQueue(this.#lock, () => this.#openShared())
   }
 
-  /** A lane has died, perhaps in the middle of a write: the others need not wait for its lease to end. */
+  /** A lane has died, perhaps during a write. Its lock is released, so that the others need not wait until it expires. */
   threadGone(threadId: number): void {
     releaseLockOfThread(this.#lockMemory, threadId)
   }
 
   /**
-   * In the primary: opens the file, and migrates or says what is pending. In a lane nothing: the file is opened at first use.
+   * In the primary: opens the file, and migrates or reports what is pending. In a lane: nothing, because the file is opened at first use.
    * @throws DbError `unavailable`, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
@@ -67,7 +67,7 @@ export default class SqliteDb implements Tool, Db {
     }
   }
 
-  /** The contract's methods, `healthCheck` among them. */
+  /** The methods of the contract, including `healthCheck`. */
   api(): Db {
     return dbApi(this)
   }
@@ -90,8 +90,8 @@ export default class SqliteDb implements Tool, Db {
   }
 
   /**
-   * Waits at most 5 s for its turn (`timeout`). Rolled back with `timeout` after 10 s without a statement.
-   * A statement that fails dooms the whole transaction.
+   * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
+   * When a statement fails, the whole transaction is rolled back.
    */
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     if (!this.#shared) await this.#open()
@@ -101,7 +101,7 @@ export default class SqliteDb implements Tool, Db {
         kind: 'exclusive',
         deadlineMs: performance.now() + WAIT_MS,
         begin: () => connection.begin(),
-        // In the context of its caller: the queue runs it in that of whoever was there when its turn came.
+        // Bound to the asynchronous context of its caller: the queue would run it in the context of another caller.
         run: AsyncResource.bind(() =>
           runTransaction(work, {
             connection,
@@ -143,7 +143,7 @@ export default class SqliteDb implements Tool, Db {
       if (statement.readonly) return statement.run(params)
       solitary = statement.solitary
     } catch (thrown) {
-      // A write before it in the queue may be what creates its table: then it is tried again behind that one.
+      // A write that is still in the queue may create its table, so it is tried again after that one.
       const waits = thrown instanceof DbError && thrown.kind === 'syntax' && this.#writes.length > 0
       if (isBusy(thrown)) return this.#retry(() => connection.run(sql, params))
       if (!waits) throw toDbError(thrown)
@@ -154,7 +154,7 @@ export default class SqliteDb implements Tool, Db {
     })
   }
 
-  /** Tries again until the file is not locked any more. @throws DbError `timeout` after 5 s */
+  /** Tries again until the file is no longer locked. @throws DbError `timeout` after 5 s */
   async #retry<T>(work: () => T): Promise<T> {
     const deadlineMs = performance.now() + WAIT_MS
     for (;;) {

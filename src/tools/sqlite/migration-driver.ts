@@ -9,13 +9,13 @@ import { transactionControlIn } from './sql-shape.ts'
 const MIGRATION_WAIT_MS = 300_000
 const PAUSE_MS = 20
 
-/** Migrations on a connection of their own. SQLite's write lock makes a second process wait. */
+/** Migrations on a separate connection. SQLite's write lock makes a second process wait. */
 export class SqliteMigrations implements MigrationDriver {
   readonly #connection: Connection
   readonly #waitMs: number
 
   /**
-   * @param connection used for nothing else, closed with this
+   * @param connection used for nothing else, and closed by `close`
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
   constructor(connection: Connection, waitMs = MIGRATION_WAIT_MS) {

@@ -2,7 +2,7 @@ import { SQLITE_DIALECT } from '../../stores/sql/dialect.ts'
 import { countParameters, type Parameters } from '../../stores/sql/parameter.ts'
 import { SqlTokens } from '../../stores/sql/tokens.ts'
 
-/** The facts of a statement that SQLite itself does not tell. */
+/** Facts about a statement that SQLite itself does not report. */
 export interface SqlShape extends Parameters {
   /** The first word, in upper case. */
   command: string
@@ -47,7 +47,7 @@ export function transactionControlIn(script: string): string | null {
     const { text } = tokens
     if (tokens.kind === 'mark') {
       if (text !== ';') continue
-      // A semicolon within a trigger ends one statement of its body; only behind `END` it ends the trigger.
+      // A semicolon within a trigger ends a statement of its body. Only after `END` it ends the trigger.
       if (!inTrigger || (statement.at(-1) === 'END' && caseDepth === 0)) {
         inTrigger = false
         caseDepth = 0

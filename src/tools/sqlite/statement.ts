@@ -6,22 +6,22 @@ import { refuseMissingParameter, refuseNul, transactionControlRefused } from '..
 import { bindings } from './parameters.ts'
 import { isTransactionControl, shapeOf } from './sql-shape.ts'
 
-// These refuse to run, or do nothing, inside of a transaction.
+// In a transaction these fail or have no effect.
 const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])
 
 /**
  * One prepared statement of one connection.
  *
- * Integers come back as numbers, those beyond 2^53 - 1 as bigint. Columns declared BOOLEAN come back as true and false.
+ * Integers come back as numbers, beyond 2^53 - 1 as bigint. Columns declared BOOLEAN come back as true and false.
  */
 export class Statement {
-  /** False for whatever needs the write lock. */
+  /** False for a statement that needs the write lock. */
   readonly readonly: boolean
-  /** Cannot run in one transaction with others. */
+  /** It cannot run in one transaction with others. */
   readonly solitary: boolean
   readonly #prepared: Database.Statement
   readonly #parameterCount: number
-  /** Integers arrive as bigint: slower, exact. A read begins without, and stays with it once a value was too large. */
+  /** Integers arrive as bigint, which is slower but exact. A read switches to it for good when a value was too large for a number. */
   #exact: boolean
   #columnCount = 0
   #booleans: string[] = []
@@ -39,12 +39,12 @@ export class Statement {
     this.#parameterCount = shape.parameterCount
     this.solitary = SOLITARY.has(shape.command)
     this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
-    // The rows of a write cannot be asked for a second time.
+    // A write cannot be repeated to read its rows again.
     this.#exact = prepared.reader && !prepared.readonly
     if (this.#exact) prepared.safeIntegers(true)
   }
 
-  /** Runs it to its end. @throws what the driver throws, or DbError `other` for unfit parameters */
+  /** Runs it to its end. @throws the driver's error, or DbError `other` for invalid parameters */
   run(params: readonly unknown[]): Outcome {
     const bound = bindings(params, this.#parameterCount)
     if (!this.#prepared.reader) return { rowCount: this.#prepared.run(bound).changes, rows: [] }
@@ -61,7 +61,7 @@ export class Statement {
   }
 
   #decodeBooleans(rows: Row[]): void {
-    // Asked for again when the table has got another shape since.
+    // Looked up again when the number of columns has changed.
     const columnCount = Object.keys(rows[0] ?? {}).length
     if (columnCount !== this.#columnCount) {
       this.#columnCount = columnCount

@@ -6,7 +6,7 @@ import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/re
 import type { Connection } from './connection.ts'
 import { toDbError } from './failure.ts'
 
-/** Milliseconds between two signs of life. */
+/** Milliseconds between two calls of `onPulse`. */
 const PULSE_MS = 100
 
 export interface TransactionOptions {
@@ -20,10 +20,10 @@ export interface TransactionOptions {
 type Status = 'open' | 'failed' | 'over'
 
 /**
- * Runs `work` on a connection where `BEGIN IMMEDIATE` has succeeded, and ends the transaction.
+ * Runs `work` on a connection on which `BEGIN IMMEDIATE` has succeeded, and ends the transaction.
  *
- * The first statement that fails dooms the transaction, as on PostgreSQL: further statements are refused and it is rolled back,
- * even when `work` caught the error.
+ * When a statement fails, further statements are refused and the transaction is rolled back, even when `work` caught the error. It is
+ * the same on PostgreSQL.
  * @throws what `work` rejects with, or DbError
  */
 export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
@@ -44,7 +44,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     }
   }
 
-  // Closures, not a class: they do not depend on what `this` is behind a proxy.
+  // Closures, not a class: they do not depend on `this`, which differs behind a proxy.
   const tx: Queryable = {
     query: async <R>(sql: string, params: readonly SqlValue[] = []) => run(sql, params).rows as R[],
     queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) => (run(sql, params).rows[0] as R) ?? null,
@@ -89,6 +89,6 @@ function rollback(connection: Connection): void {
   try {
     connection.rollback()
   } catch {
-    // What made the transaction fail says more; the next `begin` of this connection rolls back what may be left.
+    // The first error matters more. The next `begin` of this connection rolls back what may be left.
   }
 }

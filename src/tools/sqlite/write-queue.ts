@@ -6,20 +6,20 @@ import { isBusy, toDbError } from './failure.ts'
 import { commitTogether } from './group-commit.ts'
 import type { Exclusive, Write } from './write.ts'
 
-/** Longest pause between two tries while another process holds SQLite's lock, in milliseconds. */
+/** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25
 
 type Item = Write | Exclusive
 type Blocker = 'transaction' | 'thread' | 'process'
 
-/** The writes of one thread, in the order in which they were issued. One thread has one. */
+/** The writes of one thread, in the order in which they were issued. Each thread has one queue. */
 export class WriteQueue {
   readonly #lock: WriteLock
   readonly #connection: () => Connection
   #items: Item[] = []
   #draining = false
   #closed = false
-  /** What the oldest item waits for, null while nothing stands in its way. */
+  /** What the oldest item waits for; null when it need not wait. */
   #blocker: Blocker | null = null
   #expiry: NodeJS.Timeout | null = null
   #busyCount = 0
@@ -46,11 +46,11 @@ export class WriteQueue {
     if (this.#blocker !== null) this.#armExpiry()
     if (this.#draining) return
     this.#draining = true
-    // After what this turn of the loop still issues.
+    // Later, so that the writes that follow in this turn of the event loop are committed together with it.
     setImmediate(() => void this.#drain())
   }
 
-  /** Waits until everything issued so far has settled, at most `timeoutMs`; what is left is rejected. */
+  /** Waits until all writes have settled, at most `timeoutMs`. The rest is rejected. */
   async close(timeoutMs: number): Promise<void> {
     const deadlineMs = performance.now() + timeoutMs
     while (this.#draining && performance.now() < deadlineMs) await pause(2)
@@ -75,19 +75,19 @@ export class WriteQueue {
     this.#draining = false
   }
 
-  /** Does the next piece of work under the lock. True when SQLite's own lock was another's. Never rejects. */
+  /** Runs the next writes or transaction under the lock. True when another process holds SQLite's own lock. Never rejects. */
   async #holding(): Promise<boolean> {
     const head = this.#items[0]
     if (head === undefined) return false
     if (head.kind === 'exclusive') return this.#runExclusive(head)
-    // No await before the commit: the lock is held for one stretch of synchronous work.
+    // No await before the commit, so that the lock is held only for synchronous work.
     try {
       const { settled, busy } = commitTogether(this.#connection(), this.#items)
       this.#items.splice(0, settled)
       if (settled > 0) this.#busyCount = 0
       return busy
     } catch (thrown) {
-      // A fault of the connection itself: the queue goes on with the next.
+      // A fault of the connection itself: the queue continues with the next item.
       this.#items.shift()
       head.reject(toDbError(thrown))
       return false
@@ -143,7 +143,7 @@ export class WriteQueue {
     )
   }
 
-  /** Every item waits equally long, so those whose time is up stand in front. */
+  /** All items may wait equally long, so those whose time is up are at the front. */
   #expire(blocker: Blocker): void {
     const now = performance.now()
     let expired = 0

@@ -1,12 +1,12 @@
 import type { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 
-/** A statement that runs for itself. */
+/** A single statement that writes. */
 export interface Write {
   readonly kind: 'write'
   readonly sql: string
   readonly params: readonly unknown[]
-  /** Must not share a transaction with others. */
+  /** It cannot run in one transaction with others. */
   readonly solitary: boolean
   readonly deadlineMs: number
   resolve(outcome: Outcome): void
@@ -17,7 +17,7 @@ export interface Write {
 export interface Exclusive {
   readonly kind: 'exclusive'
   readonly deadlineMs: number
-  /** @throws busy when it has to be tried again */
+  /** @throws SQLite's `busy` when it must be tried again */
   begin(): void
   /** Never rejects. */
   run(): Promise<void>

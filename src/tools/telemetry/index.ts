@@ -4,12 +4,12 @@ import type { Tool } from '../../contracts/tool.ts'
 
 type OtelApi = typeof import('@opentelemetry/api')
 
-// A require because `getTracer` is synchronous, on the first call because an idle thread should not hold the API in memory.
-// The API keeps its provider on globalThis, so it is the same one that an ESM import of it sees.
+// `require`, because `getTracer` is synchronous; with the first call, so that a thread that does not trace does not load the API.
+// The API keeps its provider on globalThis, so an ESM import of the API has the same one.
 let otel: OtelApi | undefined
 const require = createRequire(import.meta.url)
 
-/** Tracers of `@opentelemetry/api`: no-ops until something in this thread registers a provider. */
+/** Tracers of `@opentelemetry/api`. They do nothing until a provider is registered in this thread. */
 export default class TelemetryTool implements Tool {
   readonly name = 'telemetry'
 
