@@ -2,14 +2,14 @@ import type { ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
 import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 
-/** Milliseconds of silence after which the kernel asks whether the other side is still there. */
+/** Milliseconds without traffic after which TCP checks whether the other side is still there. */
 const KEEP_ALIVE_MS = 10_000
-/** Milliseconds that the server waits longer than the tool does itself: it ends what a thread left open that stands still. */
+/** Milliseconds that the server waits longer than the tool itself. It ends transactions of a thread that is blocked. */
 const IDLE_GRACE_MS = 5000
-/** PostgreSQL cuts a longer name off. */
+/** PostgreSQL truncates longer names. Characters. */
 const NAME_MAX = 63
 
-/** What the decoders of values.ts and the token rules of sql-shape.ts rely on, whatever the server's or the user's own settings are. */
+/** Settings that the decoders of values.ts and the token rules of sql-shape.ts need, whatever the settings of the server or the user are. */
 const SESSION = {
   TimeZone: 'UTC',
   DateStyle: 'ISO',
@@ -25,7 +25,7 @@ export function connectionConfig(settings: ToolRuntime['settings'], thread: Thre
     host: rdbHost,
     port: rdbPort,
     user: rdbUser,
-    // A function, since pg looks for a password in other places when it is given none.
+    // A function, because pg looks for a password in other places when it gets none.
     password: () => rdbPassword ?? '',
     database: rdbDatabase,
     application_name: `heddle ${place} ${replicaId}`.slice(0, NAME_MAX),

@@ -4,7 +4,7 @@ import type { Columns, Execution, Preparations } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
 import type { Statement } from './statement.ts'
 
-/** Statements prepared on one connection; the least recently used goes first. Each holds some 10 KiB or more in the server. */
+/** Statements prepared on one connection. The least recently used one is dropped first. Each takes 10 KiB or more in the server. */
 const MAX_PREPARED = 256
 
 /** One connection to the server. Takes one statement at a time. */
@@ -16,27 +16,27 @@ export class Connection implements Preparations {
   #execution: Execution | null = null
   #isDead = false
   #isOpen = false
-  /** Until when (`performance.now()`) the statement under way may take. */
+  /** When the running statement must have ended, by `performance.now()`. */
   #deadlineMs = Number.POSITIVE_INFINITY
-  /** Since when (`performance.now()`) nobody has it. Kept by the pool. */
+  /** Since when it is idle, by `performance.now()`. Set by the pool. */
   idleSinceMs = 0
 
-  /** @param onDead told once when it has ended, for whatever reason */
+  /** @param onDead called once when the connection has ended, for any reason */
   constructor(config: ClientConfig, onDead: (connection: Connection) => void) {
     this.#client = new pg.Client(config)
     this.#onDead = onDead
-    // Without a listener a backend that is killed ends the process.
+    // Without a listener the end of the server's backend process would end this process.
     this.#client.on('error', () => this.#die())
     this.#client.on('end', () => this.#die())
   }
 
-  /** @throws what the driver or the server says */
+  /** @throws the error of the driver or the server */
   async open(): Promise<void> {
     await this.#client.connect()
     this.#isOpen = true
   }
 
-  /** It has been open once. */
+  /** It was open at some time. */
   get isOpen(): boolean {
     return this.#isOpen
   }
@@ -54,14 +54,14 @@ export class Connection implements Preparations {
     return this.#client.getTransactionStatus() === 'I'
   }
 
-  /** @param limitMs how long it may take before it is given up, and the connection with it */
+  /** @param limitMs how long the statement may take; then it fails and the connection is ended */
   run(execution: Execution, limitMs: number): void {
     this.#execution = execution
     this.#deadlineMs = performance.now() + limitMs
     this.#client.query(execution.on(this))
   }
 
-  /** Runs a text verbatim, which may hold several statements; the server finds their ends. @throws DbError */
+  /** Runs a text verbatim, which may have several statements: the server splits it. @throws DbError */
   async script(sql: string): Promise<void> {
     try {
       await this.#client.query(sql)
@@ -70,29 +70,29 @@ export class Connection implements Preparations {
     }
   }
 
-  /** Gives the statement under way up when its time is over: the server does not answer, not even that it has ended the statement. */
+  /** Fails the running statement when its time is over: the server does not answer, not even with its own timeout. */
   expire(nowMs: number, limitMs: number): void {
     const execution = this.#execution
     if (execution === null || nowMs < this.#deadlineMs) return
-    // First, so that nobody gets it next.
+    // First, so that the connection is not given to the next statement.
     this.destroy()
     execution.fail(
       new DbError('timeout', `The database has not answered within ${limitMs} ms; what the statement did is not known`),
     )
   }
 
-  /** Prepared statements are made anew: what they stand on has changed. */
+  /** Prepares all statements again, because a table has changed. */
   forgetPrepared(): void {
     for (const { name } of this.#prepared.keys()) this.#closed.push(name)
     this.#prepared.clear()
   }
 
-  /** Ends it in order when it is idle, else at once. */
+  /** Ends an idle connection in order, a busy one at once. */
   close(): void {
     if (this.#isDead) return
     if (this.isBusy) return this.destroy()
     this.#die()
-    this.#client.end().catch(() => {}) // It is out of use either way.
+    this.#client.end().catch(() => {}) // It is not used any more in any case.
   }
 
   destroy(): void {

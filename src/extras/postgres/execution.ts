@@ -4,7 +4,7 @@ import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Statement } from './statement.ts'
 import { type Decoder, decoderOf, type WireValue } from './values.ts'
 
-/** Columns of a result. They are the same each time a prepared statement runs, else PostgreSQL refuses to run it. */
+/** Columns of a result. They are the same each time a prepared statement runs; otherwise PostgreSQL refuses to run it. */
 export interface Columns {
   readonly names: readonly string[]
   readonly decoders: readonly (Decoder | undefined)[]
@@ -12,35 +12,35 @@ export interface Columns {
 
 export const NO_COLUMNS: Columns = { names: [], decoders: [] }
 
-/** What an execution asks of the connection that it runs on. */
+/** The prepared statements of a connection, as an execution on it uses them. */
 export interface Preparations {
-  /** Names of prepared statements that are to be closed on the server, each told once. */
+  /** Names of prepared statements that must be closed on the server. Each is returned once. */
   takeClosed(): readonly string[]
-  /** Of a statement that is prepared on this connection already. */
+  /** The columns of a statement that is already prepared on this connection. */
   columnsOf(statement: Statement): Columns | undefined
   prepared(statement: Statement, columns: Columns): void
-  /** It failed while it was prepared: nobody knows whether the server has it. */
+  /** The statement failed while it was being prepared: it is not known whether the server has it. */
   doubtful(statement: Statement): void
   settled(execution: Execution): void
 }
 
 /**
- * One statement on its way through one connection. Speaks the extended protocol itself, since pg's own Query asks the server to describe
- * the columns each time, and is an event emitter with a result object of its own.
+ * One execution of a statement on a connection. It implements the extended protocol itself, because pg's own Query asks the server for
+ * the columns each time, and is an event emitter with its own result object.
  */
 export class Execution implements Submittable, Outcome {
   rowCount = 0
   rows: Row[] = []
-  /** What the server or the connection said; null when it went well. */
+  /** The error of the server or the connection; null when it succeeded. */
   failure: unknown = null
   readonly statement: Statement
   readonly values: readonly WireValue[]
   readonly #done: (execution: Execution) => void
-  /** Gives the connection back; set where it is not kept for the next statement. */
+  /** Returns the connection to the pool; null when it is held for further statements. */
   release: (() => void) | null = null
   #connection: Preparations | null = null
   #columns: Columns | undefined
-  /** Prepares it under its name on the way. */
+  /** This execution also prepares the statement under its name. */
   #isPreparing = false
   #isSettled = false
 
@@ -56,7 +56,7 @@ export class Execution implements Submittable, Outcome {
     return this
   }
 
-  /** Gives up, or never begins. */
+  /** Fails it, before or while it runs. */
   fail(thrown: unknown): void {
     if (this.#isSettled) return
     this.failure = thrown
@@ -112,7 +112,7 @@ export class Execution implements Submittable, Outcome {
   handleCopyData(): void {}
 
   handleCopyInResponse(wire: Wire & { sendCopyFail(message: string): void }): void {
-    // The server has skipped the sync that was sent with the statement.
+    // The server has ignored the sync that was sent with the statement.
     wire.sendCopyFail('there is no source')
     wire.sync()
   }
@@ -132,7 +132,7 @@ export class Execution implements Submittable, Outcome {
   #settle(): void {
     this.#isSettled = true
     this.#connection?.settled(this)
-    // First: whoever hears of the outcome may send the next statement at once.
+    // First, because the caller may send its next statement as soon as it gets the result.
     this.release?.()
     this.#done(this)
   }

@@ -31,35 +31,35 @@ const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
   '57': 'unavailable',
   '58': 'unavailable',
 }
-/** For what the server says, and nobody understands who knows SQLite. */
+/** Explanations of messages that somebody who knows SQLite would not understand. */
 const ADVICE: Record<string, string> = {
   '42P08': 'its places want different types: give the value twice, or say which it is, CAST($1 AS BIGINT)',
   '42P18': 'nothing around it tells its type: say which it is, CAST($1 AS TEXT)',
 }
-/** SQLSTATE: five digits and capital letters. Codes of Node have other lengths or an underscore. */
+/** SQLSTATE: five digits and capital letters. Node's error codes have another length, or an underscore. */
 const SQLSTATE = /^[0-9A-Z]{5}$/
 
-/** The SQLSTATE that the server gave; empty for everything that the server did not say. */
+/** The SQLSTATE of an error from the server; empty for any other error. */
 export function sqlStateOf(thrown: unknown): string {
   const { code, severity } = (thrown ?? {}) as { code?: unknown; severity?: unknown }
   return typeof code === 'string' && SQLSTATE.test(code) && severity !== undefined ? code : ''
 }
 
-/** The typed error of anything that the driver threw. It keeps the message, with advice where that needs some. */
+/** The DbError for anything that the driver threw: with its message, and with advice where there is some. */
 export function toDbError(thrown: unknown): DbError {
-  // Anew: one fault of a connection may be the answer to many, each with a stack of its own.
+  // A new error: one fault of a connection may fail many statements, and each error needs its own stack.
   if (thrown instanceof DbError) return new DbError(thrown.kind, thrown.message, { cause: thrown.cause ?? thrown })
   const state = sqlStateOf(thrown)
   const advice = ADVICE[state] === undefined ? '' : ` (${ADVICE[state]})`
   return new DbError(kindOf(state), messageOf(thrown) + advice, { cause: thrown })
 }
 
-/** What is not the server's word is the connection's end. */
+/** An error that the server did not send means that the connection was lost. */
 function kindOf(state: string): DbErrorKind {
   return state === '' ? 'unavailable' : (KINDS[state] ?? KINDS_OF_CLASSES[state.slice(0, 2)] ?? 'other')
 }
 
-/** True when the connection is of no more use: it has gone, or the server is about to end it. */
+/** True when the connection cannot be used any more: it was lost, or the server is about to end it. */
 export function endsConnection(thrown: unknown): boolean {
   if (thrown instanceof DbError) return thrown.kind === 'unavailable'
   const state = sqlStateOf(thrown)
@@ -67,8 +67,8 @@ export function endsConnection(thrown: unknown): boolean {
 }
 
 /**
- * The prepared statement on the server is not what it was when it was made: a migration has changed its table. It has not run.
- * @param thrown what the server said
+ * True when the server refused a prepared statement because a migration has changed its table since. The statement has not run.
+ * @param thrown the server's error
  */
 export function isStalePlan(thrown: unknown): boolean {
   const state = sqlStateOf(thrown)
@@ -82,7 +82,7 @@ interface Access {
   database: string
 }
 
-/** Why there is no connection, and what to do about it. */
+/** The error for a connection that could not be opened. It says why, and what to do about it. */
 export function toConnectError(thrown: unknown, access: Access): DbError {
   const address = `${access.host}:${access.port}`
   const fault = firstOf(thrown)
@@ -95,7 +95,7 @@ export function toConnectError(thrown: unknown, access: Access): DbError {
   return new DbError('unavailable', `${message} (${adviceFor(fault, message, address, access)})`, { cause: thrown })
 }
 
-/** A host with several addresses fails with one error for all of them, which says nothing. */
+/** A host with several addresses fails with one error for all of them, which does not say why. */
 function firstOf(thrown: unknown): unknown {
   return thrown instanceof AggregateError && thrown.errors.length > 0 ? thrown.errors[0] : thrown
 }

@@ -1,13 +1,14 @@
-/** However often transactions collide, so many run at a time: one may have to wait for another process. */
+/** At least so many transactions may run at a time, however often they conflict: one of them may be waiting for another process. */
 const MIN = 2
 
 /**
- * How many connections of a thread may be kept for transactions at a time: fewer while transactions collide, since of those that want
- * the same rows all but one are run in vain. Halved by each collision, one more after as many have come through as may run now.
+ * How many connections of a thread may be held by transactions at a time. There are fewer while transactions conflict, because all but
+ * one of those that want the same rows run for nothing. Each conflict halves the limit; it rises by one after as many have succeeded
+ * as may run at a time.
  */
 export class HoldLimit {
   readonly #max: number
-  /** Not a whole number. */
+  /** A fraction; rounded down it is the limit. */
   #limit: number
   #held = 0
 
@@ -16,7 +17,7 @@ export class HoldLimit {
     this.#limit = max
   }
 
-  /** How many more may be kept. */
+  /** How many more connections may be held. */
   get room(): number {
     return Math.max(0, Math.floor(this.#limit) - this.#held)
   }

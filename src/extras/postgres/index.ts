@@ -21,7 +21,7 @@ import { Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
 import { wireValues } from './values.ts'
 
-/** Longest pause before a transaction is run again, in milliseconds. */
+/** Longest pause before a transaction is repeated, in milliseconds. */
 const MAX_PAUSE_MS = 50
 
 const BEGIN = control('BEGIN ISOLATION LEVEL SERIALIZABLE')
@@ -32,7 +32,7 @@ const ROLLBACK = control('ROLLBACK')
  * The tool `db` on PostgreSQL. One instance per thread, each with its own connections.
  *
  * Statements that are sent without waiting for each other run at the same time, each on its own connection. Transactions are
- * serializable, as on SQLite; where the database finds that two collide it rolls one back, which is then run again.
+ * serializable, as on SQLite. When two of them conflict, the database rolls one back, and it is repeated.
  */
 export default class PostgresDb implements Tool, Db {
   readonly name = 'db'
@@ -40,7 +40,7 @@ export default class PostgresDb implements Tool, Db {
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
   readonly #pool: Pool
-  /** What spans tell of where a statement goes. */
+  /** Attributes of spans that name the server and the database. */
   readonly #server: SpanAttributes
   #stopped = false
 
@@ -64,8 +64,8 @@ export default class PostgresDb implements Tool, Db {
   }
 
   /**
-   * In the primary: migrates or says what is pending. In a lane: begins to open connections, and does not wait for them.
-   * May be called again after it has rejected.
+   * In the primary: migrates or reports what is pending. In a lane: begins to open connections, without waiting for them.
+   * It may be called again after it has rejected.
    * @throws DbError `unavailable` or `timeout` when the server cannot be reached, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
@@ -82,7 +82,7 @@ export default class PostgresDb implements Tool, Db {
     try {
       const driver = new PostgresMigrations(
         {
-          // Never prepared: between migrations the connection forgets everything.
+          // Never prepared, because the connection is reset between migrations.
           run: (sql, params) => this.#runOn(connection, new Statement(sql, params.length), params),
           script: (sql) => connection.script(sql),
           get isClean() {
@@ -93,18 +93,18 @@ export default class PostgresDb implements Tool, Db {
       )
       await migrateOrReport(driver, settings, log)
     } finally {
-      // A migration may have changed its settings.
+      // A migration may have changed the settings of the connection.
       connection.close()
       this.#pool.release(connection)
     }
   }
 
-  /** A lane has ended, and its connections with it. */
+  /** A lane and its connections have ended: their part of the limit is free again. */
   threadGone(threadId: number): void {
     giveBackOfThread(this.#budgetMemory, threadId)
   }
 
-  /** The contract's methods, `healthCheck` among them. */
+  /** The methods of the contract, including `healthCheck`. */
   api(): Db {
     return dbApi(this)
   }
@@ -132,9 +132,9 @@ export default class PostgresDb implements Tool, Db {
   }
 
   /**
-   * Waits at most 5 s for a connection (`timeout`). Rolled back with `timeout` after 10 s without a statement.
-   * A statement that fails dooms the whole transaction. One that the database rolls back because it collided with another
-   * (`serialization`) is run again, `work` included, until it has taken 5 s.
+   * Waits at most 5 s for a connection (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
+   * When a statement fails, the whole transaction is rolled back. A transaction that the database rolled back because of a conflict
+   * (`serialization`) is repeated, including `work`, for up to 5 s.
    */
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     const endMs = performance.now() + WAIT_MS
@@ -165,17 +165,17 @@ export default class PostgresDb implements Tool, Db {
     await this.#pool.close(STOP_WAIT_MS)
   }
 
-  /** Never rejects for what the server or the connection says: see #repair. */
+  /** Does not reject for errors of the server or the connection: see #repair. */
   #send(sql: string, params: readonly unknown[]): Promise<Execution> {
     const statement = this.#statements.get(sql)
     const values = wireValues(params, statement.parameterCount)
     return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
   }
 
-  /** Runs it again where that helps. @throws DbError */
+  /** Repeats a failed statement when that helps. @throws DbError */
   async #repair({ statement, values, failure }: Execution): Promise<Outcome> {
     if (!isStalePlan(failure)) throw toDbError(failure)
-    // It has not run. What stands on the old table in other connections would fail in the same way.
+    // The statement has not run. Statements that other connections prepared on the old table would fail in the same way.
     this.#pool.forgetPrepared()
     const execution = await new Promise<Execution>((resolve) =>
       this.#pool.run(new Execution(statement, values, resolve)),
@@ -206,7 +206,7 @@ export default class PostgresDb implements Tool, Db {
     try {
       await this.#runOn(connection, ROLLBACK, [])
     } catch {
-      // What made the transaction fail says more. The server rolls back what belongs to a connection that has ended.
+      // The first error matters more. The server rolls back the transaction of a connection that has ended.
       connection.destroy()
     }
   }

@@ -6,12 +6,12 @@ import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
 import { sqlStateOf } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 
-/** Milliseconds that a process waits for another one that migrates, and a migration's statement for a lock. */
+/** Milliseconds for which a process waits for another one that migrates, and a statement of a migration for a lock. */
 const MIGRATION_WAIT_MS = 300_000
-/** Any number, the same in all processes: `heddle` in ASCII. PostgreSQL keeps such locks apart by database. */
+/** The same number in all processes: `heddle` in ASCII. PostgreSQL has such locks per database. */
 const LOCK_KEY = 0x686564646c65
 
-/** A connection that nobody else uses. */
+/** A connection that is used for nothing else. */
 export interface MigrationConnection {
   run(sql: string, params: readonly unknown[]): Promise<Outcome>
   /** Runs a text verbatim. @throws DbError */
@@ -20,15 +20,15 @@ export interface MigrationConnection {
   readonly isClean: boolean
 }
 
-/** Migrations on a connection of their own. An advisory lock makes a second process wait. */
+/** Migrations on a separate connection. An advisory lock makes a second process wait. */
 export class PostgresMigrations implements MigrationDriver {
   readonly #connection: MigrationConnection
   readonly #onWait: () => void
   readonly #waitMs: number
 
   /**
-   * @param connection used for nothing else, and for nothing after: a migration may have changed its settings
-   * @param onWait called when another process migrates, before waiting for it
+   * @param connection used for nothing else, and not used afterwards: a migration may have changed its settings
+   * @param onWait called before waiting for another process that migrates
    * @param waitMs how long to wait for another process, in milliseconds; default 5 minutes
    */
   constructor(connection: MigrationConnection, onWait: () => void, waitMs = MIGRATION_WAIT_MS) {
@@ -46,7 +46,7 @@ export class PostgresMigrations implements MigrationDriver {
 
   async transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T> {
     const connection = this.#connection
-    // What a migration before this one has left: settings, temporary tables.
+    // Removes what the migration before this one has left: settings, temporary tables.
     await connection.script('DISCARD ALL')
     await connection.script(
       `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${this.#waitMs}`,
@@ -57,7 +57,7 @@ export class PostgresMigrations implements MigrationDriver {
       await connection.script('COMMIT')
       return result
     } catch (thrown) {
-      // What made it fail says more; a connection that cannot roll back is lost, and the server does it.
+      // The first error matters more. If the connection cannot roll back it is lost, and the server does it.
       await connection.script('ROLLBACK').catch(() => {})
       throw thrown
     }
@@ -88,7 +88,7 @@ export class PostgresMigrations implements MigrationDriver {
         if (connection.isClean) throw new DbError('other', 'it has ended the transaction that it runs in')
       },
       async record(migration, appliedAt) {
-        // A dump of a schema begins with an empty search_path.
+        // The migration may have changed settings: the dump of a schema, for example, sets an empty search_path.
         await connection.script('RESET ALL; RESET ROLE')
         await table.record(migration, appliedAt)
       },
@@ -107,7 +107,7 @@ async function runScript(connection: MigrationConnection, sql: string): Promise<
   }
 }
 
-/** The server counts characters from 1, over the whole text. */
+/** The line of an error. The server counts characters from 1, over the whole text. */
 function placeOf(cause: unknown, sql: string): string {
   const position = Number((cause as { position?: unknown } | undefined)?.position)
   if (!(position > 0)) return ''

@@ -1,6 +1,6 @@
 import type { ThreadRef } from '../../contracts/tool.ts'
 
-/** A transaction and the plain statement that somebody sends meanwhile. */
+/** For a transaction, and a plain statement that is sent meanwhile. */
 const PRIMARY_MAX = 2
 
 export interface PoolShare {
@@ -11,13 +11,13 @@ export interface PoolShare {
 }
 
 /**
- * What one thread gets of the process's RDB_MAX_POOL and RDB_MIN_POOL.
+ * One thread's share of the process's RDB_MAX_POOL and RDB_MIN_POOL.
  *
- * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than a lane would get if all threads
- * got the same. The lanes share the rest; where it does not come out even, the first ones have one more. Every thread gets at least
- * one, so that more threads than RDB_MAX_POOL open more than that: see `isShort`. The lanes alone keep connections open.
- * While a lane and its successor run side by side, the process keeps to RDB_MAX_POOL all the same, but for the first connection
- * of each thread: see connection-budget.ts.
+ * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than in an equal share. The lanes share
+ * the rest; when it cannot be divided evenly, the first lanes have one more. Every thread gets at least one, so more threads than
+ * RDB_MAX_POOL open more connections than that: see `isShort`. Only the lanes keep a minimum open.
+ * While a lane and its successor run side by side, the process still keeps to RDB_MAX_POOL, except for the first connection of each
+ * thread: see connection-budget.ts.
  *
  * 10 connections and 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
  */
@@ -33,7 +33,7 @@ export function isShort(max: number, lanes: number): boolean {
   return lanes + 1 > max
 }
 
-/** The quarantine lane, which comes after the others and is there only at times, counts as the last of them. */
+/** The quarantine lane, whose index follows the others and which exists only at times, gets the share of the last lane. */
 function part(whole: number, lanes: number, index: number): number {
   const lane = Math.min(index, lanes - 1)
   return Math.floor(whole / lanes) + (lane < whole % lanes ? 1 : 0)

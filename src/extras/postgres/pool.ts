@@ -1,16 +1,16 @@
 /**
- * Why this is not `pg.Pool` (pg-pool 3.14). It was put in this place, and these tests failed:
+ * Why this is not `pg.Pool` (pg-pool 3.14). With it in this place these tests of test/db failed:
  *
  *   it keeps no connection for plain statements       postgres: more transactions than there are connections wait for their turn …
  *   one that cannot be opened fails its caller,       postgres-faults: a server that takes no more connections is worked with as far as
  *     though others are open                            it goes …
  *   `min` keeps connections open, but opens none      postgres-faults: the minimum is kept open, and opened again when it was lost
  *   a statement on a frozen server never ends         postgres-faults: a frozen server costs a clear timeout …; postgres-lanes: likewise
- *   `end()` forgets who waits                         postgres-sessions: after its stop it takes nothing more
+ *   `end()` never answers callers that wait           postgres-sessions: after its stop it takes nothing more
  *
- * It also knows no limit that threads share (test/shm/connection-budget). With `pg.Pool` only to open, keep and close connections, and
- * the rest built around it, all but the last of them passed; but each statement then needs another turn of the loop and four
- * listeners, which is a tenth more CPU a query (`npm run bench -- elastic`, its database part).
+ * It also has no limit that several threads share (test/shm/connection-budget). When `pg.Pool` only opened, kept and closed connections,
+ * with the rest built around it, all of these tests but the last passed. But then each statement needs another turn of the event loop
+ * and four listeners, which is a tenth more CPU per query (`npm run bench -- elastic`, its database part).
  */
 import { AsyncResource } from 'node:async_hooks'
 import type { ClientConfig } from 'pg'
@@ -23,27 +23,27 @@ import { toConnectError } from './failure.ts'
 import { HoldLimit } from './hold-limit.ts'
 import type { PoolShare } from './pool-share.ts'
 
-/** Milliseconds between two looks at what takes too long, and at what is no longer needed. */
+/** Milliseconds between two checks for statements that take too long and connections that are no longer needed. */
 const LOOK_MS = 250
-/** Connections beyond the minimum are closed after so many milliseconds without work. */
+/** Connections beyond the minimum are closed when they were idle for so many milliseconds. */
 const IDLE_CLOSE_MS = 30_000
-/** After a connection could not be opened the next try waits so long, in milliseconds; who comes meanwhile gets the same answer. */
+/** Milliseconds before another attempt after a connection could not be opened. Statements sent meanwhile fail with the same error. */
 const RETRY_MS = 100
-/** Milliseconds between two tries to keep the minimum open, while the server cannot be reached. */
+/** Milliseconds between two attempts to open the minimum while the server cannot be reached. */
 const REFILL_MS = 1000
-/** Milliseconds that the server gets beyond its own statement timeout before the connection is given up. */
+/** Milliseconds that the server has after its own statement timeout before the connection is ended. */
 const ANSWER_GRACE_MS = 2000
 
-/** The limit of the whole process. */
+/** The limit of connections of the whole process. */
 export interface Budget {
-  /** Counts one connection, if there may be one more. */
+  /** Counts one more connection, if it is allowed. */
   tryTake(): boolean
   give(): void
 }
 
 /** A statement or a transaction that waits for a connection. */
 interface Waiter {
-  /** By `performance.now()`. All wait equally long, so that the first in line is the first whose time is up. */
+  /** By `performance.now()`. All may wait equally long, so the time of the first in line is up first. */
   readonly deadlineMs: number
   grant(connection: Connection): void
   fail(error: DbError): void
@@ -64,21 +64,21 @@ export interface PoolOptions extends PoolShare {
 export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
-  /** Connections that are kept for more than one statement. */
+  /** The limit of connections that transactions hold. */
   readonly #held: HoldLimit
   readonly #all = new Set<Connection>()
-  /** The one used last is used next: the others grow old, and are closed. */
+  /** The connection that was used last is used next, so that the others become idle for long and are closed. */
   readonly #idle: Connection[] = []
   readonly #statements = new Fifo<Waiter>()
   readonly #holders = new Fifo<Waiter>()
   #opening = 0
   #retryAtMs = 0
   #refillAtMs = Number.POSITIVE_INFINITY
-  /** Why the last try to open a connection failed; null when it did not. */
+  /** Why the last attempt to open a connection failed; null when it did not. */
   #fault: DbError | null = null
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
-  /** Sockets and timers belong to nobody's request, whoever happened to need them first. */
+  /** Sockets and timers must not keep the asynchronous context of the request that needed them first. */
   readonly #scope = new AsyncResource('db.pool')
 
   constructor(options: PoolOptions) {
@@ -87,13 +87,13 @@ export class Pool {
     this.#held = new HoldLimit(Math.max(1, options.max - 1))
   }
 
-  /** Opens the minimum, and keeps it open from now on. Does not wait for it. */
+  /** Opens the minimum without waiting for it, and keeps it open from now on. */
   warm(): void {
     this.#refillAtMs = 0
     this.#refill()
   }
 
-  /** Runs a statement on any connection. Never throws: the execution gets what goes wrong. */
+  /** Runs a statement on any connection. Never throws: the execution gets the error. */
   run(execution: Execution): void {
     const connection = this.#idle.pop()
     if (connection !== undefined) this.#start(execution, connection)
@@ -106,7 +106,7 @@ export class Pool {
     }
   }
 
-  /** A connection to keep; each must be released. @throws DbError `timeout`, `unavailable` */
+  /** Takes a connection for several statements. It must be released. @throws DbError `timeout`, `unavailable` */
   acquire(): Promise<Connection> {
     return new Promise((resolve, reject) => {
       const grant = (connection: Connection): void => {
@@ -124,28 +124,28 @@ export class Pool {
     connection.run(execution, this.#limitMs)
   }
 
-  /** Gives an acquired connection back. One that may not be as it was is closed. */
+  /** Returns an acquired connection. It is closed when it is busy or has an open transaction. */
   release(connection: Connection): void {
     this.#held.give()
     this.#free(connection)
   }
 
-  /** A transaction has collided with another. */
+  /** A transaction conflicted with another one. */
   collided(): void {
     this.#held.collided()
   }
 
-  /** A transaction has come through. */
+  /** A transaction succeeded. */
   cameThrough(): void {
     this.#held.cameThrough()
   }
 
-  /** Tables have changed: every connection makes its prepared statements anew. */
+  /** Tables have changed: every connection prepares its statements again. */
   forgetPrepared(): void {
     for (const connection of this.#all) connection.forgetPrepared()
   }
 
-  /** Waits at most `timeoutMs` for what is under way, and ends all connections. */
+  /** Waits at most `timeoutMs` for running statements, and ends all connections. */
   async close(timeoutMs: number): Promise<void> {
     const endMs = performance.now() + timeoutMs
     this.#isClosed = true
@@ -187,7 +187,7 @@ export class Pool {
     this.#openForWaiters()
   }
 
-  /** Hands free connections to those who wait longest. */
+  /** Gives idle connections to those that have waited longest. */
   #serve(): void {
     while (this.#idle.length > 0) {
       const statement = this.#statements.peek()
@@ -202,7 +202,7 @@ export class Pool {
 
   #failAll(error: DbError): void {
     for (const line of [this.#statements, this.#holders]) {
-      // Only those who wait now: one that is told may come back at once.
+      // Only those that wait now: one that fails may be sent again at once.
       for (let n = line.size; n > 0; n--) line.shift()?.fail(error)
     }
   }
@@ -216,7 +216,7 @@ export class Pool {
     while (this.#opening < wanted && this.#all.size < max && this.#open());
   }
 
-  /** False when the process has all that it may have: it is tried again at the next look. */
+  /** False when the process already has as many as it may have: the next check tries again. */
   #open(): boolean {
     return this.#scope.runInAsyncScope(() => {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
@@ -244,7 +244,7 @@ export class Pool {
     const { host = '', port = 0, user = '', database = '' } = this.#options.config
     this.#fault = toConnectError(thrown, { host, port, user, database })
     this.#retryAtMs = performance.now() + RETRY_MS
-    // Those who can still hope for another connection go on waiting.
+    // While there are other connections the callers keep waiting for one of them.
     if (this.#all.size === 0) this.#failAll(this.#fault)
   }
 
@@ -253,7 +253,7 @@ export class Pool {
     this.#options.budget.give()
     const at = this.#idle.indexOf(connection)
     if (at >= 0) this.#idle.splice(at, 1)
-    // One that could not be opened is not replaced at once: see #failed.
+    // A connection that could not be opened is not replaced at once: see #failed.
     if (connection.isOpen) this.#openForWaiters()
   }
 
@@ -264,7 +264,7 @@ export class Pool {
       while ((line.peek()?.deadlineMs ?? Number.POSITIVE_INFINITY) <= nowMs) line.shift()!.fail(this.#waitedInVain())
     }
     this.#openForWaiters()
-    // The oldest stand in front.
+    // The ones that are idle longest come first.
     while (this.#all.size > this.#options.min && nowMs - (this.#idle[0]?.idleSinceMs ?? nowMs) > IDLE_CLOSE_MS) {
       this.#idle[0]!.close()
     }

@@ -2,7 +2,7 @@ import { POSTGRES_DIALECT } from '../../stores/sql/dialect.ts'
 import { countParameters, type Parameters } from '../../stores/sql/parameter.ts'
 import { SqlTokens } from '../../stores/sql/tokens.ts'
 
-/** The facts of a statement that the tool needs before the server sees it. */
+/** Facts about a statement that the tool needs before the server gets it. */
 export interface SqlShape extends Parameters {
   /** The first word, in upper case; empty when there is none. */
   command: string
@@ -31,7 +31,7 @@ export function shapeOf(sql: string): SqlShape {
 }
 
 const CONTROL = new Set(['BEGIN', 'START', 'COMMIT', 'END', 'ROLLBACK', 'ABORT', 'SAVEPOINT', 'RELEASE'])
-// They change the connection beyond the statement, and another statement uses the connection next.
+// These change the connection, which another statement uses next.
 const SESSION = new Set(['RESET', 'LISTEN', 'UNLISTEN', 'DISCARD', 'PREPARE', 'DEALLOCATE', 'DECLARE'])
 
 /** True for a statement that begins or ends a transaction or a part of one. */

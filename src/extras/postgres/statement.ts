@@ -2,22 +2,22 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
 
-/** Statements of which a thread remembers the shape, and whether they have come before. */
+/** Most statements that a thread remembers: their shape, and whether they were sent before. */
 const MAX_STATEMENTS = 1024
-/** Longer texts are neither remembered nor prepared: they are made for one use, and would fill the memory. */
+/** Longer texts are neither remembered nor prepared: they are used once, and would fill the memory. */
 const MAX_TEXT = 16_384
 /** The protocol counts parameters in 16 bits. */
 const MAX_PARAMETERS = 65_535
 
 let lastName = 0
 
-/** A text that is fit to be sent. */
+/** A statement that was checked and may be sent. */
 export class Statement {
   readonly sql: string
   readonly parameterCount: number
-  /** Under which a connection prepares it. */
+  /** The name under which connections prepare it. */
   readonly name = `h${++lastName}`
-  /** Worth to be prepared: it comes again. A text that is used once, with its values written into it, is not. */
+  /** It was sent more than once, so it is worth preparing. A text with its values written into it comes only once. */
   isRepeated = false
 
   constructor(sql: string, parameterCount: number) {
@@ -35,7 +35,7 @@ export class Statements {
     const known = this.#known.get(sql)
     if (known === undefined) return this.#add(sql)
     known.isRepeated = true
-    // The least recently used goes first; a move to the end is needed only where something may be evicted soon.
+    // The least recently used is dropped first. Moving it to the end is needed only when the map is more than half full.
     if (this.#known.size > MAX_STATEMENTS / 2) {
       this.#known.delete(sql)
       this.#known.set(sql, known)

@@ -7,9 +7,9 @@ import { isStalePlan, toDbError } from './failure.ts'
 
 /** A connection on which a transaction has begun. */
 export interface TransactionConnection {
-  /** Runs one statement. @throws what the server says, or DbError */
+  /** Runs one statement. @throws the server's error, or DbError */
   run(sql: string, params: readonly unknown[]): Promise<Outcome>
-  /** @throws what the server says, or DbError */
+  /** @throws the server's error, or DbError */
   commit(): Promise<void>
   /** Never rejects. */
   rollback(): Promise<void>
@@ -21,9 +21,9 @@ export interface TransactionOptions {
   readonly idleMs?: number
 }
 
-/** The database rolled the transaction back for reasons that have nothing to do with what it wanted: it may be run again. */
+/** The database rolled the transaction back although its statements were right: it may be repeated. */
 export class Repeatable extends Error {
-  /** What its caller gets when it is not run again. */
+  /** The error that the caller gets when the transaction is not repeated. */
   readonly failure: DbError
   readonly isStalePlan: boolean
 
@@ -39,15 +39,15 @@ type Status = 'open' | 'over'
 /**
  * Runs `work` in the transaction that has begun on the connection, and ends it.
  *
- * Statements run in the order in which they were sent, one at a time. The first that fails dooms the transaction: further ones are
- * refused and it is rolled back, even when `work` caught the error.
+ * Statements run in the order in which they were sent, one at a time. When one fails, further ones are refused and the transaction is
+ * rolled back, even when `work` caught the error.
  * @throws what `work` rejects with, DbError, or Repeatable
  */
 export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
   const { connection, idleMs = TRANSACTION_IDLE_MS } = options
   let status: Status = 'open'
   let failure: DbError | null = null
-  /** Settles when everything sent so far has; never rejects. */
+  /** Resolves when all statements sent so far have settled; never rejects. */
   let tail: Promise<unknown> = Promise.resolve()
   let pendingCount = 0
   let idleTimer: NodeJS.Timeout | undefined
@@ -65,7 +65,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     }
   }
 
-  /** In the order in which they are sent, one at a time. */
+  /** Runs statements in the order in which they are sent, one at a time. */
   function run(sql: string, params: readonly unknown[]): Promise<Outcome> {
     pendingCount++
     const outcome = pendingCount === 1 ? send(sql, params) : tail.then(() => send(sql, params))
@@ -93,7 +93,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
 
   try {
     const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
-    // What `work` has sent without waiting for it is part of the transaction too.
+    // Statements that `work` has sent without waiting for them belong to the transaction too.
     while (pendingCount > 0) await tail
     if (failure) throw failure
     status = 'over'

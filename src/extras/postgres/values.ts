@@ -1,15 +1,15 @@
 import { checkCount, parameterOf } from '../../stores/sql/parameter.ts'
 
-/** A parameter on the wire: text, bytes as they are, or NULL. */
+/** A parameter as it is sent: text, bytes, or NULL. */
 export type WireValue = string | Buffer | null
 
-/** Makes a value of a column's text. Left out: the text is the value. */
+/** Converts a column's text to a value. Without a decoder the text is the value. */
 export type Decoder = (text: string) => unknown
 
 /**
- * Parameters carry no type: PostgreSQL infers it from where each one stands, so that a number can be stored in a TEXT column and a
- * text compared with a UUID, as SQLite lets them. Where nothing tells (`SELECT $1`) it is text: `CAST($1 AS INTEGER)` says more.
- * @throws DbError `other` for a wrong number of values, and for a value that not every database would store as it is
+ * Parameters are sent without a type. PostgreSQL infers it from the context, so a number can be stored in a TEXT column and a text
+ * compared with a UUID, as on SQLite. Without any context (`SELECT $1`) it is text; `CAST($1 AS INTEGER)` gives it another type.
+ * @throws DbError `other` for a wrong number of values, and for a value that some database would not store unchanged
  */
 export function wireValues(params: readonly unknown[], expected: number): WireValue[] {
   checkCount(params, expected)
@@ -24,7 +24,7 @@ function wireValue(value: unknown, number: number): WireValue {
     case 'string':
       return parameter
     case 'boolean':
-      // Fits a BOOLEAN as well as an INTEGER column.
+      // Valid for a BOOLEAN and for an INTEGER column.
       return parameter ? '1' : '0'
     case 'object':
       if (parameter === null || Buffer.isBuffer(parameter)) return parameter
@@ -34,7 +34,7 @@ function wireValue(value: unknown, number: number): WireValue {
   }
 }
 
-/** Longest text of digits that is a safe integer whatever they are. */
+/** Every integer with up to so many digits is safe. */
 const SAFE_DIGITS = 15
 const TIMESTAMP = /^(\d{4,}-\d\d-\d\d) (\d\d:\d\d:\d\d)(?:\.(\d+))?(?:\+00)?$/
 
@@ -43,18 +43,18 @@ function decodeInteger(text: string): number | bigint {
   return text.length <= SAFE_DIGITS || Number.isSafeInteger(number) ? number : BigInt(text)
 }
 
-/** As SQLite: a sum of integers is an integer, everything else a float. */
+/** Like SQLite: a sum of integers is an integer, everything else a float. */
 function decodeNumeric(text: string): number | bigint {
   return /^-?\d+$/.test(text) ? decodeInteger(text) : Number(text)
 }
 
-/** The text that a Date becomes as a parameter. Infinity and years before Christ stay as PostgreSQL writes them. */
+/** The same text that a Date parameter becomes. Infinity and years BC stay as PostgreSQL writes them. */
 function decodeTimestamp(text: string): string {
   const match = TIMESTAMP.exec(text)
   return match === null ? text : `${match[1]}T${match[2]}.${(match[3] ?? '').padEnd(3, '0')}Z`
 }
 
-// Keys are type ids of pg_type.dat, which never change.
+// The keys are type ids of pg_type.dat, which never change.
 const DECODERS = new Map<number, Decoder>([
   [16, (text) => text === 't'],
   [17, (text) => Buffer.from(text.slice(2), 'hex')],
@@ -69,7 +69,7 @@ const DECODERS = new Map<number, Decoder>([
   [1700, decodeNumeric],
 ])
 
-/** What is not listed comes as PostgreSQL writes it: JSON, UUID, DATE, arrays. */
+/** Other types come as PostgreSQL writes them: JSON, UUID, DATE, arrays. */
 export function decoderOf(typeId: number): Decoder | undefined {
   return DECODERS.get(typeId)
 }

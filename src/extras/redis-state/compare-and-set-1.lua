@@ -1,12 +1,12 @@
 --[[
-  Sets a key that holds the very text that is expected. Whether another text is the same value is for the caller to find out.
+  Sets a key if it holds exactly the expected text. The caller must find out whether another text is the same value.
 
   KEYS[1]  the key
-  ARGV[1]  the expected text; `null` stands for no key too
+  ARGV[1]  the expected text; `null` also matches a missing key
   ARGV[2]  the new text
 
-  Output: 1 when it was set, else the text that the key holds, nil for no key.
-  Guarantee: nothing runs in between, and the key keeps its time to live.
+  Output: 1 when it was set, else the text that the key holds; nil when there is no key.
+  Guarantee: it is atomic, and the key keeps its time to live.
 ]]
 local text = redis.call('GET', KEYS[1])
 if (text or 'null') ~= ARGV[1] then return text end

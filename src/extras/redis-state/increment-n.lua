@@ -5,9 +5,9 @@
   ARGV[1]  the step, a safe integer
   ARGV[2]  time to live of a counter that is created, in milliseconds; 0: for ever
 
-  Output: for each of KEYS the new number (beyond 2^52 as a text: some clients lose its last digit), or a text when it was left as it
-          is: `not an integer`, `out of range` (of the integers that a double holds exactly), or the server's error.
-  Guarantee: nothing runs in between, and a counter that exists keeps its time to live.
+  Output: for each of KEYS the new number (beyond 2^52 as a text, because some clients lose its last digit); or a text when the counter
+          was not changed: `not an integer`, `out of range` (of the integers that a double can represent), or the server's error.
+  Guarantee: it is atomic, and a counter that exists keeps its time to live.
 ]]
 local MAX = 9007199254740991
 local HALF = 4503599627370496

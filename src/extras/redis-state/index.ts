@@ -19,14 +19,14 @@ import { INCREMENT, Increments } from './increments.ts'
 import { patternOf, prefixOf } from './keys.ts'
 
 const COMPARE_AND_SET = readScript(new URL('./compare-and-set-1.lua', import.meta.url))
-/** Longer values would hold up everything else on the connection. */
+/** Longest value, because a longer one would delay everything else on the connection. */
 const VALUE_MAX_CHARS = 64 * 1024 * 1024
-/** Keys that the server looks at for one step of SCAN. */
+/** Keys that the server visits in one step of SCAN. */
 const SCAN_COUNT = 1000
 
 /**
- * The tool `state` on a key-value store: one store for all threads of all replicas. Each thread has a connection of its own.
- * A store that is away costs the calls that are made meanwhile, each rejected at once; nothing else.
+ * The tool `state` on a key-value store: one store for all threads of all replicas. Each thread has its own connection.
+ * While the store cannot be reached, calls are rejected at once; nothing else happens.
  */
 export default class RedisStateTool implements Tool {
   readonly name = 'state'
@@ -38,7 +38,7 @@ export default class RedisStateTool implements Tool {
     this.#runtime = runtime
   }
 
-  /** In the primary it waits to see whether the store is there. It never fails: the store may come later. */
+  /** In the primary it waits for the first attempt to connect. It does not fail, because the store may come later. */
   async boot(): Promise<void> {
     const client = this.#connected()
     const { thread, host } = this.#runtime
@@ -52,9 +52,9 @@ export default class RedisStateTool implements Tool {
     })
   }
 
-  /** A store that drops keys when it is full forgets counters and locks, and nobody is told. */
+  /** Warns of a store that evicts keys when it is full: counters and locks would disappear without an error. */
   async #warnOfEviction(client: RedisClient): Promise<void> {
-    // Whoever may not ask goes without the warning.
+    // A user without the right to ask gets no warning.
     const info = await client.command<string>('info', ['memory']).catch(() => '')
     const policy = /^maxmemory_policy:(allkeys-\w+)/m.exec(info)?.[1]
     if (policy === undefined) return
@@ -62,7 +62,7 @@ export default class RedisStateTool implements Tool {
     this.#runtime.log('WARNING', message)
   }
 
-  /** Source: OpenTelemetry semantic conventions for Redis. Keys are told nowhere: they may hold what a client has sent. */
+  /** Source: OpenTelemetry semantic conventions for Redis. Keys are not shown, because they may contain data from a client. */
   describeCall(method: string): CallDetails {
     const { kvHost, kvPort, kvDb } = this.#runtime.settings
     const attributes = {
@@ -78,7 +78,7 @@ export default class RedisStateTool implements Tool {
   api(): State {
     const client = this.#connected()
     const increments = this.#increments
-    /** What is sent now comes after the increments that were called before. */
+    /** Sends the increments that were called before, so that the next command follows them. */
     const send = async <T>(call: string, key: string, command: string, args: (string | number)[]): Promise<T> => {
       increments.flush()
       return client.command<T>(command, args).catch((fault) => {
@@ -127,8 +127,8 @@ export default class RedisStateTool implements Tool {
         const wanted = JSON.parse(toJson(expected))
         const nextText = textOf(next)
         increments.flush()
-        // The store compares texts, this thread values: another text of the same value is tried again as what is expected. It takes
-        // a third try only when somebody has changed the one text into another of the same value in the meantime.
+        // The store compares texts, but this compares values: if the stored text is another one of the same value, it is tried again as
+        // the expected text. A third attempt is needed only when the text was replaced by yet another one of the same value meanwhile.
         for (let expectedText = JSON.stringify(wanted); ; ) {
           const held = await client
             .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, nextText])
@@ -143,7 +143,7 @@ export default class RedisStateTool implements Tool {
       keys: async (options) => {
         const namespace = checkNamespace(options)
         const prefixChars = prefixOf(namespace).length
-        // A scan may show a key twice.
+        // A scan may return a key twice.
         const found = new Set<string>()
         await scan(namespace, (names) => {
           for (const name of names) found.add(name.slice(prefixChars))
@@ -196,7 +196,7 @@ function textOf(value: unknown): string {
   )
 }
 
-/** @throws STATE_VALUE_INVALID when somebody else has written there */
+/** @throws STATE_VALUE_INVALID when the text is not JSON, because another program has written it */
 function parsed(text: string, call: string, key: string): unknown {
   try {
     return JSON.parse(text)
@@ -208,7 +208,7 @@ function parsed(text: string, call: string, key: string): unknown {
   }
 }
 
-/** The same code for a full store on every implementation, and the key that is of the wrong type. */
+/** Every implementation uses the same code for a full store. For a key of the wrong type the message names the key. */
 function asStateFault(fault: HeddleError, call: string, key: string): HeddleError {
   const { code, cause } = fault
   if (code === 'KV_FULL') {
