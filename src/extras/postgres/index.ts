@@ -141,13 +141,13 @@ export default class PostgresDb implements Tool, Db {
     for (let attempt = 1; ; attempt++) {
       try {
         const result = await this.#transactionOnce(work)
-        this.#pool.cameThrough()
+        this.#pool.succeeded()
         return result
       } catch (thrown) {
         if (!(thrown instanceof Repeatable)) throw thrown
         if (performance.now() >= endMs || this.#stopped) throw thrown.failure
         if (thrown.isStalePlan) this.#pool.forgetPrepared()
-        else this.#pool.collided()
+        else this.#pool.conflicted()
       }
       const pauseMs = Math.random() * Math.min(MAX_PAUSE_MS, 2 ** attempt)
       await new Promise((done) => setTimeout(done, pauseMs))

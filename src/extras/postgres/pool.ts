@@ -20,8 +20,8 @@ import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
 import { Connection } from './connection.ts'
 import type { Execution } from './execution.ts'
 import { toConnectError } from './failure.ts'
-import { HoldLimit } from './hold-limit.ts'
 import type { PoolShare } from './pool-share.ts'
+import { TransactionLimit } from './transaction-limit.ts'
 
 /** Milliseconds between two checks for statements that take too long and connections that are no longer needed. */
 const LOOK_MS = 250
@@ -65,7 +65,7 @@ export class Pool {
   readonly #options: PoolOptions
   readonly #limitMs: number
   /** The limit of connections that transactions hold. */
-  readonly #held: HoldLimit
+  readonly #held: TransactionLimit
   readonly #all = new Set<Connection>()
   /** The connection that was used last is used next, so that the others become idle for long and are closed. */
   readonly #idle: Connection[] = []
@@ -84,7 +84,7 @@ export class Pool {
   constructor(options: PoolOptions) {
     this.#options = options
     this.#limitMs = options.statementTimeoutMs + ANSWER_GRACE_MS
-    this.#held = new HoldLimit(Math.max(1, options.max - 1))
+    this.#held = new TransactionLimit(Math.max(1, options.max - 1))
   }
 
   /** Opens the minimum without waiting for it, and keeps it open from now on. */
@@ -131,13 +131,13 @@ export class Pool {
   }
 
   /** A transaction conflicted with another one. */
-  collided(): void {
-    this.#held.collided()
+  conflicted(): void {
+    this.#held.conflicted()
   }
 
   /** A transaction succeeded. */
-  cameThrough(): void {
-    this.#held.cameThrough()
+  succeeded(): void {
+    this.#held.succeeded()
   }
 
   /** Tables have changed: every connection prepares its statements again. */

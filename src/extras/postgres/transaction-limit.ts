@@ -6,7 +6,7 @@ const MIN = 2
  * one of those that want the same rows run for nothing. Each conflict halves the limit; it rises by one after as many have succeeded
  * as may run at a time.
  */
-export class HoldLimit {
+export class TransactionLimit {
   readonly #max: number
   /** A fraction; rounded down it is the limit. */
   #limit: number
@@ -30,11 +30,11 @@ export class HoldLimit {
     this.#held--
   }
 
-  collided(): void {
+  conflicted(): void {
     this.#limit = Math.max(Math.min(MIN, this.#max), this.#limit / 2)
   }
 
-  cameThrough(): void {
+  succeeded(): void {
     if (this.#limit < this.#max) this.#limit = Math.min(this.#max, this.#limit + 1 / this.#limit)
   }
 }
