@@ -5,7 +5,7 @@ import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { DOMAINS } from './fixtures/domains.ts'
 
 const WAIT_MS = 20_000
-// Run in the page, which has types of its own.
+// These texts run in the page, where Node's types do not apply.
 const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.open = true"
 const NAMELESS = `[...document.querySelectorAll('input, select, textarea, button')]
   .filter((control) => !control.labels?.length && !control.textContent.trim() && !control.ariaLabel)
@@ -137,12 +137,12 @@ test('the page of the API in a browser', async (t) => {
 
 interface Opened {
   page: Page
-  /** What the console and the page complained of. */
+  /** Errors of the console and of the page. */
   faults: string[]
   hosts: Set<string>
 }
 
-/** The page of the API, when it shows its operations. */
+/** Opens the page of the API and waits for its operations. */
 async function open(
   chromium: Browser,
   { url }: Heddle,

@@ -174,7 +174,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
   })
 })
 
-/** The rules of AsyncAPI 3.0 that a document can break unseen: keys, references and what they lead to. */
+/** Asserts the rules of AsyncAPI 3.0 that no schema checks: keys, references and the objects that they point to. */
 function holdsStructure(document: AsyncApiDocument): void {
   assert.equal(document.asyncapi, '3.0.0')
   assert.ok(document.info.title && document.info.version)
@@ -184,7 +184,7 @@ function holdsStructure(document: AsyncApiDocument): void {
   }
   for (const [key, { channel, messages }] of Object.entries(document.operations)) {
     const target = at(document, channel.$ref) as AsyncApiDocument['channels'][string]
-    // Messages of an operation are named by way of its channel, not of the components.
+    // An operation refers to messages through its channel, not to the components directly.
     for (const { $ref } of messages) assert.ok($ref.startsWith(`${channel.$ref}/messages/`), key)
     assert.equal(Object.keys(target.messages).length, 1)
   }

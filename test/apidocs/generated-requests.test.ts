@@ -62,7 +62,7 @@ interface Input {
   body?: string | URLSearchParams
   type?: string
   token?: string
-  /** It fits all that the document says, and nothing else decides. */
+  /** True when the document decides alone whether the request is valid. */
   isCertain: boolean
   expected?: number
 }
@@ -75,7 +75,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
     else if (schema.additionalProperties === true) input.isCertain = false
     else if (required || values.below(2) === 0) {
       for (const item of [value].flat()) input.query.push([name, String(item)])
-      // One value of a list cannot be told from a value that is no list; a choice may want a parameter that is not required.
+      // A list of one value looks like a single value; a union may need a parameter that is not required.
       if (schema.type === 'array') input.isCertain = false
     } else if (!parameters.some((one) => one.required)) input.isCertain = false
   }
@@ -85,7 +85,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
   const value = values.valid(schema)
   assert.deepEqual(faultsOf(document, schema, value), [], 'what is generated fits')
   input.type = type
-  // What is checked by code alone takes what it wants.
+  // Code that checks a value may accept anything.
   if (Object.keys(schema).length === 0 || 'description' in schema) input.isCertain = false
   if (type === FORM && typeof value === 'object') {
     input.body = new URLSearchParams(
@@ -95,7 +95,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
   return input
 }
 
-/** The same input with one thing wrong, and the status that this must have, when it is certain. */
+/** The same input with one fault, and the status that it must get, when that is certain. */
 function spoiled({ parameters = [], requestBody, security }: Operation, good: Input, values: SchemaValues): Input[] {
   const bad: Input[] = []
   if (security) {
@@ -143,7 +143,7 @@ function sender({ url }: Heddle, path: string, method: string, operation: Operat
   }
 }
 
-/** The answer's status is documented by name, and its body is what stands there. */
+/** Asserts that the response's status is documented and that its body fits the documented schema. */
 function holds(document: OpenApiDocument, { operation, request, status, type, text }: Sent): void {
   const given = operation.responses[status]
   assert.ok(given, `${request}\n${status} is not documented: ${text}`)

@@ -1,6 +1,6 @@
 import type { JsonSchema } from '#heddle'
 
-/** What a value does not have that its schema asks for, for the keywords that documents of this project use. */
+/** The faults of a value by its schema, for the keywords that the documents of this project use. */
 export function faultsOf(root: object, schema: unknown, value: unknown, path = '$'): string[] {
   if (schema === true || schema === undefined) return []
   if (schema === false) return [`${path} must not be there`]
@@ -47,7 +47,7 @@ export function faultsOf(root: object, schema: unknown, value: unknown, path = '
   return faults
 }
 
-/** @throws when a reference leads nowhere */
+/** @throws when the reference points to nothing */
 export function at(root: object, pointer: string): unknown {
   let found: unknown = root
   for (const part of pointer.slice(1).split('/').slice(1)) {

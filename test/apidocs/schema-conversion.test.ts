@@ -6,7 +6,7 @@ import { placed } from '../../src/core/schemas/json-schema.ts'
 import { jsonSchemaOf } from '../../src/core/schemas/schema-conversion.ts'
 import { exampleOf } from '../../src/devtools/apidocs/schema-example.ts'
 
-/** A schema of another library, which describes itself as it likes. */
+/** A schema of another library, with a description of its own. */
 function foreign(describe: (options: { target: string }) => unknown): StandardSchemaV1 {
   const standard = {
     version: 1,
@@ -41,7 +41,7 @@ test('whatever a schema says of itself, it is something that can be shown', () =
     throw undefined
   })
   assert.deepEqual(Object.keys(jsonSchemaOf(thrower, 'http')), ['description'])
-  // Each level is a schema of its own: it ends where the stack does.
+  // Each level is a schema of its own, so the conversion ends with a stack overflow.
   const endless = (): z.ZodType => z.object({ next: z.lazy(endless).optional() })
   assert.deepEqual(Object.keys(jsonSchemaOf(endless(), 'http')), ['description'])
 })

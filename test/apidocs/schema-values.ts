@@ -4,7 +4,7 @@ import { at } from './schema-check.ts'
 const MAX_DEPTH = 4
 const LETTERS = [...'abcXYZ019 _-.äß漢😀"\\<>&%/']
 
-/** Values that a schema takes and values that it does not, the same ones for the same seed. */
+/** Generates valid and invalid values for a schema, the same ones for the same seed. */
 export class SchemaValues {
   readonly #root: object
   #state: number
@@ -26,13 +26,13 @@ export class SchemaValues {
     return items[this.below(items.length)]!
   }
 
-  /** @returns undefined for a schema that it has no value for, for example one with a pattern */
+  /** @returns undefined when it cannot make a value, for example for a pattern */
   valid(given: unknown, depth = 0): unknown {
     const schema = this.#resolved(given)
     if ('const' in schema) return schema.const
     if (Array.isArray(schema.enum)) return this.pick(schema.enum)
     const choices = schema.anyOf ?? schema.oneOf
-    // The last one of a recursive choice is the way out of it.
+    // The last option of a recursive union ends the recursion.
     if (Array.isArray(choices)) return this.valid(depth > MAX_DEPTH ? choices.at(-1) : this.pick(choices), depth + 1)
     switch (schema.type) {
       case 'string':
@@ -55,7 +55,7 @@ export class SchemaValues {
     return this.pick([null, 'any', 1, [], { any: true }])
   }
 
-  /** Something of another type, out of its bounds, or without what is required; undefined where everything fits. */
+  /** A value of another type, out of bounds, or without a required property; undefined for a schema that accepts everything. */
   invalid(given: unknown): unknown {
     const schema = this.#resolved(given)
     const wrong: unknown[] = []
@@ -102,7 +102,7 @@ export class SchemaValues {
     if (format === 'date-time') return new Date(this.below(2 ** 31) * 1000).toISOString()
     if (format === 'email') return `a${this.below(1e6)}@example.com`
     if (typeof pattern === 'string') {
-      // The few patterns of the fixtures.
+      // The patterns of the fixtures are few, so one of these texts fits.
       const known = ['12345', '-7', 'plain'].find((text) => new RegExp(pattern, 'u').test(text))
       if (known !== undefined && known.length >= Number(minLength ?? 0)) return known
       return pattern.includes('Cc') ? 'x'.repeat(Number(minLength ?? 1)) : undefined
@@ -111,7 +111,7 @@ export class SchemaValues {
     const length = least + this.below(Math.min(Number(maxLength ?? least + 12), least + 12) - least + 1)
     let text = ''
     while (text.length < length) text += this.pick(LETTERS)
-    // A character of two units may be one too many.
+    // A character of two UTF-16 units may exceed the limit.
     return text.length > Number(maxLength ?? Infinity) ? 'y'.repeat(length) : text
   }
 

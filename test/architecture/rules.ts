@@ -1,13 +1,13 @@
 import type { Edge } from './source-graph.ts'
 
-/** What the files of one folder may import, beside each other. */
+/** The imports that the files of one folder may have beside each other. */
 export interface Layer {
-  /** A folder; `*` stands for one name, and then each such folder counts alone. */
+  /** A folder. `*` stands for one name; each folder that matches is a layer of its own. */
   folder: string
   reason: string
-  /** `node:`, `package:`, or the beginning of a path. */
+  /** Allowed targets: `node:`, `package:`, or the beginning of a path. */
   may: readonly string[]
-  /** The same for types alone. */
+  /** Further targets allowed for types alone. */
   types?: readonly string[]
 }
 
@@ -81,7 +81,7 @@ export const LAYERS: readonly Layer[] = [
 /** Who may import devtools: nothing that serves a request. */
 export const DEVTOOLS_IMPORTERS = ['src/devtools/', 'src/index.ts', 'src/main.ts'] as const
 
-/** Packages that one file alone may load; their types are free, since nothing is left of them at run time. */
+/** Packages that only one file may load. Every file may import their types, which do not exist at run time. */
 export const ONLY_IMPORTERS = [
   {
     target: 'package:uWebSockets.js',
@@ -101,10 +101,10 @@ export const ONLY_IMPORTERS = [
   },
 ] as const
 
-/** The one file that may read `process.env`: all faults of the environment are found in one place, and reported together. */
+/** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
 
-/** @returns true when the layer binds the file and forbids the import */
+/** @returns true when the file belongs to the layer and the layer forbids the import */
 export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly }: Omit<Edge, 'line'>): boolean {
   const own = new RegExp(`^${folder.replace('*', '[^/]+')}`).exec(from)?.[0]
   if (own === undefined || to.startsWith(own)) return false

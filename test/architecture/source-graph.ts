@@ -18,7 +18,7 @@ export interface Edge {
 export interface SourceGraph {
   files: string[]
   edges: Edge[]
-  /** Mentions of `process.env`. */
+  /** The reads of `process.env`. */
   environment: Array<{ from: string; line: number }>
 }
 
@@ -85,7 +85,7 @@ export function targetOf(from: string, specifier: string): string {
   return `package:${parts.slice(0, specifier.startsWith('@') ? 2 : 1).join('/')}`
 }
 
-/** Circles of runtime imports, each once, as `a → b → a`. */
+/** Cycles of runtime imports, each once, as `a → b → a`. */
 export function importCycles(edges: readonly Edge[]): string[] {
   const next = new Map<string, string[]>()
   for (const { from, to, typeOnly } of edges) if (!typeOnly) next.set(from, [...(next.get(from) ?? []), to])
@@ -108,7 +108,7 @@ export function importCycles(edges: readonly Edge[]): string[] {
   return found
 }
 
-/** Every file that is loaded when `entry` is, with the first way that leads there. */
+/** Every file that is loaded with `entry`, each with the first path of imports that leads to it. */
 export function loadedBy(edges: readonly Edge[], entry: string): Map<string, string> {
   const ways = new Map([[entry, entry]])
   for (const [file, way] of ways) {

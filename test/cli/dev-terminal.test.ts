@@ -15,9 +15,9 @@ import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PATIENCE_MS = 30_000
-/** Under 500 ms is what is promised, on a machine that does nothing else. */
+/** The promise is under 500 ms, on an idle machine. */
 const LIVE_MAX_MS = 5000
-/** `script` of util-linux gives the process a terminal of its own. */
+/** `script` of util-linux runs the process in a terminal of its own. */
 const HAS_SCRIPT = process.platform === 'linux' && existsSync('/usr/bin/script')
 
 const plugin = (version: number, more = ''): string => `export default class Tell {
@@ -56,7 +56,7 @@ async function startDev(t: TestContext, folder: string) {
     shown += text
   })
   const plain = (): string => stripVTControlCharacters(shown).replaceAll('\r\n', '\n')
-  /** Waits until it stands there, behind what stood there before. */
+  /** Waits until the terminal shows the text behind the offset. */
   const says = async (text: string, from = 0): Promise<void> => {
     await until(() => plain().indexOf(text, from) >= 0, text, PATIENCE_MS).catch((error: Error) => {
       throw new Error(`${error.message}\n${plain()}`)
@@ -75,7 +75,7 @@ test('a developer sees on the terminal what happens, and clients do not notice',
   const { port, raw, plain, says } = await startDev(t, folder)
   const connection = await RawConnection.open(port)
   t.after(() => connection.drop())
-  /** Over one connection from the first version to the last. */
+  /** Asks for the version, always over the same connection. */
   const version = async (query = ''): Promise<number> => {
     await connection.send(requestText('GET', `/version${query}`))
     const answer = await connection.response()
@@ -146,7 +146,7 @@ test('a developer sees on the terminal what happens, and clients do not notice',
     await t.test(`${what} is shown with its line, and the old code goes on`, async () => {
       const from = plain().length
       await writeFile(file, text)
-      // A reload that began before may have met a file that was half written, and says so.
+      // An earlier reload may have read a half-written file, and reports that.
       const where = `${shownPath(file)}:${place}`
       await says(`(${where}`, from)
       assert.match(plain().slice(from), /Not reloaded, the old code goes on: shop\.Tell: .*\(/)
@@ -169,7 +169,7 @@ test('a developer sees on the terminal what happens, and clients do not notice',
   })
 })
 
-/** As messages show it. */
+/** The path as messages show it. */
 function shownPath(file: string): string {
   const short = relative(ROOT, file)
   return short.startsWith('..') ? file : short

@@ -24,7 +24,7 @@ interface Run {
   stderr: string
 }
 
-/** A project with this one's sources and packages, and with domains, tools and tests of its own. */
+/** A project with the sources and packages of this one, but its own domains, tools and tests. */
 async function project(t: TestContext) {
   const root = await mkdtemp(join(tmpdir(), 'heddle-new-'))
   t.after(() => rm(root, { recursive: true, force: true }))

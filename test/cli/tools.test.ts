@@ -38,7 +38,7 @@ function runTools(src: string, ...args: string[]): Promise<{ code: number; stdou
   })
 }
 
-/** `tool implementation state`, without the heading. */
+/** The rows `tool implementation state`, without the heading. */
 function rowsOf(stdout: string): string[] {
   const [, ...rows] = stdout.trimEnd().split('\n')
   return rows.map((row) => row.split(/\s+/).join(' '))

@@ -18,7 +18,7 @@ const record = (n: number, parent: number | null = null): EventRecord => ({
   trace_id: null,
 })
 
-/** Tools that count who listens, and tell what they are told to. */
+/** Tools that count their listeners, and deliver what the test gives them. */
 function fakeTools() {
   const sinks = new Set<unknown>()
   const listeners = new Set<(event: EventRecord) => void>()
@@ -67,7 +67,7 @@ function client() {
   return { stream, frames, leave: () => leave.abort(), ofType }
 }
 
-/** Lets what is settled be carried on; timers stand still. */
+/** Runs the continuations of settled promises, but no mocked timer. */
 const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 test('the feed holds sinks and timers only while somebody looks', async (t: TestContext) => {

@@ -11,7 +11,7 @@ const DOMAINS = ['../../domains', './fixtures'].map((path) => fileURLToPath(new 
 const SECTIONS = ['events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
 const SECRET = 'correct horse battery'
 
-// What runs in the page stands here as text: the types of a browser are not those of Node.
+// Code that runs in the page is text here, since Node's types do not apply there.
 const FOCUSED = `document.activeElement.ariaLabel ?? (document.activeElement.textContent.trim() || document.activeElement.id)`
 const WATCH_FRAMES = `
   globalThis.watched = { fromMs: performance.now(), longMs: 0, worstMs: 0, frames: 0 }
@@ -40,8 +40,8 @@ interface FrameReport {
   rows: number
 }
 
-/** The port that the page knows, and a way from it to the process: it can be cut, and led to the next process. */
-async function startWay(t: TestContext, processPort: number) {
+/** A proxy between the page and the process, which the test can cut and connect to another process. */
+async function startProxy(t: TestContext, processPort: number) {
   let port = processPort
   const sockets = new Set<Socket>()
   let isCut = false
@@ -84,7 +84,7 @@ test('the dashboard, in a real browser', async (t) => {
   if (chromium === null) return
   const options = { domains: DOMAINS, lanes: 2 }
   let heddle: Heddle = await startHeddle(t, options)
-  const { origin, cut, leadTo } = await startWay(t, heddle.port)
+  const { origin, cut, leadTo } = await startProxy(t, heddle.port)
   const context = await chromium.newContext({ viewport: { width: 1280, height: 800 }, colorScheme: 'light' })
   const page: Page = await context.newPage()
   page.setDefaultTimeout(15_000)

@@ -39,7 +39,7 @@ ${plugin(
   const rest = ['e.paid', 'e.placed', 'e.placed.again', 'e.placed.namespace', 'e.renamed', 'e.shipped', 'e.shipped.all']
   assert.deepEqual(await names(), ['e.default', ...rest])
 
-  // What the other file says now, though this one has not changed.
+  // The value in the other file has changed, this file has not.
   await write('a/names.ts', "export const PLACED = 'e.changed'\n")
   assert.deepEqual(await names(), ['e.changed', 'e.changed.again', 'e.changed.namespace'])
 })

@@ -4,7 +4,7 @@ import type { Heddle } from '../support/heddle.ts'
 import { post, startSystem, systemPlugins } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
-/** What each plugin is good for, asked of the running process. */
+/** Plugin → a check in the running process that it works. */
 const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'check-tools': async (heddle) => (await toolsOf(heddle)).db.message === 'periodic check',
   'export-metrics': (heddle) => answers(heddle, '/system/metrics/prometheus'),
@@ -28,14 +28,14 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'stream-logs': (heddle) => answers(heddle, '/system/logs/stream'),
   'stream-traces': (heddle) => answers(heddle, '/system/traces/stream'),
 }
-/** How the test looks at the process itself: it stays in both halves. */
-const EYES = 'show-status'
+/** The plugin that the test itself needs: it stays in both halves. */
+const KEPT = 'show-status'
 
 for (const half of [0, 1]) {
   test(`the system plugins work without each other: half ${half + 1} of them deleted`, async (t: TestContext) => {
     const plugins = await systemPlugins()
     assert.deepEqual(plugins.toSorted(), Object.keys(WORKS).sort(), 'this test knows every plugin')
-    const without = plugins.filter((name, n) => n % 2 === half && name !== EYES)
+    const without = plugins.filter((name, n) => n % 2 === half && name !== KEPT)
     const heddle = await startSystem(t, { without, lanes: 1 })
     await post(heddle, '/probe/publish', { event: 'probe.doomed', payload: {} })
 

@@ -94,7 +94,7 @@ test('a subscriber that fails', async (t) => {
       'the entry of the failure at the failure',
     )
     await until(async () => (await lettersOf(heddle, 'event.delivery.failed')).length === 1, 'its dead letter')
-    // Published after all that: had the guard let one through, it would stand before this one.
+    // Published last: an event that the guard had let through would come before this one.
     const { body: marker } = await post(heddle, '/probe/publish', { event: 'probe.marker', payload: {} })
     await events.frame(({ id }) => id === marker.data.id, 'the marker')
     const reports = events.frames.filter(isReport)

@@ -11,7 +11,7 @@ async function scrape(heddle: Heddle) {
   return { response, text: await response.text() }
 }
 
-/** Parses the whole page as the format's grammar wants it. @returns the value of `name{labels}` */
+/** Parses the whole page by the grammar of the format. @returns the values by `name{labels}` */
 function samplesOf(text: string): Map<string, number> {
   const samples = new Map<string, number>()
   let family = ''

@@ -8,7 +8,7 @@ import { post, startSystem } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
 const EVENTS = 3000
-/** Some 4 KiB per record: in sum far more than the kernel's socket buffers take. */
+/** About 4 KiB per record: the sum is far more than the kernel's socket buffers hold. */
 const KEYS_PER_EVENT = 100
 
 test('a client that does not read is cut off, and one that reads gets everything', { timeout: 60_000 }, async (t) => {
@@ -17,7 +17,7 @@ test('a client that does not read is cut off, and one that reads gets everything
   const readers = await Promise.all(paths.map((path) => SseClient.open(t, heddle, path)))
   const idlers = await Promise.all(paths.map((path) => openIdle(heddle, path)))
   t.after(() => idlers.forEach((idler) => void idler.socket.destroy()))
-  // Clients that come behind the idle ones in the list of listeners: their records must not be skipped when those are cut off.
+  // These clients stand behind the idle ones in the list of listeners: cutting off the idle ones must not skip their records.
   const late = await Promise.all(paths.map((path) => SseClient.open(t, heddle, path)))
 
   await post(heddle, '/probe/flood', { event: 'probe.fat', count: EVENTS, keys: KEYS_PER_EVENT, batch: 10, pauseMs: 2 })
@@ -41,7 +41,7 @@ test('a client that does not read is cut off, and one that reads gets everything
     socket.resume()
     await until(() => received.isClosed, 'the server has closed the connection')
     assert.ok(received.bytes > 0)
-    // What the kernel's buffers took, and at most 1 MiB that waited in the process.
+    // The content of the kernel's buffers, and at most 1 MiB that waited in the process.
     assert.ok(received.bytes < sentBytes / 2, `it got ${received.bytes} of ${sentBytes} bytes after all`)
   }
   assert.equal((await heddle.json('/system/health/live')).status, 200)
@@ -55,18 +55,18 @@ test('a client that reads gets a snapshot of any size', { timeout: 30_000 }, asy
   assert.equal(client.isEnded, false)
   const { records } = client.frames[0]
   assert.equal(records.length, 500)
-  // More than the kernel's socket buffers and the bound together: the rest had to wait in the process.
+  // More than the kernel's socket buffers and the limit together, so that data had to wait in the process.
   assert.ok(JSON.stringify(records).length > 8 << 20)
 })
 
-/** A connection that asks for a stream, reads its beginning, and then nothing more. */
+/** Opens a stream, reads its beginning, and then reads nothing more. */
 async function openIdle(heddle: Heddle, path: string) {
   const socket = connect(heddle.port, '127.0.0.1')
   const received = { bytes: 0, isClosed: false }
   socket.on('close', () => {
     received.isClosed = true
   })
-  // A reset is one way for the server to close.
+  // The server may also close by a reset.
   socket.on('error', () => {})
   await once(socket, 'connect')
   socket.write(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)

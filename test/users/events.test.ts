@@ -24,9 +24,9 @@ for (const database of await databases('events of the users')) {
       )
       assert.equal(sent.event.request_id, 'sign-up-1')
 
-      // The insert, and the note that the welcome is done.
+      // The insert, and the record of the welcome.
       await until(async () => (await service.calls('db.execute')) === 2, 'the welcome is written down')
-      // The same news a second time, and of a user who is gone.
+      // The same event a second time, and an event of a deleted user.
       const before = await service.calls('db.queryOne')
       for (const unwelcome of [id, 'nobody']) await service.post(`/probe/created/${unwelcome}`, {})
       await until(async () => (await service.calls('db.queryOne')) === before + 2, 'both are looked up')

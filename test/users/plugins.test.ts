@@ -6,7 +6,7 @@ import LogIn from '../../domains/users/plugins/log-in.ts'
 import SendWelcome from '../../domains/users/plugins/send-welcome.ts'
 import SummarizeDay from '../../domains/users/plugins/summarize-day.ts'
 
-/** What does not depend on threads or on the database: one plugin at a time, as its author would test it. */
+/** Tests one plugin at a time, as its author would; they depend neither on threads nor on the database in use. */
 
 const PASSWORD = 'correct horse battery staple'
 const ADA = { id: 'user-1', name: 'Ada', email: 'ada@example.com' }
