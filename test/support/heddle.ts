@@ -7,6 +7,8 @@ import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const TYPESCRIPT = new URL('./typescript/register.mjs', import.meta.url).href
+/** Ends it when the process of the test is gone, however that ended. */
+const ORPHAN_GUARD = new URL('../../bench/orphan-guard.mjs', import.meta.url).href
 
 export interface LogLine {
   level: number
@@ -87,21 +89,25 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const loader = options.project === undefined ? TYPESCRIPT : 'tsx'
-  const child = spawn(process.execPath, ['--import', loader, 'src/main.ts', ...(options.args ?? [])], {
-    cwd: options.project ?? ROOT,
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: {
-      PATH: process.env.PATH,
-      HOME: process.env.HOME,
-      TMPDIR: process.env.TMPDIR,
-      HTTP_PORT: '0',
-      LANES: String(options.lanes ?? 2),
-      LOG_FORMAT: 'json',
-      SQLITE_PATH: join(directory, 'service.db'),
-      ...(options.domains === undefined ? {} : { DOMAINS_DIR: options.domains.join(delimiter) }),
-      ...options.env,
+  const child = spawn(
+    process.execPath,
+    ['--import', loader, '--import', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+    {
+      cwd: options.project ?? ROOT,
+      stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+      env: {
+        PATH: process.env.PATH,
+        HOME: process.env.HOME,
+        TMPDIR: process.env.TMPDIR,
+        HTTP_PORT: '0',
+        LANES: String(options.lanes ?? 2),
+        LOG_FORMAT: 'json',
+        SQLITE_PATH: join(directory, 'service.db'),
+        ...(options.domains === undefined ? {} : { DOMAINS_DIR: options.domains.join(delimiter) }),
+        ...options.env,
+      },
     },
-  })
+  )
   const logs: LogLine[] = []
   const errors: string[] = []
   let rest = ''

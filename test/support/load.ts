@@ -91,7 +91,7 @@ async function runClient({ port, path, everyMs, stopsAtClose }: LoadOptions, cou
 
 async function open(port: number): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1', noDelay: true })
-  await once(socket, 'connect')
+  await once(socket, 'connect', { signal: AbortSignal.timeout(ANSWER_MS) })
   // Between two requests nobody else listens; a reset is found out by the next request.
   socket.on('error', () => {})
   socket.resume()

@@ -6,6 +6,8 @@ import type { Report } from './report.ts'
 
 /** Milliseconds in the unit of time that Linux tells processor time in. */
 const TICK_MS = 10
+/** A process that has not ended by then has failed: far longer than any file takes on a busy machine. */
+const PROCESS_TIMEOUT_MS = 600_000
 
 /** Runs all jobs, those that bear company first, `concurrency` at a time. Resolves when the last has ended. */
 export async function runJobs(jobs: readonly Job[], concurrency: number, report: Report, signal: AbortSignal) {
@@ -23,7 +25,8 @@ export async function runJobs(jobs: readonly Job[], concurrency: number, report:
 async function runJob(job: Job, meter: ChildMeter, signal: AbortSignal) {
   const startedMs = performance.now()
   const events: TestEvent[] = []
-  for await (const event of run({ files: [job.entry], concurrency: 1, signal })) events.push(event as TestEvent)
+  for await (const event of run({ files: [job.entry], concurrency: 1, timeout: PROCESS_TIMEOUT_MS, signal }))
+    events.push(event as TestEvent)
   return { job, events, wallMs: performance.now() - startedMs, cpuMs: meter.read() }
 }
 
