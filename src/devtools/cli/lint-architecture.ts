@@ -2,6 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { CommandError } from '../command-error.ts'
 import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
 import { lintArchitecture } from '../lint/report.ts'
 import { describe, reportText } from '../lint/report-text.ts'
@@ -11,9 +12,6 @@ const USAGE = `Usage: npm run lint:architecture -- [--json] [--baseline <file>] 
   --baseline <file>   the accepted findings; .lint-baseline.json when left out
   --update-baseline   takes out of the baseline what is no longer found; never adds
   --accept            adds all that is found now to the baseline, and says so`
-
-/** The baseline or the arguments cannot be read; the message says why. */
-class Refusal extends Error {}
 
 /** Prints the report of `/system/lint`. Exits with 1 on an error that the baseline does not accept, or that it accepts for nothing. */
 try {
@@ -43,9 +41,9 @@ try {
   else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
   process.exitCode = ok ? 0 : 1
 } catch (error) {
-  if (!(error instanceof ConfigFaults) && !(error instanceof Refusal)) throw error
+  if (!(error instanceof ConfigFaults) && !(error instanceof CommandError)) throw error
   console.error(error.message)
-  process.exitCode = error instanceof Refusal ? 1 : EXIT_CONFIG
+  process.exitCode = error instanceof CommandError ? 1 : EXIT_CONFIG
 }
 
 function readArguments() {
@@ -60,9 +58,9 @@ function readArguments() {
     })
     if (!(values.accept && values['update-baseline'])) return values
   } catch (error) {
-    throw new Refusal(`${messageOf(error)}\n${USAGE}`)
+    throw new CommandError(`${messageOf(error)}\n${USAGE}`)
   }
-  throw new Refusal(`--accept adds and --update-baseline takes out: one of the two\n${USAGE}`)
+  throw new CommandError(`--accept adds and --update-baseline takes out: one of the two\n${USAGE}`)
 }
 
 /** Without a file nothing is accepted. */
@@ -71,7 +69,7 @@ function readBaseline(file: string): BaselineEntry[] {
   try {
     return parseBaseline(readFileSync(file, 'utf8'))
   } catch (error) {
-    throw new Refusal(`${file} cannot be read: ${messageOf(error)}`)
+    throw new CommandError(`${file} cannot be read: ${messageOf(error)}`)
   }
 }
 

@@ -2,10 +2,10 @@ import { parseArgs } from 'node:util'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/files/shown-path.ts'
+import { CommandError } from '../command-error.ts'
 import { scaffoldDomain } from '../scaffolding/domain.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
-import { Refusal } from '../scaffolding/refusal.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
 import { openWorkplace } from '../scaffolding/workplace.ts'
 import { type Scaffold, write } from '../scaffolding/writing.ts'
@@ -27,8 +27,8 @@ try {
   const { values, positionals } = readArguments()
   const [what, name, ...more] = positionals
   if (values.help || what === undefined) console.log(USAGE)
-  else if (name === undefined) throw new Refusal(`${what}: what is it to be named?\n\n${USAGE}`)
-  else if (more.length > 0) throw new Refusal(`One name at a time: ${more.join(' ')} is too much\n\n${USAGE}`)
+  else if (name === undefined) throw new CommandError(`${what}: what is it to be named?\n\n${USAGE}`)
+  else if (more.length > 0) throw new CommandError(`One name at a time: ${more.join(' ')} is too much\n\n${USAGE}`)
   else {
     const scaffold = await scaffoldFor(what, name, values)
     write(scaffold.files)
@@ -40,7 +40,7 @@ try {
   }
 } catch (error) {
   const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-  if (!isConfig && !(error instanceof Refusal)) throw error
+  if (!isConfig && !(error instanceof CommandError)) throw error
   console.error((error as Error).message)
   process.exitCode = isConfig ? EXIT_CONFIG : 1
 }
@@ -56,14 +56,14 @@ function readArguments() {
       },
     })
   } catch (error) {
-    throw new Refusal(`${(error as Error).message}\n\n${USAGE}`)
+    throw new CommandError(`${(error as Error).message}\n\n${USAGE}`)
   }
 }
 
 async function scaffoldFor(what: string, name: string, values: { in?: string; depends: string[] }): Promise<Scaffold> {
-  if (values.depends.length > 0 && what !== 'migration') throw new Refusal('--depends belongs to a migration')
+  if (values.depends.length > 0 && what !== 'migration') throw new CommandError('--depends belongs to a migration')
   if (values.in !== undefined && what === 'tool')
-    throw new Refusal('--in does not belong to a tool: it goes to TOOLS_DIR')
+    throw new CommandError('--in does not belong to a tool: it goes to TOOLS_DIR')
   switch (what) {
     case 'domain':
       return scaffoldDomain(await openWorkplace(), name, values.in)
@@ -74,7 +74,7 @@ async function scaffoldFor(what: string, name: string, values: { in?: string; de
     case 'tool':
       return scaffoldTool(await openWorkplace(), name)
   }
-  throw new Refusal(`There is no "${what}" to make\n\n${USAGE}`)
+  throw new CommandError(`There is no "${what}" to make\n\n${USAGE}`)
 }
 
 function indent(line: string): string {

@@ -6,6 +6,7 @@ import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/files/shown-path.ts'
 import { findTools } from '../../runtime/kernel/discover.ts'
+import { CommandError } from '../command-error.ts'
 import { parseSource, staticKey, unwrap } from '../lint/syntax.ts'
 
 const USAGE =
@@ -20,9 +21,6 @@ interface Implementation {
   active: boolean
 }
 
-/** What is asked for cannot be done; the message says why and what can. */
-class Refusal extends Error {}
-
 try {
   const { toolsDir } = loadSettings().settings
   // Parked implementations stand beside the active ones, so that their relative imports hold in both places.
@@ -31,10 +29,10 @@ try {
   const [command, wanted, ...more] = readArguments()
   if (command === undefined) list(found)
   else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
-  else throw new Refusal(USAGE)
+  else throw new CommandError(USAGE)
 } catch (error) {
   const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-  if (!isConfig && !(error instanceof Refusal)) throw error
+  if (!isConfig && !(error instanceof CommandError)) throw error
   console.error((error as Error).message)
   process.exitCode = isConfig ? EXIT_CONFIG : 1
 }
@@ -43,7 +41,7 @@ function readArguments(): string[] {
   try {
     return parseArgs({ allowPositionals: true, options: {} }).positionals
   } catch (error) {
-    throw new Refusal(`${(error as Error).message}\n\n${USAGE}`)
+    throw new CommandError(`${(error as Error).message}\n\n${USAGE}`)
   }
 }
 
@@ -62,17 +60,17 @@ function list(found: readonly Implementation[]): void {
 function use(wanted: string, found: readonly Implementation[], toolsDir: string, extrasDir: string): void {
   const target = found.find(({ folder, active }) => folder === wanted && !active)
   if (found.some(({ folder, active }) => folder === wanted && active)) {
-    if (target === undefined) throw new Refusal(`${wanted} is active already`)
-    throw new Refusal(`${wanted} is both in ${shown(toolsDir)} and in ${shown(extrasDir)}: remove one of them`)
+    if (target === undefined) throw new CommandError(`${wanted} is active already`)
+    throw new CommandError(`${wanted} is both in ${shown(toolsDir)} and in ${shown(extrasDir)}: remove one of them`)
   }
-  if (target === undefined) throw new Refusal(unknownMessage(wanted, found, extrasDir))
+  if (target === undefined) throw new CommandError(unknownMessage(wanted, found, extrasDir))
   if (target.tool === null) {
-    throw new Refusal(`${shown(join(extrasDir, wanted))} has no default-exported class with a literal \`name\``)
+    throw new CommandError(`${shown(join(extrasDir, wanted))} has no default-exported class with a literal \`name\``)
   }
   const replaced = found.filter(({ tool, active }) => active && tool === target.tool).map(({ folder }) => folder)
   const taken = replaced.find((folder) => existsSync(join(extrasDir, folder)))
   if (taken !== undefined) {
-    throw new Refusal(`${taken} cannot be parked: there is a folder ${shown(join(extrasDir, taken))} already`)
+    throw new CommandError(`${taken} cannot be parked: there is a folder ${shown(join(extrasDir, taken))} already`)
   }
   mkdirSync(extrasDir, { recursive: true })
   moveAll([
@@ -101,7 +99,7 @@ function moveAll(moves: readonly { from: string; to: string }[]): void {
     }
   } catch (error) {
     for (const { from, to } of done.reverse()) renameSync(to, from)
-    throw new Refusal(`Nothing was moved: ${error instanceof Error ? error.message : error}`)
+    throw new CommandError(`Nothing was moved: ${error instanceof Error ? error.message : error}`)
   }
 }
 

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
+import { CommandError } from '../command-error.ts'
 import { checkKebab, checkSnake } from './names.ts'
-import { Refusal } from './refusal.ts'
 import { domainFolder, type Workplace } from './workplace.ts'
 import type { Scaffold } from './writing.ts'
 
@@ -20,7 +20,7 @@ export function scaffoldMigration(
 ): Scaffold {
   const [domain = '', name = '', ...more] = target.split('/')
   if (name === '' || more.length > 0) {
-    throw new Refusal(`A migration is named <domain>/<what_it_does>, like orders/add_total: not "${target}"`)
+    throw new CommandError(`A migration is named <domain>/<what_it_does>, like orders/add_total: not "${target}"`)
   }
   checkKebab('A domain', domain, 'orders')
   checkSnake('A migration', name, 'add_total')
@@ -29,7 +29,7 @@ export function scaffoldMigration(
     .filter((file) => /^\d{3,}_.*\.sql$/.test(file))
     .sort((a, b) => Number.parseInt(a, 10) - Number.parseInt(b, 10))
   const twin = earlier.find((file) => file.replace(/^\d+_/, '') === `${name}.sql`)
-  if (twin !== undefined) throw new Refusal(`The domain ${domain} has a migration of this name already: ${twin}`)
+  if (twin !== undefined) throw new CommandError(`The domain ${domain} has a migration of this name already: ${twin}`)
   const last = earlier.at(-1)
   const number = String(last === undefined ? 1 : Number.parseInt(last, 10) + 1).padStart(NUMBER_CHARS, '0')
   checkDepends(workplace, depends)
@@ -53,7 +53,7 @@ function checkDepends({ project }: Workplace, depends: readonly string[]): void 
   const known = project.migrations.map(({ id }) => id)
   const missing = depends.find((id) => !known.includes(id))
   if (missing === undefined) return
-  throw new Refusal(`--depends ${missing}: there is no such migration; there are ${known.join(', ') || 'none'}`)
+  throw new CommandError(`--depends ${missing}: there is no such migration; there are ${known.join(', ') || 'none'}`)
 }
 
 /** Tables that the domain's migrations create. */

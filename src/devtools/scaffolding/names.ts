@@ -1,4 +1,4 @@
-import { Refusal } from './refusal.ts'
+import { CommandError } from '../command-error.ts'
 
 const KEBAB = /^[a-z][a-z0-9]*(?:-[a-z0-9]+)*$/
 const SNAKE = /^[a-z][a-z0-9]*(?:_[a-z0-9]+)*$/
@@ -27,22 +27,22 @@ const SQL_WORDS = new Set(
   ).split(' '),
 )
 
-/** @throws Refusal with what is wrong with the name */
+/** @throws CommandError with what is wrong with the name */
 export function checkKebab(what: string, name: string, example: string): void {
   if (!KEBAB.test(name))
-    throw new Refusal(`${what} is named in small letters with hyphens, like ${example}: not "${name}"`)
-  if (name.length > MAX_CHARS) throw new Refusal(`${what} has a name of at most ${MAX_CHARS} characters`)
-  if (RESERVED.has(name)) throw new Refusal(`${what} cannot be named ${name}: that word is reserved`)
+    throw new CommandError(`${what} is named in small letters with hyphens, like ${example}: not "${name}"`)
+  if (name.length > MAX_CHARS) throw new CommandError(`${what} has a name of at most ${MAX_CHARS} characters`)
+  if (RESERVED.has(name)) throw new CommandError(`${what} cannot be named ${name}: that word is reserved`)
 }
 
-/** @throws Refusal with what is wrong with the name */
+/** @throws CommandError with what is wrong with the name */
 export function checkSnake(what: string, name: string, example: string): void {
   if (!SNAKE.test(name)) {
-    throw new Refusal(
+    throw new CommandError(
       `${what} is named in small letters with underscores and without a number, like ${example}: not "${name}"`,
     )
   }
-  if (name.length > MAX_CHARS) throw new Refusal(`${what} has a name of at most ${MAX_CHARS} characters`)
+  if (name.length > MAX_CHARS) throw new CommandError(`${what} has a name of at most ${MAX_CHARS} characters`)
 }
 
 /** `create-order` → `CreateOrder` */

@@ -2,9 +2,9 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { shown } from '../../core/files/shown-path.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'
 import { checkKebab, pascal, words } from './names.ts'
-import { Refusal } from './refusal.ts'
 import { domainChoice, domainFolder, importPath, testFile, type Workplace } from './workplace.ts'
 import type { Scaffold } from './writing.ts'
 
@@ -28,17 +28,18 @@ const OTHER_KIND: Kind = { method: 'POST', hasId: false, verbs: [] }
 export function scaffoldPlugin(workplace: Workplace, target: string, within: string | undefined): Scaffold {
   const [domain = '', name = '', ...more] = target.split('/')
   if (name === '' || more.length > 0) {
-    throw new Refusal(`A plugin is named <domain>/<verb-noun>, like orders/create-order: not "${target}"`)
+    throw new CommandError(`A plugin is named <domain>/<verb-noun>, like orders/create-order: not "${target}"`)
   }
   checkKebab('A domain', domain, 'orders')
   checkKebab('A plugin', name, 'create-order')
-  if (!name.includes('-')) throw new Refusal(`A plugin is named by a verb and a noun, like create-order: not "${name}"`)
+  if (!name.includes('-'))
+    throw new CommandError(`A plugin is named by a verb and a noun, like create-order: not "${name}"`)
   const folder = domainFolder(workplace, domain, within)
   const Class = pascal(name)
   const twin = workplace.project.plugins.find((plugin) => plugin.name === `${domain}.${Class}`)
   const plugin = join(folder, 'plugins', `${name}.ts`)
   if (twin !== undefined && !existsSync(plugin)) {
-    throw new Refusal(`There is a plugin ${twin.name} already: ${shown(twin.file)}`)
+    throw new CommandError(`There is a plugin ${twin.name} already: ${shown(twin.file)}`)
   }
   const verb = name.slice(0, name.indexOf('-'))
   const kind = KINDS.find(({ verbs }) => verbs.includes(verb)) ?? OTHER_KIND

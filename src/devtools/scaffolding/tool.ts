@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { shown } from '../../core/files/shown-path.ts'
 import { findTools } from '../../runtime/kernel/discover.ts'
+import { CommandError } from '../command-error.ts'
 import { checkKebab, pascal, snake, words } from './names.ts'
-import { Refusal } from './refusal.ts'
 import { importPath, testFile, type Workplace } from './workplace.ts'
 import type { Scaffold } from './writing.ts'
 
@@ -48,7 +48,7 @@ function refuseTaken({ toolsDir }: Workplace, folder: string, name: string): voi
     ({ path, file }) => basename(path) === basename(folder) || declares.test(readFileSync(file, 'utf8')),
   )
   if (twin === undefined) return
-  throw new Refusal(`There is a tool ${name} already: ${shown(twin.path)}`)
+  throw new CommandError(`There is a tool ${name} already: ${shown(twin.path)}`)
 }
 
 interface Names {

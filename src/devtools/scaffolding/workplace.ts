@@ -2,8 +2,8 @@ import { existsSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/files/shown-path.ts'
+import { CommandError } from '../command-error.ts'
 import { type Project, readProject } from '../lint/project.ts'
-import { Refusal } from './refusal.ts'
 
 /** The folders of this project, and the sources in its domains. */
 export interface Workplace {
@@ -25,7 +25,7 @@ export async function openWorkplace(): Promise<Workplace> {
 /** The folder for a new domain. @param within one of DOMAINS_DIR; default: the first */
 export function newDomainFolder({ domainsDirs }: Workplace, domain: string, within: string | undefined): string {
   const taken = domainsDirs.map((folder) => join(folder, domain)).find((folder) => existsSync(folder))
-  if (taken !== undefined) throw new Refusal(`There is a domain ${domain} already: ${shown(taken)}`)
+  if (taken !== undefined) throw new CommandError(`There is a domain ${domain} already: ${shown(taken)}`)
   return join(rootOf(domainsDirs, within), domain)
 }
 
@@ -34,12 +34,12 @@ export function domainFolder({ domainsDirs }: Workplace, domain: string, within:
   const roots = within === undefined ? domainsDirs : [rootOf(domainsDirs, within)]
   const found = roots.map((folder) => join(folder, domain)).filter((folder) => existsSync(folder))
   if (found.length > 1) {
-    throw new Refusal(
+    throw new CommandError(
       `Several folders hold the domain ${domain}: say which by --in ${roots.map(shown).join(' or --in ')}`,
     )
   }
   if (found.length === 1) return found[0]!
-  throw new Refusal(
+  throw new CommandError(
     `There is no domain ${domain} in ${roots.map(shown).join(', ')}; make it with: npm run new -- domain ${domain}`,
   )
 }
@@ -48,7 +48,7 @@ function rootOf(domainsDirs: readonly string[], within: string | undefined): str
   if (within === undefined) return domainsDirs[0]!
   const root = domainsDirs.find((folder) => folder === resolve(within))
   if (root !== undefined) return root
-  throw new Refusal(`--in ${within}: not one of DOMAINS_DIR, which has ${domainsDirs.map(shown).join(', ')}`)
+  throw new CommandError(`--in ${within}: not one of DOMAINS_DIR, which has ${domainsDirs.map(shown).join(', ')}`)
 }
 
 /** The test file of a plugin or a tool. */

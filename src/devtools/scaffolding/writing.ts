@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { shown } from '../../core/files/shown-path.ts'
-import { Refusal } from './refusal.ts'
+import { CommandError } from '../command-error.ts'
 
 const BIOME = fileURLToPath(new URL('../../../node_modules/@biomejs/biome/bin/biome', import.meta.url))
 
@@ -21,12 +21,12 @@ export interface Scaffold {
   next: string[]
 }
 
-/** Writes all of the files or none. @throws Refusal when one of them exists already */
+/** Writes all of the files or none. @throws CommandError when one of them exists already */
 export function write(files: readonly NewFile[]): void {
   const taken = files.filter(({ path }) => existsSync(path))
   if (taken.length > 0) {
     const names = taken.map(({ path }) => shown(path)).join(', ')
-    throw new Refusal(`Nothing was written: ${names} ${taken.length === 1 ? 'is' : 'are'} there already`)
+    throw new CommandError(`Nothing was written: ${names} ${taken.length === 1 ? 'is' : 'are'} there already`)
   }
   for (const { path, text } of files) {
     mkdirSync(dirname(path), { recursive: true })

@@ -1,2 +1,0 @@
-/** The command cannot be carried out. The message says why, and what is possible instead. */
-export class Refusal extends Error {}
