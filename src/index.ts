@@ -37,7 +37,7 @@ import type { LintReport } from './devtools/lint/report.ts'
 
 export type { ApiInfo, AsyncApiDocument, EventParties, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
 
-/** The architecture lint over some domain folders, and what the running process shows besides. Its parser is loaded by the first call. */
+/** Checks the sources of some domain folders against the rules of the architecture, and compares them with the running process. The first call loads the parser. */
 export async function lintArchitecture(
   domainsDirs: readonly string[],
   toolsDir: string,
@@ -47,19 +47,19 @@ export async function lintArchitecture(
   return lint(domainsDirs, toolsDir, running)
 }
 
-/** Events that the sources of some domain folders name. */
+/** Finds the events that the sources of some domain folders name. */
 export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
   const { scanEvents: scan } = await import('./devtools/lint/event-scan.ts')
   return scan(domainsDirs)
 }
 
-/** The HTTP interface that some routes make up together, as OpenAPI 3.1. */
+/** Describes the HTTP interface of the routes as an OpenAPI 3.1 document. */
 export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
   const { openApiDocument: document } = await import('./devtools/apidocs/openapi.ts')
   return document(routes, info)
 }
 
-/** The events that plugins exchange, with the payloads that the contracts of some domain folders declare, as AsyncAPI 3.0. */
+/** Describes the events that plugins exchange as an AsyncAPI 3.0 document, with the payloads that the contracts of some domain folders declare. */
 export async function asyncApiDocument(
   parties: Readonly<Record<string, EventParties>>,
   domainsDirs: readonly string[],

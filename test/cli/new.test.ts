@@ -188,7 +188,7 @@ test('what cannot be made is refused with the reason, and nothing is written ove
     assert.match(help.stdout, /^Usage: npm run new -- /)
     for (const [args, reason] of [
       [['house', 'big'], /^There is no "house" to make/],
-      [['plugin'], /^plugin: what is it to be named\?/],
+      [['plugin'], /^plugin: a name is missing/],
       [['plugin', 'orders/add-order'], /^Nothing was written: /],
     ] as const) {
       const { code, stderr } = await make(...args)

@@ -10,10 +10,10 @@ import { describe, reportText } from '../lint/report-text.ts'
 const USAGE = `Usage: npm run lint:architecture -- [--json] [--baseline <file>] [--update-baseline | --accept]
   --json              prints the report as JSON
   --baseline <file>   the accepted findings; .lint-baseline.json when left out
-  --update-baseline   takes out of the baseline what is no longer found; never adds
-  --accept            adds all that is found now to the baseline, and says so`
+  --update-baseline   removes from the baseline what is no longer found; never adds
+  --accept            adds all current findings to the baseline, and prints them`
 
-/** Prints the report of `/system/lint`. Exits with 1 on an error that the baseline does not accept, or that it accepts for nothing. */
+/** Prints the report of `/system/lint`. Exits with 1 for an error that is not in the baseline, or for a baseline entry that is no longer found. */
 try {
   const options = readArguments()
   const { settings } = loadSettings()
@@ -29,9 +29,7 @@ try {
       baseline = baselineOf(findings)
       writeFileSync(options.baseline, baselineText(baseline))
       const lines = added.map((entry) => `  ${describe(entry)}`).join('\n')
-      console.error(
-        `Warning: accepted in ${options.baseline}, and no longer reported until somebody mends it:\n${lines}`,
-      )
+      console.error(`Warning: accepted in ${options.baseline}, and no longer reported from now on:\n${lines}`)
     }
   }
   const comparison = compareWithBaseline(findings, baseline)
@@ -60,10 +58,10 @@ function readArguments() {
   } catch (error) {
     throw new CommandError(`${messageOf(error)}\n${USAGE}`)
   }
-  throw new CommandError(`--accept adds and --update-baseline takes out: one of the two\n${USAGE}`)
+  throw new CommandError(`Use either --accept, which adds, or --update-baseline, which removes\n${USAGE}`)
 }
 
-/** Without a file nothing is accepted. */
+/** The accepted findings; none without a file. */
 function readBaseline(file: string): BaselineEntry[] {
   if (!existsSync(file)) return []
   try {

@@ -17,18 +17,18 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
   npm run new -- migration orders/add_total     the domain's next migration
   npm run new -- tool s3                        a tool with its contract, its page, and its test
 
-  --in <folder>             which folder of DOMAINS_DIR (default: the first; where the domain is)
-  --depends <migration>     of a migration: one of another domain that must come first, like users/001_users; repeatable
+  --in <folder>             the folder of DOMAINS_DIR (default: the first for a new domain, else the one with the domain)
+  --depends <migration>     for a migration: one of another domain that must run before it, like users/001_users; repeatable
 
-Nothing that is there is written over.`
+Existing files are never overwritten.`
 
-/** Writes the beginning of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot. */
+/** Writes the first files of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot. */
 try {
   const { values, positionals } = readArguments()
   const [what, name, ...more] = positionals
   if (values.help || what === undefined) console.log(USAGE)
-  else if (name === undefined) throw new CommandError(`${what}: what is it to be named?\n\n${USAGE}`)
-  else if (more.length > 0) throw new CommandError(`One name at a time: ${more.join(' ')} is too much\n\n${USAGE}`)
+  else if (name === undefined) throw new CommandError(`${what}: a name is missing\n\n${USAGE}`)
+  else if (more.length > 0) throw new CommandError(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
   else {
     const scaffold = await scaffoldFor(what, name, values)
     write(scaffold.files)
@@ -61,9 +61,10 @@ function readArguments() {
 }
 
 async function scaffoldFor(what: string, name: string, values: { in?: string; depends: string[] }): Promise<Scaffold> {
-  if (values.depends.length > 0 && what !== 'migration') throw new CommandError('--depends belongs to a migration')
+  if (values.depends.length > 0 && what !== 'migration')
+    throw new CommandError('--depends applies to a migration alone')
   if (values.in !== undefined && what === 'tool')
-    throw new CommandError('--in does not belong to a tool: it goes to TOOLS_DIR')
+    throw new CommandError('--in does not apply to a tool, which is made in TOOLS_DIR')
   switch (what) {
     case 'domain':
       return scaffoldDomain(await openWorkplace(), name, values.in)

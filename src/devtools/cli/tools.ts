@@ -12,7 +12,7 @@ import { parseSource, staticKey, unwrap } from '../lint/syntax.ts'
 const USAGE =
   'Usage: npm run tools                          lists the tools\n       npm run tools -- use <implementation>   makes that folder the active one of its tool'
 
-/** One folder: an implementation of a tool. */
+/** An implementation of a tool, which is one folder. */
 interface Implementation {
   /** The folder's name. */
   folder: string
@@ -23,7 +23,7 @@ interface Implementation {
 
 try {
   const { toolsDir } = loadSettings().settings
-  // Parked implementations stand beside the active ones, so that their relative imports hold in both places.
+  // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
   const extrasDir = join(dirname(toolsDir), 'extras')
   const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
   const [command, wanted, ...more] = readArguments()
@@ -56,7 +56,7 @@ function list(found: readonly Implementation[]): void {
   }
 }
 
-/** Moves the active implementation of the same tool out and the wanted one in. */
+/** Parks the active implementation of the tool, and makes the wanted one active. */
 function use(wanted: string, found: readonly Implementation[], toolsDir: string, extrasDir: string): void {
   const target = found.find(({ folder, active }) => folder === wanted && !active)
   if (found.some(({ folder, active }) => folder === wanted && active)) {
@@ -89,7 +89,7 @@ function unknownMessage(wanted: string, found: readonly Implementation[], extras
   return `There is no implementation ${wanted} in ${shown(extrasDir)}; ${choice}`
 }
 
-/** All of the moves or none: a tools folder that lacks a tool does not boot. */
+/** Makes all of the moves or none, since a tools folder without one of the tools does not boot. */
 function moveAll(moves: readonly { from: string; to: string }[]): void {
   const done: { from: string; to: string }[] = []
   try {
@@ -115,7 +115,7 @@ async function implementationsIn(directory: string, active: boolean): Promise<Im
   )
 }
 
-/** The `name` of the default-exported class, read from the source: nothing of a parked tool should run, its packages may be missing. */
+/** The `name` of the default-exported class, read from the source. The code must not run, since packages of a parked tool may be missing. */
 function toolName(program: Program): string | null {
   const name = defaultClass(program)?.body.body.find(
     (member) =>

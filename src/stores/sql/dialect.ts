@@ -1,4 +1,4 @@
-/** In which of their token rules the databases differ. */
+/** The token rules in which the databases differ. */
 export interface SqlDialect {
   /** A block comment may hold another one. */
   nestedComments: boolean
@@ -8,7 +8,7 @@ export interface SqlDialect {
   escapeStrings: boolean
   /** `` `name` `` is a quoted name. */
   backticks: boolean
-  /** `[name]` is a quoted name: always, never, or unless it stands where a subscript or a list of values does. */
+  /** `[name]` is a quoted name: always, never, or unless the bracket opens a subscript or a list of values. */
   bracketNames: 'always' | 'never' | 'unless-subscript'
   /** Placeholders: `$1`, `?` and `?1` alone, or also `:name`, `@name`, `$name` and `#name`. */
   namedPlaceholders: boolean
@@ -34,7 +34,7 @@ export const SQLITE_DIALECT: SqlDialect = {
   namedPlaceholders: true,
 }
 
-/** For a reader that does not know which of the two databases the SQL is written for. */
+/** The rules of both, for a reader that does not know the database. */
 export const ANY_DIALECT: SqlDialect = {
   nestedComments: true,
   dollarQuotes: true,

@@ -45,7 +45,7 @@ export class SqlTokens {
   readonly #dialect: SqlDialect
   #textStart = 0
   #textEnd = 0
-  /** The quote that stands doubled in the text for itself; empty when none does. */
+  /** The quote that the text contains doubled for itself; empty for a token without quotes. */
   #quote = ''
 
   constructor(sql: string, dialect: SqlDialect) {
@@ -171,7 +171,7 @@ export class SqlTokens {
     else this.#token('comment', at, close + 2, at + 2, close)
   }
 
-  /** A doubled quote stands for itself. @param hasEscapes a backslash takes the next character with it */
+  /** A string or a name in quotes, in which a doubled quote is the quote itself. @param hasEscapes a backslash takes the next character with it */
   #quoted(kind: 'string' | 'name', at: number, quote: string, hasEscapes: boolean): void {
     const sql = this.#sql
     const quoteCode = quote.charCodeAt(0)
