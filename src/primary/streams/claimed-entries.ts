@@ -1,24 +1,24 @@
 import { groupKey } from './stream-group.ts'
 
-/** Events of one group, and characters of their payloads, that the hub takes on: beyond, they stay in the stream. */
+/** The hub takes so many events of one group, or about so many characters of payload: the rest stays in the stream. */
 const FULL_AT = 1000
 const FULL_AT_CHARS = 32 << 20
 
 interface GroupClaims {
   readonly stream: string
   readonly group: string
-  /** By entry id, the length of the payload. */
+  /** Length of the payload by entry id. */
   readonly entries: Map<string, number>
   chars: number
   isFull: boolean
 }
 
-/** What the hub of this process has in hand: entries of streams that it is to bring to their end, or to give back. */
+/** The entries that are pending at the hub of this process: it finishes them or gives them back. */
 export class ClaimedEntries {
   readonly #streamGroups = new Map<string, GroupClaims>()
   readonly #onFull: (stream: string, group: string, isFull: boolean) => void
 
-  /** @param onFull told when the hub has as much of a group as it takes, and when half of that has gone */
+  /** @param onFull told when the hub has as many entries of a group as it takes, and when half of them are done */
   constructor(onFull: (stream: string, group: string, isFull: boolean) => void) {
     this.#onFull = onFull
   }
@@ -61,7 +61,7 @@ export class ClaimedEntries {
     return this.#streamGroups.get(groupKey(stream, group))?.entries.has(entryId) === true
   }
 
-  /** The hub has as much of the group as it takes. */
+  /** True when the hub has as many entries of the group as it takes. */
   isFull(stream: string, group: string): boolean {
     return this.#streamGroups.get(groupKey(stream, group))?.isFull === true
   }

@@ -9,41 +9,41 @@ import type { RedisClient } from '../../stores/redis/client.ts'
 import type { BrokerDelivery } from '../events/consumer.ts'
 import type { ClaimedEntries } from './claimed-entries.ts'
 
-/** Entries that are taken over at a time. */
+/** Entries that are claimed at a time. */
 const CLAIM_BATCH = 200
-/** An entry that was given out so often without an end may be what ended those processes: such entries are tried one by one. */
+/** An entry that was delivered so often and never acknowledged may have ended those processes: such entries are tried one by one. */
 export const SUSPECT_AFTER_TIMES = 3
-/** An entry that was given out so often without an end is a dead letter. */
+/** An entry that was delivered so often and never acknowledged is a dead letter. */
 export const POISON_AFTER_TIMES = 6
-/** A suspect that takes longer, with its repetitions, does not hold up the next one any more, milliseconds. */
+/** The next suspect waits no longer than this for the one before it and its retries, milliseconds. */
 const ALONE_MAX_MS = 60_000
-/** Before a suspect that the store did not give is asked for again, milliseconds. */
+/** Before the store is asked again for a suspect, milliseconds. */
 const RETRY_MS = 500
 
 export interface ClaimerOptions {
   redis: RedisClient
-  /** What this process has taken over is in this consumer's hand. */
+  /** Claimed entries are pending at this consumer. */
   hubConsumer: string
   claimed: ClaimedEntries
   gate: KeyGate
-  /** A thread of this process that lives: what it has in hand is being worked at. */
+  /** True for a thread of this process that lives: it handles its pending entries. */
   isAlive: (consumer: string) => boolean
-  /** @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
+  /** @param onEnded told when the entry is done, or given back. @returns false when nobody here subscribes as that group */
   deliver: (
     stream: string,
     entry: StreamEvent,
     brokerDelivery: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) => boolean
-  /** An entry that is no event. */
+  /** Told of an entry that is no event. */
   onMalformed: (stream: string, group: string, entryId: string, why: string) => void
-  /** Nobody here takes it: others may. */
+  /** Gives an entry back, since nobody here takes it: other replicas may. */
   release: (stream: string, group: string, entryId: string) => void
 }
 
 type PendingRow = [id: string, consumer: string, idleMs: number, times: number]
 
-/** Claimed, and not counted as given out yet. */
+/** An entry that is claimed, and whose delivery is not counted yet. */
 interface Suspect {
   readonly stream: string
   readonly group: string
@@ -52,7 +52,7 @@ interface Suspect {
   readonly blackBox: BlackBox | null
 }
 
-/** Takes entries out of the hand of a thread that has died, or of a replica that does not answer, and gives them to the hub. */
+/** Claims the entries of threads that have died and of replicas that do not answer, and gives them to the hub. */
 export class Claimer {
   readonly #options: ClaimerOptions
   readonly #suspects = new Fifo<Suspect>()
@@ -63,15 +63,15 @@ export class Claimer {
     this.#options = options
   }
 
-  /** Suspects that wait for their turn are left in the hand of the hub. */
+  /** Suspects that wait for their turn stay pending at the hub's consumer. */
   close(): void {
     this.#isClosed = true
   }
 
-  /** All that a consumer of this process has left behind. @param blackBox of the thread, when it has died of something */
+  /** Claims all pending entries of a consumer of this process. @param blackBox of the thread, when it has died */
   async claimFromConsumer(stream: string, group: string, consumer: string, blackBox: BlackBox | null): Promise<number> {
     let taken = 0
-    // Onwards from entry to entry: what the hub's consumer has left stays in its hand, and would be met again.
+    // From entry to entry: when the consumer is the hub's own, claimed entries stay pending there and would be found again.
     for (let from = '-'; ; ) {
       const rows = await this.#pending(stream, group, [from, '+', CLAIM_BATCH, consumer])
       if (rows.length === 0) return taken
@@ -81,11 +81,11 @@ export class Claimer {
     }
   }
 
-  /** What nobody has touched for so long, at most one batch. */
+  /** Claims entries that have been idle for so long, at most one batch. */
   async claimIdle(stream: string, group: string, idleMs: number): Promise<number> {
     const rows = await this.#pending(stream, group, ['IDLE', idleMs, '-', '+', CLAIM_BATCH])
     const { hubConsumer, claimed, isAlive } = this.#options
-    // What the hub's consumer has and the hub does not know was given back, or got lost on the way here.
+    // Entries of the hub's consumer that the hub does not know were given back, or were lost on the way here.
     const theirs = rows.filter(([id, consumer]) =>
       consumer === hubConsumer ? !claimed.has(stream, group, id) : !isAlive(consumer),
     )
@@ -116,7 +116,7 @@ export class Claimer {
     return count
   }
 
-  /** Each counts as given out once more. */
+  /** Each counts as delivered once more. */
   async #claimCounted(
     stream: string,
     group: string,
@@ -127,13 +127,13 @@ export class Claimer {
     const { redis, hubConsumer, claimed } = this.#options
     const ids = rows.map(([id]) => id)
     const entries = await redis.command<(Entry | null)[]>('xclaim', [stream, group, hubConsumer, minIdleMs, ...ids])
-    // Somebody else was faster; or it was cut from the stream, and the server has dropped it.
+    // Another replica was faster, or the entry was cut from the stream and the server has dropped it.
     const taken = entries.filter((entry): entry is ClaimedEntry => entry !== null && entry[1] !== null)
     for (const [id, fields] of taken) claimed.add(stream, group, id, charsOf(fields))
     return taken
   }
 
-  /** Into the hub's hand without being counted: of many that a process had when it ended, most never had to do with it. */
+  /** Claims entries for the hub without counting a delivery: of the entries that a process had when it died, most are not the cause. */
   async #claimSuspects(
     stream: string,
     group: string,
@@ -188,7 +188,7 @@ export class Claimer {
     this.#isTrying = false
   }
 
-  /** When the event before it with the same key is finished. */
+  /** Runs `run` when the event before it with the same key is finished. */
   #inKeyOrder(
     stream: string,
     group: string,
@@ -203,7 +203,7 @@ export class Claimer {
     else gate.wait(stream, group, entry.after, () => run(entry))
   }
 
-  /** @param death `deaths` of a process; with a black box it was the thread's */
+  /** @param death `deaths` are those of processes; a black box tells of the death of a thread */
   #deliver(
     stream: string,
     group: string,
@@ -223,7 +223,7 @@ type ClaimedEntry = [id: string, fields: string[]]
 
 const charsOf = (fields: readonly string[]): number => fields.reduce((sum, field) => sum + field.length, 0)
 
-/** The death of a whole process leaves no black box: how often an entry was given out is all that is known. */
+/** The death of a whole process leaves no black box: only the number of deliveries is known. */
 function processDeath(times: number): BlackBox {
   return {
     at: new Date().toISOString(),

@@ -29,11 +29,11 @@ import { Trimmer } from './trimmer.ts'
 export interface StreamCoordinatorOptions {
   settings: Settings
   hub: Hub
-  /** Of the primary's own subscribers. */
+  /** The hub's instances of the primary's own subscribers. */
   ownInstance: (subscriberIndex: number) => SubscriberInstance | null
-  /** Begins a delivery at one of them; its answer goes to the sink. */
+  /** Begins a delivery to one of them; its answer goes to the sink. */
   serve: (deliveryId: number, frame: EventFrame, sink: DeliverySink) => void
-  /** Another process has this REPLICA_ID by now: this one must end. */
+  /** Another process has this REPLICA_ID: this process must end. */
   onReplicaLost: (message: string) => void
   /** Null while tracing is off. */
   tracing: DeliveryTracing | null
@@ -41,8 +41,8 @@ export interface StreamCoordinatorOptions {
 }
 
 /**
- * The streams of one process, in its primary: it says who reads as which consumer and wakes them, renews what they have in hand,
- * and takes over what nobody has any more. The events themselves pass it by.
+ * Coordinates the streams of one process, in its primary: it names the consumers and wakes them, renews the leases of their pending
+ * entries, and claims the entries of consumers that are gone. The events themselves do not pass it.
  */
 export class StreamCoordinator {
   readonly #options: StreamCoordinatorOptions
@@ -55,7 +55,7 @@ export class StreamCoordinator {
   readonly #delayed: DelayedEvents
   readonly #hub: HubStreams
   readonly #watch: StreamWatch
-  /** Who reads. */
+  /** The threads that read. */
   readonly threads: ReadingThreads
   readonly #startup: StreamStartup
   readonly #maintenance: Maintenance
@@ -212,7 +212,7 @@ export class StreamCoordinator {
   }
 
   #begin(): void {
-    // Before others look: after a long absence all that is in hand here looks left.
+    // Before other replicas claim: after a long absence all pending entries here look abandoned.
     this.#redis.onUp(() => void this.#maintenance.renew().catch(() => {}))
     this.#watch.start()
     this.#delayed.start()
@@ -226,12 +226,12 @@ export class StreamCoordinator {
     return this.#startup.fault
   }
 
-  /** All threads have been able to read, at some time: before, this process should get no traffic. */
+  /** True when all threads have been able to read at some time: before, this process should get no traffic. */
   get wasOpen(): boolean {
     return this.#startup.wasOpen
   }
 
-  /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
+  /** Resolves when all threads can read, or when it is known that the store does not answer or refuses. */
   opened(): Promise<void> {
     return this.#startup.done()
   }
@@ -275,12 +275,12 @@ export class StreamCoordinator {
     }
   }
 
-  /** The subscribers of a plugin get nothing new, or go on. */
+  /** The subscribers of a plugin get no new events, or get events again. */
   pausePlugin(plugin: string, isPaused: boolean): void {
     this.threads.pause(plugin, isPaused)
   }
 
-  /** An event that a lane has published, or received from another replica, for the trace. */
+  /** Records an event that a lane has published, or received from another replica. */
   record(frame: EventFrame, origin: SubscriberThread | null, isReceived: boolean): void {
     if (isReceived) this.#records.received(frame, origin)
     else this.#records.published(frame, origin)
@@ -288,7 +288,7 @@ export class StreamCoordinator {
 
   // ── stop ──────────────────────────────────────────────────────────────────
 
-  /** Reads nothing more. Resolves when all threads have nothing in hand, or at the deadline. */
+  /** Reads nothing more. Resolves when no thread has pending entries, or at the deadline. */
   async stopReading(deadlineMs: number): Promise<void> {
     this.#isStopping = true
     this.#startup.stop()
@@ -308,7 +308,7 @@ export class StreamCoordinator {
     return this.#hub.failedDeliveries.open
   }
 
-  /** Gives back what is left, gives up the name, and closes the connections. */
+  /** Gives back the entries that are left, gives up the name, and closes the connections. */
   async close(): Promise<void> {
     this.#isStopping = true
     this.#startup.stop()
@@ -320,7 +320,7 @@ export class StreamCoordinator {
         await this.#maintenance.release()
         await this.#lock.release()
       } catch {
-        // The others take it over when its time is up.
+        // The others claim the entries when their idle time is over.
       }
     }
     this.#hub.close()

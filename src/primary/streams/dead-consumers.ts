@@ -4,14 +4,14 @@ import type { Claimer } from './claimer.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import { groupKey, type StreamGroup } from './stream-group.ts'
 
-/** Before something that the store refused is tried again, milliseconds. */
+/** Before a claim that has failed is tried again, milliseconds. */
 const RETRY_MS = 500
-/** A read that a thread had sent may reach the store so long after the thread has gone, milliseconds: what it is given then, nobody has. */
+/** The last read of a thread may reach the store so long after the thread is gone, milliseconds: nobody handles the entries that it gets. */
 const LATE_MS = 60_000
 
 /**
- * Threads of this process that have gone: until the hub has taken over what they had in hand, and a while longer, nobody reads under
- * their names. What somebody who reads is given counts as worked at: what comes late under a name that delayed is claimed.
+ * Threads of this process that are gone. No new thread reads under the name of one until the hub has claimed its entries, and a while
+ * longer: entries of a consumer that reads count as handled, so those that arrive late would never be claimed.
  */
 export class DeadConsumers {
   readonly #claimer: Claimer
@@ -29,14 +29,14 @@ export class DeadConsumers {
     return [...this.#threads]
   }
 
-  /** What they have read, those that are no deadConsumers any more too: the hub may have something of it in hand until there are new readers. */
+  /** The groups that they have read, also when their names are free again: the hub may have entries of these groups until there are new readers. */
   get formerStreamGroups(): readonly StreamGroup[] {
     return [...this.#formerStreamGroups.values()]
   }
 
   /**
-   * What the thread had in hand goes to the hub. Not once this process ends: then it stays an orphan until all is given back.
-   * @param streamGroups shared ones that it has read
+   * Claims the thread's pending entries for the hub. Once this process ends they stay where they are until all are given back.
+   * @param streamGroups the shared groups that it has read
    * @param blackBox null when it was told to end
    */
   async add(thread: ReadingThread, streamGroups: readonly StreamGroup[], blackBox: BlackBox | null): Promise<void> {

@@ -5,9 +5,9 @@ import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 
-/** Letters that are kept, approximately; the oldest give way. */
+/** Letters that are kept, approximately; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000
-/** Letters that a list shows. */
+/** Letters that a list shows at most. */
 const LISTED_MAX = 1000
 const PAGE = 50
 
@@ -23,7 +23,7 @@ export interface StreamLetter {
   readonly subscriber: string
   readonly error: string
   readonly attempts: number
-  /** Of a delivery that threads died of: what is known of the last death. */
+  /** The report of the last death, when threads died of the delivery. */
   readonly blackBox: BlackBox | null
 }
 
@@ -43,7 +43,7 @@ export interface FailedEntry {
 }
 
 interface Options {
-  /** Old letters had to give way to new ones. */
+  /** Told how many old letters were dropped for new ones. */
   onCut: (letters: number) => void
   /** Default DEAD_LETTERS_STREAM_MAX. */
   max?: number
@@ -51,7 +51,7 @@ interface Options {
 
 type Reply = [entryId: string, fields: string[]]
 
-/** The dead letters of all replicas, in a stream of their own. What else somebody writes into it is left alone and not shown. */
+/** The dead letters of all replicas, in a stream of their own. Entries that are no letters are left alone and not shown. */
 export class StreamDeadLetters {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -63,8 +63,8 @@ export class StreamDeadLetters {
 
   /**
    * Stores a letter.
-   * @param entry is acknowledged in the same step. With it the call can be repeated when its outcome is unknown: an entry that is
-   *   acknowledged already becomes no second letter. Without it a repeated call may store the letter twice.
+   * @param entry acknowledged in the same step. With it the call can be repeated when its outcome is unknown: an entry that is
+   *   acknowledged already gets no second letter. Without it a repeated call may store the letter twice.
    * @returns the letter's id; null when the entry had been acknowledged before
    */
   async add(letter: StreamLetter, entry?: FailedEntry): Promise<string | null> {
@@ -95,7 +95,7 @@ export class StreamDeadLetters {
     }
   }
 
-  /** With its payload; null when there is none. */
+  /** A letter with its payload; null when there is none. */
   async get(id: string): Promise<StoredStreamLetter | null> {
     const entryId = entryIdOf(id)
     if (entryId === null) return null
@@ -109,7 +109,7 @@ export class StreamDeadLetters {
     return entryId !== null && (await this.#redis.command<number>('xdel', [DEAD_STREAM, entryId])) === 1
   }
 
-  /** Puts it back into its event's stream for its group alone, and away here. False when there is no such letter, or no such group any more. */
+  /** Moves a letter back into the stream of its event, for its group alone. False when there is no such letter, or no such group any more. */
   async replay(id: string): Promise<boolean> {
     const entryId = entryIdOf(id)
     if (entryId === null) return false
@@ -132,7 +132,7 @@ function fieldsOf([, list]: Reply): Record<string, string | undefined> {
   return fields
 }
 
-/** Null for what is no letter of ours. */
+/** Null for an entry that is no letter. */
 function listed(reply: Reply): DeadLetter | null {
   const { e, event, subscriber, error, attempts = '', black_box } = fieldsOf(reply)
   const envelope = objectIn(e)

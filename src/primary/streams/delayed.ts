@@ -8,20 +8,20 @@ import { LAST_OF_KEY_MS } from '../../runtime/streams/publishing.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
-/** Events that one step moves: what it does holds up the server. */
+/** Events that one step moves at most: it holds up the server. */
 const BATCH = 100
-/** Between two looks while some wait: others may have added earlier ones. */
+/** How often the store is asked while events wait, milliseconds: other replicas may have added earlier ones. */
 const WAITING_LOOK_MS = 250
-/** Between two looks while none waits. */
+/** How often the store is asked while none waits, milliseconds. */
 const IDLE_LOOK_MS = 1000
-/** After an event could not be written into its stream. */
+/** How long an event is put off that could not be written into its stream, milliseconds. */
 const POSTPONE_MS = 5000
-/** Between two lines of one trouble. */
+/** Between two log lines about one trouble, milliseconds. */
 const REMINDER_MS = 60_000
 
 export interface Release {
   released: number
-  /** Null when none waits. */
+  /** When the next event is due; null when none waits. */
   nextInMs: number | null
 }
 
@@ -32,8 +32,8 @@ interface Options {
 }
 
 /**
- * Moves delayed events into their streams when their time has come. Every replica does, so that they survive the one that
- * published them; the store gives each event to one of them.
+ * Moves delayed events into their streams when they are due. Every replica does it, so that an event survives the replica that has
+ * published it; the store gives each event to one of them.
  */
 export class DelayedEvents {
   readonly #redis: RedisClient
@@ -50,17 +50,17 @@ export class DelayedEvents {
     this.#task.start(0)
   }
 
-  /** Resolves when a look that is under way has ended. */
+  /** Resolves when a step that is under way has ended. */
   stop(): Promise<void> {
     return this.#task.stop()
   }
 
-  /** This process has delayed an event by so much: it is released in time, though none was waiting before. */
+  /** This process has delayed an event by so long: it is released in time, even if none was waiting before. */
   dueIn(delayMs: number): void {
     this.#task.runWithin(delayMs)
   }
 
-  /** One step, as often as there are more than it takes. */
+  /** Moves one batch of due events. */
   async release(): Promise<Release> {
     const args = [BATCH, this.#options.maxLen ?? '', LAST_OF_KEY_MS, POSTPONE_MS]
     const reply = await this.#redis.run<[number, number, number, string, number]>(SCRIPTS.releaseDue, [DELAYED], args)
@@ -78,7 +78,7 @@ export class DelayedEvents {
     return { released, nextInMs: nextInMs < 0 ? null : nextInMs }
   }
 
-  /** @returns the milliseconds until the next look */
+  /** @returns the milliseconds until the next step */
   async #look(): Promise<number> {
     try {
       const { nextInMs } = await this.release()

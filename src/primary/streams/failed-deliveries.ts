@@ -19,7 +19,7 @@ import type { ClaimedEntries } from './claimed-entries.ts'
 import type { StreamDeadLetters } from './dead-letters.ts'
 import { handOver, releaseEntries } from './leases.ts'
 
-/** Before a dead letter that the store did not take is brought there again, milliseconds. */
+/** Before a dead letter that the store did not take is sent again, milliseconds. */
 const RETRY_MS = 500
 
 export interface FailedDeliveriesOptions {
@@ -30,7 +30,7 @@ export interface FailedDeliveriesOptions {
   claimed: ClaimedEntries
   /** REPLICA_ID. */
   replica: string
-  /** What the hub has adopted is in this consumer's hand. */
+  /** The hub's consumer. */
   consumer: string
   /** Told of entries that are done. */
   onConfirmed: (stream: string, group: string, entryIds: readonly string[]) => void
@@ -38,8 +38,8 @@ export interface FailedDeliveriesOptions {
 }
 
 /**
- * Events of the streams that the hub brings to their end: those whose first attempt failed, those that a thread died with,
- * those of replicas that do not answer. The hub repeats, isolates and gives up as it does with its own; what is kept stays in the store.
+ * The events of the streams that the hub finishes: those whose first attempt failed, those that a thread died with, those of replicas
+ * that do not answer. The hub retries, quarantines and gives up as it does with its own events; the dead letters go to the store.
  */
 export class FailedDeliveries {
   readonly #options: FailedDeliveriesOptions
@@ -61,20 +61,20 @@ export class FailedDeliveries {
     return this.#acks.open + this.#storing
   }
 
-  /** What a thread does not bring to its end. @param from that thread's consumer; @param instance its subscriber */
+  /** Takes an event that a thread does not finish. @param from the consumer of that thread; @param instance its subscriber */
   takeHandOver(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
     const { redis, consumer } = this.#options
     const { event, group, entryId, frame, replyTo, fault, span } = taken
     const stream = streamOf(event)
     this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
-    // Should this fail, the entry stays in the hand of that thread, and what is decided here is done all the same.
+    // Should this fail, the entry stays pending at that thread's consumer, and is handled here all the same.
     handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
     const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, span }
     if (!this.#deliver(stream, group, entryId, frame, replyTo, brokerDelivery)) this.release(stream, group, entryId)
   }
 
-  /** An entry that was taken over. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
+  /** Takes a claimed entry. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
   deliverClaimed(
     stream: string,
     entry: StreamEvent,
@@ -116,7 +116,7 @@ export class FailedDeliveries {
       },
       ended: (isDone) => {
         if (!isDone) this.release(stream, group, entryId)
-        // A letter is acknowledged in the step that stores it.
+        // Storing a letter acknowledges its entry in the same step.
         else if (!isKept) this.#acks.add(stream, group, entryId)
         onEnded()
       },
@@ -125,7 +125,7 @@ export class FailedDeliveries {
 
   #requester(replyTo: string): Requester {
     const { commands } = this.#options
-    // Whoever asked has a time limit of his own.
+    // The request has a time limit of its own.
     return {
       open: 0,
       onlyFailures: true,
@@ -134,12 +134,12 @@ export class FailedDeliveries {
     }
   }
 
-  /** Nobody here takes it: whoever claims next gets it. */
+  /** Gives an entry back, since nobody here takes it: the next replica that claims gets it. */
   release(stream: string, group: string, entryId: string): void {
     const { redis, consumer, claimed } = this.#options
     claimed.delete(stream, group, entryId)
     releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
-      // Then it is claimed when its time is up.
+      // Then it is claimed when its idle time is over.
     })
   }
 
@@ -162,7 +162,7 @@ export class FailedDeliveries {
     })
   }
 
-  /** An entry that is no event: kept as it is, for people. */
+  /** Stores an entry that is no event as a dead letter, with its fields as they are. */
   async storeMalformed(stream: string, group: string, entryId: string, why: string): Promise<void> {
     const { redis, log } = this.#options
     log('WARNING', `An entry of ${stream} is no event and goes to the dead letters: ${why}`, { entry: entryId, group })
@@ -171,7 +171,7 @@ export class FailedDeliveries {
       const rows = await redis.command<[string, string[]][]>('xrange', [stream, entryId, entryId])
       fields = rows[0]?.[1] ?? []
     } catch {
-      // Then the letter names the entry alone.
+      // Then the letter holds the entry's id alone.
     }
     const payload: Record<string, string> = {}
     for (let n = 0; n + 1 < fields.length; n += 2) payload[fields[n]!] = fields[n + 1]!
@@ -188,7 +188,7 @@ export class FailedDeliveries {
     })
   }
 
-  /** Until the store has it. What this process does not live to store is still pending, and comes again. */
+  /** Tries until the store has the letter. When this process ends before, the entry is still pending and is delivered again. */
   async #store(
     stream: string,
     group: string,

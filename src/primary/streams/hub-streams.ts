@@ -16,16 +16,16 @@ export interface HubStreamsOptions {
   letters: StreamDeadLetters
   /** REPLICA_ID. */
   replica: string
-  /** A thread of this process that lives: what it has in hand is being worked at. */
+  /** True for a thread of this process that lives: it handles its pending entries. */
   isAlive: (consumer: string) => boolean
   /** Told of each event that another replica has published. */
   received: (frame: EventFrame) => void
-  /** The hub has as much of a group as it takes, or has room for it again. */
+  /** Told when the hub has as many entries of a group as it takes, and when it has room again. */
   full: (stream: string, group: string, isFull: boolean) => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** The streams as the hub of a process uses them: it reads nothing, it takes over what others have read and do not bring to its end. */
+/** The streams as the hub of a process uses them: it reads nothing itself, it takes over entries that others have read and not finished. */
 export class HubStreams {
   readonly consumer: string
   readonly claimed: ClaimedEntries
@@ -64,13 +64,13 @@ export class HubStreams {
     })
   }
 
-  /** What waits for its turn is begun no more. */
+  /** Entries that wait for their turn are not begun any more. */
   stop(): void {
     this.claimer.close()
     this.#gate.close()
   }
 
-  /** What the store has not taken by now it is not told again. */
+  /** Commands that the store has not taken by now are not repeated. */
   close(): void {
     this.failedDeliveries.close()
   }

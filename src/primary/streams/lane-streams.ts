@@ -7,7 +7,7 @@ import type { StreamCoordinator } from './coordinator.ts'
 import type { ReadingThread } from './reading-thread.ts'
 import type { StreamLane } from './reading-threads.ts'
 
-/** What becomes of a lane, for whoever reads the streams. Does nothing while the hub carries all events. */
+/** Tells the reading threads of the streams what becomes of each lane. Does nothing while the hub carries all events. */
 export class LaneStreams {
   readonly #instances: LaneSubscribers
   readonly #threads = new Map<Lane, ReadingThread>()
@@ -17,7 +17,7 @@ export class LaneStreams {
     this.#instances = instances
   }
 
-  /** The quarantine lane reads nothing: it gets what the hub gives it. */
+  /** A lane has booted. The quarantine lane reads nothing: it gets its events from the hub. */
   up(lane: Lane, isRefused: (plugin: string) => boolean): void {
     const { coordinator } = this
     if (coordinator === null || lane.role === 'quarantine') return
@@ -47,7 +47,7 @@ export class LaneStreams {
     if (thread !== undefined) this.coordinator!.threads.unsubscribe(thread, subscriberIndex)
   }
 
-  /** @param instance gives it its instance: when all that is published from then on is its, and it is still wanted */
+  /** @param instance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
   subscribe(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, instance: () => void): void {
     const thread = this.#threads.get(lane)
     if (thread === undefined) return instance()
@@ -64,7 +64,7 @@ export class LaneStreams {
     if (thread !== undefined) this.coordinator!.threads.laneLeaving(thread)
   }
 
-  /** Events that the lane has read itself and is at. A full recorder has overwritten the oldest. */
+  /** Events that the lane has read itself and is handling. A full recorder has overwritten the oldest. */
   worksOf(lane: Lane): WorkInFlight[] {
     if (!this.#threads.has(lane)) return []
     const nowMs = Date.now()

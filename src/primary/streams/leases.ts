@@ -2,19 +2,19 @@ import { isNoGroup } from '../../runtime/streams/consumers.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
-/** The idle time of what was put down: longer than anybody waits before claiming. */
+/** The idle time that released entries get: longer than any replica waits before it claims. */
 const RELEASED_IDLE_MS = 86_400_000
 
 export interface LeaseRenewal {
   renewed: number
-  /** In hand, but cut from the stream meanwhile: nobody can be given them again. */
+  /** Pending entries that were cut from the stream meanwhile: nobody can get them again. */
   cut: number
 }
 
 /**
- * The lease: what these consumers have in hand is not idle, so nobody claims it while they work at it.
+ * Renews the lease of these consumers on their pending entries: they are not idle, so no replica claims them.
  * Call it from a thread that no handler can block, more often than others claim.
- * @param minIdleMs what has been idle for less is left as it is; at least 1
+ * @param minIdleMs entries that have been idle for less are left as they are; at least 1
  */
 export async function renewLeases(
   redis: RedisClient,
@@ -35,10 +35,10 @@ export async function renewLeases(
 }
 
 /**
- * Puts down what a consumer has in hand, so that whoever claims next gets it at once, however long he would wait otherwise.
+ * Releases pending entries of a consumer, so that the next replica that claims gets them at once, whatever idle time it waits for.
  * For a graceful stop; end the renewal of this consumer's lease first.
- * @param ids those that are this consumer's no more are left alone
- * @returns the ids that were put down
+ * @param ids entries that are no longer this consumer's are left alone
+ * @returns the ids that were released
  */
 export function releaseEntries(
   redis: RedisClient,
@@ -51,8 +51,8 @@ export function releaseEntries(
 }
 
 /**
- * Gives entries that one consumer has in hand to another; their idle time starts again, their delivery count stays.
- * @returns the ids that were handed over: not those that `from` had no more
+ * Moves pending entries from one consumer to another. Their idle time starts again, their delivery count stays.
+ * @returns the ids that were moved, without those that `from` no longer had
  */
 export function handOver(
   redis: RedisClient,

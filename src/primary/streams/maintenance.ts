@@ -7,9 +7,9 @@ import type { ReadingThreads } from './reading-threads.ts'
 import { groupKey } from './stream-group.ts'
 import { markGroupsSeen } from './trimming.ts'
 
-/** Between two looks for what others have left, milliseconds: at most. */
+/** Entries that others have left are looked for at least this often, milliseconds. */
 const CLAIM_EVERY_MAX_MS = 5000
-/** So often it is said which groups have a subscriber, milliseconds. */
+/** How often this process marks its groups as having a subscriber, milliseconds. */
 const SEEN_EVERY_MS = 60_000
 /** Groups that a log line names. */
 const SHOWN_MAX = 20
@@ -22,12 +22,12 @@ export interface MaintenanceOptions {
   hub: HubStreams
   /** False when this process begins nothing any more. */
   mayTakeOver: () => boolean
-  /** False when this process does not have its name: what stands under it is somebody else's. */
+  /** False when this process does not have its name: entries under it belong to another process. */
   isOurs: () => boolean
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
-/** What has to be done for the streams from time to time, whatever the handlers do: it runs in the primary, which none of them can block. */
+/** The regular work on the streams. It runs in the primary, which no handler of a lane can block. */
 export class Maintenance {
   readonly #options: MaintenanceOptions
   readonly #timers: NodeJS.Timeout[] = []
@@ -38,7 +38,7 @@ export class Maintenance {
 
   start(): void {
     const { claimIdleMs } = this.#options
-    // Three times within the idle time of others: one may fail.
+    // Three times within the idle time: one may fail.
     this.#every(Math.max(10, claimIdleMs / 3), () => this.renew())
     this.#every(Math.min(CLAIM_EVERY_MAX_MS, Math.max(25, claimIdleMs / 4)), () => this.#claim())
     this.#every(SEEN_EVERY_MS, () => this.markSeen())
@@ -55,7 +55,7 @@ export class Maintenance {
       isRunning = true
       work()
         .catch(() => {
-          // The connection tells of itself, and it is done again.
+          // The connection logs that it is lost, and the work is done again.
         })
         .finally(() => {
           isRunning = false
@@ -64,7 +64,7 @@ export class Maintenance {
     this.#timers.push(timer.unref())
   }
 
-  /** Also called when the store is back: before others think that nobody lives here. */
+  /** Also called when the store is back, before others take this process for dead. */
   async renew(): Promise<void> {
     const { redis, claimIdleMs, threads, hub, isOurs } = this.#options
     if (!isOurs()) return
@@ -74,7 +74,7 @@ export class Maintenance {
         .pendingStreamGroups()
         .map(({ stream, group }) => renewLeases(redis, stream, group, own, Math.max(1, claimIdleMs / 4))),
     )
-    // Of the hub these alone: what it has given back must not look alive.
+    // Only the entries that the hub still has: those that it has given back must not look alive.
     await Promise.all(
       hub.claimed
         .all()
@@ -88,14 +88,14 @@ export class Maintenance {
     for (const streamGroup of threads.streamGroups()) {
       const { stream, group } = streamGroup
       if (!mayTakeOver()) return
-      // A group of one thread alone is its reader's affair.
+      // The reader of a broadcast group sees to it itself.
       if (streamGroup.isBroadcast || hub.claimed.isFull(stream, group)) continue
       try {
         await hub.claimer.claimIdle(stream, group, claimIdleMs)
       } catch (fault) {
-        // A stream in trouble does not keep the others from being looked after; the trimmer tells of it.
+        // One broken stream does not stop the work on the others; the trimmer reports it.
         if (!isNoGroup(fault)) continue
-        // Whatever is there has come since; and whoever asks for a reply must find a subscriber.
+        // From the beginning: all that is there has come since. And a request must find a subscriber.
         await ensureGroup(redis, stream, group, '0')
         remade.push(groupKey(stream, group))
       }
@@ -108,7 +108,7 @@ export class Maintenance {
     )
   }
 
-  /** Groups that nobody is seen to subscribe as for long are deleted. */
+  /** Marks the groups as having a subscriber: groups without one for long are deleted. */
   async markSeen(): Promise<void> {
     await markGroupsSeen(
       this.#options.redis,
@@ -116,7 +116,7 @@ export class Maintenance {
     )
   }
 
-  /** Puts down what the threads, those that are gone and the hub still have in hand: whoever claims next gets it. */
+  /** Releases the entries of the threads, of dead consumers and of the hub: the next replica that claims gets them. */
   async release(): Promise<void> {
     const { redis, threads, hub, isOurs } = this.#options
     if (!isOurs()) return

@@ -1,7 +1,7 @@
 import { readFileSync, readlinkSync } from 'node:fs'
 import { hostname } from 'node:os'
 
-/** A process among all that may use one store. */
+/** Identifies a process among all that may use one store. */
 export interface ProcessIdentity {
   readonly host: string
   readonly pid: number
@@ -16,7 +16,7 @@ export function ownIdentity(): ProcessIdentity {
   return { host: hostname(), pid: process.pid, scope: scopeOf(), started: startOf(process.pid) }
 }
 
-/** True only when it is certain: a process of this same system that has ended. */
+/** True only for a process of this same system that has certainly ended. */
 export function isKnownDead({ host, pid, scope, started }: Partial<ProcessIdentity>): boolean {
   if (host !== hostname() || scope !== scopeOf() || pid === undefined || !Number.isSafeInteger(pid) || pid < 1)
     return false

@@ -1,7 +1,7 @@
 import { eventOf, streamOf } from '../../runtime/streams/keys.ts'
 import { compareEntryIds } from './entry-id.ts'
 
-/** Before a thread that could not be woken is looked for again, milliseconds. */
+/** When no thread could be woken for a group, it is tried again after this time, milliseconds. */
 const RETRY_MS = 50
 
 /** A thread that reads. */
@@ -11,12 +11,12 @@ export interface Reader {
   wake(event: string): void
 }
 
-/** One group of one event, and the threads of this process that read as it. */
+/** One group of one event, and the threads of this process that read it. */
 interface WatchedGroup {
   readonly readers: Set<Reader>
-  /** All entries up to this one have been given to somebody. */
+  /** All entries up to this one have been read by the group. */
   upTo: string
-  /** Nobody could be woken for it when it was due. */
+  /** No thread could be woken for it when it was due. */
   isOwed: boolean
 }
 
@@ -25,15 +25,15 @@ interface WatchedTopic {
   readonly groups: Map<string, WatchedGroup>
   /** Threads that are reading now. */
   readonly awake: Set<Reader>
-  /** Threads that have no room: they read on by themselves when they have. */
+  /** Threads that have no room: they read on by themselves when they have room again. */
   readonly full: Set<Reader>
   /** Whose turn it is. */
   turn: number
 }
 
 /**
- * Which threads of this process read just now, which sleep, and up to which entry each group has been read: whoever has to be woken
- * for a group is found here. One thread per group is enough; who is awake reads on by itself until there is nothing left.
+ * Knows which threads of this process read at the moment, which sleep, and up to which entry each group has read, and wakes the threads.
+ * One thread per group is enough: it reads on by itself until there is nothing left.
  */
 export class ReaderWakeups {
   readonly #onChange: () => void
@@ -41,18 +41,18 @@ export class ReaderWakeups {
   #retryTimer: NodeJS.Timeout | undefined
   #isClosed = false
 
-  /** @param onChange told when other streams are to be watched, or from another entry on */
+  /** @param onChange told when other streams are to be watched, or from another entry */
   constructor(onChange: () => void) {
     this.#onChange = onChange
   }
 
-  /** Whoever could not be woken at once is woken no more. */
+  /** No more thread is woken. */
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#retryTimer)
   }
 
-  /** A thread reads as this group from now on; it is woken for what may be there already. */
+  /** A thread reads this group from now on. It is woken, since there may be entries already. */
   add(reader: Reader, event: string, group: string): void {
     let topic = this.#topics.get(event)
     if (topic === undefined) {
@@ -75,7 +75,7 @@ export class ReaderWakeups {
     this.#tidy(topic)
   }
 
-  /** It has read all up to this entry, and sleeps. */
+  /** A thread has read all up to this entry, and sleeps. */
   idle(reader: Reader, event: string, upTo: string): void {
     const topic = this.#topics.get(event)
     if (topic === undefined || !topic.awake.delete(reader)) return
@@ -85,7 +85,7 @@ export class ReaderWakeups {
     this.#onChange()
   }
 
-  /** It has more than it can read at a time: one that sleeps helps out. */
+  /** A thread has more than it can read at a time: one that sleeps helps. */
   more(reader: Reader, event: string): void {
     const topic = this.#topics.get(event)
     if (topic === undefined) return
@@ -98,7 +98,7 @@ export class ReaderWakeups {
     }
   }
 
-  /** It has its hands full: what it was woken for others read meanwhile. Or it has room again, and reads. */
+  /** A thread has no room for more entries, so that others read its groups meanwhile; or it has room again and reads. */
   full(reader: Reader, event: string, isFull: boolean): void {
     const topic = this.#topics.get(event)
     if (topic === undefined) return
@@ -114,7 +114,7 @@ export class ReaderWakeups {
     this.#retrySoon(0)
   }
 
-  /** A group goes on after it was held, or has something new that nobody has seen. */
+  /** A group is no longer held: a thread is to read it. */
   owe(event: string, group: string): void {
     const watched = this.#topics.get(event)?.groups.get(group)
     if (watched === undefined) return
@@ -122,7 +122,7 @@ export class ReaderWakeups {
     this.#retrySoon(0)
   }
 
-  /** It stands still: what it was woken for others read meanwhile. */
+  /** The loop of a thread stands still: others read its groups meanwhile. */
   still(reader: Reader): void {
     for (const topic of this.#topics.values()) {
       if (!topic.awake.delete(reader)) continue
@@ -131,7 +131,7 @@ export class ReaderWakeups {
     this.#retrySoon(0)
   }
 
-  /** It reads no more. */
+  /** A thread reads no more. */
   gone(reader: Reader): void {
     this.still(reader)
     for (const topic of this.#topics.values()) {
@@ -141,7 +141,7 @@ export class ReaderWakeups {
     }
   }
 
-  /** Something may lie in all streams: the store was away, or a subscriber goes on. */
+  /** There may be entries in all streams: the store was away, or paused subscribers go on. */
   wakeAll(): void {
     for (const { groups } of this.#topics.values()) for (const watched of groups.values()) watched.isOwed = true
     this.#retrySoon(0)
@@ -162,7 +162,7 @@ export class ReaderWakeups {
     reader.wake(topic.event)
   }
 
-  /** The next of these that sleeps and would wake up. */
+  /** The next of these threads that sleeps and can be woken. */
   #next(topic: WatchedTopic, readers: ReadonlySet<Reader>): Reader | null {
     const sleeping = [...readers].filter(
       (reader) => reader.isResponsive && !topic.awake.has(reader) && !topic.full.has(reader),
@@ -179,7 +179,7 @@ export class ReaderWakeups {
     const awake = this.#awakeFor(topic, watched)
     if (awake !== null) {
       watched.isOwed = false
-      // Its read that is under way may have begun without this group.
+      // The read that is under way may have begun without this group.
       awake.wake(topic.event)
       return
     }
@@ -206,7 +206,7 @@ export class ReaderWakeups {
 
   // ── for whoever watches the streams ───────────────────────────────────────
 
-  /** Streams of which nobody reads some group at the moment, each with the entry up to which such groups have read. */
+  /** The streams with a group that no thread reads at the moment, each with the entry up to which these groups have read. */
   asleep(): Map<string, string> {
     const asleep = new Map<string, string>()
     for (const topic of this.#topics.values()) {
@@ -220,7 +220,7 @@ export class ReaderWakeups {
     return asleep
   }
 
-  /** The stream has this entry. */
+  /** A new entry is in a stream. */
   arrived(stream: string, entryId: string): void {
     const topic = this.#topics.get(eventOf(stream)!)
     if (topic === undefined) return

@@ -4,26 +4,26 @@ import type { SubscriberInstance } from '../events/consumer.ts'
 import type { Reader } from './reader-wakeups.ts'
 import { groupKey, type OwnStreamGroup, type StreamGroup, type Subscriber, streamGroupOf } from './stream-group.ts'
 
-/** The way to a thread that reads. */
+/** The connection of the coordinator to a thread that reads. */
 export interface ReaderLink {
   /** False while its loop stands still, or it takes no more work. */
   readonly isResponsive: boolean
   send(command: StreamCommand): void
   /** The hub's instance of one of its subscribers. */
   instanceOf(subscriberIndex: number): SubscriberInstance | null
-  /** Told when it has stopped to read, and nothing is pending there. */
+  /** Told when it has stopped reading and has no pending entries. */
   stopped(): void
 }
 
-/** A thread that reads: as which consumer, and what for. */
+/** A thread that reads: its consumer's name and its groups. */
 export class ReadingThread implements Reader {
   readonly thread: number | 'primary'
   readonly consumer: string
   readonly link: ReaderLink
   readonly #streamGroups: OwnStreamGroup[] = []
-  /** Its groups are being opened, or are: one that comes later is opened at once. */
+  /** True when its groups are being opened, or are open: a group that comes later is opened at once. */
   hasBegun = false
-  /** It reads, and all groups that it had from the beginning are there. */
+  /** True when all groups are open that it had at the beginning. */
   isStarted = false
   isStopped = false
 
@@ -43,7 +43,7 @@ export class ReadingThread implements Reader {
     this.link.send({ kind: 'hold', event, group, isHeld })
   }
 
-  /** One for each of its subscribers. */
+  /** One group for each of its subscribers. */
   get streamGroups(): readonly OwnStreamGroup[] {
     return this.#streamGroups
   }
@@ -54,7 +54,7 @@ export class ReadingThread implements Reader {
     return streamGroup
   }
 
-  /** @returns the streamGroup when nobody here is left for it */
+  /** @returns the group when no subscriber of this thread is left for it */
   remove(subscriberIndex: number): StreamGroup | null {
     const at = this.#streamGroups.findIndex((streamGroup) => streamGroup.subscriberIndex === subscriberIndex)
     if (at < 0) return null
@@ -62,7 +62,7 @@ export class ReadingThread implements Reader {
     return this.find(streamGroup!.stream, streamGroup!.group) === undefined ? streamGroup! : null
   }
 
-  /** It has none any more. */
+  /** Takes away all its groups. */
   removeAll(): OwnStreamGroup[] {
     return this.#streamGroups.splice(0)
   }
@@ -72,7 +72,7 @@ export class ReadingThread implements Reader {
   }
 }
 
-/** Each streamGroup once. */
+/** The groups of these threads and those others, each once. */
 export function streamGroupsOf(threads: readonly ReadingThread[], others: Iterable<StreamGroup> = []): StreamGroup[] {
   const streamGroups = new Map<string, StreamGroup>()
   for (const streamGroup of others) streamGroups.set(groupKey(streamGroup.stream, streamGroup.group), streamGroup)

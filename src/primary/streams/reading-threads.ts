@@ -14,19 +14,19 @@ export interface StreamLane extends ReaderLink {
 export interface ReadingThreadsOptions {
   /** REPLICA_ID. */
   replica: string
-  /** How many lanes there are: consumers are numbered on from here. */
+  /** How many lanes there are: a number from here on is used while a lane's own is taken. */
   lanes: number
-  /** To the primary's own reader. */
+  /** The connection to the primary's own reader. */
   own: ReaderLink
   wakeups: ReaderWakeups
   groups: GroupProvisioner
   deadConsumers: DeadConsumers
 }
 
-/** The threads of this process that read, its primary among them: who they are, what for they read, and what they are told. */
+/** The threads of this process that read, the primary included: their consumers, their groups, and the commands to them. */
 export class ReadingThreads {
   readonly #options: ReadingThreadsOptions
-  /** The primary's own. */
+  /** The primary's own reader. */
   readonly own: ReadingThread
   readonly #lanes = new Set<ReadingThread>()
   readonly #paused = new Set<string>()
@@ -43,12 +43,12 @@ export class ReadingThreads {
     return [this.own, ...this.#lanes]
   }
 
-  /** As these they read: what these have in hand is being worked at. */
+  /** The consumers that these threads read as. */
   consumers(): string[] {
     return this.#all.map(({ consumer }) => consumer)
   }
 
-  /** As these those have read that have just gone: something of theirs may still be in hand. */
+  /** The consumers of threads that have gone a short time ago: they may still have pending entries. */
   deadConsumers(): string[] {
     return this.#options.deadConsumers.threads.map(({ consumer }) => consumer)
   }
@@ -57,17 +57,17 @@ export class ReadingThreads {
     return this.#all.some((thread) => thread.consumer === consumer)
   }
 
-  /** What they read, each streamGroup once. */
+  /** The groups that are read, each once. */
   streamGroups(): StreamGroup[] {
     return streamGroupsOf(this.#all)
   }
 
-  /** These, and those of which something may be in hand although no thread reads them at the moment. */
+  /** The groups that are read, and those that may have pending entries although no thread reads them at the moment. */
   pendingStreamGroups(): StreamGroup[] {
     return streamGroupsOf(this.#all, this.#options.deadConsumers.formerStreamGroups)
   }
 
-  /** All read, and have the groups that they had from the beginning. */
+  /** True when all threads read, with the groups that they had at the beginning. */
   get areStarted(): boolean {
     return this.#all.every(({ isStarted }) => isStarted)
   }
@@ -78,7 +78,7 @@ export class ReadingThreads {
 
   // ── what they read ────────────────────────────────────────────────────────
 
-  /** They may read, from now on and whoever comes. */
+  /** All threads may read from now on, those to come included. */
   start(): void {
     for (const thread of this.#all) void this.#begin(thread)
   }
@@ -92,7 +92,7 @@ export class ReadingThreads {
     thread.isStarted = true
   }
 
-  /** @param instance gives it its instance in the hub: when its group is there, so that what is published from then on is its */
+  /** @param instance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
   subscribe(thread: ReadingThread, subscriber: Subscriber, instance: () => void = () => {}): void {
     const streamGroup = thread.add(subscriber)
     if (thread.hasBegun) void this.#options.groups.open(thread, streamGroup, instance)
@@ -107,7 +107,7 @@ export class ReadingThreads {
     if (streamGroup.isBroadcast) groups.destroy(streamGroup)
   }
 
-  /** The hub has as much of a group as it takes: its readers leave the rest in the stream. Or they go on. */
+  /** The hub has as many entries of a group as it takes: the readers leave the rest in the stream. Or they go on. */
   hold(stream: string, group: string, isHeld: boolean): void {
     for (const thread of this.#all) {
       const streamGroup = thread.find(stream, group)
@@ -130,7 +130,7 @@ export class ReadingThreads {
 
   // ── lanes ─────────────────────────────────────────────────────────────────
 
-  /** It may read as the consumer of its number, or of a free one while another thread still has that. */
+  /** A lane has booted. It reads as the consumer of its number, or of a free number while another thread still has that one. */
   laneUp(
     lane: StreamLane,
     subscriptions: readonly (SubscriptionManifest & { subscriberIndex: number })[],
@@ -146,23 +146,23 @@ export class ReadingThreads {
     return thread
   }
 
-  /** Its loop stands still: others read what it was woken for. */
+  /** The loop of a lane stands still: others read its groups meanwhile. */
   laneStill(thread: ReadingThread): void {
     this.#options.wakeups.still(thread)
   }
 
-  /** A lane gets nothing more, and ends when it has nothing in hand. */
+  /** A lane gets no more events, and ends when it has no pending entries. */
   laneLeaving(thread: ReadingThread): void {
     this.#options.wakeups.gone(thread)
     thread.link.send({ kind: 'stop' })
   }
 
-  /** A lane is gone. What it had in hand goes to the hub. @param blackBox null when it was told to end */
+  /** A lane is gone: its pending entries go to the hub. @param blackBox null when it was told to end */
   laneGone(thread: ReadingThread, blackBox: BlackBox | null): void {
     const { wakeups, groups, deadConsumers } = this.#options
     this.#lanes.delete(thread)
     wakeups.gone(thread)
-    // It opens nothing any more.
+    // Without its groups, nothing more is opened for it.
     const streamGroups = thread.removeAll()
     for (const streamGroup of streamGroups) if (streamGroup.isBroadcast) groups.destroy(streamGroup)
     void deadConsumers.add(

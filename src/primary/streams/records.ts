@@ -2,10 +2,10 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
 
-/** Events of other replicas whose record is not made twice, though several groups here get them. */
+/** So many events of other replicas are remembered: each is recorded once, though several groups here may get it. */
 const RECEIVED_KEPT = 1000
 
-/** What the trace of this process knows of events that pass its hub by: those that it publishes, and those that it receives. */
+/** Records the events that do not pass the hub of this process: those that it publishes, and those that it receives. */
 export class StreamRecords {
   readonly #hub: Hub
   readonly #received = new Set<string>()
@@ -18,7 +18,7 @@ export class StreamRecords {
     this.#hub.record(frame, origin)
   }
 
-  /** One that several groups here receive is noted once. */
+  /** An event that several groups here receive is recorded once. */
   received(frame: EventFrame, origin: SubscriberThread | null = null): void {
     if (this.#received.has(frame.id)) return
     this.#received.add(frame.id)

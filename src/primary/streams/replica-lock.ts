@@ -6,11 +6,11 @@ import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from './process-identity.ts'
 
-/** How long a replica counts as living after it was last heard of. */
+/** How long a replica counts as living after its last renewal, milliseconds. */
 export const REPLICA_TTL_MS = 15_000
 const RENEW_MS = 5000
 const LOOK_MS = 500
-/** Beyond its time, a name that does not lapse is somebody's. */
+/** A name that has not lapsed so long after its time is in use, milliseconds. */
 const GRACE_MS = 1000
 
 export interface Holder extends ProcessIdentity {
@@ -32,8 +32,8 @@ interface Options {
 }
 
 /**
- * Sees to it that a REPLICA_ID is one process: consumers are called after it, so two processes of one name would take each
- * other's work for their own. Its key in the store says at the same time that the replica lives.
+ * Ensures that only one process has a REPLICA_ID: consumers are named after it, so two processes with one name would take each other's
+ * entries for their own. Its key in the store also says that the replica lives.
  */
 export class ReplicaLock {
   readonly #redis: RedisClient
@@ -55,15 +55,15 @@ export class ReplicaLock {
     return this.#status === 'held'
   }
 
-  /** Another process has it. */
+  /** True when another process has the name. */
   get isLost(): boolean {
     return this.#status === 'lost'
   }
 
   /**
-   * Takes the name and keeps it. A holder on this host that has ended gives way at once, any other one when he has not been heard
-   * of for REPLICA_TTL_MS: it may take that long.
-   * @throws REPLICA_ID_TAKEN when the holder lives, and whatever the store has to say
+   * Takes the name and keeps it. The name of a process on this host that has ended is free at once, any other name when it was not
+   * renewed for REPLICA_TTL_MS: it may take that long.
+   * @throws REPLICA_ID_TAKEN when the holder lives, and the errors of the store
    */
   async acquire(): Promise<void> {
     this.#token = JSON.stringify({
@@ -77,7 +77,7 @@ export class ReplicaLock {
     for (;;) {
       const [holder, holderLeftMs] = await this.#take(dead)
       if (holder === undefined) break
-      // What is left of its time only ever grows when the holder renews it.
+      // The time that is left grows only when the holder renews it.
       const isRenewed = holderLeftMs! > leftMs
       if (isRenewed || performance.now() > deadlineMs) throw this.#taken(holder)
       leftMs = holderLeftMs!
@@ -92,7 +92,7 @@ export class ReplicaLock {
     this.#timer = setInterval(() => void this.#renew(), this.#options.renewMs ?? RENEW_MS)
   }
 
-  /** Gives the name back, so that the next process with it need not wait. */
+  /** Gives the name back, so that the next process with this name need not wait. */
   async release(): Promise<void> {
     clearInterval(this.#timer)
     if (this.#status !== 'held') return
@@ -113,7 +113,7 @@ export class ReplicaLock {
       clearInterval(this.#timer)
       this.#options.onLost(identityIn(holder))
     } catch {
-      // The connection tells of itself; the next renewal takes the name again unless somebody else has it by then.
+      // The connection logs that it is lost. The next renewal takes the name again unless another process has it by then.
     }
   }
 
@@ -128,7 +128,7 @@ export class ReplicaLock {
   }
 }
 
-/** Whose token it is; of one that is none of ours nothing is known. */
+/** The holder that a token names; empty for a token that no replica has written. */
 function identityIn(token: string): Partial<Holder> {
   try {
     return Object(JSON.parse(token)) as Partial<Holder>

@@ -13,10 +13,10 @@ interface OpenRequest {
   readonly timer: NodeJS.Timeout
 }
 
-/** Requests of this replica that wait for a subscriber's reply, wherever that is. A reply that comes while the connection is lost is lost. */
+/** Requests of this replica that wait for the reply of a subscriber on any replica. A reply is lost when it comes while the connection is lost. */
 export class Replies {
   readonly #channel: string
-  /** Its own: it only listens. */
+  /** A connection of its own, which only listens. */
   readonly #listening: RedisClient
   readonly #open = new Map<number, OpenRequest>()
   #lastNumber = 0
@@ -24,12 +24,12 @@ export class Replies {
 
   constructor(listening: RedisClient, replica: string) {
     this.#listening = listening
-    // Channels know no database number: another deployment on the same server may have a replica of this name.
+    // Channels do not depend on the database number: another deployment on the same server may have a replica of this name.
     this.#channel = `${replyChannelOf(replica)}:${randomBytes(8).toString('hex')}`
   }
 
   /**
-   * Publishes for one who wants a reply.
+   * Publishes an event and waits for a reply.
    * @param groups how many subscribers there are
    * @param publish takes the address of the reply
    * @returns the first object that a subscriber returns, as JSON

@@ -9,9 +9,9 @@ import type { GroupProvisioner } from './group-provisioner.ts'
 import type { ReadingThreads } from './reading-threads.ts'
 import type { ReplicaLock } from './replica-lock.ts'
 
-/** Before a name that the store did not give is asked for again, milliseconds. */
+/** Before the name is asked for again that the store did not give, milliseconds. */
 const RETRY_MS = 500
-/** How often it is looked whether all is open, milliseconds. */
+/** How often it is checked whether all groups are open, milliseconds. */
 const LOOK_MS = 5
 
 export interface StreamStartupOptions {
@@ -19,14 +19,14 @@ export interface StreamStartupOptions {
   lock: ReplicaLock
   groups: GroupProvisioner
   threads: ReadingThreads
-  /** This process has its name: all that stands under it may begin. */
+  /** This process has its name: reading may begin. */
   onHeld: () => void
-  /** Somebody else has it, as it turned out after the boot. */
+  /** Another process has the name, as it turned out after the boot. */
   onTaken: (message: string) => void
   log: (level: LogLevel, message: string) => void
 }
 
-/** How the streams of a process open: it takes its name, however long the store keeps it waiting, and its threads get their groups. */
+/** Opens the streams of a process: it takes its name, however long the store keeps it waiting, and its threads get their groups. */
 export class StreamStartup {
   readonly #options: StreamStartupOptions
   /** Why the store does not give this process its name, though it answers. */
@@ -57,7 +57,7 @@ export class StreamStartup {
     const { lock, onHeld } = this.#options
     await lock.acquire()
     this.#refusal = null
-    // When the end came first there is a name to give back, and nothing to begin.
+    // When the process is ending, the name is only to be given back.
     if (!this.#isStopping) onHeld()
   }
 
@@ -104,13 +104,13 @@ export class StreamStartup {
     return threads.areStarted && !groups.isOpening
   }
 
-  /** All threads have been able to read, at some time: before, this process should get no traffic. */
+  /** True when all threads have been able to read at some time: before, this process should get no traffic. */
   get wasOpen(): boolean {
     this.#wasOpen ||= this.#isOpen
     return this.#wasOpen
   }
 
-  /** Resolves when all that is there by now can read, or when it is known that the store does not answer, or not as it should. */
+  /** Resolves when all threads can read, or when it is known that the store does not answer or refuses. */
   async done(): Promise<void> {
     const { redis, groups } = this.#options
     const isHopeful = (): boolean => redis.fault === null && groups.refusal === null && this.#refusal === null

@@ -19,7 +19,7 @@ export interface StreamDriverOptions {
   log: (level: LogLevel, message: string) => void
 }
 
-/** What the primary publishes, asks for and buries, by the streams. Payloads are JSON text. */
+/** Publishes, requests and keeps dead letters for the primary, by the streams. Payloads are JSON text. */
 export class StreamDriver {
   readonly #options: StreamDriverOptions
   readonly letters: StreamDeadLetters
@@ -32,7 +32,7 @@ export class StreamDriver {
     this.letters = new StreamDeadLetters(own.redis, {
       onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
     })
-    // The primary's own connection tells of the store's state: this one would say the same.
+    // The primary's own connection logs the state of the store: this one would log the same.
     this.#listening = openRedis(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
     this.#replies = new Replies(this.#listening, settings.replicaId)
   }
@@ -43,7 +43,7 @@ export class StreamDriver {
     published(event, origin)
   }
 
-  /** Publishes and resolves with the first object that a subscriber returns, on whatever replica, as JSON. */
+  /** Publishes and resolves with the first object that a subscriber on any replica returns, as JSON. */
   async request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {
     const { own, published } = this.#options
     const groups = await listGroups(own.redis, streamOf(event.event))
@@ -65,7 +65,7 @@ export class StreamDriver {
     return this.letters.delete(id)
   }
 
-  /** Requests that are open get no answer any more. */
+  /** Open requests get no reply any more. */
   async close(): Promise<void> {
     this.#replies.close()
     await this.#listening.close()

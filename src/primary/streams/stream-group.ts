@@ -6,29 +6,29 @@ export interface StreamGroup {
   readonly event: string
   readonly stream: string
   readonly group: string
-  /** It is one thread's own. */
+  /** True for a group of one thread alone. */
   readonly isBroadcast: boolean
 }
 
-/** Such a group as one subscriber of a thread has it. */
+/** The group of one subscriber of a thread. */
 export interface OwnStreamGroup extends StreamGroup {
-  /** The subscriber's number in its thread. */
+  /** The subscriber's index in its thread. */
   readonly subscriberIndex: number
 }
 
-/** A subscriber, as its thread names it. */
+/** A subscriber of a thread. */
 export interface Subscriber {
-  /** Its number in its thread. */
+  /** Its index in its thread. */
   readonly subscriberIndex: number
   readonly event: string
-  /** The group when its options name none. */
+  /** The name of its group when its options have none. */
   readonly identity: string
   readonly options: SubscribeOptions
 }
 
 export const groupKey = (stream: string, group: string): string => `${stream} ${group}`
 
-/** @param consumer the thread's */
+/** @param consumer of the thread */
 export function streamGroupOf(
   { subscriberIndex, event, identity, options }: Subscriber,
   consumer: string,

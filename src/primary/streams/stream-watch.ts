@@ -2,21 +2,21 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { RedisClient } from '../../stores/redis/client.ts'
 import { ReaderWakeups } from './reader-wakeups.ts'
 
-/** One look at the streams lasts so long at most, milliseconds. */
+/** One blocking read lasts so long at most, milliseconds. */
 export const WATCH_MS = 2000
-/** Before a look that failed is repeated, milliseconds. */
+/** Before a read that has failed is repeated, milliseconds. */
 const RETRY_MS = 200
-/** Between two tries to end a look early, milliseconds. */
+/** Between two attempts to end a read early, milliseconds. */
 const INTERRUPT_MS = 2
 
 /** Waits for new entries, in the primary and for all its threads: one blocking read of all streams whose readers sleep. */
 export class StreamWatch {
-  /** Who is to be woken. */
+  /** Wakes the threads. */
   readonly wakeups: ReaderWakeups
-  /** Its own: it blocks. */
+  /** A connection of its own, which blocks. */
   readonly #blocking: RedisClient
   readonly #commands: RedisClient
-  /** Of the blocking connection, as the server counts; null when it is not known. */
+  /** The server's id of the blocking connection; null when it is not known. */
   #clientId: number | null = null
   #isRunning = false
   #isBlocked = false
@@ -43,7 +43,7 @@ export class StreamWatch {
     await this.#loop
   }
 
-  /** What is watched has changed: the look that is under way ends. */
+  /** Other streams are to be watched: the read that is under way ends. */
   #changed(): void {
     this.#isChanged = true
     this.#wakeLoop?.()
@@ -52,9 +52,9 @@ export class StreamWatch {
 
   async #interrupt(): Promise<void> {
     this.#isInterrupting = true
-    // Those of one turn together.
+    // One interruption for all changes of this turn of the loop.
     await new Promise((resolve) => setImmediate(resolve))
-    // The read may not have reached the server yet: then there is nothing to end, and it is tried again.
+    // When the read has not reached the server yet, there is nothing to end, and it is tried again.
     while (this.#isBlocked && this.#isChanged && this.#clientId !== null) {
       const ended = await this.#commands.command<number>('client', ['UNBLOCK', this.#clientId]).catch(() => 0)
       if (ended !== 1) await sleep(INTERRUPT_MS)
@@ -84,7 +84,7 @@ export class StreamWatch {
         this.#isBlocked = false
         for (const [stream, entries] of reply ?? []) this.wakeups.arrived(stream, entries[0]![0])
       } catch {
-        // The connection says what is wrong, and when it is back.
+        // The connection logs what is wrong, and when it is back.
         this.#isBlocked = false
         this.#clientId = null
         await sleep(RETRY_MS)

@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { TrimReport } from './trimmer.ts'
 
-/** A report of the trimmer as the log shows it. */
+/** A report of the trimmer as a log line. */
 export function shownTrimReport(
   report: TrimReport,
 ): [level: LogLevel, message: string, fields: Record<string, unknown>] {

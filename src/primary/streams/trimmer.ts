@@ -23,16 +23,16 @@ import {
   type UnseenGroup,
 } from './trimming.ts'
 
-/** Between two looks at every stream. */
+/** How often every stream is trimmed, milliseconds. */
 const TRIM_MS = 1000
-/** Between two looks at groups and consumers. */
+/** How often groups and consumers are checked, milliseconds. */
 const TIDY_MS = 15_000
-/** Looks in a row at which a replica's key was missing until it counts as gone: a server that stood still lets all of them lapse. */
+/** A replica counts as gone when its key was missing at so many checks in a row: all keys lapse when the server stands still. */
 const GONE_LOOKS = 4
-/** Between two searches for streams that this process has not heard of. */
+/** How often streams are searched for that this process does not know, milliseconds. */
 const SEARCH_MS = 3_600_000
 const SEARCH_PAGE = 1000
-/** A group without a living subscriber that keeps more entries than this is told of, at most once in REMINDER_MS. */
+/** A group without a living subscriber that keeps more entries than this is reported, at most once in REMINDER_MS. */
 const HELD_UP_MIN = 10_000
 const REMINDER_MS = 3_600_000
 
@@ -41,20 +41,20 @@ export type TrimReport =
   | ({ kind: 'lost' } & Loss)
   /** A group without a living subscriber keeps many entries in the server's memory, or was destroyed after a week. */
   | ({ kind: 'held up' | 'destroyed' } & UnseenGroup)
-  /** A stream cannot be looked after, for another reason than a lost connection. */
+  /** A stream cannot be trimmed, for another reason than a lost connection. */
   | { kind: 'fault'; stream: string; message: string }
 
 interface Options {
-  /** The streams that this process publishes to or reads. Those of other replicas are found in the store. */
+  /** The streams that this process publishes to or reads. The streams of other replicas are found in the store. */
   streams: () => Iterable<string>
   report: (report: TrimReport) => void
-  /** Whether a consumer is a thread of this replica that it has no more: the groups that were its alone are destroyed. */
+  /** True for a consumer of a thread that this replica no longer has: its broadcast groups are destroyed. */
   isLeftOver?: (consumer: string) => boolean
-  /** Beyond so many entries the oldest of a stream are cut even when they are needed. */
+  /** The oldest entries beyond so many in a stream are cut, even when they are needed. */
   maxLen?: number
 }
 
-/** Keeps the streams as short as they can be. Every replica has one; what two of them do at once is done once. */
+/** Keeps the streams as short as possible. Every replica has a trimmer; two of them at once do no harm. */
 export class Trimmer {
   readonly #redis: RedisClient
   readonly #options: Options
@@ -63,7 +63,7 @@ export class Trimmer {
   #tidiedMs = Number.NEGATIVE_INFINITY
   #searchedMs = Number.NEGATIVE_INFINITY
   readonly #found = new Set<string>()
-  /** Replica → looks in a row at which its key was missing. */
+  /** By replica, at how many checks in a row its key was missing. */
   readonly #missing = new Map<string, number>()
 
   constructor(redis: RedisClient, options: Options) {
@@ -75,7 +75,7 @@ export class Trimmer {
     this.#task.start(TRIM_MS)
   }
 
-  /** Resolves when a look that is under way has ended. */
+  /** Resolves when work that is under way has ended. */
   stop(): Promise<void> {
     return this.#task.stop()
   }
@@ -88,7 +88,7 @@ export class Trimmer {
     })
   }
 
-  /** Once: destroys groups that nobody needs, and removes consumers whose replica is gone. */
+  /** Destroys groups that nobody needs and removes consumers whose replica is gone, once. */
   async tidy(): Promise<void> {
     await this.#findStreams()
     const threads = await this.#threads()
@@ -112,7 +112,7 @@ export class Trimmer {
     else if (pending === 0) await removeConsumer(this.#redis, stream, group, consumer)
   }
 
-  /** Every thread that reads a stream, or did. */
+  /** The consumers of all groups, by stream. */
   async #threads(): Promise<Map<string, GroupConsumer[]>> {
     const threads = new Map<string, GroupConsumer[]>()
     await this.#eachStream(async (stream) => {
@@ -146,7 +146,7 @@ export class Trimmer {
     return gone
   }
 
-  /** Streams of others: those with groups are known by them, the rest are searched for now and then. */
+  /** Finds the streams of other replicas: streams with groups by their groups, the rest by a search now and then. */
   async #findStreams(): Promise<void> {
     const seen = await this.#redis.command<Record<string, string>>('hgetall', [GROUPS_SEEN])
     for (const [field, seenMs] of Object.entries(seen)) {
@@ -165,7 +165,7 @@ export class Trimmer {
     this.#searchedMs = performance.now()
   }
 
-  /** A stream in trouble does not keep the others from being looked after. */
+  /** A broken stream does not stop the work on the others. */
   async #eachStream(look: (stream: string) => Promise<void>): Promise<void> {
     const streams = new Set([...this.#found, ...this.#options.streams()])
     await Promise.all(
@@ -189,7 +189,7 @@ export class Trimmer {
     if (this.#reminder.isDue(what)) this.#options.report(report)
   }
 
-  /** @returns the milliseconds until the next look */
+  /** @returns the milliseconds until the next run */
   async #look(): Promise<number> {
     try {
       if (performance.now() - this.#tidiedMs >= TIDY_MS) {
@@ -211,7 +211,7 @@ export class Trimmer {
 interface GroupConsumer {
   group: string
   consumer: string
-  /** The group is this thread's alone. */
+  /** The group is the consumer's alone. */
   isBroadcast: boolean
   pending: number
 }

@@ -2,14 +2,14 @@ import { GROUPS_SEEN, REMOVED, replicaKey, seenField } from '../../runtime/strea
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
 
-/** A stream that no group reads keeps what is no older: a group may be about to be created. */
+/** A stream without groups keeps entries that are younger, milliseconds: a group may be about to be created. */
 export const UNREAD_KEEP_MS = 10_000
-/** Groups that nobody has subscribed to for so long are destroyed. */
+/** Groups without a subscriber for so long are destroyed, milliseconds. */
 export const GROUP_KEEP_MS = 7 * 86_400_000
-/** A group that no replica has spoken of for so long has no living subscriber: call `seeGroups` several times in it. */
+/** A group that was not marked as seen for so long has no living subscriber, milliseconds: call `markGroupsSeen` several times within it. */
 export const GROUP_UNSEEN_MS = 300_000
 
-/** When nobody has looked for so long, nobody ran: a service that was switched off finds its groups as it left them. */
+/** When no trimmer ran for so long, no replica ran, milliseconds: a service that was switched off finds its groups as it left them. */
 const ABSENCE_MS = 600_000
 
 export interface GroupRef {
@@ -17,11 +17,11 @@ export interface GroupRef {
   readonly group: string
 }
 
-/** What a group has lost because the stream was cut although it needed the entries. */
+/** Entries that a group has lost because the stream was cut although the group needed them. */
 export interface Loss extends GroupRef {
-  /** About how many it was never given. */
+  /** About how many were never delivered to it. */
   readonly missed: number
-  /** About how many it has in hand: they are lost if they fail now. */
+  /** About how many are pending: they are lost if they fail now. */
   readonly inHand: number
 }
 
@@ -34,10 +34,10 @@ export interface Trimmed {
 }
 
 /**
- * Removes what no group needs any more: up to the oldest entry that is pending, or was not delivered yet, in any group.
+ * Removes the entries that no group needs any more: those before the oldest one that is pending or not yet delivered in any group.
  * Safe at any time, from any number of replicas.
- * @param maxLen beyond so many entries the oldest are cut even when they are needed. Losses by this cap are always told, those by
- *   a MAXLEN of XADD only when the group is still behind the cut as this looks: so rather cap here.
+ * @param maxLen the oldest entries beyond so many are cut, even when they are needed. Losses by this cap are always reported, losses by
+ *   a MAXLEN of XADD only when the group is still behind the cut at the next call: so prefer this cap.
  */
 export async function trimStream(redis: RedisClient, stream: string, maxLen?: number): Promise<Trimmed> {
   const reply = await redis.run<[number, number, ...(readonly [string, number, number])[]]>(
@@ -49,7 +49,7 @@ export async function trimStream(redis: RedisClient, stream: string, maxLen?: nu
   return { trimmed, cut, losses: losses.map(([group, missed, inHand]) => ({ stream, group, missed, inHand })) }
 }
 
-/** Says that these groups have a living subscriber. */
+/** Marks these groups as having a living subscriber. */
 export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
   if (groups.length === 0) return
   await redis.run(
@@ -60,14 +60,14 @@ export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupR
 }
 
 export interface UnseenGroup extends GroupRef {
-  /** Nobody had subscribed to it for GROUP_KEEP_MS. */
+  /** True when it had no subscriber for GROUP_KEEP_MS. */
   readonly isDestroyed: boolean
   readonly unseenMs: number
   /** Entries that were kept for it. */
   readonly waiting: number
 }
 
-/** Destroys the groups of a stream that have had no subscriber for GROUP_KEEP_MS. @returns those, and all without a living one */
+/** Destroys the groups of a stream without a subscriber for GROUP_KEEP_MS. @returns these groups, and all others without a living one */
 export async function retireGroups(redis: RedisClient, stream: string): Promise<UnseenGroup[]> {
   const reply = await redis.run<[group: string, isDestroyed: number, unseenMs: number, waiting: number][]>(
     SCRIPTS.retireGroups,

@@ -11,17 +11,17 @@ interface Batch {
   ids: string[]
 }
 
-/** An acknowledgement waits so long for others, and for the next read, to go out together with them; milliseconds. */
+/** An acknowledgement waits so long for others and for the next read, so that they are sent together; milliseconds. */
 const GATHER_MS = 2
 
-/** Acknowledges what is done: what comes within a moment in one command, again and again until the store has it. */
+/** Acknowledges entries: those of a short time in one command, which is sent again until the store has it. */
 export class Acknowledger {
   readonly #commands: StreamCommands
   readonly #onConfirmed: (stream: string, group: string, ids: readonly string[]) => void
   readonly #batches = new Map<string, Map<string, Batch>>()
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
-  /** Not confirmed yet. */
+  /** Acknowledgements that are not confirmed yet. */
   open = 0
 
   constructor(
@@ -45,7 +45,7 @@ export class Acknowledger {
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
   }
 
-  /** Sends what has gathered: something else goes out just now, or somebody waits for it. */
+  /** Sends the acknowledgements that have gathered: another command goes out now, or somebody waits for them. */
   readonly flush = (): void => {
     if (this.#timer === undefined) return
     clearTimeout(this.#timer)

@@ -10,14 +10,14 @@ export interface ConsumerInfo {
   readonly idleMs: number
 }
 
-/** What the server says of a stream or group that is not there: it was wiped, or the group destroyed. */
+/** True for the server's error about a missing stream or group: the server was wiped, or the group was destroyed. */
 export function isNoGroup(fault: unknown): boolean {
   const { cause } = fault as { cause?: unknown }
   return cause instanceof Error && /\bNOGROUP\b|ERR no such key/i.test(cause.message)
 }
 
 /**
- * Creates the group, and the stream when there is none. One that is there keeps its place.
+ * Creates the group, and the stream when there is none. An existing group keeps its position.
  * @param from `$`: it gets what is added from now on; `0`: also all that the stream holds
  * @returns whether it is new
  */
@@ -56,8 +56,8 @@ export async function listConsumers(redis: RedisClient, stream: string, group: s
 }
 
 /**
- * Removes a consumer whose replica is gone, unless it has pending entries: those are claimed by others first.
- * @returns false when it stays, for either reason, or is no consumer of a replica
+ * Removes a consumer whose replica is gone, unless it has pending entries: others claim those first.
+ * @returns false when it stays for one of these reasons, or when it is no consumer of a replica
  */
 export async function removeConsumer(
   redis: RedisClient,

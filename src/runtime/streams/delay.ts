@@ -5,7 +5,7 @@ import { SCRIPTS } from './scripts.ts'
 
 /** An event that is to wait. */
 export interface DelayedPublication {
-  /** The event's own id, which makes a repeated call the same publication. */
+  /** The event's own id: a repeated call with it is the same publication. */
   readonly eventId: string
   readonly event: string
   /** Ordering key; it takes its place in the order when it is released. */
@@ -14,8 +14,8 @@ export interface DelayedPublication {
 }
 
 /**
- * Keeps an event in the store until its time, measured by the store's clock. Can be repeated when its outcome is unknown, with the
- * same fields.
+ * Keeps an event in the store until its time, by the store's clock. The call can be repeated with the same fields when its outcome is
+ * unknown.
  * @returns false when it was kept already
  */
 export async function delayEvent(

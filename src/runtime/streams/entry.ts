@@ -2,17 +2,17 @@ import { NO_TRACE_CONTEXT, traceContextOf, traceparentOf, tracestateOf } from '.
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /**
- * One entry of a stream, as XADD takes it: field and value in turns.
+ * One entry of a stream, as XADD takes it: names and values of its fields, alternating.
  *
  *   e  the envelope, JSON
  *   p  the payload, JSON
- *   o  a group: for this one alone, every other acknowledges it unseen (a replay)
+ *   o  the only group that handles it (a replay); every other group acknowledges it at once
  *   a  entry id of the event before it with the same ordering key
  *   r  where a reply goes: `<channel> <number>`
  */
 export type EntryFields = string[]
 
-/** What the envelope holds. Times are milliseconds since the epoch, of the publisher's clock. */
+/** The content of the envelope. Times are milliseconds since the epoch, by the publisher's clock. */
 interface Envelope {
   id: string
   parent_id: string | null
@@ -21,7 +21,7 @@ interface Envelope {
   timestamp: number
   payload_keys: string[]
   key?: string
-  /** Not delivered any more from here on. */
+  /** When the event expires. */
   expires?: number
   /** REPLICA_ID of the publisher. */
   replica: string
@@ -42,7 +42,7 @@ export interface StreamEvent {
   replyTo: string | null
 }
 
-/** JSON texts that come again and again: an emitter's name, an event's keys. */
+/** How many JSON texts are remembered that occur often: the names of emitters, the keys of events. */
 const TEXTS_MAX = 1000
 const names = new Map<string, string>()
 const keyTexts = new Map<string, string>()
@@ -66,7 +66,7 @@ function traceText(traceContext: string): string {
   return `,"traceparent":"${traceparentOf(traceContext)}"${state}`
 }
 
-/** The envelope is put together by hand: it is the same but for an id and a time, again and again. */
+/** The envelope is written without `JSON.stringify`: most of its text is the same each time. */
 export function encodeEntry(frame: EventFrame, replica: string, replyTo: string | null): EntryFields {
   const { id, parentId, emitter, requestId, timestampMs, payloadKeys, key, ttlMs, delayMs } = frame
   const keys = payloadKeys === '' ? '[]' : remembered(keyTexts, payloadKeys, keysText)
@@ -81,7 +81,7 @@ export function encodeEntry(frame: EventFrame, replica: string, replyTo: string 
   return replyTo === null ? ['e', envelope, 'p', frame.payload] : ['e', envelope, 'p', frame.payload, 'r', replyTo]
 }
 
-/** @returns why it is no event of ours, when it is not */
+/** @returns the event; a string when the entry is no event: the reason */
 export function decodeEntry(event: string, entryId: string, fields: readonly string[]): StreamEvent | string {
   let envelopeText: string | undefined
   let payload: string | undefined
@@ -111,7 +111,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   if (payload === undefined) return 'it has no payload (field p)'
   const envelope = readEnvelope(envelopeText)
   if (envelope === undefined) return 'its envelope is no JSON'
-  // The payload is parsed where it is handled, once; a lane that cannot must know before it begins.
+  // The payload is parsed once, by the thread that handles it; that it is an object must be known before.
   if (payload.charCodeAt(0) !== 0x7b) return 'its payload is no JSON object'
   if (typeof envelope !== 'object' || envelope === null) return 'its envelope is no JSON object'
   const { id, emitter, timestamp, payload_keys: keys } = envelope
@@ -144,11 +144,11 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
   }
 }
 
-/** The envelope as `encodeEntry` writes it, but for the strings that hold an escape, and for keys and lifetimes, which are rare. */
+/** The envelope as `encodeEntry` writes it, without the rare cases: strings with an escape, ordering keys, lifetimes. */
 const USUAL =
   /^\{"id":"([^"\\]*)","parent_id":(?:null|"([^"\\]*)"),"emitter":"([^"\\]*)","request_id":(?:null|"([^"\\]*)"),"timestamp":(\d+),"payload_keys":(\[[^\]\\]*\]),"replica":"([^"\\]*)"(?:,"traceparent":"([^"\\]*)")?\}$/
 
-/** @returns undefined for what is no JSON, null for what is no object */
+/** @returns undefined when the text is no JSON, null when it is no object */
 function readEnvelope(text: string): Partial<Envelope> | null | undefined {
   const usual = USUAL.exec(text)
   const keyList = usual === null ? null : keysOf(usual[6]!)
@@ -175,7 +175,7 @@ function readEnvelope(text: string): Partial<Envelope> | null | undefined {
 
 const keyLists = new Map<string, string[]>()
 
-/** The keys of one event's payloads are mostly the same. @returns null for what is no JSON */
+/** The payloads of one event mostly have the same keys. @returns null when the text is no JSON */
 function keysOf(text: string): string[] | null {
   let keys = keyLists.get(text)
   if (keys === undefined) {

@@ -1,8 +1,8 @@
-/** How often it is asked whether an event of another thread is finished, milliseconds: at first, and at most. */
+/** How long until the store is asked again whether another thread has finished an event, milliseconds: at first, and at most. */
 const CHECK_MS = 5
 const CHECK_MAX_MS = 200
 
-/** Tells of entries of one stream whether a group has finished them. */
+/** Says of each entry of a stream whether a group has finished it. */
 export type Finished = (stream: string, group: string, entryIds: readonly string[]) => Promise<boolean[]>
 
 interface Waiting {
@@ -13,8 +13,8 @@ interface Waiting {
 }
 
 /**
- * Keeps events with one ordering key in their order, wherever they are handled: each waits until the one before it is
- * acknowledged, or a dead letter. The thread that finishes it may be another one, in another process: then it is asked for.
+ * Keeps events with one ordering key in their order, whichever thread handles them: each waits until the one before it is
+ * acknowledged, or a dead letter. When another thread or process finishes that one, the store is asked for it.
  */
 export class KeyGate {
   readonly #finished: Finished
@@ -38,7 +38,7 @@ export class KeyGate {
     return this.#waiting.length
   }
 
-  /** This thread has had an entry acknowledged: whoever waits for it here goes on at once. */
+  /** The store has confirmed acknowledgements of this thread: what waits for these entries goes on at once. */
   acknowledged(stream: string, group: string, entryIds: readonly string[]): void {
     if (this.#waiting.length === 0) return
     const done = new Set(entryIds)
@@ -85,7 +85,7 @@ export class KeyGate {
             if (answers[n]) free.add(waiting)
           })
         } catch {
-          // The store does not answer: asked again.
+          // The store does not answer: it is asked again.
         }
       }),
     )

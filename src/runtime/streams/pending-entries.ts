@@ -11,15 +11,15 @@ import { eventOf } from './keys.ts'
 import type { Entry, ReplyOutcome, StreamCommands } from './stream-commands.ts'
 import type { Group, ThreadGroups } from './thread-groups.ts'
 
-/** Events that one thread has in hand at most: read, and not answered. */
+/** Pending entries of one thread at most: read, and not answered. */
 const PENDING_MAX = 1024
-/** Characters of their payloads, about: with so many it reads no more. */
+/** With about so many characters of payload pending, a thread reads no more. */
 const PENDING_MAX_CHARS = 32 << 20
-/** How often deadlines are looked at, milliseconds. */
+/** How often deadlines are checked, milliseconds. */
 const SWEEP_MS = 100
-/** A loop that has not turned for so long was blocked: whose time is up meanwhile may have been ready long before, milliseconds. */
+/** A loop that has not turned for so long was blocked, milliseconds: handlers whose time was up meanwhile may have been ready before. */
 const BLOCKED_MS = 1000
-/** Entries that were handed over are not this thread's any more within so long, milliseconds. */
+/** After this time an entry that was handed over certainly is not this thread's any more, milliseconds. */
 const HANDED_OVER_MS = 600_000
 
 export interface PendingEntriesOptions {
@@ -32,7 +32,7 @@ export interface PendingEntriesOptions {
   /** Told of each event that another replica has published, once per group. */
   received: (frame: EventFrame) => void
   handOver: (handOver: StreamHandOver) => void
-  /** Told whenever something has left: there may be room again, or nothing left. */
+  /** Told whenever an entry is no longer pending: there may be room again, or none may be left. */
   settled: () => void
   /** Null while tracing is off. */
   tracing: DeliveryTracing | null
@@ -43,21 +43,21 @@ interface PendingEntry {
   readonly group: Group
   readonly entry: StreamEvent
   subscriberIndex: number
-  /** 0: not begun. */
+  /** When the attempt counts as failed, milliseconds since the epoch; 0: it has not begun. */
   deadlineMs: number
-  /** From when it was begun, where it is traced. */
+  /** Set when the delivery has begun and is traced. */
   span: DeliverySpan | null
 }
 
 /**
- * The pending entries of one thread: each from when it is read until the store knows that it is done.
- * What goes wrong with an event is not for this thread to mend: it pending it over.
+ * The pending entries of one thread: each from when it is read until the store has confirmed that it is done.
+ * This thread does not repeat an event that has failed: it hands the entry over to the hub.
  */
 export class PendingEntries implements DeliverySink {
   readonly #options: PendingEntriesOptions
-  /** Those that are begun, by delivery id. */
+  /** Entries that a subscriber handles, by delivery id. */
   readonly #begun = new Map<number, PendingEntry>()
-  /** Not begun. Of those that come free together the gate forgets all at once; here each counts until its turn. */
+  /** Entries that wait for the one before them with the same key. The gate forgets entries that become free together at once; here each counts until its turn. */
   #waitingForKey = 0
   readonly #gate: KeyGate
   readonly #acks: Acknowledger
@@ -81,7 +81,7 @@ export class PendingEntries implements DeliverySink {
     return this.#begun.size + this.#waitingForKey
   }
 
-  /** For so many entries; 0 or less: for none. */
+  /** How many more entries this thread may have; 0 or less: none. */
   get room(): number {
     return this.#chars >= PENDING_MAX_CHARS ? 0 : PENDING_MAX - this.load
   }
@@ -95,7 +95,7 @@ export class PendingEntries implements DeliverySink {
 
   take(group: Group, entryId: string, fields: Entry[1]): void {
     group.pendingIds.add(entryId)
-    // Cut from the stream while it was on its way.
+    // It was cut from the stream while it was on its way.
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
     if (typeof entry === 'string') {
@@ -122,7 +122,7 @@ export class PendingEntries implements DeliverySink {
     const { group, entry } = pending
     const { groups, tracing, serve } = this.#options
     const subscriberIndex = groups.nextSubscriber(group)
-    // It has unsubscribed here meanwhile: elsewhere it may be wanted.
+    // The subscriber has left this thread meanwhile; another thread may have it.
     if (subscriberIndex === null) {
       this.#chars -= entry.frame.payload.length
       return this.#handOver(group, entry, -1, null)
@@ -165,7 +165,7 @@ export class PendingEntries implements DeliverySink {
     if (pending !== undefined) this.#fail(pending, error.message)
   }
 
-  /** @returns undefined for one that was given up: it is somebody else's by now */
+  /** @returns undefined for an entry that was given up: it is handed over by now */
   #removeBegun(deliveryId: number): PendingEntry | undefined {
     const pending = this.#begun.get(deliveryId)
     if (pending === undefined) return undefined
@@ -176,7 +176,7 @@ export class PendingEntries implements DeliverySink {
 
   #reply(replyTo: string, outcome: ReplyOutcome, text: string): void {
     this.#options.commands.reply(replyTo, outcome, text).catch(() => {
-      // Whoever asked learns of it by its time limit.
+      // The request ends with its time limit.
     })
   }
 
@@ -186,7 +186,7 @@ export class PendingEntries implements DeliverySink {
     this.#options.tracing!.end(span, { event, eventId, group: group.name, requestId }, false)
   }
 
-  /** Whose time is up fails, and whatever was handed over long ago has left. */
+  /** Fails the deliveries whose time is up, and forgets entries that were handed over long ago. */
   #sweep(): void {
     const nowMs = Date.now()
     const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
@@ -204,9 +204,9 @@ export class PendingEntries implements DeliverySink {
     }
   }
 
-  // ── out of hand ───────────────────────────────────────────────────────────
+  // ── done or handed over ───────────────────────────────────────────────────────────
 
-  /** An attempt at it has failed. Its span goes with it: whoever brings it to its end ends that too. */
+  /** An attempt has failed. The span is handed over too: it ends when the hub has finished the delivery. */
   #fail({ group, entry, subscriberIndex, span }: PendingEntry, fault: string): void {
     if (span !== null) entry.frame.trace = span.parent
     this.#handOver(group, entry, subscriberIndex, fault, span)
@@ -227,7 +227,7 @@ export class PendingEntries implements DeliverySink {
 
   #acknowledge({ stream, consumerGroup }: Group, entryId: string): void {
     this.#acks.add(stream, consumerGroup, entryId)
-    // Whoever comes behind it with the same key waits for this.
+    // The next entry with the same key waits for this acknowledgement.
     if (this.#gate.size > 0 || this.#isStopping) this.#acks.flush()
   }
 
@@ -239,12 +239,12 @@ export class PendingEntries implements DeliverySink {
     settled()
   }
 
-  /** Acknowledgements that have gathered go out now. */
+  /** Sends the acknowledgements that have gathered. */
   flush(): void {
     this.#acks.flush()
   }
 
-  /** Nothing more will come: no acknowledgement waits for others. */
+  /** Nothing more is read: from now on no acknowledgement waits for others. */
   stop(): void {
     this.#isStopping = true
   }

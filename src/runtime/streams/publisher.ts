@@ -8,7 +8,7 @@ import { streamOf } from './keys.ts'
 import { publishKeyed } from './publishing.ts'
 import { SCRIPTS } from './scripts.ts'
 
-/** Events that one command adds at most, and about how many characters: the server does nothing else meanwhile. */
+/** One command adds so many events, or about so many characters, at most: the server does nothing else meanwhile. */
 const BATCH_MAX = 128
 const BATCH_MAX_CHARS = 256 * 1024
 
@@ -17,11 +17,11 @@ export interface PublisherOptions {
   kv: KvSettings
   /** REPLICA_ID. */
   replica: string
-  /** Publications of this thread that are on their way at most. */
+  /** Publications of this thread at most that the store has not confirmed. */
   maxOpen: number
   /** Told of each event that the store has taken. */
   published: (frame: EventFrame) => void
-  /** Told of each delay: somebody has to look when it is over. */
+  /** Told of each delay, so that the event is released when it is over. */
   delayed: (delayMs: number) => void
 }
 
@@ -35,7 +35,7 @@ interface Publication {
 interface Batch {
   readonly stream: string
   publications: Publication[]
-  /** Envelope and payload, in turn. */
+  /** Envelopes and payloads, alternating. */
   args: string[]
   chars: number
 }
@@ -109,7 +109,7 @@ export class StreamPublisher {
     return redis.command('xadd', [streamOf(event), '*', ...fields])
   }
 
-  /** @param sent resolves with the numbers and errors of those that failed, where several are sent together */
+  /** @param sent resolves with the numbers and errors of the publications that failed, when several are sent together */
   #settle(publications: readonly Publication[], sent: Promise<unknown>): void {
     sent.then(
       (reply) => {

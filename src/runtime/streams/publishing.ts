@@ -3,12 +3,12 @@ import { lastOfKey, streamOf } from './keys.ts'
 import { SCRIPTS } from './scripts.ts'
 
 /**
- * How long an ordering key is remembered after its last event, milliseconds. A key that has rested for longer starts afresh: an
- * event that is still pending then no longer holds up those that come after it.
+ * How long an ordering key is remembered after its last event, milliseconds. After that time the key starts again: an event that is
+ * still pending then no longer delays those that come after it.
  */
 export const LAST_OF_KEY_MS = 3_600_000
 
-/** Names and values of a stream entry, in turn. */
+/** Names and values of the fields of an entry, alternating. */
 export type EntryFields = readonly RedisArgument[]
 
 /**
@@ -32,8 +32,8 @@ export function publishKeyed(
 }
 
 /**
- * Which of these entries the group has finished: it was given them, and they are pending no more.
- * @throws a fault that `isNoGroup` knows, when stream or group are not there
+ * Which of these entries the group has finished: it was given them, and they are no longer pending.
+ * @throws a fault that `isNoGroup` recognises, when the stream or the group is not there
  */
 export async function isAcknowledged(
   redis: RedisClient,

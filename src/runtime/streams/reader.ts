@@ -1,19 +1,19 @@
 import { TopicReader, type TopicReaderOptions } from './topic-reader.ts'
 
-/** For fewer entries no reading begins again that has stopped for want of room. */
+/** A reader that has stopped because there was no room begins again when there is room for so many entries. */
 const ROOM_MIN = 128
 
 export interface ReaderOptions extends Omit<TopicReaderOptions, 'blocked' | 'isStopping' | 'stopped'> {
-  /** This thread has its pending full and sleeps though there may be more; or it has room again, and reads on. */
+  /** This thread has as many pending entries as it may and sleeps though there may be more; or it has room again and reads on. */
   full: (event: string, isFull: boolean) => void
 }
 
-/** Reads the streams of one thread's subscribers: each when it is woken for it, as long as there is room. */
+/** Reads the streams of one thread's subscribers: each when the thread is woken for it, as long as there is room. */
 export class StreamReader {
   readonly #options: ReaderOptions
   readonly #topicOptions: TopicReaderOptions
   readonly #topics = new Map<string, TopicReader>()
-  /** Those that found no room. */
+  /** Topics whose reader has found no room. */
   readonly #blocked = new Set<TopicReader>()
   #isStopping = false
   readonly #stopWaiters: (() => void)[] = []
@@ -49,13 +49,13 @@ export class StreamReader {
     return topic
   }
 
-  /** Others read it, until there is room here. */
+  /** Other threads read the topic until there is room here. */
   #block(topic: TopicReader): void {
     this.#blocked.add(topic)
     this.#options.full(topic.event, true)
   }
 
-  /** Something has left this thread's pending. */
+  /** An entry of this thread is no longer pending. */
   settled(): void {
     if (this.#isStopping) return this.#lookWhetherStopped()
     if (this.#blocked.size === 0 || this.#options.pending.room < ROOM_MIN) return
@@ -67,7 +67,7 @@ export class StreamReader {
     }
   }
 
-  /** Reads nothing more. Resolves when all in hand is answered and acknowledged. */
+  /** Reads nothing more. Resolves when all pending entries are answered and acknowledged. */
   stop(): Promise<void> {
     this.#isStopping = true
     this.#options.pending.stop()

@@ -2,7 +2,7 @@ import { type RedisScript, readScript } from '../../stores/redis/script.ts'
 
 const script = (name: string): RedisScript => readScript(new URL(`./commands/${name}.lua`, import.meta.url))
 
-/** What the stream transport does in the server, in one step each. */
+/** The scripts of the stream transport. The server runs each in one step. */
 export const SCRIPTS = {
   lastId: script('last-id-1'),
   publishBatch: script('publish-batch-1'),
@@ -26,5 +26,5 @@ export const SCRIPTS = {
   replayDeadLetter: script('replay-dead-letter-1'),
 } as const
 
-/** For `openRedis`: a connection that has them sends hashes alone. */
+/** For `openRedis`: a connection that has loaded them sends only their hashes. */
 export const STREAM_SCRIPTS: readonly RedisScript[] = Object.values(SCRIPTS)

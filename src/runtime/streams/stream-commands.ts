@@ -3,11 +3,11 @@ import { ensureGroup } from './consumers.ts'
 import { isAcknowledged } from './publishing.ts'
 import { SCRIPTS } from './scripts.ts'
 
-/** An entry as XREADGROUP gives it: its fields and values in turns, null when it has been cut from the stream. */
+/** An entry as XREADGROUP gives it: names and values of its fields alternating, null when it has been cut from the stream. */
 export type Entry = [id: string, fields: string[] | null]
 type Streams = [stream: string, entries: Entry[]][] | null
 
-/** What became of a request at one subscriber. */
+/** How a request has ended at one subscriber. */
 export type ReplyOutcome = 'reply' | 'failed'
 
 /** The commands of a thread that reads and publishes, on its connection. */
@@ -25,7 +25,7 @@ export class StreamCommands {
     return streams?.[0]?.[1] ?? []
   }
 
-  /** Entries that this consumer has been given and has not acknowledged, behind `after`. */
+  /** Pending entries of this consumer that come after the entry `after`. */
   async readOwn(stream: string, group: string, consumer: string, after: string, count: number): Promise<Entry[]> {
     const args = ['GROUP', group, consumer, 'COUNT', count, 'STREAMS', stream, after]
     const streams = await this.#redis.command<Streams>('xreadgroup', args)
@@ -44,7 +44,7 @@ export class StreamCommands {
     return isAcknowledged(this.#redis, stream, group, entryIds)
   }
 
-  /** Makes a group where there is none, from `$` (what comes from now on) or `0` (the stream's beginning). */
+  /** Creates a group when there is none. It begins at `$` (entries that come from now on) or `0` (the beginning of the stream). */
   async ensureGroup(stream: string, group: string, from: '$' | '0'): Promise<void> {
     await ensureGroup(this.#redis, stream, group, from)
   }

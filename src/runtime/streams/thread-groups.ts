@@ -8,40 +8,40 @@ interface Member {
   readonly plugin: string
 }
 
-/** What one thread reads as one group: its subscribers share the events. When the last one has left it is read no more. */
+/** A consumer group as one thread reads it: its subscribers in the thread share the events. When the last one has left, it is not read any more. */
 export interface Group {
   readonly event: string
   readonly stream: string
-  /** As the subscribers know it. */
+  /** The group's name among the subscribers. */
   readonly name: string
   readonly isBroadcast: boolean
-  /** As the stream knows it. */
+  /** The group's name in the stream. */
   consumerGroup: string
   timeoutMs: number
-  /** Its group is there, and what was left of it is taken over. */
+  /** The group is created, and entries that a former process has left in it are claimed. */
   isOpen: boolean
-  /** Too many of its events are being tried again. */
+  /** Too many of its events have failed and are tried again: it is not read. */
   isHeld: boolean
   readonly members: Member[]
   turn: number
-  /** Entries in hand, waiting ones included, and those that are not known to have left. */
+  /** Pending entries, waiting ones included, and entries that were handed over a short time ago. */
   readonly pendingIds: Set<string>
 }
 
-/** What one thread reads: as which groups, of which events, and which of these it may read just now. */
+/** The groups that one thread reads, by event, and which of them it may read at the moment. */
 export class ThreadGroups {
   readonly #byEvent = new Map<string, Group[]>()
   readonly #bySubscriber = new Map<number, Group>()
-  /** Plugins whose subscribers get nothing. */
+  /** Plugins whose subscribers get no events. */
   readonly #paused = new Set<string>()
   #consumer = ''
 
-  /** As which consumer it reads; empty until it may. */
+  /** The name of the consumer that it reads as; empty until it may read. */
   get consumer(): string {
     return this.#consumer
   }
 
-  /** From now on it may read. */
+  /** The thread may read from now on. */
   start(consumer: string): void {
     this.#consumer = consumer
     for (const groups of this.#byEvent.values()) {
@@ -91,12 +91,12 @@ export class ThreadGroups {
     if (members.length > 0) return
     group.isOpen = false
     group.isHeld = false
-    // While something of it is in hand it stays: whoever subscribes again must not be given that twice.
+    // It stays while it has pending entries: a subscriber that comes back must not get them twice.
     const groups = this.#byEvent.get(event)!
     if (pendingIds.size === 0) groups.splice(groups.indexOf(group), 1)
   }
 
-  /** Of one event, as they are at any time; undefined for one that nobody here has ever subscribed to. */
+  /** The groups of one event, a list that changes with them; undefined for an event that nobody here has ever subscribed to. */
   of(event: string): readonly Group[] | undefined {
     return this.#byEvent.get(event)
   }
@@ -117,7 +117,7 @@ export class ThreadGroups {
     if (group !== undefined) group.isHeld = isHeld
   }
 
-  /** The subscribers of a plugin get nothing new, or go on. */
+  /** The subscribers of a plugin get no new events, or get events again. */
   pause(plugin: string, isPaused: boolean): void {
     if (isPaused) this.#paused.add(plugin)
     else this.#paused.delete(plugin)
@@ -127,7 +127,7 @@ export class ThreadGroups {
     return isOpen && !isHeld && (this.#paused.size === 0 || members.some(this.#isAwake))
   }
 
-  /** The subscriber whose turn it is, null when all have left. When all are paused it is one of them: what is in hand already goes on. */
+  /** The subscriber whose turn it is, null when all have left. When all are paused it is one of them: entries that are read already are handled. */
   nextSubscriber(group: Group): number | null {
     let { members } = group
     if (this.#paused.size > 0) {
