@@ -1,7 +1,7 @@
 import type { BenchServer } from './server.ts'
 
 export interface Asking {
-  /** Makes it a POST with this as its JSON body. */
+  /** The JSON body; the request is a POST then. */
   post?: unknown
   /** The status that is expected. Default 200. */
   status?: number

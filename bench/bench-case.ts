@@ -1,8 +1,8 @@
 import type { LoadGenerator } from './load/generator.ts'
 
-/** What the project promises of a figure. */
+/** The target of a figure. */
 export interface Target {
-  /** Whether `ratio` (to the baseline) or the runtime's own `figure` is held to it. */
+  /** Whether the target is for `ratio` (to the baseline) or for the runtime's own `figure`. */
   of: 'ratio' | 'figure'
   sense: 'at most' | 'at least' | 'under'
   value: number
@@ -21,9 +21,9 @@ export interface Row {
   baselineName: string | null
   ratio: number | null
   target: Target
-  /** Answers that were no success, lost connections, and whatever else makes the figure void; empty when all is well. */
+  /** Failed answers, lost connections, and anything else that makes the figure invalid; empty when there is none. */
   faults: string[]
-  /** A word that explains the figure. */
+  /** A short explanation of the figure. */
   note?: string
 }
 
@@ -38,16 +38,16 @@ export interface CaseContext {
   measureMs: number
   /** How often all sides of a comparison are measured, in turn. */
   rounds: number
-  /** Only the other side of the comparisons: what the machine gives. */
+  /** Run only the baselines: what the machine can do. */
   baselinesOnly: boolean
   load: LoadGenerator
-  /** Folder in which a server of that name leaves its CPU profiles; undefined when none are wanted. */
+  /** Folder in which the server of that name writes its CPU profiles; undefined when none are wanted. */
   profileDir(server: string): string | undefined
-  /** A line of progress: a figure that is known. */
+  /** Prints a line of progress with a figure. */
   say(text: string): void
   /**
-   * What the case is at now.
-   * @param share of the case that is done, from 0 to 1, where that can be told
+   * Shows what the case is doing now.
+   * @param share of the case that is done, from 0 to 1, if it is known
    */
   step(what: string, share?: number): void
 }
@@ -58,7 +58,7 @@ export interface BenchCase {
   run(context: CaseContext): Promise<CaseResult>
 }
 
-/** Whether the row keeps its promise; null when there is nothing to hold to it. */
+/** Whether the row reaches its target; null when it has none, or no figure. */
 export function isMet(row: Row): boolean | null {
   const value = row.target.of === 'ratio' ? row.ratio : row.heddle
   if (value === null) return null

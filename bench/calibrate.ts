@@ -3,7 +3,7 @@ import { spin } from './domains/bench/spin.ts'
 const PROBE_ITERATIONS = 200_000
 const ATTEMPTS = 50
 
-/** Iterations of `spin` that take so long on this machine: the fastest of several tries, so that a busy moment does not shorten the work. */
+/** How many iterations of `spin` take so long on this machine, by the fastest of several runs: a busy moment must not shorten the work. */
 export function iterationsFor(milliseconds: number): number {
   let fastestMs = Number.POSITIVE_INFINITY
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {

@@ -3,14 +3,14 @@ import type { LoadPlan, LoadResult } from './load/plan.ts'
 import type { BenchServer } from './server.ts'
 import { median } from './statistics.ts'
 
-/** Until the compilers of both sides have settled. */
+/** Warm-up in milliseconds, until V8 has compiled the hot code of both sides. */
 const WARMUP_MS = 2000
-/** Cores used by anything else, above which a round says so. */
+/** When other processes use more cores than this, the round reports it. */
 const BUSY_CORES = 0.2
 
 export type Load = Pick<LoadPlan, 'requests' | 'connections'>
 
-/** Results per side, one per round; those of one index belong together. */
+/** Results per side, one for each round. Results with the same index are from the same round. */
 export type Rounds = Record<string, LoadResult[]>
 
 export interface Comparison {
@@ -19,16 +19,16 @@ export interface Comparison {
   load: Load
   /** Load before it is measured, milliseconds. Default WARMUP_MS. */
   warmupMs?: number
-  /** Looks at a server before the load: a side that does less than the other voids the comparison. */
+  /** Checks a server before the load: the comparison is invalid if one side does less than the other. */
   before?(server: BenchServer): Promise<void>
-  /** Looks at it afterwards, with what the load has seen. */
+  /** Checks it afterwards, with the results of the load. */
   after?(server: BenchServer, result: LoadResult): Promise<void>
 }
 
 /**
- * Puts the same load on each side in turn, A B C A B C …, so that whatever else the machine does meets all of them alike.
- * Every trial has a process of its own and has the machine to itself: two processes of one program differ by a tenth in what a
- * request costs, for as long as they live, and more of it when others wait beside them. The medians take that out.
+ * Puts the same load on each side in turn, A B C A B C …, so that other load of the machine affects all sides alike.
+ * Every trial has its own process and no other server runs meanwhile. Two processes of the same program differ by a tenth in the cost of
+ * a request as long as they live, and by more when others wait beside them. The medians remove that.
  */
 export async function compare(
   context: CaseContext,
@@ -74,7 +74,7 @@ export function medianRatio(rounds: Rounds, side: string, baseline: string, meas
   return median(pairs.map((result, round) => measure(result) / measure(others[round]!)))
 }
 
-/** Says how busy the machine was with other things in the median round, when that is much. */
+/** Reports how many cores other processes used in the median round, when that is much. */
 export function busyNote(rounds: Record<string, readonly { otherCores: number | null }[]>): { note?: string } {
   const cores = median(
     Object.values(rounds).flatMap((results) => results.flatMap(({ otherCores }) => otherCores ?? [])),
@@ -84,7 +84,7 @@ export function busyNote(rounds: Record<string, readonly { otherCores: number | 
     : { note: `the machine was busy otherwise with ${cores.toFixed(1)} cores: measure again` }
 }
 
-/** What went wrong on either side, in words; a figure with any of it is not to be trusted. */
+/** Describes what went wrong on either side. A figure with any fault cannot be trusted. */
 export function faultsOf(rounds: Rounds, ...sides: string[]): string[] {
   return sides.flatMap((side) => {
     const results = rounds[side] ?? []

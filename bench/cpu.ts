@@ -11,15 +11,15 @@ const KIB = 1024
  */
 export function processCpuUs(pid: number): number {
   const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
-  // The second field is the command in parentheses and may hold blanks: count from behind the last parenthesis.
+  // The second field is the command in parentheses, which may contain blanks, so fields are counted after the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [userTicks, systemTicks] = [fields[11], fields[12]]
   return (Number(userTicks) + Number(systemTicks)) * MICROSECONDS_PER_TICK
 }
 
 /**
- * CPU time that the whole machine has spent on anything, and what a hypervisor gave to others instead, since it started: microseconds,
- * in steps of 10,000 per core. Linux only.
+ * CPU time that the whole machine has used since it started, including time that the hypervisor gave to other machines. Microseconds, in
+ * steps of 10,000 per core. Linux only.
  */
 export function machineCpuUs(): number {
   const line = readFileSync('/proc/stat', 'latin1').split('\n', 1)[0]!

@@ -4,7 +4,7 @@ import { availableParallelism, cpus, release, totalmem, type } from 'node:os'
 const PACKAGES = ['fastify', 'uWebSockets.js', 'piscina', 'better-sqlite3', 'zod', 'tinybench', 'tsx']
 const BYTES_PER_GIB = 1024 ** 3
 
-/** What a figure is worth nothing without. */
+/** The machine and the versions, without which a figure says nothing. */
 export interface Machine {
   system: string
   cpu: string

@@ -1,5 +1,5 @@
-// Preloaded into every server under test: when the benchmark that started it is gone, however that ended, the server ends and its files go.
-// Plain JavaScript because worker threads preload it too, and on Node 20 there is no tsx in them yet at that point.
+// Preloaded into every server under test: when the benchmark that started it has ended in any way, the server ends and its files are removed.
+// Plain JavaScript, because worker threads preload it too, and on Node 20 they have not loaded tsx by then.
 import { rmSync } from 'node:fs'
 import { isMainThread } from 'node:worker_threads'
 
@@ -8,6 +8,6 @@ if (isMainThread && process.channel) {
     if (process.env.HEDDLE_BENCH_DIR) rmSync(process.env.HEDDLE_BENCH_DIR, { recursive: true, force: true })
     process.exit(1)
   })
-  // The listener alone would keep a drained server from ending.
+  // Otherwise this listener would keep a drained server from ending.
   process.channel.unref()
 }

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** Present in the profile of a lane, whatever it did. */
+/** This source file is in the profile of every lane, whatever the lane did. */
 const LANE_MODULES = /\/(workers\/lane|lanes\/lane-server)\.ts$/
 /** Node names them CPU.<date>.<time>.<pid>.<thread>.<sequence>.cpuprofile. */
 const THREAD_IN_NAME = /^CPU\.\d+\.\d+\.\d+\.(\d+)\.\d+\.cpuprofile$/
 
-/** Where the CPU profiles of one case are written to, and how they get names that say what they are. */
+/** Collects the CPU profiles of one case, and gives them names that say what they show. */
 export class ProfileFolder {
   readonly #results: string
   readonly #raw: string
@@ -19,7 +19,7 @@ export class ProfileFolder {
     this.#raw = mkdtempSync(join(results, '.profiles-'))
   }
 
-  /** For node's `--cpu-prof-dir`: every thread of the process leaves its profile there when the process ends by itself. */
+  /** For node's `--cpu-prof-dir`: every thread of the process writes its profile there when the process ends by itself. */
   directoryFor(server: string): string {
     this.#servers.add(server)
     const directory = join(this.#raw, server)

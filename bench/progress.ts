@@ -2,14 +2,14 @@ import { Terminal } from '../src/primary/logging/terminal.ts'
 
 const TICK_MS = 1000
 
-/** What a run of the benchmarks is at: whole lines for what is known and, on a terminal, one below them that is written over. */
+/** Shows the progress of a run: lines for finished figures and, on a terminal, one line below them that is overwritten. */
 export class Progress {
   readonly #terminal: Terminal
   readonly #nowMs: () => number
   #case = ''
   #step = ''
   #startedMs = 0
-  /** Of the case, from 0 to 1, and when so much was done; null when the case does not tell. */
+  /** Share of the case that is done, from 0 to 1, and since when; null when the case does not report it. */
   #done: { share: number; atMs: number } | null = null
   #timer: NodeJS.Timeout | undefined
 
@@ -52,7 +52,7 @@ export class Progress {
     this.#terminal.replace(`${this.#case}  ${this.#step}${this.#left()}`)
   }
 
-  /** As what is left of the case will take if it goes on as it did. */
+  /** Time that the rest of the case will take at the present speed. */
   #left(): string {
     if (this.#done === null || this.#done.share === 0) return ''
     const { share, atMs } = this.#done

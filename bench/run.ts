@@ -1,4 +1,4 @@
-// npm run bench: runs the cases, prints the table, leaves the figures in bench/results.
+// npm run bench: runs the cases, prints the table, and writes the figures to bench/results.
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -124,7 +124,7 @@ function saveReport(report: object, startedAt: string): string {
   return path
 }
 
-// The servers end with this process: let 'exit' handlers run when it is interrupted.
+// Lets 'exit' handlers run when this process is interrupted: they end the servers.
 for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],

@@ -14,7 +14,7 @@ const STOP_TIMEOUT_MS = 15_000
 const STDERR_TAIL_CHARS = 4_000
 const HOST = '127.0.0.1'
 
-/** A server under test, in a process of its own on a free loopback port. */
+/** A server under test, in a separate process on a free loopback port. */
 export interface BenchServer {
   readonly name: string
   readonly host: string
@@ -22,14 +22,14 @@ export interface BenchServer {
   readonly pid: number
   /** Its temporary folder, with its database. */
   readonly directory: string
-  /** Milliseconds from spawn to its own word that it is ready. */
+  /** Milliseconds from spawn to its `ready` message. */
   readonly bootMs: number
-  /** Asks it to drain, and kills it when it does not end. Removes its files. May be called twice. */
+  /** Asks the server to drain, and kills it when it does not end. Removes its files. May be called twice. */
   stop(): Promise<void>
 }
 
 export interface StartOptions {
-  /** Of the server in results and profiles. */
+  /** Name of the server in results and profiles. */
   name: string
   /** Module that is run, relative to the repository. */
   script: string
@@ -70,7 +70,7 @@ export function serverSide(
   return { [name]: () => startServer({ name, script, profileDir: context.profileDir(name) }) }
 }
 
-/** Starts the runtime itself with the shipped defaults: nothing that observes is turned off. */
+/** Starts the runtime with its default settings: no observability is turned off. */
 export async function startHeddle(options: HeddleOptions): Promise<BenchServer> {
   const domains = options.domains ?? ['domains', 'bench/domains']
   return startServer({
@@ -85,7 +85,7 @@ export async function startHeddle(options: HeddleOptions): Promise<BenchServer> 
   })
 }
 
-/** Starts a server and waits for its `ready` over IPC. @throws with the end of its stderr when it does not come up */
+/** Starts a server and waits for its `ready` over IPC. @throws with the end of its stderr when it does not start */
 export async function startServer(options: StartOptions): Promise<BenchServer> {
   const directory = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
   const port = await freePort()
@@ -137,7 +137,7 @@ async function untilReady(child: ChildProcess, name: string): Promise<void> {
   try {
     await Promise.race([
       untilMessage(child, 'ready', signal),
-      // 'close', not 'exit': only then has stderr been read to its end.
+      // 'close' and not 'exit', because stderr is read to its end only then.
       once(child, 'close', { signal }).then(([code, killedBy]) => {
         throw failed(`ended before it was ready (${killedBy ?? `code ${code}`})`)
       }),
@@ -171,7 +171,7 @@ async function stopChild(child: ChildProcess, timeoutMs: number): Promise<void> 
   rmSync(directory, { recursive: true, force: true })
 }
 
-/** A port that was free a moment ago: a server that must be told its port cannot ask for 0. */
+/** A port that was free a moment ago, for a server that cannot listen on port 0. */
 async function freePort(): Promise<number> {
   const probe = createServer().listen(0, HOST)
   await once(probe, 'listening')

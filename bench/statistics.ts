@@ -1,4 +1,4 @@
-/** The middle value, the mean of the two middle ones when there is an even number; null of nothing. */
+/** The median; of an even number of values the mean of the two in the middle; null when there are none. */
 export function median(values: readonly number[]): number | null {
   if (values.length === 0) return null
   const sorted = values.toSorted((a, b) => a - b)

@@ -1,5 +1,5 @@
-// Fastify with the handler in its own thread, in the cheapest set-up that sends the same answer and headers: no logger, no hook, and a
-// response schema, from which Fastify compiles a serializer.
+// Fastify with the handler in its own thread, in its fastest configuration that sends the same answer and headers: no logger, no hooks,
+// and a response schema, from which Fastify compiles a serializer.
 import { randomUUID } from 'node:crypto'
 import { fastify } from 'fastify'
 import { announceReady, host, port } from './serve.ts'

@@ -1,4 +1,4 @@
-// The floor: uWebSockets.js alone, answering in its own thread with the bytes and headers that the runtime sends.
+// The lower bound: uWebSockets.js alone, which answers in its own thread with the same bytes and headers as the runtime.
 
 import uWS from 'uWebSockets.js'
 import { randomUUID } from 'node:crypto'

@@ -1,4 +1,4 @@
-// What the baseline servers share: where to listen, the word that they do, and a clean end, so that profiles are written.
+// Shared by the baseline servers: the address, the `ready` message, and an orderly end, so that profiles are written.
 
 export const host = process.env.HTTP_HOST ?? '127.0.0.1'
 export const port = Number(process.env.HTTP_PORT ?? 8000)

@@ -1,4 +1,4 @@
-// Fastify with all its routes in one thread, those that compute and the one that never ends among them.
+// Fastify with all its routes in one thread, including those that compute and the one that never ends.
 import { fastify } from 'fastify'
 import { spin } from '../domains/bench/spin.ts'
 import { addItems } from './items.ts'

@@ -1,4 +1,4 @@
-// Fastify, zod, better-sqlite3 and an EventEmitter: what one would write without the runtime for the same route.
+// Fastify, zod, better-sqlite3 and an EventEmitter: the same route as one would write it without the runtime.
 import { fastify } from 'fastify'
 import { addItems } from './items.ts'
 import { announceReady, host, port } from './serve.ts'

@@ -15,7 +15,7 @@ export const boot: BenchCase = {
   async run(context) {
     const bootsMs: number[] = []
     const residentMb: number[] = []
-    // The first boot fills the cache of transformed sources, as a first start does, and is not counted.
+    // The first boot fills the cache of compiled sources and is not counted.
     for (let attempt = context.baselinesOnly ? BOOTS + 1 : 0; attempt <= BOOTS; attempt++) {
       context.step(`boot ${attempt} of ${BOOTS}`, attempt / (BOOTS + 1))
       const server = await startHeddle({
@@ -26,7 +26,7 @@ export const boot: BenchCase = {
       try {
         if (attempt === 0) continue
         bootsMs.push(server.bootMs)
-        // Not a wait for something to happen: memory is asked for after this much idleness.
+        // Memory is measured after the process was idle for this long.
         if (attempt > BOOTS - 3) {
           await sleep(IDLE_MS)
           residentMb.push(residentBytes(server.pid) / BYTES_PER_MB)

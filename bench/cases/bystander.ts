@@ -10,18 +10,18 @@ import { median } from '../statistics.ts'
 const LANES = 2
 const WARMUP_MS = 2000
 const ROUNDS_MAX = 3
-/** With the shipped limit of 10 s for a lane that stands still: long enough for two of them to die, and for calm between. */
+/** Long enough for two lanes to be stopped with the default LANE_STALL_MS of 10 s, and for a calm time in between. */
 const SPIN_WINDOW_MS = 25_000
 const DEATHS = 2
-/** A server that answers nothing any more need not be watched for longer. */
+/** Shorter, for a server that does not answer any more. */
 const BASELINE_SPIN_WINDOW_MS = 5000
 const BURN_WINDOW_MS = 10_000
 const BURN_MS = 200
 const DRAIN_MS = 2000
-/** A spinning process hears no signal. */
+/** A process in an endless loop does not handle signals. */
 const BASELINE_STOP_TIMEOUT_MS = 1000
 
-/** Users that do not wait for one another. */
+/** Streams of requests whose users do not wait for each other. */
 export const STREAMS: readonly RateStream[] = [
   { name: 'GET /hello/:name', requests: [getRequest('/hello/ada')], perSec: 500, connections: 128 },
   {
@@ -34,12 +34,12 @@ export const STREAMS: readonly RateStream[] = [
 ]
 const P99_LIMIT_MS = [20, 20, 10]
 
-/** What one caller does without a pause while the streams go on. */
+/** The requests that one caller sends without a pause during the streams. */
 export interface Disturbance {
   label: string
   path: string
   windowMs: { heddle: number; baseline: number }
-  /** Lanes that it costs in the window. */
+  /** Lanes that it ends in the window. */
   deaths: number
 }
 
@@ -119,19 +119,19 @@ async function measure(context: CaseContext, disturbance: Disturbance): Promise<
   return sides
 }
 
-/** All sides do the work before they are disturbed. */
+/** Checks that all sides do the work before they are disturbed. */
 async function verifyAnswers(server: BenchServer): Promise<void> {
   await askJson(server, '/hello/ada')
   await askJson(server, '/bench/items', { post: { name: 'first', quantity: 1 }, status: 201 })
   await askJson(server, '/system/status')
 }
 
-/** One stream's row. Its p99 is that of all good answers: those that waited, moved or came late are in it. */
+/** One stream's row. Its p99 includes all good answers, also those that waited, were moved to another lane or came late. */
 export function rowOf({ label, deaths }: Disturbance, index: number, sides: Sides): Row {
   const { name } = STREAMS[index]!
   const ours = sides.heddle.map(({ streams }) => streams[index]!)
   const theirs = sides.baseline.map(({ streams }) => streams[index]!)
-  // Every failed call of the caller is a lane that it cost.
+  // Each failed call of the caller has ended a lane.
   const died = sides.heddle.map(({ callers }) => callers.non2xx)
   return {
     label: `bystander: ${name} p99 beside ${label}`,
@@ -151,7 +151,7 @@ export function rowOf({ label, deaths }: Disturbance, index: number, sides: Side
   }
 }
 
-/** Answers that a dying lane owed come as 500 or 504; any other failure is one of a bystander. */
+/** Requests in a lane that ends are answered with 500 or 504. Any other failure is one of an uninvolved request. */
 function inDyingLane({ statuses }: StreamResult): number {
   return (statuses[500] ?? 0) + (statuses[504] ?? 0)
 }

@@ -10,7 +10,7 @@ const EVENTS = 100_000
 const DB_CONNECTIONS = 8
 const DB_CALLERS = 64
 
-/** The stage of many replicas: each part beside the bare driver that it stands on, on servers of its own. */
+/** The stage with many replicas: each part is compared with the bare driver that it uses, on separate servers. */
 export const elastic: BenchCase = {
   name: 'elastic',
   title: 'Events between two replicas, shared state and PostgreSQL, each beside its bare driver',
@@ -80,7 +80,7 @@ function row(
   }
 }
 
-/** Ends what was started for this case. */
+/** Ends the servers that were started for this case. */
 class Owner {
   readonly #ends: (() => unknown)[] = []
   reason = ''

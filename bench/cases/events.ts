@@ -16,7 +16,7 @@ interface TickRun {
   published: number
   handled: number
   crossed: number
-  /** Times the bus had no room and the publisher came back. */
+  /** How often the bus had no room and the publisher tried again. */
   refused: number
   elapsedMs: number
   perSec: number
@@ -74,7 +74,7 @@ async function measure(
   }
 }
 
-/** Whichever lane takes this request publishes from now on, and subscribes no more. */
+/** The lane that gets this request publishes from now on, and ends its subscription. */
 async function publishingThread(server: BenchServer): Promise<number> {
   const order = { run: 'first', count: 0, leave: true }
   return (await askJson<{ data: { thread: number } }>(server, '/bench/publish', { post: order })).data.thread
@@ -104,7 +104,7 @@ async function tickRun(server: BenchServer, run: string, thread: number, count: 
   }
 }
 
-/** The dispatcher chooses the lane: asks again until the publishing one has taken the request. */
+/** The dispatcher chooses the lane, so the request is repeated until the publishing lane gets it. */
 async function publish(server: BenchServer, order: object): Promise<{ startedAtMs: number; refused: number }> {
   for (let attempt = 0; attempt < LANE_ATTEMPTS; attempt++) {
     const response = await fetch(`http://${server.host}:${server.port}/bench/publish`, {
@@ -119,7 +119,7 @@ async function publish(server: BenchServer, order: object): Promise<{ startedAtM
   throw new Error(`no request of ${LANE_ATTEMPTS} reached the publishing lane`)
 }
 
-/** Every event has gone through the trace: the topology has counted it, and the last records are there to be read. */
+/** Checks that every event was recorded: the topology has counted it, and the last records can be read. */
 async function verifyTrace(server: BenchServer, published: number): Promise<void> {
   type Topology = Record<string, { fire_count: number }>
   const { topology } = await askJson<{ topology: Topology }>(server, '/system/events')

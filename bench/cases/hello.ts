@@ -61,7 +61,7 @@ export const hello: BenchCase = {
   },
 }
 
-/** The comparison is void unless all sides send the same answer. */
+/** Checks that all sides send the same answer; otherwise they cannot be compared. */
 export async function verifyHello(server: BenchServer): Promise<void> {
   const response = await fetch(`http://${server.host}:${server.port}/hello/ada`, {
     headers: { 'x-request-id': 'bench-1' },

@@ -8,21 +8,21 @@ import type { RateResult, StreamResult } from '../load/rate-plan.ts'
 import { startHeddle, startServer } from '../server.ts'
 import { median } from '../statistics.ts'
 
-/** As many as a machine of two cores gets by default. */
+/** The default number of lanes on a machine with two cores. */
 const LANES = 1
 const HANDLER_MS = 1
 const OVERLOAD = 2
 const PEAK_CONNECTIONS = 64
-/** More than a lane takes (`LANE_MAX_INFLIGHT`, 1024), so that waiting answers do not hold the offer back. */
+/** More connections than a lane takes requests (`LANE_MAX_INFLIGHT`, 1024), so that requests that wait do not reduce the load. */
 const CONNECTIONS = 4096
 const WARMUP_MS = 2000
-/** Until the queue has filled up and the surplus is refused. */
+/** Time until the queue is full and requests are refused. */
 const FILL_MS = 3000
 const WINDOW_MS = 6000
 const DRAIN_MS = 4000
 const PEAK_WINDOWS = 3
 const PEAK_WINDOW_MS = 1500
-/** Each window opens its connections anew. */
+/** Each window opens new connections. */
 const REOPEN_MS = 200
 const ROUNDS_MAX = 3
 const STOP_TIMEOUT_MS = 3000
@@ -31,13 +31,13 @@ const BYTES_PER_MB = 1_000_000
 export interface Route {
   label: string
   path: string
-  /** What gives out first: the lane, and the surplus is refused; or the thread that reads, and the surplus waits to be read. */
+  /** What is overloaded first: the lane, then the surplus is refused; or the thread that reads, then the surplus waits to be read. */
   bottleneck: 'lane' | 'reader'
 }
 
-/** One server of its own: what it can serve, and what becomes of twice as much. */
+/** Measures on a separate server how much it can serve, and what happens with twice as much. */
 export interface Round {
-  /** The best of several windows: a busy moment must not make the task easy. */
+  /** The best of several windows, because a busy moment of the machine would make the load too small. */
   peak: LoadResult
   overload: RateResult
 }
@@ -119,7 +119,7 @@ async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'm
   return best!
 }
 
-/** Good answers in percent of the peak, the time to a refusal where there must be some, and what memory did. */
+/** The rows: good answers in percent of the peak, the time to a refusal where there must be some, and the growth of memory. */
 export function rowsOf({ label, bottleneck }: Route, { heddle, fastify }: Sides): Row[] {
   const ours = heddle.map(streamOf)
   const faults = [
@@ -167,7 +167,7 @@ export function rowsOf({ label, bottleneck }: Route, { heddle, fastify }: Sides)
   ]
 }
 
-/** What became of the offer, and how long the good answers took. */
+/** Describes what happened to the requests, and how long the good answers took. */
 function shares(side: string, streams: StreamResult[]): string {
   const percent = (of: (stream: StreamResult) => number) =>
     `${whole(streams.map((stream) => (of(stream) / stream.offered) * 100))} %`
@@ -186,7 +186,7 @@ function percentOfPeak(round: Round): number {
   return (streamOf(round).okPerSec / round.peak.okPerSec) * 100
 }
 
-/** The most in the second half of the window by the most in the first: near 1 when it is bounded. */
+/** The maximum in the second half of the window divided by the maximum in the first: near 1 when memory is bounded. */
 export function memoryGrowth({ overload: { residentBytes } }: Round): number {
   const middle = residentBytes.length >> 1
   return Math.max(...residentBytes.slice(middle)) / Math.max(...residentBytes.slice(0, middle))
@@ -196,7 +196,7 @@ function memoryMaxMb({ overload: { residentBytes } }: Round): number {
   return Math.max(...residentBytes) / BYTES_PER_MB
 }
 
-/** Whatever is neither a good answer nor a refusal that says when to come back. */
+/** Answers that are neither good nor a refusal with `retry-after`. */
 function faultsOfStream(stream: StreamResult, bottleneck: Route['bottleneck']): string[] {
   const { statuses, offered, ok, lost, unanswered, unsent, withoutRetryAfter } = stream
   const refused = statuses[503] ?? 0

@@ -10,7 +10,7 @@ const LANES = 2
 const WARMUP_MS = 2000
 const WINDOW_MS = 12_000
 const DRAIN_MS = 3000
-/** From the end of one reload to the next. */
+/** Milliseconds from the end of one reload to the next. */
 const PAUSE_MS = 500
 
 /** 5,000 requests a second. */
@@ -88,7 +88,7 @@ async function measure(context: CaseContext, server: BenchServer) {
   return { result: await loaded, reloads, faults }
 }
 
-/** Resolves when the process says how it went. */
+/** Resolves when the process reports the result of the reload. */
 async function reloadOnce(server: BenchServer): Promise<{ ok: boolean; error: string | null }> {
   const last = async () => ((await askJson(server, '/system/status')) as Status).reload
   const before = (await last())?.at

@@ -7,7 +7,7 @@ import { startDiscardReceiver } from '../tracing/discard.ts'
 import type { DiscardCounts } from '../tracing/receiver.ts'
 import { HELLO_LOAD, verifyHello } from './hello.ts'
 
-/** What a side with tracing is started with, and what it must keep of the throughput without. */
+/** The environment of a side with tracing, and the share of the throughput without tracing that it must keep. */
 interface Sampling {
   label: string
   env: Record<string, string>
@@ -15,7 +15,7 @@ interface Sampling {
 }
 
 const OFF = 'off'
-/** The compiler works on what makes and exports spans for some seconds, on threads of its own: with a hundredth of the requests for longer. */
+/** V8 compiles the code that makes and exports spans for some seconds, on other threads; with a hundredth of the requests it takes longer. */
 const WARMUP_MS = 7000
 const SAMPLINGS: Record<string, Sampling> = {
   one: {
@@ -26,14 +26,14 @@ const SAMPLINGS: Record<string, Sampling> = {
   all: { label: 'all sampled', env: { OTEL_TRACES_SAMPLER: 'parentbased_always_on' }, atLeast: 0.6 },
 }
 
-/** Far below what the machine can do: all spans are to arrive. */
+/** Far below what the machine can serve, so that all spans can arrive. */
 const CALM_PER_SEC = 10_000
 const CALM_MS = 10_000
-/** The SERVER span and the handler's. */
+/** Spans of one request: the SERVER span and the handler's. */
 const SPANS_PER_REQUEST = 2
 const CALM_SIDE = 'calm'
 
-/** What a receiver has counted over the life of one server. */
+/** What a receiver counted during the life of one server. */
 type Received = Record<string, DiscardCounts[]>
 
 export const tracing: BenchCase = {
@@ -64,7 +64,7 @@ export const tracing: BenchCase = {
   },
 }
 
-/** How many spans arrive of a service that is not at its limit. */
+/** Measures how many spans arrive from a service that is not at its limit. */
 async function measureCalm(context: CaseContext, received: Received): Promise<{ row: Row; result: RateResult }> {
   context.step(`${CALM_PER_SEC} requests per second, all sampled`)
   const server = await startTraced(context, CALM_SIDE, SAMPLINGS.all!.env, received)
@@ -81,7 +81,7 @@ async function measureCalm(context: CaseContext, received: Received): Promise<{ 
       observedPid: server.pid,
     })
   } finally {
-    // What is still on its way is flushed by its end.
+    // Stopping the server flushes the spans that were not exported yet.
     await server.stop()
   }
   const [{ ok, offered }] = result.streams as [StreamResult]
@@ -99,7 +99,7 @@ async function measureCalm(context: CaseContext, received: Received): Promise<{ 
   return { row, result }
 }
 
-/** The runtime with a receiver of its own, which outlives it: what a stopping server still flushes is counted too. */
+/** The runtime with its own receiver. The receiver outlives it, so spans that a stopping server flushes are counted too. */
 async function startTraced(
   context: CaseContext,
   side: string,

@@ -53,7 +53,7 @@ async function verifyAnswer(server: BenchServer): Promise<void> {
   await askJson(server, '/bench/items', { post: { name: '', quantity: 0 }, status: 422 })
 }
 
-/** Every request that was answered has had its event handled: nothing was skipped to be fast. */
+/** Checks that the event of every answered request was handled: no side may be fast by skipping work. */
 async function verifyEvents(server: BenchServer, { okWithWarmup }: LoadResult): Promise<void> {
   const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
   for (;;) {

@@ -1,12 +1,12 @@
-// One end of a stream with nothing but ioredis, in a process of its own: `publish` or `consume` as the first argument, orders over IPC.
-// The entries are those of the runtime, field by field: an event without its id, cause and time is another message.
+// One end of a stream with ioredis alone, in a separate process: the first argument is `publish` or `consume`, commands come over IPC.
+// Its entries have the same fields as those of the runtime, because an event without its id, cause and time is a smaller message.
 import { randomUUID } from 'node:crypto'
 import { Redis } from 'ioredis'
 import { epochMs } from '../domains/bench/tick-count.ts'
 
 export const BARE_STREAM = 'bare:stream'
 const GROUP = 'bare'
-/** Commands of one pipeline, as the publisher of the runtime awaits so many at a time. */
+/** Commands of one pipeline: as many as the runtime's publisher awaits at a time. */
 const PUBLISH_BATCH = 1000
 const READ_COUNT = 500
 const BLOCK_MS = 1000

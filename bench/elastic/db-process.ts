@@ -1,4 +1,4 @@
-// One process of its own: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
+// A separate process: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
 import { once } from 'node:events'
 import pg from 'pg'
 import type { Db } from '../../src/contracts/db.ts'
@@ -79,7 +79,7 @@ function sideOf(rounds: readonly Window[]): DbSide {
   }
 }
 
-/** Of the rounds' own ratios: what else the machine does changes from round to round. */
+/** The median of the ratios of the rounds, because the other load of the machine changes from round to round. */
 function ratioOf(side: DbSide, baseline: DbSide): number {
   return median(side.rounds.map((perSecond, round) => perSecond / baseline.rounds[round]!)) ?? 0
 }
@@ -96,7 +96,7 @@ async function fill(target: pg.Pool): Promise<void> {
   await target.query('ANALYZE bench_users')
 }
 
-/** As a lane has it: one lane, and a process that may open the two of the primary as well. */
+/** The tool as a lane has it, with one lane; the process may open two more connections for the primary. */
 function runtimeFor({ host, port, user, password, database }: DbAccess, max: number): ToolRuntime {
   const runtime: Partial<ToolRuntime> = {
     thread: { kind: 'lane', index: 0 },

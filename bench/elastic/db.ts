@@ -1,7 +1,7 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 
-/** A database that may be filled with a table of the benchmark's own. */
+/** A database in which the benchmark may create a table. */
 export interface DbAccess {
   host: string
   port: number

@@ -49,7 +49,7 @@ interface Round {
   bareCpu: Cost
 }
 
-/** Events published on one replica and handled on another, beside a loop of XADD, XREADGROUP and XACK between two processes. */
+/** Measures events that are published on one replica and handled on another, compared with XADD, XREADGROUP and XACK between two processes. */
 export async function measureEvents(plan: EventsPlan): Promise<EventsFigures> {
   const { env, events, say } = plan
   const replica = (name: string): Promise<BenchServer> =>
@@ -68,7 +68,7 @@ export async function measureEvents(plan: EventsPlan): Promise<EventsFigures> {
     const bare = { publish: await startBare('publish', env), consume: await startBare('consume', env) }
     ends.push(async () => void [bare.publish, bare.consume].map((child) => child.disconnect()))
 
-    // The publishing replica handles none of them itself.
+    // The publishing replica must not handle events itself.
     await order(publisher, { run: 'first', count: 0, leave: true })
     await heddleRound(publisher, consumer, 'warm-up', WARMUP_EVENTS)
     await bareRound(bare, 'warm-up', WARMUP_EVENTS)

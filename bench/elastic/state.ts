@@ -6,7 +6,7 @@ import RedisStateTool from '../../src/extras/redis-state/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
 import { median } from '../statistics.ts'
 
-/** Calls that are under way at any time, on both sides. */
+/** Calls in flight at any time, on both sides. */
 const IN_FLIGHT = 256
 const KEYS = 16
 const WARMUP_MS = 500
@@ -32,25 +32,25 @@ export interface StateSide {
 export interface StateFigures {
   /** `state.increment` through the tool-call proxy. */
   heddle: StateSide
-  /** The same with a time to live: what a rate limit calls. */
+  /** The same with a time to live, as a rate limit uses it. */
   heddleWindow: StateSide
   /** ioredis: a pipeline of as many INCRBY as are in flight, and the next one when all have been answered. */
   barePipeline: StateSide
   /** ioredis with its automatic pipelining: as many loops as are in flight. */
   bareLoops: StateSide
-  /** `heddle` to the faster of the bare ones. */
+  /** Ratio of `heddle` to the faster one of the bare loops. */
   ratio: number
-  /** Counts that are not what was added up: the figures are void unless it is empty. */
+  /** Counters with a wrong sum. The figures are invalid unless it is empty. */
   faults: string[]
 }
 
 interface Side {
   prefix: string
-  /** Adds 1 again and again until it is told to stop. @returns how often */
+  /** Adds 1 repeatedly until it is stopped. @returns how often */
   run(isOver: () => boolean): Promise<number>
 }
 
-/** Measures `state.increment` beside bare loops of INCRBY, in turns, each side with a connection of its own. */
+/** Measures `state.increment` and bare loops of INCRBY in turn, each side with its own connection. */
 export async function measureState(options: StateBenchOptions): Promise<StateFigures> {
   const { settings } = loadSettings({ AUTH_SECRET_KEY: 'x'.repeat(32), ...options.env })
   const { kvHost: host, kvPort: port, kvPassword: password, kvDb: db } = settings

@@ -1,13 +1,13 @@
 const MS_PER_SEC = 1000
 
-/** The moments at which requests of a fixed rate are due, evenly spaced. */
+/** The times at which requests of a fixed rate are due, evenly spaced. */
 export class Arrivals {
   readonly #startMs: number
   readonly #intervalMs: number
   readonly #endMs: number
   #taken = 0
 
-  /** Due from `startMs` on, before `endMs`. */
+  /** The first request is due at `startMs`, the last one before `endMs`. */
   constructor(perSec: number, startMs: number, endMs: number) {
     this.#intervalMs = MS_PER_SEC / perSec
     this.#startMs = startMs

@@ -1,4 +1,4 @@
-// The load generator's process: takes one plan after another over IPC, ends when the parent is gone.
+// The load generator's process: it gets one plan after another over IPC, and ends together with its parent.
 import { runLoad } from './load-run.ts'
 import type { LoadMessage, LoadResult } from './plan.ts'
 import type { RateResult } from './rate-plan.ts'

@@ -1,13 +1,13 @@
 import { Connection, type ConnectionEvents, type Target } from './connection.ts'
 import type { ResponseReader } from './response-reader.ts'
 
-/** What a caller reports, in the middle of the load: must be cheap. */
+/** What a caller reports. It is called during the load and must be cheap. */
 export interface CallerEvents {
   answered(ok: boolean, latencyMs: number): void
   failed(): void
 }
 
-/** Closed loop: sends the next request when the answer to the last is there, for ever, until closed. */
+/** Closed loop: sends the next request when the last one was answered, until it is closed. */
 export class Caller implements ConnectionEvents {
   readonly #connection: Connection
   readonly #requests: readonly Buffer[]

@@ -5,23 +5,23 @@ const READ_BUFFER_BYTES = 16 * 1024
 /** Keeps a server that refuses connections from being hammered. */
 const RECONNECT_DELAY_MS = 20
 
-/** Where a load goes to. */
+/** The address of the server under load. */
 export interface Target {
   host: string
   port: number
 }
 
-/** What a connection reports, in the middle of the load: must be cheap. */
+/** What a connection reports. It is called during the load and must be cheap. */
 export interface ConnectionEvents {
-  /** It is open, for the first time or anew, and takes a request. */
+  /** It was opened or reopened, and takes a request. */
   opened(): void
-  /** The answer to its request is complete, and it takes the next. */
+  /** The answer to its request is complete, and it takes the next request. */
   answered(answer: ResponseReader): void
-  /** It was refused, reset or closed, or its answer was not HTTP. It opens anew by itself. */
+  /** It was refused, reset or closed, or its answer was not HTTP. It reopens by itself. */
   lost(): void
 }
 
-/** One keep-alive connection for one request at a time, until closed. A lost connection is opened anew. */
+/** One keep-alive connection for one request at a time, until it is closed. A lost connection is reopened. */
 export class Connection {
   #socket: Socket | undefined
   #closed = false
@@ -39,7 +39,7 @@ export class Connection {
     return this.#closed
   }
 
-  /** Only after it was opened, and when the request before has its answer. */
+  /** Call it only after the connection was opened and the request before was answered. */
   send(request: Buffer): void {
     this.#socket!.write(request)
   }
@@ -52,7 +52,7 @@ export class Connection {
 
   #open(): void {
     const reader = new ResponseReader()
-    // `onread` hands the bytes over in one buffer of our own: no stream machinery and no allocation per answer.
+    // `onread` gives the bytes in one buffer that is reused: no stream and no allocation per answer.
     const onread = {
       buffer: Buffer.allocUnsafe(READ_BUFFER_BYTES),
       callback: (bytes: number, buffer: Uint8Array): boolean => {

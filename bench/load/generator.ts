@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import type { LoadMessage, LoadPlan, LoadResult } from './plan.ts'
 import type { RatePlan, RateResult } from './rate-plan.ts'
 
-/** The load generator's child process, as its parent uses it: one plan at a time. */
+/** The load generator's child process. It runs one plan at a time. */
 export class LoadGenerator {
   readonly #child: ChildProcess
 

@@ -1,4 +1,4 @@
-/** Seven headers as a browser sends them, beside `host`. */
+/** Seven headers of a browser, besides `host`. */
 const BROWSER_HEADERS = [
   'user-agent: Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0',
   'accept: text/html,application/xhtml+xml,application/json;q=0.9,*/*;q=0.8',

@@ -13,7 +13,7 @@ export interface LatencySummary {
   max: number
 }
 
-/** Counts latencies in steps of 10 µs up to 2 s and of 1 ms for two minutes more; later ones fall into the last step. Recording allocates nothing. */
+/** Counts latencies in steps of 10 µs up to 2 s and of 1 ms for two minutes more. Longer ones count in the last step. Recording allocates nothing. */
 export class LatencyHistogram {
   #counts = new Uint32Array(STEPS)
   #total = 0

@@ -4,7 +4,7 @@ import { LatencyHistogram } from './latency.ts'
 import type { LoadPlan, LoadResult } from './plan.ts'
 import { type Clocks, readClocks, usageBetween } from './usage.ts'
 
-/** Puts one plan's load on a server and counts what comes back in the measured window. */
+/** Puts the load of a plan on a server and counts the answers in the measured window. */
 export async function runLoad(plan: LoadPlan): Promise<LoadResult> {
   const latency = new LatencyHistogram()
   const counts = { ok: 0, non2xx: 0, errors: 0 }

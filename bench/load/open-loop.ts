@@ -9,7 +9,7 @@ const OPENING = 100
 const OPEN_TIMEOUT_MS = 10_000
 const OPEN_LOOK_MS = 2
 
-/** The sockets of one stream and the schedule that they serve. Free ones are used in turn, so that none idles until the server closes it. */
+/** The connections and the schedule of one stream. Free connections are used in turn, so that none is idle until the server closes it. */
 export class OpenLoop {
   readonly #target: Target
   readonly #requests: readonly Buffer[]
@@ -25,7 +25,7 @@ export class OpenLoop {
     this.#requests = requests
   }
 
-  /** Opens so many connections, a few at a time. Gives up waiting after a while: what is missing shows in the figures. */
+  /** Opens so many connections, a few at a time. After a while it stops waiting: the figures show if some are missing. */
   async open(connections: number): Promise<void> {
     const deadlineMs = performance.now() + OPEN_TIMEOUT_MS
     while (this.#lines.length < connections && performance.now() < deadlineMs) {
@@ -37,13 +37,13 @@ export class OpenLoop {
     while (this.#free.length < connections && performance.now() < deadlineMs) await sleep(OPEN_LOOK_MS)
   }
 
-  /** Follows a schedule from now on, and forgets what is left of the one before. */
+  /** Follows a schedule from now on, and drops the rest of the previous one. */
   start(arrivals: Arrivals, tally: Tally): void {
     this.#arrivals = arrivals
     this.#tally = tally
   }
 
-  /** Sends what is due, as far as there are free connections. */
+  /** Sends the requests that are due while there are free connections. */
   pump(nowMs: number): void {
     const arrivals = this.#arrivals
     if (arrivals === undefined || this.#isOver) return
@@ -57,7 +57,7 @@ export class OpenLoop {
     }
   }
 
-  /** Sends nothing more, whatever is due. */
+  /** Sends no more requests. */
   finish(): void {
     this.pump(performance.now())
     this.#isOver = true
@@ -67,7 +67,7 @@ export class OpenLoop {
     return this.#lines.every((line) => !line.isBusy)
   }
 
-  /** Closes all connections and gives up what has no answer. May be called twice. */
+  /** Closes all connections; requests without an answer are lost. May be called twice. */
   close(): void {
     const nowMs = performance.now()
     for (const line of this.#lines.splice(0)) {

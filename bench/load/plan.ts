@@ -1,6 +1,6 @@
 import type { RatePlan, RateResult } from './rate-plan.ts'
 
-/** Closed loop: as many users as connections, each of whom waits for the answer. Parent to child. */
+/** Closed loop: as many users as connections, each of which waits for its answer. Parent to child. */
 export interface LoadPlan {
   host: string
   port: number
@@ -16,7 +16,7 @@ export interface LoadPlan {
   observedPid?: number
 }
 
-/** What it saw in the counted window: child to parent. */
+/** The results of the counted window. Child to parent. */
 export interface LoadResult {
   elapsedMs: number
   /** Complete answers with a status of 200 to 299. Nothing else is in the rates below. */

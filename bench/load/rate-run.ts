@@ -7,12 +7,12 @@ import type { RatePlan, RateResult } from './rate-plan.ts'
 import { Tally } from './tally.ts'
 import { readClocks, usageBetween } from './usage.ts'
 
-/** The shortest timer: requests are sent so much late, and their time runs from when they were due. */
+/** The shortest timer. Requests are sent late by up to this, but their time counts from when they were due. */
 const TICK_MS = 1
 const MEMORY_LOOK_MS = 100
 const DRAIN_LOOK_MS = 10
 
-/** Puts one plan's streams on a server and says what became of every request. */
+/** Puts the streams of a plan on a server and reports the outcome of every request. */
 export async function runRates(plan: RatePlan): Promise<RateResult> {
   const loops = plan.streams.map(({ requests }) => new OpenLoop(plan, buffers(requests)))
   const callers: Caller[] = []
@@ -21,7 +21,7 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
   let tallies: Tally[] = []
   try {
     await Promise.all(loops.map((loop, index) => loop.open(plan.streams[index]!.connections)))
-    // Whole milliseconds: a fraction would round a request at the window's edge in or out.
+    // Whole milliseconds, because with a fraction rounding would decide whether a request at the edge is in the window.
     const startMs = Math.ceil(performance.now())
     const fromMs = startMs + plan.warmupMs
     const untilMs = fromMs + plan.measureMs
@@ -37,7 +37,7 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
       for (const loop of loops) loop.pump(nowMs)
     }, TICK_MS)
     await sleep(plan.warmupMs)
-    // What could not be sent by now has given up: the window begins with the server as it is, not with a backlog of ours.
+    // Requests that could not be sent by now are dropped, so that the window does not begin with a backlog of the generator.
     startAll(fromMs, untilMs)
     const before = readClocks(plan.observedPid)
     if (plan.callers) callers.push(...startCallers(plan, plan.callers, counts))
@@ -73,7 +73,7 @@ function startCallers(
   return Array.from({ length: connections }, (_, index) => new Caller(target, buffers(requests), index, events))
 }
 
-/** Looks now and then until the window ends. */
+/** Samples memory until the window ends. */
 async function watchMemory(pid: number | undefined, untilMs: number): Promise<number[]> {
   const samples: number[] = []
   for (;;) {

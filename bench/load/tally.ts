@@ -2,11 +2,11 @@ import { LatencyHistogram } from './latency.ts'
 import type { StreamResult } from './rate-plan.ts'
 import type { ResponseReader } from './response-reader.ts'
 
-/** A request that took longer is listed by itself. */
+/** A request that took longer is listed separately. Milliseconds. */
 const SLOW_MS = 10
 const SLOW_LISTED = 500
 
-/** What became of the requests of one stream, counted as it happens. Those due outside the window leave no trace but in the rate of answers. */
+/** Counts the outcomes of the requests of one stream. Requests that were due outside the window count only in the rate of answers. */
 export class Tally {
   readonly #name: string
   readonly #fromMs: number

@@ -1,6 +1,6 @@
 import { machineCpuUs, processCpuUs } from '../cpu.ts'
 
-/** Where the clocks of the machine stand. */
+/** A reading of the CPU clocks. */
 export interface Clocks {
   machineUs: number
   atMs: number

@@ -4,14 +4,14 @@ import { createMetricsRing, MetricsRing } from '../../src/transport/memory/metri
 import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
 import { createStatusTable, StatusTable } from '../../src/transport/memory/status-table.ts'
 
-/** The tool as a plugin gets it, through the runtime's own proxy. The only place of the benchmarks that knows how that is put together. */
+/** The tool as a plugin gets it, through the runtime's proxy. No other file of the benchmarks depends on how that is built. */
 export function proxied<T extends object>(name: string, tool: T): T {
   const meter = new Meter({
     threadNumber: 0,
     metrics: new MetricsRing(createMetricsRing()),
     names: new NameTable(createNameTable()),
     statuses: new StatusTable(createStatusTable()),
-    // As in a lane: its calls are written to its flight recorder too.
+    // As in a lane, calls are also written to the flight recorder.
     flight: new FlightRecorder(createFlightRecorder()),
     onStatus: (_tool, status, message) => {
       throw new Error(`the tool became ${status}: ${message}`)

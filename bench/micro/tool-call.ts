@@ -1,8 +1,8 @@
-// One process of its own: times the same tool bare and through the proxy, prints nothing, sends its figures over IPC.
+// A separate process: measures the same tool bare and through the proxy, prints nothing, and sends its figures over IPC.
 import { Bench } from 'tinybench'
 import { proxied } from './proxied-tool.ts'
 
-/** Calls per sample: one call is shorter than what the clock can tell apart. */
+/** Calls per sample, because one call is shorter than the resolution of the clock. */
 const CALLS = 1000
 
 export interface ToolCallFigures {
@@ -10,7 +10,7 @@ export interface ToolCallFigures {
   async: { bareNs: number; proxiedNs: number }
 }
 
-/** A tool that does next to nothing, so that what is left is the call. */
+/** A tool that does almost nothing, so that only the call is measured. */
 class NoteTool {
   readonly name = 'note'
   #notes = new Map([['a', 1]])
@@ -27,7 +27,7 @@ class NoteTool {
 const timeMs = Number(process.argv[2] ?? 2000) / 4
 const bare = new NoteTool()
 const tool = proxied('note', new NoteTool())
-/** Sent along with the figures, so that no call can be optimized away. */
+/** Sent together with the figures, so that V8 cannot remove the calls. */
 let sum = 0
 
 function callSync(target: Pick<NoteTool, 'read'>): void {

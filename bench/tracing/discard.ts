@@ -6,7 +6,7 @@ import type { DiscardCounts } from './receiver.ts'
 
 const STOP_TIMEOUT_MS = 5000
 
-/** A receiver of traces in a process of its own that counts and forgets. */
+/** A receiver of traces in a separate process, which counts spans and drops them. */
 export interface DiscardReceiver {
   /** For OTEL_EXPORTER_OTLP_ENDPOINT. */
   readonly endpoint: string
@@ -14,7 +14,7 @@ export interface DiscardReceiver {
   stop(): Promise<DiscardCounts>
 }
 
-/** @throws when it does not come up; it ends with this process, however that ends */
+/** @throws when it does not start. It ends together with this process in any case. */
 export async function startDiscardReceiver(): Promise<DiscardReceiver> {
   const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), {
     execArgv: ['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('../orphan-guard.mjs')],

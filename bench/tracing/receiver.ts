@@ -1,5 +1,5 @@
 /**
- * A receiver of traces that keeps nothing: takes every export over OTLP/gRPC, counts its spans and throws it away.
+ * A receiver of traces that stores nothing: it accepts every export over OTLP/gRPC, counts its spans and drops it.
  * Prints `{"port":…}` when it listens, and its DiscardCounts when SIGTERM ends it.
  */
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData } from '@grpc/grpc-js'
@@ -9,7 +9,7 @@ export interface DiscardCounts {
   exports: number
   spans: number
   bytes: number
-  /** CPU time of the whole process: what receiving takes from the machine. */
+  /** CPU time of the whole process, which receiving takes from the machine. */
   cpuMs: number
 }
 
@@ -20,7 +20,7 @@ const EXPORT = {
   responseStream: false,
   requestSerialize: (message: Buffer) => message,
   requestDeserialize: (message: Buffer) => message,
-  // An empty message says that all was taken.
+  // An empty message means that all spans were accepted.
   responseSerialize: () => NOTHING,
   responseDeserialize: () => null,
 }
@@ -48,6 +48,6 @@ process.once('SIGTERM', () => {
   server.forceShutdown()
   const { user, system } = process.cpuUsage()
   console.log(JSON.stringify({ ...counts, cpuMs: Math.round((user + system) / 1000) }))
-  // Ends by itself once that is written.
+  // The process ends by itself when that is written.
   process.channel?.unref()
 })

@@ -6,9 +6,9 @@ const WIRE_BYTES = 2
 const WIRE_32_BITS = 5
 
 /**
- * Number of spans in an encoded ExportTraceServiceRequest: steps from length to length over whatever lies between, so that it costs
- * a few steps per span and nothing is decoded.
- * @throws when the bytes are no such message
+ * Number of spans in an encoded ExportTraceServiceRequest. It skips from length to length and decodes nothing, so it takes a few steps
+ * per span.
+ * @throws when the bytes are not such a message
  */
 export function countSpans(message: Uint8Array): number {
   return countFields(message, 0, message.length, 0)

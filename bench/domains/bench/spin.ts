@@ -1,6 +1,6 @@
 /**
- * Computes for a time that depends on nothing but the iterations: a handler that loses its core is not done sooner.
- * All in 32-bit integers: with a wider first value V8 compiles it three times slower wherever it inlines it, and the sides differ in that.
+ * Computes for a number of iterations and not for a time, so that a handler that loses its core has the same work left.
+ * It uses only 32-bit integers: with a wider first value V8's code is three times slower where it inlines this, which differs between the sides.
  */
 export function spin(iterations: number): number {
   const rounds = iterations | 0

@@ -1,8 +1,8 @@
-/** What one lane has seen of one run of `bench.tick`, as it stands in the shared state. */
+/** What one lane has received of one run of `bench.tick`, as it is stored in the shared state. */
 export interface TickCount {
   run: string
   handled: number
-  /** Of these, published in another thread. */
+  /** How many of these were published in another thread. */
   crossed: number
   /** Milliseconds since the epoch, with fractions. */
   lastAtMs: number
@@ -11,7 +11,7 @@ export interface TickCount {
 export const TICK_NAMESPACE = 'bench-ticks'
 export const TICK_EVENT = 'bench.tick'
 
-/** A clock that all threads of the process agree on, in milliseconds since the epoch, with fractions. */
+/** A clock that is the same in all threads of the process, in milliseconds since the epoch, with fractions. */
 export function epochMs(): number {
   return performance.timeOrigin + performance.now()
 }

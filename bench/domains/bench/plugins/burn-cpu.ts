@@ -1,7 +1,7 @@
 import { Plugin, type Tools } from '#heddle'
 import { spin } from '../spin.ts'
 
-/** Pure computation in a handler: what lanes are for. The amount comes with the path, calibrated by the benchmark. */
+/** Pure computation in a handler, which is what lanes are for. The path says how much; the benchmark calibrates it. */
 export default class BurnCpu extends Plugin {
   #http
 

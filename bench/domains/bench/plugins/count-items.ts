@@ -3,7 +3,7 @@ import { Plugin, type Tools } from '#heddle'
 const NAMESPACE = 'bench-items'
 const REPORT_DELAY_MS = 20
 
-/** The one subscriber of `bench.item_created`. Counts in its thread and reports to the shared state now and then. */
+/** The only subscriber of `bench.item_created`. It counts in its thread and writes the count to the shared state now and then. */
 export default class CountItems extends Plugin {
   #bus
   #http

@@ -9,17 +9,17 @@ const RUN_TIMEOUT_MS = 120_000
 interface Order {
   run?: string
   count?: number
-  /** Events published before the publisher waits for all of them to be taken. */
+  /** Events that are published before the publisher waits until the bus has taken all of them. */
   batch?: number
-  /** Answer 409 unless the request has come to this thread. */
+  /** Answer 409 unless this thread has got the request. */
   thread?: number
-  /** End this thread's own subscription first, so that every event crosses to another one. */
+  /** End the subscription of this thread first, so that every event goes to another one. */
   leave?: boolean
 }
 
 /**
- * Publishes `bench.tick` by the hundred thousand and counts what arrives, per lane. Publisher and subscriber are one plugin because a lane that
- * publishes first ends its own subscription: then all events are handled in another lane.
+ * Publishes `bench.tick` a hundred thousand times and counts the deliveries per lane. Publisher and subscriber are one plugin, because the
+ * lane that publishes first ends its own subscription, so that all events are handled in another lane.
  */
 export default class DriveTicks extends Plugin {
   #http
@@ -73,7 +73,7 @@ export default class DriveTicks extends Plugin {
     return { success: true, data: { lanes } }
   }
 
-  /** @returns how often the bus had no room: it refuses rather than drop, and the publisher comes back */
+  /** @returns how often the bus was full: then it rejects the event, and the publisher tries again */
   async #publishOne(run: string): Promise<number> {
     for (let refused = 0; ; refused++) {
       try {

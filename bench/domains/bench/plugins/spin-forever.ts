@@ -1,6 +1,6 @@
 import { Plugin, type Tools } from '#heddle'
 
-/** A handler that never gives its thread back: the fault that costs a lane. */
+/** A handler that blocks its thread for ever, until its lane is stopped. */
 export default class SpinForever extends Plugin {
   #http
 
