@@ -39,46 +39,50 @@ export class PluginThread {
   readonly logs: LogEntry[] = []
   /** The registered jobs by name. */
   readonly jobs = new Map<string, JobDefinition>()
-  readonly #options: PluginThreadOptions
-  readonly #bus: PrimaryBus
-  readonly #kernel: ThreadKernel
-  readonly #host: PrimaryToolHost
-  readonly #listener: Listener
-  readonly #clock: Jobs
   /** The tools of the test, whose calls are counted like a plugin's. */
   readonly tools: Tools
+  readonly #options: PluginThreadOptions
+  readonly #kernel: ThreadKernel
+  readonly #health: Health
+  readonly #clock: Jobs
+  readonly #host: PrimaryToolHost
+  readonly #listener: Listener
 
   constructor(options: PluginThreadOptions) {
     this.#options = options
     const { settings } = options
     const statuses = createStatusTable()
-    const memories: Record<string, SharedArrayBuffer> = {}
-    const log = (level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void => {
-      this.logs.push({ level, message, identity, fields })
-      this.#kernel.tellLogSinks(level, message, Date.now(), identity)
-    }
+    this.#kernel = this.#createKernel(statuses)
+    this.#health = this.#createHealth(statuses)
     this.hub = new Hub({
       maxQueue: settings.eventBusMaxQueue,
       onQuarantine: () => {},
       onQuarantineUsed: () => {},
-      log: (level, message, fields) => log(level, message, 'event_bus', fields),
+      log: (level, message, fields) => this.#log(level, message, 'event_bus', fields),
     })
-    const driver = options.driver(new InProcessDriver(this.hub))
-    this.#bus = new PrimaryBus(
-      this.hub,
-      () => driver,
-      (thrown) => this.#kernel.sinkFault('event listener', thrown),
-    )
+    this.#clock = new Jobs({
+      enabled: false,
+      lanes: () => [],
+      isPaused: () => false,
+      log: (level, message, fields) => this.#log(level, message, 'scheduler', fields),
+    })
     const routing = new Routing(settings.httpHandlerTimeoutMs)
     const local = new LocalWorker((path, plugin, requestId, thrown) =>
-      log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
+      this.#log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
         stack: thrown instanceof Error ? thrown.stack : undefined,
       }),
     )
-    this.#kernel = new ThreadKernel({
+    this.#host = this.#createHost(routing, local)
+    this.#listener = this.#createListener(routing, local)
+    this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
+  }
+
+  #createKernel(statuses: SharedArrayBuffer): ThreadKernel {
+    const memories: Record<string, SharedArrayBuffer> = {}
+    return new ThreadKernel({
       thread: { kind: 'primary' },
-      settings,
+      settings: this.#options.settings,
       metrics: createMetricsRing(),
       names: createNameTable(),
       statuses,
@@ -88,32 +92,38 @@ export class PluginThread {
         return memories[key]
       },
       callPrimary: async (tool, method, args) => this.#kernel.toolbox.serve(tool, method, args),
-      onToolStatus: (tool, status, message) => health.noteTool(tool, status, message),
-      writeLog: log,
+      onToolStatus: (tool, status, message) => this.#health.noteTool(tool, status, message),
+      writeLog: (level, message, identity, fields) => this.#log(level, message, identity, fields),
     })
-    const health = new Health({
+  }
+
+  #createHealth(statuses: SharedArrayBuffer): Health {
+    return new Health({
       statuses: new StatusTable(statuses),
       toolIndex: (tool) => this.#kernel.toolbox.indexOf(tool),
       toolNames: () => this.#kernel.toolbox.names,
       lanes: () => ({}),
       onChange: () => {},
     })
-    this.#clock = new Jobs({
-      enabled: false,
-      lanes: () => [],
-      isPaused: () => false,
-      log: (level, message, fields) => log(level, message, 'scheduler', fields),
-    })
-    this.#host = new PrimaryToolHost({
-      bus: this.#bus,
+  }
+
+  #createHost(routing: Routing, local: LocalWorker): PrimaryToolHost {
+    const driver = this.#options.driver(new InProcessDriver(this.hub))
+    const bus = new PrimaryBus(
+      this.hub,
+      () => driver,
+      (thrown) => this.#kernel.sinkFault('event listener', thrown),
+    )
+    return new PrimaryToolHost({
+      bus,
       local,
       routing,
       kernel: this.#kernel,
-      log,
-      dump: () => health.dump(),
+      log: (level, message, identity, fields) => this.#log(level, message, identity, fields),
+      dump: () => this.#health.dump(),
       lanes: () => [],
       readiness: () => ({ ready: true, reasons: [], lanes: {} }),
-      setTool: (tool, status, message) => health.setTool(tool, status, message),
+      setTool: (tool, status, message) => this.#health.setTool(tool, status, message),
       addJob: (job) => {
         this.jobs.set(job.name, job)
         this.#clock.addLocal(job)
@@ -121,16 +131,23 @@ export class PluginThread {
       jobs: () => this.#clock.list(),
       hasNoLanes: true,
     })
-    this.#listener = new Listener({
-      settings,
+  }
+
+  #createListener(routing: Routing, local: LocalWorker): Listener {
+    return new Listener({
+      settings: this.#options.settings,
       routes: routing.table,
       lanes: { send: () => false },
       isCrowded: () => this.hub.isCrowded,
       local,
-      onFramingFault: (fault) => log('WARNING', `A connection was closed: ${fault}`, 'http'),
-      onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
+      onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
+      onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })
-    this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools
+  }
+
+  #log(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void {
+    this.logs.push({ level, message, identity, fields })
+    this.#kernel.tellLogSinks(level, message, Date.now(), identity)
   }
 
   /**
