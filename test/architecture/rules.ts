@@ -14,7 +14,7 @@ export interface Layer {
 const FOUNDATION = ['node:', 'src/core/', 'src/transport/'] as const
 const TYPES = ['src/contracts/', 'package:'] as const
 
-/** Who may import whom: downwards only, and never from the primary into a lane or back. */
+/** The allowed imports: downwards only, and never from the primary into a lane or back. */
 export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/contracts/',
@@ -78,7 +78,7 @@ export const LAYERS: readonly Layer[] = [
   },
 ]
 
-/** Who may import devtools: nothing that serves a request. */
+/** The files that may import devtools. No file that serves a request is among them. */
 export const DEVTOOLS_IMPORTERS = ['src/devtools/', 'src/index.ts', 'src/main.ts'] as const
 
 /** Packages that only one file may load. Every file may import their types, which do not exist at run time. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 
-// What the page runs is plain JavaScript without types.
+// The code of the page is JavaScript without types.
 const assets = new URL('../../domains/system/assets/dashboard/', import.meta.url).href
 const { Forest, RECORDS_MAX } = await import(`${assets}forest.js`)
 const { layersOf } = await import(`${assets}layered-layout.js`)

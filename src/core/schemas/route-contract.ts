@@ -2,7 +2,7 @@ import type { EndpointOptions } from '../../contracts/http-request.ts'
 import type { RouteSchemas } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
-/** What a route requires of a request, and the schema of its response. */
+/** The schemas of a route, and whether it requires a token. */
 export interface RouteContract {
   hasAuth: boolean
   schemas: RouteSchemas

@@ -2,7 +2,7 @@ import type { JsonSchema } from '../../contracts/route-info.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
 
-/** What a schema describes: requests and answers, or the payload of an event. */
+/** The use of a schema: for requests and responses, or for the payload of an event. */
 export type SchemaUse = 'http' | 'event'
 
 interface ConversionRules {

@@ -9,7 +9,7 @@ import { type Syntax, staticKey, unwrap } from './syntax.ts'
 
 /**
  * Dynamic imports, `require` and specifiers resolved against `import.meta`: one entry for each specifier that the source may compute.
- * Where only the running program knows the end of a specifier, the entry is the folder that the source shows, with a slash at the end.
+ * When the end of a specifier is only known at run time, the entry is the folder that the source shows, with a slash at the end.
  */
 export function computedImports(syntax: Syntax, flow: ToolFlow, literals: LiteralReader): ModuleImport[] {
   const found: ModuleImport[] = []

@@ -22,21 +22,21 @@ export function eventCalls(project: Project): EventCall[] {
 }
 
 /** A `publish` or `request` whose event name, or a part of it, only the running program knows. */
-export interface OpenEmit {
+export interface DynamicEmit {
   /** The known parts of the name: the texts around the gaps, first to last. */
   pieces: string[]
   module: Module
   line: number
 }
 
-export function openEmits(project: Project): OpenEmit[] {
+export function dynamicEmits(project: Project): DynamicEmit[] {
   return busCalls(project).flatMap(({ kind, module, line, args }) =>
     kind === 'emit' ? patternsOf(args[0]).map((pieces) => ({ pieces, module, line })) : [],
   )
 }
 
 /** True when the event's name may be what the call publishes. */
-export function mayEmit({ pieces }: OpenEmit, event: string): boolean {
+export function mayEmit({ pieces }: DynamicEmit, event: string): boolean {
   const [first = '', ...rest] = pieces
   const last = rest.pop() ?? ''
   if (!event.startsWith(first) || !event.endsWith(last) || event.length < first.length + last.length) return false
@@ -50,7 +50,7 @@ export function mayEmit({ pieces }: OpenEmit, event: string): boolean {
 }
 
 /** True when no character of the name is known. */
-export function isBlank({ pieces }: OpenEmit): boolean {
+export function isBlank({ pieces }: DynamicEmit): boolean {
   return pieces.every((piece) => piece === '')
 }
 

@@ -1,5 +1,13 @@
 import path from 'node:path'
-import { type EventCall, eventCalls, isBlank, isBuiltIn, mayEmit, type OpenEmit, openEmits } from './event-calls.ts'
+import {
+  type DynamicEmit,
+  dynamicEmits,
+  type EventCall,
+  eventCalls,
+  isBlank,
+  isBuiltIn,
+  mayEmit,
+} from './event-calls.ts'
 import { displayPath, errorAt, type Finding, warningAt } from './finding.ts'
 import { misfits, type PayloadSchema } from './payload-schema.ts'
 import type { Module, Project } from './project.ts'
@@ -19,7 +27,7 @@ export function eventContract(project: Project): Finding[] {
   const allReadable = collectContracts(project, contracts, findings)
   const calls = eventCalls(project)
   const published = new Set(calls.filter(({ kind }) => kind === 'emit').map(({ event }) => event))
-  const open = openEmits(project)
+  const open = dynamicEmits(project)
   for (const call of calls) {
     const { event, module, line } = call
     if (call.kind === 'emit') {
@@ -38,7 +46,7 @@ export function eventContract(project: Project): Finding[] {
 }
 
 /** The fault of a subscription to an event that no `publish` in the sources names. */
-function objection(event: string, open: readonly OpenEmit[]): string | undefined {
+function objection(event: string, open: readonly DynamicEmit[]): string | undefined {
   const plain = `nobody publishes the event '${event}' subscribed to here`
   const possible = open.filter((emit) => mayEmit(emit, event))
   if (possible.some((emit) => !isBlank(emit))) return undefined

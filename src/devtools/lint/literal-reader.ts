@@ -22,7 +22,7 @@ export class LiteralReader {
     return this.#read(expression, scope, 0)
   }
 
-  /** A constant for other files: a text, or an object that holds texts. It is taken for granted that nobody changes the object. */
+  /** A constant for other files: a text, or an object that holds texts. No code is expected to change the object. */
   readShared(expression: Node, scope: Scope): Literal | undefined {
     const source = this.#evaluator.resolve({ node: expression, scope })
     const literal = this.#read(source.node, source.scope, 0)

@@ -4,16 +4,16 @@ import type { PayloadSchema } from './payload-schema.ts'
 
 /** The facts of an export that other files of the domain need. Plain data, kept while the file is unchanged. */
 export interface ModuleExport {
-  /** Of a constant: its text, or the texts of its members. */
+  /** The text of a constant, or the texts of its members. */
   literal?: Literal
   /** The tools that its value leads to. */
   summaries?: Summary[]
   /** The tools that values of this type lead to. */
   type?: Summary[]
   schema?: PayloadSchema
-  /** Of an object of schemas. */
+  /** The contracts in an object of schemas. */
   contracts?: Contracts
-  /** Of `export * as name`. */
+  /** The exports of the module in `export * as name`. */
   module?: ModuleExports
 }
 

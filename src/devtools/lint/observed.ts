@@ -9,14 +9,14 @@ import type { Project } from './project.ts'
 export interface RunningProcess {
   /** ISO 8601 UTC: since when the process has counted. */
   since: string
-  /** As `event_bus.getTopology()` gives it. */
+  /** The result of `event_bus.getTopology()`. */
   topology: Readonly<Record<string, TopologyEntry>>
-  /** As `registry.getUncalledTools()` gives it. */
+  /** The result of `registry.getUncalledTools()`. */
   uncalledTools: Readonly<Record<string, readonly string[]>>
 }
 
 /**
- * Where a running process and its sources differ. These are not findings: code that never ran may simply not have been needed yet.
+ * The differences between a running process and its sources. These are not findings: code that never ran may simply not have been needed yet.
  * The runtime's own events are left out.
  */
 export interface Observed {

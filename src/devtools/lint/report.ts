@@ -15,9 +15,9 @@ export interface LintReport {
   ok: boolean
   /** Sorted by file and line. */
   findings: Finding[]
-  /** How much was checked: files of plugins and migrations, registered routes, names of events. */
+  /** The numbers of what was checked: files of plugins and migrations, registered routes, names of events. */
   checked: { plugins: number; migrations: number; routes: number; events: number }
-  /** Where the running process differs from its sources; left out when no process was given. */
+  /** The differences between the running process and its sources; left out when no process was given. */
   observed?: Observed
 }
 

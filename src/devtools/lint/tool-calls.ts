@@ -18,7 +18,7 @@ export interface ToolCallSite {
   branches: readonly string[]
 }
 
-/** How many functions that forward their arguments are followed one behind the other. */
+/** Most functions that are followed one behind the other, each forwarding its arguments to the next. */
 const MAX_FORWARDING_DEPTH = 4
 /** Callers of such functions that are followed in one file; no file that people write has more. */
 const MAX_FORWARDED_SITES = 10_000

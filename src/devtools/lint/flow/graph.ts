@@ -11,7 +11,7 @@ import type {
 import type { MemberSummary } from './summary.ts'
 
 /**
- * Which values may be where in one file: each variable, field and property is a location, each assignment an edge between them.
+ * The locations of one file and the assignments between them. Each variable, field and property is a location.
  * The order of statements and their branches do not count: a location holds every value that is ever assigned to it.
  */
 export interface FlowGraph {

@@ -5,11 +5,11 @@ export type Summary = { tools: true } | { tool: string } | { tool: string; metho
 
 export interface MemberSummary {
   members: Record<string, Summary[]>
-  /** Of a class: what `new` makes. */
+  /** The instances that `new` makes of a class. */
   instance?: Summary[]
-  /** Of a function: what a call returns. */
+  /** The values that a call of a function returns. */
   returns?: Summary[]
-  /** Of a function: the tool calls to which it forwards its own arguments. */
+  /** The tool calls to which a function forwards its own arguments. */
   forwards?: ForwardedCall[]
 }
 
