@@ -40,12 +40,12 @@ test('whoever begins to read is woken for what may be there; one thread per grou
 
 test('a stream is watched from the entry on up to which its sleeping groups have read, and not while they read', async () => {
   const { wakeups, threads } = await asleep(2)
-  assert.deepEqual([...wakeups.asleep()], [[STREAM, '1-0']])
+  assert.deepEqual([...wakeups.streamsToWatch()], [[STREAM, '1-0']])
   wakeups.arrived(STREAM, '2-0')
-  assert.deepEqual([...wakeups.asleep()], [])
+  assert.deepEqual([...wakeups.streamsToWatch()], [])
   const [reads] = threads.filter(({ woken }) => woken.length > 0)
   wakeups.idle(reads!, 'e', '7-0')
-  assert.deepEqual([...wakeups.asleep()], [[STREAM, '7-0']])
+  assert.deepEqual([...wakeups.streamsToWatch()], [[STREAM, '7-0']])
 })
 
 test('an entry wakes one thread of each group that has not read it, each in its turn', async () => {
@@ -71,12 +71,12 @@ test('who finds more than it can read at a time has one that sleeps help', async
 })
 
 test('what a thread was woken for another reads when it stands still, has as much in hand as it takes, or is gone', async () => {
-  for (const fails of ['still', 'full', 'gone'] as const) {
+  for (const fails of ['standsStill', 'full', 'gone'] as const) {
     const { wakeups, threads } = await asleep(2)
     wakeups.arrived(STREAM, '2-0')
     const [reads] = threads.filter(({ woken }) => woken.length > 0)
     const [other] = threads.filter((thread) => thread !== reads)
-    if (fails === 'still') reads!.isResponsive = false
+    if (fails === 'standsStill') reads!.isResponsive = false
     if (fails === 'full') wakeups.full(reads!, 'e', true)
     else wakeups[fails](reads!)
     await until(() => other!.woken.length === 1, `another is woken: ${fails}`)
@@ -87,7 +87,7 @@ test('while nobody can be woken for a group it is tried again', async () => {
   const { wakeups, threads } = await asleep(1)
   threads[0]!.isResponsive = false
   wakeups.arrived(STREAM, '2-0')
-  assert.deepEqual([...wakeups.asleep()], [])
+  assert.deepEqual([...wakeups.streamsToWatch()], [])
   threads[0]!.isResponsive = true
   await until(() => threads[0]!.woken.length === 1, 'it is woken when it answers again')
 })
@@ -97,16 +97,19 @@ test('who is full reads on by itself: it counts as awake when it has room again'
   wakeups.arrived(STREAM, '2-0')
   wakeups.full(threads[0]!, 'e', true)
   wakeups.full(threads[0]!, 'e', false)
-  assert.deepEqual([...wakeups.asleep()], [])
+  assert.deepEqual([...wakeups.streamsToWatch()], [])
   wakeups.idle(threads[0]!, 'e', '2-0')
-  await until(() => wakeups.asleep().size === 1 || threads[0]!.woken.length === 2, 'it sleeps, or is woken once more')
+  await until(
+    () => wakeups.streamsToWatch().size === 1 || threads[0]!.woken.length === 2,
+    'it sleeps, or is woken once more',
+  )
   wakeups.close()
 })
 
 test('a group that nobody here reads any more is not watched', async () => {
   const { wakeups, threads } = await asleep(1)
   wakeups.remove(threads[0]!, 'e', 'g')
-  assert.deepEqual([...wakeups.asleep()], [])
+  assert.deepEqual([...wakeups.streamsToWatch()], [])
   wakeups.arrived(STREAM, '2-0')
   assert.deepEqual(threads[0]!.woken, [])
 })

@@ -11,7 +11,7 @@ const FEED_MS = 50
 /** Records that wait for one lane at most; then the oldest are dropped. */
 const FEED_MAX_RECORDS = 10_000
 
-interface Waiting {
+interface LaneFeeds {
   feeds: Set<Feed>
   traces: EventRecord[]
   failures: FailureRecord[]
@@ -21,7 +21,7 @@ interface Waiting {
 /** Forwards records of other threads to the lanes whose plugins listen, in batches. */
 export class RecordForwarder {
   readonly #hub: Hub
-  readonly #lanes = new Map<Lane, Waiting>()
+  readonly #lanes = new Map<Lane, LaneFeeds>()
   readonly #threadOf: (lane: Lane) => SubscriberThread
   #timer: NodeJS.Timeout | undefined
   #stopTraces: (() => void) | undefined
@@ -48,7 +48,8 @@ export class RecordForwarder {
 
   /** @param origin the lane that made the record and has told its own sinks, or null */
   log(record: LogRecord, origin: Lane | null): void {
-    for (const [lane, { feeds, logs }] of this.#lanes) if (lane !== origin && feeds.has('logs')) keep(logs, record)
+    for (const [lane, { feeds, logs }] of this.#lanes)
+      if (lane !== origin && feeds.has('logs')) pushBounded(logs, record)
   }
 
   #update(): void {
@@ -57,7 +58,7 @@ export class RecordForwarder {
     if (wanted.has('traces')) {
       this.#stopTraces ??= this.#hub.records.addListener((record, origin) => {
         for (const [lane, { feeds, traces }] of this.#lanes) {
-          if (feeds.has('traces') && this.#threadOf(lane) !== origin) keep(traces, record)
+          if (feeds.has('traces') && this.#threadOf(lane) !== origin) pushBounded(traces, record)
         }
       })
     } else {
@@ -72,7 +73,7 @@ export class RecordForwarder {
           requestId: cause?.requestId ?? null,
           trace: cause?.trace?.traceContext ?? NO_TRACE_CONTEXT,
         }
-        for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) keep(failures, record)
+        for (const { feeds, failures } of this.#lanes.values()) if (feeds.has('failures')) pushBounded(failures, record)
       })
     } else {
       this.#stopFailures?.()
@@ -97,7 +98,7 @@ export class RecordForwarder {
   }
 }
 
-function keep<T>(list: T[], item: T): void {
+function pushBounded<T>(list: T[], item: T): void {
   if (list.length >= FEED_MAX_RECORDS) list.shift()
   list.push(item)
 }

@@ -33,7 +33,7 @@ export class ClaimedEntries {
     }
     claims.chars += chars - (claims.entries.get(entryId) ?? 0)
     claims.entries.set(entryId, chars)
-    this.#weigh(claims)
+    this.#updateFull(claims)
   }
 
   delete(stream: string, group: string, entryId: string): void {
@@ -44,10 +44,10 @@ export class ClaimedEntries {
     claims.entries.delete(entryId)
     claims.chars -= chars
     if (claims.entries.size === 0) this.#streamGroups.delete(key)
-    this.#weigh(claims)
+    this.#updateFull(claims)
   }
 
-  #weigh(claims: GroupClaims): void {
+  #updateFull(claims: GroupClaims): void {
     const { stream, group, entries, chars, isFull } = claims
     const isMuch = isFull
       ? entries.size > FULL_AT / 2 || chars > FULL_AT_CHARS / 2

@@ -17,7 +17,7 @@ interface WatchedGroup {
   /** All entries up to this one have been read by the group. */
   upTo: string
   /** No thread could be woken for it when it was due. */
-  isOwed: boolean
+  isDue: boolean
 }
 
 interface WatchedTopic {
@@ -61,12 +61,12 @@ export class ReaderWakeups {
     }
     let watched = topic.groups.get(group)
     if (watched === undefined) {
-      watched = { readers: new Set(), upTo: '0-0', isOwed: false }
+      watched = { readers: new Set(), upTo: '0-0', isDue: false }
       topic.groups.set(group, watched)
     }
     watched.readers.add(reader)
-    watched.isOwed = true
-    this.#retrySoon(0)
+    watched.isDue = true
+    this.#wakeDueIn(0)
   }
 
   remove(reader: Reader, event: string, group: string): void {
@@ -93,7 +93,7 @@ export class ReaderWakeups {
       if (!readers.has(reader)) continue
       const helper = this.#next(topic, readers)
       if (helper === null) continue
-      this.#rouse(topic, helper)
+      this.#wake(topic, helper)
       return
     }
   }
@@ -109,31 +109,31 @@ export class ReaderWakeups {
     topic.full.add(reader)
     topic.awake.delete(reader)
     for (const watched of topic.groups.values()) {
-      if (watched.readers.has(reader) && this.#awakeFor(topic, watched) === null) watched.isOwed = true
+      if (watched.readers.has(reader) && this.#readerOf(topic, watched) === null) watched.isDue = true
     }
-    this.#retrySoon(0)
+    this.#wakeDueIn(0)
   }
 
   /** A group is no longer held: a thread is to read it. */
-  owe(event: string, group: string): void {
+  wakeSoon(event: string, group: string): void {
     const watched = this.#topics.get(event)?.groups.get(group)
     if (watched === undefined) return
-    watched.isOwed = true
-    this.#retrySoon(0)
+    watched.isDue = true
+    this.#wakeDueIn(0)
   }
 
   /** The loop of a thread stands still: others read its groups meanwhile. */
-  still(reader: Reader): void {
+  standsStill(reader: Reader): void {
     for (const topic of this.#topics.values()) {
       if (!topic.awake.delete(reader)) continue
-      for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isOwed = true
+      for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isDue = true
     }
-    this.#retrySoon(0)
+    this.#wakeDueIn(0)
   }
 
   /** A thread reads no more. */
   gone(reader: Reader): void {
-    this.still(reader)
+    this.standsStill(reader)
     for (const topic of this.#topics.values()) {
       for (const watched of topic.groups.values()) watched.readers.delete(reader)
       topic.full.delete(reader)
@@ -143,8 +143,8 @@ export class ReaderWakeups {
 
   /** There may be entries in all streams: the store was away, or paused subscribers go on. */
   wakeAll(): void {
-    for (const { groups } of this.#topics.values()) for (const watched of groups.values()) watched.isOwed = true
-    this.#retrySoon(0)
+    for (const { groups } of this.#topics.values()) for (const watched of groups.values()) watched.isDue = true
+    this.#wakeDueIn(0)
   }
 
   #tidy(topic: WatchedTopic | undefined): void {
@@ -156,9 +156,9 @@ export class ReaderWakeups {
 
   // ── waking ────────────────────────────────────────────────────────────────
 
-  #rouse(topic: WatchedTopic, reader: Reader): void {
+  #wake(topic: WatchedTopic, reader: Reader): void {
     topic.awake.add(reader)
-    for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isOwed = false
+    for (const watched of topic.groups.values()) if (watched.readers.has(reader)) watched.isDue = false
     reader.wake(topic.event)
   }
 
@@ -170,54 +170,54 @@ export class ReaderWakeups {
     return sleeping.length === 0 ? null : sleeping[topic.turn++ % sleeping.length]!
   }
 
-  #awakeFor(topic: WatchedTopic, { readers }: WatchedGroup): Reader | null {
+  #readerOf(topic: WatchedTopic, { readers }: WatchedGroup): Reader | null {
     for (const reader of topic.awake) if (readers.has(reader)) return reader
     return null
   }
 
   #wakeGroup(topic: WatchedTopic, watched: WatchedGroup): void {
-    const awake = this.#awakeFor(topic, watched)
+    const awake = this.#readerOf(topic, watched)
     if (awake !== null) {
-      watched.isOwed = false
+      watched.isDue = false
       // The read that is under way may have begun without this group.
       awake.wake(topic.event)
       return
     }
     const reader = this.#next(topic, watched.readers)
-    if (reader === null) watched.isOwed = true
-    else this.#rouse(topic, reader)
+    if (reader === null) watched.isDue = true
+    else this.#wake(topic, reader)
   }
 
-  #retrySoon(delayMs: number): void {
+  #wakeDueIn(delayMs: number): void {
     if (this.#isClosed) return
     this.#retryTimer ??= setTimeout(() => {
       this.#retryTimer = undefined
-      let isOwing = false
+      let isAnyDue = false
       for (const topic of this.#topics.values()) {
         for (const watched of topic.groups.values()) {
-          if (watched.isOwed) this.#wakeGroup(topic, watched)
-          isOwing ||= watched.isOwed
+          if (watched.isDue) this.#wakeGroup(topic, watched)
+          isAnyDue ||= watched.isDue
         }
       }
-      if (isOwing) this.#retrySoon(RETRY_MS)
+      if (isAnyDue) this.#wakeDueIn(RETRY_MS)
       this.#onChange()
     }, delayMs)
   }
 
-  // ── for whoever watches the streams ───────────────────────────────────────
+  // ── for the watch of the streams ──────────────────────────────────────────
 
   /** The streams with a group that no thread reads at the moment, each with the entry up to which these groups have read. */
-  asleep(): Map<string, string> {
-    const asleep = new Map<string, string>()
+  streamsToWatch(): Map<string, string> {
+    const toWatch = new Map<string, string>()
     for (const topic of this.#topics.values()) {
       const stream = streamOf(topic.event)
       for (const watched of topic.groups.values()) {
-        if (watched.isOwed || this.#awakeFor(topic, watched) !== null) continue
-        const before = asleep.get(stream)
-        if (before === undefined || compareEntryIds(watched.upTo, before) < 0) asleep.set(stream, watched.upTo)
+        if (watched.isDue || this.#readerOf(topic, watched) !== null) continue
+        const before = toWatch.get(stream)
+        if (before === undefined || compareEntryIds(watched.upTo, before) < 0) toWatch.set(stream, watched.upTo)
       }
     }
-    return asleep
+    return toWatch
   }
 
   /** A new entry is in a stream. */
@@ -227,7 +227,7 @@ export class ReaderWakeups {
     for (const watched of topic.groups.values()) {
       if (compareEntryIds(watched.upTo, entryId) >= 0) continue
       this.#wakeGroup(topic, watched)
-      if (watched.isOwed) this.#retrySoon(RETRY_MS)
+      if (watched.isDue) this.#wakeDueIn(RETRY_MS)
     }
   }
 }

@@ -113,7 +113,7 @@ export class ReadingThreads {
       const streamGroup = thread.find(stream, group)
       if (streamGroup === undefined) continue
       thread.hold(streamGroup, isHeld)
-      if (!isHeld) this.#options.wakeups.owe(streamGroup.event, group)
+      if (!isHeld) this.#options.wakeups.wakeSoon(streamGroup.event, group)
     }
   }
 
@@ -148,7 +148,7 @@ export class ReadingThreads {
 
   /** The loop of a lane stands still: others read its groups meanwhile. */
   laneStill(thread: ReadingThread): void {
-    this.#options.wakeups.still(thread)
+    this.#options.wakeups.standsStill(thread)
   }
 
   /** A lane gets no more events, and ends when it has no pending entries. */

@@ -70,16 +70,16 @@ export class StreamWatch {
       try {
         this.#clientId ??= await this.#blocking.command<number>('client', ['ID'])
         this.#isChanged = false
-        const asleep = this.wakeups.asleep()
-        if (asleep.size === 0) {
+        const toWatch = this.wakeups.streamsToWatch()
+        if (toWatch.size === 0) {
           await this.#untilChanged()
           continue
         }
         this.#isBlocked = true
         const reply = await this.#blocking.command<[string, [string, unknown][]][] | null>('xread', [
           ...['COUNT', 1, 'BLOCK', WATCH_MS, 'STREAMS'],
-          ...asleep.keys(),
-          ...asleep.values(),
+          ...toWatch.keys(),
+          ...toWatch.values(),
         ])
         this.#isBlocked = false
         for (const [stream, entries] of reply ?? []) this.wakeups.arrived(stream, entries[0]![0])

@@ -53,7 +53,7 @@ export async function trimStream(redis: RedisClient, stream: string, maxLen?: nu
 export async function markGroupsSeen(redis: RedisClient, groups: readonly GroupRef[]): Promise<void> {
   if (groups.length === 0) return
   await redis.run(
-    SCRIPTS.seeGroups,
+    SCRIPTS.markGroupsSeen,
     [GROUPS_SEEN],
     groups.map(({ stream, group }) => seenField(stream, group)),
   )

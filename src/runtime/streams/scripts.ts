@@ -18,7 +18,7 @@ export const SCRIPTS = {
   renewReplica: script('renew-replica-1'),
   releaseReplica: script('release-replica-1'),
   trim: script('trim-2'),
-  seeGroups: script('see-groups-1'),
+  markGroupsSeen: script('mark-groups-seen-1'),
   retireGroups: script('retire-groups-2'),
   destroyBroadcast: script('destroy-broadcast-2'),
   addDeadLetter: script('add-dead-letter-2'),
