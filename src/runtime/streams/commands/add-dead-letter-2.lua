@@ -1,5 +1,5 @@
 --[[
-  Stores a dead letter, and acknowledges the entry that it was in the same step.
+  Stores a dead letter and acknowledges its entry in the same step.
 
   KEYS[1] stream of the dead letters
   KEYS[2] stream of the entry; any when there is none
@@ -8,7 +8,7 @@
   ARGV[3] id of the entry, '' for none: the letter is stored and nothing is acknowledged
   ARGV[4…] fields and values
 
-  Output: the letter's entry id, '' when the entry was acknowledged before; how many old letters had to give way.
+  Output: the letter's entry id, '' when the entry was acknowledged before; how many old letters were dropped.
   Guarantee: an entry becomes one letter, also when this is called again because its answer was lost. When the group is gone
   (a wiped server) the letter is stored all the same.
 ]]

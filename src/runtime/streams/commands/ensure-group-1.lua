@@ -6,8 +6,8 @@
   ARGV[2] '$': it gets what is added from now on; '0': also all that the stream holds
 
   Output: 1 when it is new, 0 when it was there.
-  Guarantee: a group that is there keeps its place. From Redis 7.0 on the new one knows how many entries lie before it, without
-  which the server could not tell later how many it has missed.
+  Guarantee: an existing group keeps its position. From Redis 7.0 on a new group knows how many entries lie before it; without that
+  the server could not tell later how many it has missed.
 ]]
 local create = { 'XGROUP', 'CREATE', KEYS[1], ARGV[1], ARGV[2], 'MKSTREAM' }
 if redis.call('EXISTS', KEYS[1]) == 1 then

@@ -3,8 +3,8 @@
 
   KEYS[1] stream
 
-  Output: the entry id, 0-0 of a stream that does not exist.
-  Guarantee: all that is added later has a greater id. In a script because XREVRANGE would send the entry along.
+  Output: the entry id, 0-0 when there is no such stream.
+  Guarantee: every entry that is added later has a greater id. It is a script because XREVRANGE would also send the entry.
 ]]
 local info = redis.pcall('XINFO', 'STREAM', KEYS[1])
 if info.err then return '0-0' end

@@ -1,11 +1,11 @@
 --[[
-  Reads a page of the dead letters, newest first, without their payloads: these may have a MiB each.
+  Reads a page of the dead letters, newest first, without their payloads: each may have a MiB.
 
   KEYS[1] stream of the dead letters
   ARGV[1] where to begin, as XREVRANGE takes it
   ARGV[2] how many
 
-  Output: id, and fields and values but `p`, of each entry.
+  Output: of each entry the id, and the fields and values except `p`.
 ]]
 local entries = redis.call('XREVRANGE', KEYS[1], ARGV[1], '-', 'COUNT', ARGV[2])
 for _, entry in ipairs(entries) do

@@ -1,7 +1,7 @@
 --[[
-  Notes that groups have a living subscriber.
+  Marks groups as having a living subscriber.
 
-  KEYS[1] hash: stream, blank, group → when a replica last said so
+  KEYS[1] hash: stream, blank, group → when a replica last marked it
   ARGV[1…] fields
 
   Guarantee: the time is the server's.

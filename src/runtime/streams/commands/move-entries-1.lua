@@ -1,16 +1,16 @@
 --[[
-  Gives what one consumer has in hand to another, or puts it down for whoever comes.
+  Moves pending entries from one consumer to another, or releases them for the next one that claims.
 
   KEYS[1] stream
   ARGV[1] group
   ARGV[2] consumer that has them
-  ARGV[3] consumer that gets them; the same one to put them down
+  ARGV[3] consumer that gets them; the same one to release them
   ARGV[4] idle time that they get, milliseconds
   ARGV[5…] entry ids; none: all that the consumer has
 
   Output: the ids that were moved.
-  Guarantee: what is acknowledged, or claimed by a third one, is left alone. Delivery counts stay as they are, but for what is put
-  down: nothing has ended because of it, so its count begins anew.
+  Guarantee: entries that are acknowledged, or claimed by a third consumer, are left alone. Delivery counts stay as they are, except
+  that a released entry starts again: it has ended no process.
 ]]
 local CHUNK = 500
 local moved = {}

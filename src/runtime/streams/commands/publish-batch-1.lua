@@ -2,10 +2,10 @@
   Adds events to a stream.
 
   KEYS[1] stream
-  ARGV    envelope and payload of each event, in turn
+  ARGV    envelope and payload of each event, alternating
 
-  Output: of those that were not added, the number (from 1) and the error, in turn.
-  Guarantee: they are added in their order; one that fails does not keep the others out.
+  Output: number (from 1) and error of each event that was not added, alternating.
+  Guarantee: the events are added in their order; one that fails does not stop the others.
 ]]
 local failed = {}
 for n = 1, #ARGV, 2 do

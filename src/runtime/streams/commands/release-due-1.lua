@@ -1,5 +1,5 @@
 --[[
-  Moves the delayed events whose time has come into their streams.
+  Moves the delayed events that are due into their streams.
 
   KEYS[1] delayed events
   ARGV[1] how many at most

@@ -5,7 +5,7 @@
   ARGV[1] token of its holder
 
   Output: 1 when it was the holder's.
-  Guarantee: a name that somebody else has taken stays theirs.
+  Guarantee: a name that another process has taken stays its own.
 ]]
 if redis.call('GET', KEYS[1]) ~= ARGV[1] then
   return 0

@@ -7,7 +7,7 @@
   ARGV[2] consumer
 
   Output: 1 when it was removed.
-  Guarantee: never while the replica's key exists, and never a consumer with pending entries: they would go with it, unhandled.
+  Guarantee: never while the replica's key exists, and never a consumer with pending entries: they would be lost with it.
 ]]
 if redis.call('EXISTS', KEYS[2]) == 1 then
   return 0

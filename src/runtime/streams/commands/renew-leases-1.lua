@@ -1,13 +1,13 @@
 --[[
-  Resets the idle time of what consumers have in hand, so that nobody else claims it.
+  Resets the idle time of the pending entries of some consumers, so that nobody else claims them.
 
   KEYS[1] stream
   ARGV[1] group
   ARGV[2] only entries idle for at least so many milliseconds
   ARGV[3…] consumers
 
-  Output: how many were renewed, and how many were not there any more: the stream was cut, and the server has dropped them.
-  Guarantee: an entry that somebody else has claimed meanwhile stays theirs; delivery counts stay as they are.
+  Output: how many were renewed, and how many were gone: the stream was cut, and the server has dropped them.
+  Guarantee: an entry that another consumer has claimed meanwhile stays there; delivery counts stay as they are.
 ]]
 local CHUNK = 500
 local renewed, cut = 0, 0

@@ -5,8 +5,8 @@
   ARGV[1] token of its holder
   ARGV[2] milliseconds for which it is kept
 
-  Output: '' when it is the holder's, else the token of whoever has it.
-  Guarantee: a name that somebody else has taken stays theirs.
+  Output: '' when it is the holder's, else the token of its holder.
+  Guarantee: a name that another process has taken stays its own.
 ]]
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] then

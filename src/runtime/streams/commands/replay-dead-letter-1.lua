@@ -3,10 +3,10 @@
 
   KEYS[1] stream of the dead letters
   ARGV[1] entry id of the letter
-  ARGV[2] what the streams of all events begin with
+  ARGV[2] prefix of the streams of all events
 
-  Output: 1 when it was, 0 when there is no such letter or no such group any more.
-  Guarantee: the letter is in one of the two streams, and in its event's once, whoever replays it at the same time.
+  Output: 1 when it was moved, 0 when there is no such letter or no such group any more.
+  Guarantee: the letter is in one of the two streams, and only once in that of its event, even if two replicas replay it at a time.
 ]]
 local entry = redis.call('XRANGE', KEYS[1], ARGV[1], ARGV[1])[1]
 if not entry then

@@ -1,15 +1,15 @@
 --[[
-  Destroys the groups of a stream that no replica has subscribed to for long, and names those without a living subscriber.
+  Destroys the groups of a stream that had no subscriber for long, and names the groups without a living subscriber.
   Groups of single threads (with an `@`) are left alone: they end with their replica.
 
   KEYS[1] stream
-  KEYS[2] hash: stream, blank, group → when a replica last said that it subscribes; stream → the last look
+  KEYS[2] hash: stream, blank, group → when a replica last marked it as seen; stream → the last check
   ARGV[1] milliseconds after which a group is destroyed
   ARGV[2] milliseconds after which its subscriber counts as gone
-  ARGV[3] milliseconds after the last look which nobody was there to subscribe: they do not count
+  ARGV[3] milliseconds since the last check after which no replica ran: that time does not count
 
   Output: for each such group: name, 1 when it was destroyed, milliseconds since it was last seen, entries that waited for it.
-  Guarantee: whoever says meanwhile that it subscribes keeps its group. A group that nobody ever spoke of is seen now.
+  Guarantee: a group that is marked meanwhile stays. A group that was never marked counts as seen now.
 ]]
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

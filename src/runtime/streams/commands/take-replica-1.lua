@@ -2,12 +2,12 @@
   Takes a replica's name.
 
   KEYS[1] key of the replica
-  ARGV[1] token of whoever takes it
+  ARGV[1] token of the process that takes it
   ARGV[2] milliseconds for which it is kept
   ARGV[3] token of a holder that is known to be dead, '' for none
 
   Output: empty when it was taken, else the holder's token and the milliseconds for which it still has it.
-  Guarantee: of several that try at once, one gets it.
+  Guarantee: only one of several that try at once gets it.
 ]]
 local holder = redis.call('GET', KEYS[1])
 if holder and holder ~= ARGV[1] and holder ~= ARGV[3] then

@@ -1,15 +1,15 @@
 --[[
-  Removes from a stream what no group needs any more, and says what groups have missed by a cap.
+  Removes the entries of a stream that no group needs any more, and reports what groups have lost by a cap.
 
   KEYS[1] stream
-  KEYS[2] hash: stream → how many of its entries had been removed at the last look
-  ARGV[1] how many entries it may hold, '' for any number: beyond that the oldest go even when a group still needs them
+  KEYS[2] hash: stream → how many of its entries had been removed at the last call
+  ARGV[1] how many entries it may hold, '' for any number: the oldest beyond that are cut even when a group needs them
   ARGV[2] milliseconds for which a stream without groups keeps its entries
 
-  Output: how many entries were removed because nobody needs them; how many by the cap; then for each group that has missed some:
-  name, about how many it was never given, how many that it had in hand and can be given to nobody else now.
-  Guarantee: without a cap nothing is removed that a group has yet to be given or to acknowledge. Each loss is told once, to
-  whoever looks first. A cut by others is noticed from Redis 7.0 on, as long as the group has not read past it.
+  Output: how many entries were removed because nobody needs them; how many were cut; then for each group that has lost some:
+  name, about how many were never delivered to it, how many are pending and cannot be delivered again.
+  Guarantee: without a cap no entry is removed that is pending or not yet delivered in a group. Each loss is reported once, to
+  the first caller. A cut by others is noticed from Redis 7.0 on, as long as the group has not read past it.
 ]]
 local LIMIT = 500000 -- a backlog that is freed at once must not hold up the server
 
@@ -56,7 +56,7 @@ end
 local output = { 0, 0 }
 local told = tonumber(redis.call('HGET', KEYS[2], KEYS[1]) or '0')
 
--- What is gone without having been trimmed here was needed by somebody, unless every group is past it.
+-- Entries that are gone and were not trimmed here were needed by a group, unless every group is past them.
 local function tellLosses(cut)
   local removed = added and added - redis.call('XLEN', KEYS[1])
   if cut == 0 and not (removed and removed > told) then
@@ -67,7 +67,7 @@ local function tellLosses(cut)
   for _, group in ipairs(groups) do
     local missed, pending = 0, 0
     if isBelow(after(group['last-delivered-id']), first) then
-      -- Redis 7.0 counts what it gave a group, not what the group is past: after a loss it says too little.
+      -- Redis 7.0 counts the entries that it delivered to a group, not those that the group is past: after a loss the count is too low.
       missed = removed and group['entries-read'] and math.max(0, removed - math.max(told, group['entries-read'])) or cut
     end
     if group.pending > 0 then
