@@ -17,7 +17,7 @@ import { publicationOf } from '../runtime/events/publication.ts'
 import { recordOf } from '../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
-import type { FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
+import type { EventRequest, FailureRecord, Feed, SubscriptionManifest } from '../transport/messages.ts'
 import type { PrimaryCalls } from './primary-calls.ts'
 
 /** Takes events out of this thread. */
@@ -68,8 +68,17 @@ export class LaneBus implements BusTransport {
     const { json, keys } = encodePayload(event, payload)
     const context = causality.getStore()
     const trace = context?.trace?.traceContext ?? NO_TRACE_CONTEXT
-    const args = [emitter, event, json, keys, context?.eventId ?? null, context?.requestId ?? null, trace, timeoutMs]
-    return JSON.parse((await this.#options.calls.call('#host', 'request', args)) as string) as Payload
+    const request: EventRequest = {
+      emitter,
+      event,
+      payload: json,
+      payloadKeys: keys,
+      parentId: context?.eventId ?? null,
+      requestId: context?.requestId ?? null,
+      trace,
+      timeoutMs,
+    }
+    return JSON.parse((await this.#options.calls.call('#host', 'request', [request])) as string) as Payload
   }
 
   subscribe(subscription: Subscription): () => void {

@@ -7,8 +7,8 @@ import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
-import { contractText } from '../core/schemas/route-contract.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
+import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
 import { routeShape } from '../runtime/endpoint/route-shape.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
@@ -54,20 +54,16 @@ export class LaneToolHost implements ToolHost {
   }
 
   addEndpoint(endpoint: Endpoint): void {
-    const { owner, method, path, options } = endpoint
-    const manifest = routeManifest(owner.name, method, path, false, options)
-    this.#addRoute({ manifest, endpoint, stream: null, socket: null })
+    this.#addRoute({ manifest: routeManifest(endpoint, 'endpoint'), endpoint, stream: null, socket: null })
   }
 
   addStream(stream: Stream): void {
-    const { owner, path, options } = stream
-    const manifest = routeManifest(owner.name, 'GET', path, true, options)
+    const manifest = routeManifest({ ...stream, method: 'GET' }, 'stream')
     this.#addRoute({ manifest, endpoint: null, stream, socket: null })
   }
 
   addWebSocket(socket: SocketRoute): void {
-    const { owner, path, options } = socket
-    const manifest = { ...routeManifest(owner.name, 'GET', path, false, options), isSocket: true }
+    const manifest = routeManifest({ ...socket, method: 'GET' }, 'socket')
     this.#addRoute({ manifest, endpoint: null, stream: null, socket })
   }
 
@@ -149,15 +145,4 @@ export class LaneToolHost implements ToolHost {
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void {
     this.#post({ type: 'set-tool', tool, status, message })
   }
-}
-
-function routeManifest(
-  plugin: string,
-  method: Endpoint['method'],
-  path: string,
-  isStream: boolean,
-  options: Endpoint['options'],
-): RouteManifest {
-  const { timeoutMs, tags = [], summary } = options
-  return { plugin, method, path, isStream, timeoutMs, tags, summary, contract: contractText(options) }
 }

@@ -17,7 +17,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 9
+export const LANE_PROTOCOL = 10
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -112,6 +112,20 @@ export interface LogRecord {
   timestampMs: number
   identity: string
   fields?: Record<string, unknown>
+}
+
+/** An event that a lane publishes and waits for a reply to: the argument of the call `request`. */
+export interface EventRequest {
+  emitter: string
+  event: string
+  /** JSON text. */
+  payload: string
+  /** Joined by U+0000. */
+  payloadKeys: string
+  parentId: string | null
+  requestId: string | null
+  trace: TraceContext
+  timeoutMs: number
 }
 
 /** A failed delivery, for the failure listeners of a lane. Events that they publish belong to the request and the delivery of the failed event. */

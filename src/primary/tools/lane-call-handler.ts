@@ -1,18 +1,7 @@
 import type { ToolHost } from '../../contracts/tool.ts'
-import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { EventRequest } from '../../transport/messages.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
-
-type RequestArgs = [
-  emitter: string,
-  event: string,
-  payload: string,
-  payloadKeys: string,
-  parentId: string | null,
-  requestId: string | null,
-  trace: TraceContext,
-  timeoutMs: number,
-]
 
 /** Answers the calls of the lanes' tool hosts (tool `#host` of a call): what they ask for is known only in the primary. */
 export class LaneCallHandler {
@@ -27,8 +16,8 @@ export class LaneCallHandler {
   serve(method: string, args: readonly unknown[]): unknown {
     switch (method) {
       case 'request': {
-        const [emitter, event, payload, payloadKeys, parentId, requestId, trace, timeoutMs] = args as RequestArgs
-        return this.#bus.requestFor({ emitter, event, payload, payloadKeys, parentId, requestId, trace }, timeoutMs)
+        const { timeoutMs, ...request } = args[0] as EventRequest
+        return this.#bus.requestFor(request, timeoutMs)
       }
       case 'history':
         return this.#bus.history()

@@ -13,8 +13,8 @@ import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { contractText } from '../../core/schemas/route-contract.ts'
 import { mountEndpoints } from '../../runtime/endpoint/mount.ts'
+import { routeManifest } from '../../runtime/endpoint/route-manifest.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import type { RouteManifest } from '../../transport/messages.ts'
 import type { PrimaryBus } from '../events/primary-bus.ts'
@@ -52,19 +52,20 @@ export class PrimaryToolHost implements ToolHost {
     return this.#options.bus
   }
 
-  addEndpoint({ owner, method, path, handler, options }: Endpoint): void {
-    const number = this.#addRoute(owner.name, method, path, false, options)
+  addEndpoint(endpoint: Endpoint): void {
+    const { owner, path, handler, options } = endpoint
+    const number = this.#addRoute(routeManifest(endpoint, 'endpoint'))
     this.#options.local.server.addEndpoint(number, owner, path, handler, options)
   }
 
-  addStream({ owner, path, handler, options }: Stream): void {
-    const number = this.#addRoute(owner.name, 'GET', path, true, options)
+  addStream(stream: Stream): void {
+    const { owner, path, handler, options } = stream
+    const number = this.#addRoute(routeManifest({ ...stream, method: 'GET' }, 'stream'))
     this.#options.local.server.addStream(number, owner, path, handler, options)
   }
 
   addWebSocket(socket: SocketRoute): void {
-    const { owner, path, options } = socket
-    const number = this.#addRoute(owner.name, 'GET', path, false, options, true)
+    const number = this.#addRoute(routeManifest({ ...socket, method: 'GET' }, 'socket'))
     this.#options.local.server.addWebSocket(number, socket)
   }
 
@@ -94,18 +95,8 @@ export class PrimaryToolHost implements ToolHost {
     if (this.isBooted) throw new HeddleError('HTTP_PATH_INVALID', `${what}: routes are registered in onBoot, not later`)
   }
 
-  #addRoute(
-    plugin: string,
-    method: Endpoint['method'],
-    path: string,
-    isStream: boolean,
-    options: Endpoint['options'],
-    isSocket = false,
-  ): number {
-    this.#requireBoot(`${method} ${path}`)
-    const { timeoutMs, tags = [], summary } = options
-    const contract = contractText(options)
-    const route = { plugin, method, path, isStream, isSocket, timeoutMs, tags, summary, contract }
+  #addRoute(route: RouteManifest): number {
+    this.#requireBoot(`${route.method} ${route.path}`)
     return this.#options.routing.addLocal(route)
   }
 
