@@ -294,7 +294,7 @@ export function runBusContract(
       )
     })
 
-    await t.test('what is no JSON object is refused with its code', async () => {
+    await t.test('a payload that is no JSON object is refused with its code', async () => {
       for (const kind of ['array', 'null', 'undefined', 'text', 'map', 'bigint', 'cyclic']) {
         assert.deepEqual(await post(heddle, `/publish-fault/${kind}`), { code: 'EVENT_PAYLOAD_INVALID' }, kind)
       }

@@ -20,7 +20,7 @@ test('a thread that is leaving gets nothing more, and finishes what it has', (t)
   assert.deepEqual(other.events, ['evt_waits'], 'nothing of it is repeated')
 })
 
-test('what waits for a subscriber that the new code does not have is dropped with a warning, and the rest stays', (t) => {
+test('events for a subscriber that the new code does not have are dropped with a warning, and the rest stays', (t) => {
   const { hub, warnings } = hubOf(t)
   const old = fakeThread()
   hub.subscribe('order.placed', 'shop.Sell.gone', {}, instanceOf(old))
@@ -74,7 +74,7 @@ test('a plugin that is set aside keeps half of the queue waiting at most; then i
   for (let n = 0; n < 10; n++) hub.publish(eventOf(`evt_${n}`), null)
   assert.throws(() => hub.publish(eventOf('evt_more'), null), {
     code: 'EVENT_BUS_FULL',
-    message: 'A subscriber is set aside, and 10 events wait for such already',
+    message: 'A subscriber is set aside, and 10 events wait for such subscribers already',
   })
   assert.equal(hub.isCrowded, false)
   hub.publish(eventOf('evt_paid', { event: 'order.paid' }), null)
@@ -85,7 +85,7 @@ test('a plugin that is set aside keeps half of the queue waiting at most; then i
   assert.equal(thread.taken.length, 11)
 })
 
-test('who asked learns it when the thread of the only one to answer dies', async (t) => {
+test('a request fails when the thread of the only subscriber that can answer dies', async (t) => {
   const { hub, wishes } = hubOf(t)
   const thread = fakeThread()
   hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
@@ -96,7 +96,7 @@ test('who asked learns it when the thread of the only one to answer dies', async
   assert.deepEqual(wishes, [], 'what one thread alone was to get is not tried elsewhere')
 })
 
-test('who asked waits for the other threads when one of them dies', async (t) => {
+test('a request waits for the other threads when one of them dies', async (t) => {
   const { hub } = hubOf(t)
   const [dying, other] = [fakeThread(), fakeThread()]
   for (const thread of [dying, other]) hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))
@@ -139,7 +139,7 @@ test('a subscriber that comes back finds its instance in the quarantine lane', (
   assert.deepEqual(quarantine.events, ['evt_suspect'])
 })
 
-test('who asked learns it too when the thread dies before it had room for the question', async (t) => {
+test('a request fails too when that thread dies before it had room for the event', async (t) => {
   const { hub } = hubOf(t)
   const thread = fakeThread()
   thread.hasRoom = false
@@ -169,7 +169,7 @@ test('a broadcast copy that its thread has no room for holds back no other, with
   }
 })
 
-test('what a dead thread never began goes to the others in its order, before what waits for them', (t) => {
+test('events that a dead thread never began go to the others in their order, before those that wait', (t) => {
   const { hub } = hubOf(t)
   const [dying, other] = [fakeThread(), fakeThread()]
   hub.subscribe('order.placed', 'group', {}, instanceOf(dying))
@@ -196,7 +196,7 @@ test('the time of a delivery does not run out in a thread that stands still', as
   assert.equal(hub.pending, 0)
 })
 
-test('who asked learns it when what asked leaves before the question was sent, and when it expires', async (t) => {
+test('a request fails when its subscriber leaves before the event was sent, and when it expires', async (t) => {
   const { hub } = hubOf(t)
   const thread = fakeThread()
   thread.hasRoom = false
@@ -212,7 +212,7 @@ test('who asked learns it when what asked leaves before the question was sent, a
   assert.deepEqual(thread.events, [])
 })
 
-test('who asks a broadcast subscriber that has no thread at the moment learns it at once', async (t) => {
+test('a request to a broadcast subscriber that has no thread at the moment fails at once', async (t) => {
   const { hub } = hubOf(t)
   const thread = fakeThread()
   hub.subscribe('price.wanted', 'group', { broadcast: true }, instanceOf(thread))

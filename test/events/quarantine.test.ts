@@ -4,7 +4,7 @@ import { POISON_DEATHS } from '../../src/primary/events/quarantine.ts'
 import { until } from '../support/until.ts'
 import { BOX, eventOf, fakeThread, hubOf, instanceOf, NOTHING } from './fake-thread.ts'
 
-test('what was in flight at a death is tried again one at a time, in the quarantine lane alone', (t) => {
+test('events in flight at a death are tried again one at a time, in the quarantine lane alone', (t) => {
   const { hub, wishes } = hubOf(t)
   const [dying, other, quarantine] = [fakeThread(), fakeThread(), fakeThread(true)]
   hub.subscribe('order.placed', 'group', {}, instanceOf(dying))

@@ -33,7 +33,7 @@ test('it is crowded beyond three quarters of its bytes too', () => {
   assert.equal(budget.isCrowded, false)
 })
 
-test('what nothing caused may fill nine tenths, what is half done all of it', () => {
+test('events without a cause may fill nine tenths, the others all of it', () => {
   const budget = filled(90)
   assert.throws(() => budget.check(1, 0, true), {
     code: 'EVENT_BUS_FULL',
@@ -62,7 +62,7 @@ test('a queue of one takes one', () => {
   assert.throws(() => budget.check(1, 0, false), { code: 'EVENT_BUS_FULL' })
 })
 
-test('what subscribers that are set aside have pending is bounded in number and in bytes, below what makes the queue crowded', () => {
+test('paused subscribers have a bound in number and in bytes, below the one that makes the queue crowded', () => {
   const budget = new QueueBudget(10)
   budget.checkPaused({ deliveries: 4, bytes: 0 }, 1, 0)
   assert.throws(() => budget.checkPaused({ deliveries: 4, bytes: 0 }, 2, 0), { code: 'EVENT_BUS_FULL' })

@@ -12,7 +12,7 @@ function claimed() {
   }
 }
 
-test('what is held is known entry by entry, of its stream and its group alone', () => {
+test('a claimed entry is known by its stream, its group and its id', () => {
   const { held } = claimed()
   held.add('s', 'g', '1-0', 10)
   held.add('s', 'g', '2-0', 5)
@@ -26,7 +26,7 @@ test('what is held is known entry by entry, of its stream and its group alone', 
   ])
 })
 
-test('what is taken out is gone, and a streamGroup with nothing left is gone too', () => {
+test('an entry that is taken out is gone, and so is a group without entries', () => {
   const { held } = claimed()
   held.add('s', 'g', '1-0', 0)
   held.add('s', 'g', '2-0', 5)
@@ -36,7 +36,7 @@ test('what is taken out is gone, and a streamGroup with nothing left is gone too
   assert.deepEqual(held.all(), [])
 })
 
-test('a thousand of one group are as much as is taken; when half of them have gone there is room, and each is told once', () => {
+test('a group is full with a thousand entries and has room when half of them are gone, and each is told once', () => {
   const { held, told } = claimed()
   for (let n = 1; n <= 999; n++) held.add('s', 'g', `${n}-0`, 1)
   held.add('s', 'other', '1-0', 1)
@@ -53,7 +53,7 @@ test('a thousand of one group are as much as is taken; when half of them have go
   assert.deepEqual(told, ['s g is full', 's g has room'])
 })
 
-test('32 MiB of payloads are as much as is taken too; an entry that is added again counts with its last length', () => {
+test('a group is full with 32 MiB of payloads too; an entry that is added again counts with its last length', () => {
   const { held, told } = claimed()
   held.add('s', 'g', '1-0', 20 << 20)
   held.add('s', 'g', '1-0', 31 << 20)
@@ -67,7 +67,7 @@ test('32 MiB of payloads are as much as is taken too; an entry that is added aga
   assert.deepEqual(told, ['s g is full', 's g has room'])
 })
 
-test('whoever is told sees what is held by then; what has all gone has room', () => {
+test('the listener sees the entries of that moment; a group without entries has room', () => {
   const sizes: number[] = []
   const held: ClaimedEntries = new ClaimedEntries((_, __, isFull) => {
     sizes.push(held.all()[0]?.ids.length ?? 0)

@@ -88,7 +88,7 @@ test('a letter can be deleted once', async (t) => {
   assert.deepEqual(await letters.list(), [])
 })
 
-test('what somebody else writes into the stream breaks nothing and stays', async (t) => {
+test('entries that are no letters break nothing and stay', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -126,7 +126,7 @@ test('the list shows the newest 1000', async (t) => {
   )
 })
 
-test('old letters give way to new ones, and that is told', async (t) => {
+test('old letters are dropped for new ones, and that is told', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   let cut = 0
@@ -171,7 +171,7 @@ test('a letter is stored also when its group is gone', async (t) => {
   )
 })
 
-test('a replayed letter goes to its group alone, once, however many replay it at the same time', async (t) => {
+test('a replayed letter goes to its group alone, and once, however many replay it at the same time', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store

@@ -29,7 +29,7 @@ async function drain(delayed: DelayedEvents): Promise<number> {
   }
 }
 
-test('an event is released when its time has come, not before, as it was', async (t) => {
+test('an event is released when it is due, not before, and unchanged', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -100,7 +100,7 @@ test('four replicas release 10,000 events: none is lost, none is doubled, each i
   )
 })
 
-test('an event that another process has delayed is noticed, and an own one is released in time', async (t) => {
+test('an event that another process has delayed is noticed, and one of this process is released in time', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -114,7 +114,7 @@ test('an event that another process has delayed is noticed, and an own one is re
   await until(async () => (await redis.command<number>('xlen', [STREAM])) === 2, 'the second one is released')
 })
 
-test('what waits survives a restart of the server, and nobody floods the log meanwhile', async (t) => {
+test('delayed events survive a restart of the server, and nobody floods the log meanwhile', async (t) => {
   const store = await streamStore(t, ['--appendonly', 'yes', '--appendfsync', 'always'])
   if (store === null) return
   const { redis, server } = store
@@ -132,7 +132,7 @@ test('what waits survives a restart of the server, and nobody floods the log mea
   assert.ok(store.logs.length <= 4, store.logs.join('\n'))
 })
 
-test('what is no delayed event stays, is told once, and holds up nothing', async (t) => {
+test('a member that is no delayed event stays, is logged once, and delays nothing', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -182,7 +182,7 @@ test('events of a MiB each are released in small steps', async (t) => {
   assert.equal(first.released + (await drain(delayed)), 10)
 })
 
-test('a full server keeps what waits, and it is released when there is room', async (t) => {
+test('a full server keeps the delayed events, and they are released when there is room', async (t) => {
   const store = await streamStore(t, ['--maxmemory-policy', 'noeviction'])
   if (store === null) return
   const { redis } = store

@@ -67,7 +67,7 @@ function roundTrip(more: Partial<EventFrame>, replica = 'replica'): StreamEvent 
   return event
 }
 
-test('what is written is read again, whatever the names hold', () => {
+test('an entry that is written is read again, whatever the names hold', () => {
   for (const text of HOSTILE) {
     roundTrip({ emitter: text })
     roundTrip({ requestId: text })
@@ -80,7 +80,7 @@ test('what is written is read again, whatever the names hold', () => {
   }
 })
 
-test('what is remembered of one text is not taken for another', () => {
+test('a remembered text is not taken for another', () => {
   for (let n = 0; n < 2; n++) {
     roundTrip({ emitter: 'a', payloadKeys: 'a' }, 'a')
     roundTrip({ emitter: 'a b', payloadKeys: 'a\0b' }, 'a b')
@@ -129,7 +129,7 @@ test('the fields beside envelope and payload are read wherever they stand', () =
 
 const USUAL = encodeEntry(FRAME, 'r', null)[1]!
 
-test('what is no event of ours gives a reason', () => {
+test('an entry that is no event gives a reason', () => {
   const cases: [fields: string[], reason: RegExp][] = [
     [[], /no envelope/],
     [['e'], /no envelope/],
@@ -166,7 +166,7 @@ test('what is no event of ours gives a reason', () => {
   }
 })
 
-test('odd values of what may be missing are left out', () => {
+test('odd values of optional fields are left out', () => {
   const envelope = {
     id: 'evt_1',
     emitter: 'x',

@@ -31,7 +31,7 @@ test("a consumer tells its replica, whatever the replica's id holds", () => {
   for (const stranger of ['alice', 'a:b', 'host:8000:', ':1', 'a:-1']) assert.equal(replicaOfConsumer(stranger), null)
 })
 
-test('a usual subscriber is its group as it is', () => {
+test('the group of a usual subscriber has its name unchanged', () => {
   assert.equal(groupOf('users.CreateUser.onCreated'), 'users.CreateUser.onCreated')
 })
 

@@ -9,7 +9,7 @@ import { addNumbers, deliver, pendingOf, streamStore } from './fixture.ts'
 const STREAM = streamOf('order.paid')
 const claim = (consumer: string, minIdleMs: number) => [STREAM, 'g', consumer, minIdleMs, '0-0', 'COUNT', 1000]
 
-test('a lease renews all that the given consumers have in hand, beyond one chunk, and no delivery is counted', async (t) => {
+test('a lease renews all pending entries of the given consumers, beyond one chunk, and counts no delivery', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -27,7 +27,7 @@ test('a lease renews all that the given consumers have in hand, beyond one chunk
   assert.ok(oldest < youngestOfOther, `${oldest} ${youngestOfOther}`)
 })
 
-test('what is not idle for long enough is left as it is', async (t) => {
+test('entries that are not idle for long enough are left as they are', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -37,7 +37,7 @@ test('what is not idle for long enough is left as it is', async (t) => {
   assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0'], 3_600_000), { renewed: 0, cut: 0 })
 })
 
-test('an entry that another has claimed stays his', async (t) => {
+test('an entry that another consumer has claimed stays there', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -52,7 +52,7 @@ test('an entry that another has claimed stays his', async (t) => {
   assert.deepEqual(owners, ['a:hub', 'b:0', 'a:hub'])
 })
 
-test('what was put down is claimed at once', async (t) => {
+test('released entries are claimed at once', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -70,7 +70,7 @@ test('what was put down is claimed at once', async (t) => {
   assert.equal(second.length, 1000)
 })
 
-test('what is handed over starts afresh with the same count of deliveries', async (t) => {
+test('an entry that is handed over is not idle and keeps its count of deliveries', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store

@@ -28,7 +28,7 @@ async function asleep(count: number) {
   return { wakeups, threads, wokenFor }
 }
 
-test('whoever begins to read is woken for what may be there; one thread per group is enough', async () => {
+test('a thread that begins to read is woken, since there may be entries; one thread per group is enough', async () => {
   const wakeups = new ReaderWakeups(() => {})
   const [one, other, third] = [new Thread(), new Thread(), new Thread()]
   wakeups.add(one, 'e', 'g')
@@ -38,7 +38,7 @@ test('whoever begins to read is woken for what may be there; one thread per grou
   assert.deepEqual([[...one.woken, ...other.woken], third.woken], [['e'], ['e']])
 })
 
-test('a stream is watched from the entry on up to which its sleeping groups have read, and not while they read', async () => {
+test('a stream is watched from the entry up to which its sleeping groups have read, and not while they read', async () => {
   const { wakeups, threads } = await asleep(2)
   assert.deepEqual([...wakeups.streamsToWatch()], [[STREAM, '1-0']])
   wakeups.arrived(STREAM, '2-0')
@@ -60,7 +60,7 @@ test('an entry wakes one thread of each group that has not read it, each in its 
   assert.deepEqual(wokenFor(), [['e'], ['e']])
 })
 
-test('who finds more than it can read at a time has one that sleeps help', async () => {
+test('a thread that finds more than it can read at a time is helped by one that sleeps', async () => {
   const { wakeups, threads, wokenFor } = await asleep(2)
   wakeups.arrived(STREAM, '2-0')
   const [reads] = threads.filter(({ woken }) => woken.length > 0)
@@ -70,7 +70,7 @@ test('who finds more than it can read at a time has one that sleeps help', async
   assert.deepEqual(wokenFor(), [['e'], ['e']])
 })
 
-test('what a thread was woken for another reads when it stands still, has as much in hand as it takes, or is gone', async () => {
+test('another thread reads when the one that was woken stands still, has no room, or is gone', async () => {
   for (const fails of ['standsStill', 'full', 'gone'] as const) {
     const { wakeups, threads } = await asleep(2)
     wakeups.arrived(STREAM, '2-0')
@@ -83,7 +83,7 @@ test('what a thread was woken for another reads when it stands still, has as muc
   }
 })
 
-test('while nobody can be woken for a group it is tried again', async () => {
+test('while no thread can be woken for a group, it is tried again', async () => {
   const { wakeups, threads } = await asleep(1)
   threads[0]!.isResponsive = false
   wakeups.arrived(STREAM, '2-0')
@@ -92,7 +92,7 @@ test('while nobody can be woken for a group it is tried again', async () => {
   await until(() => threads[0]!.woken.length === 1, 'it is woken when it answers again')
 })
 
-test('who is full reads on by itself: it counts as awake when it has room again', async () => {
+test('a full thread reads on by itself: it counts as awake when it has room again', async () => {
   const { wakeups, threads } = await asleep(1)
   wakeups.arrived(STREAM, '2-0')
   wakeups.full(threads[0]!, 'e', true)

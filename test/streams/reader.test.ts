@@ -124,7 +124,7 @@ test('a reader that is woken reads all there is, once and in its order, and says
   await until(() => store.pending.size === 0 && pending.size === 0, 'all is acknowledged')
 })
 
-test('a reader that has as much in hand as it takes leaves the rest in the stream until there is room', async (t) => {
+test('a reader with as many pending entries as it takes leaves the rest in the stream until there is room', async (t) => {
   const { store, reader, pending, served, told, answerAll } = reading(t)
   store.add(1, 1500)
   reader.wake(EVENT)
@@ -156,7 +156,7 @@ test('a group that is held, or not open, is not read; the others of its event ar
   await until(() => served.length === 3, 'all three are begun')
 })
 
-test('what was read and got lost on the way is taken when the store answers again, and nothing else twice', async (t) => {
+test('entries that were read and lost on the way are taken when the store answers again, and no other twice', async (t) => {
   const { store, reader, served, told } = reading(t)
   store.add(1, 3)
   reader.wake(EVENT)
@@ -169,7 +169,7 @@ test('what was read and got lost on the way is taken when the store answers agai
   assert.deepEqual(store.ensured, ['Shop.onPlaced'])
 })
 
-test('what is in hand is not taken again by whoever subscribes anew', async (t) => {
+test('a subscriber that comes back does not get the pending entries again', async (t) => {
   const { store, groups, reader, served, told } = reading(t)
   store.add(1, 3)
   reader.wake(EVENT)
@@ -213,7 +213,7 @@ test('an event whose subscriber has left meanwhile, or that is none, is handed o
   assert.equal(handedOver[1]!.frame, null)
 })
 
-test('a reader stops when all in hand is answered and acknowledged, and reads nothing more', async (t) => {
+test('a reader stops when all pending entries are answered and acknowledged, and reads nothing more', async (t) => {
   const { store, reader, served, told, answerAll } = reading(t)
   store.add(1, 3)
   reader.wake(EVENT)
@@ -231,7 +231,7 @@ test('a reader stops when all in hand is answered and acknowledged, and reads no
   assert.deepEqual([store.pending.size, served.length, store.unread.length], [0, 3, 1])
 })
 
-test('a reader that is told to stop while it looks for what got lost stops', async (t) => {
+test('a reader that is told to stop while it looks for lost entries stops', async (t) => {
   const { store, reader, served, answerAll } = reading(t)
   store.add(1, 3)
   store.losesAnswer = true

@@ -59,7 +59,7 @@ test('a lane reads as the consumer of its number, with what is paused, and has i
   assert.equal(all.areStarted, true)
 })
 
-test('what a lane had in hand is taken over when it is gone, and its streamGroups are still looked after', async (t) => {
+test('the pending entries of a lane are claimed when it is gone, and its groups are still looked after', async (t) => {
   const { all, taken, destroyed } = threads(t)
   const gone = lane(0)
   all.start()
@@ -78,7 +78,7 @@ test('what a lane had in hand is taken over when it is gone, and its streamGroup
   assert.equal(all.isReading('r:0'), false)
 })
 
-test('the name of a lane that has gone delayed for a minute: what is given to it late would count as worked at', async (t) => {
+test('the name of a lane that is gone is not used for a minute: entries that it gets late would count as handled', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] })
   const { all } = threads(t)
   const lanes = [lane(0), lane(1), lane(0), lane(0)]

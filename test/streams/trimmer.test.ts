@@ -120,7 +120,7 @@ test('while consumers are removed, nothing that is delivered at the same time is
   assert.equal(new Set(acknowledged).size, 10_000)
 })
 
-test('what a gone replica leaves is cleared away after several looks, what it has in hand is not', async (t) => {
+test('the consumers of a replica that is gone are removed after several checks, those with pending entries are not', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -145,7 +145,7 @@ test('what a gone replica leaves is cleared away after several looks, what it ha
   assert.deepEqual(reports, [])
 })
 
-test('a replica that is back between two looks counts as living', async (t) => {
+test('a replica that is back between two checks counts as living', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -162,7 +162,7 @@ test('a replica that is back between two looks counts as living', async (t) => {
   assert.equal((await listConsumers(redis, STREAM, 'g')).length, 0)
 })
 
-test('the group of a thread that this replica has no more is destroyed', async (t) => {
+test('the group of a thread that this replica no longer has is destroyed', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store

@@ -176,7 +176,7 @@ test('a group that was created by others is looked after too', async (t) => {
   assert.deepEqual(losses, [{ stream: STREAM, group: 'g', missed: 40, inHand: 0 }])
 })
 
-test('what is pending but was cut keeps the rest, and goes when it is acknowledged', async (t) => {
+test('an entry that is pending and was cut keeps the rest, until it is acknowledged', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store
@@ -237,7 +237,7 @@ test('a group that nobody has subscribed to for a week is destroyed, one that wa
   assert.equal(await redis.command('hexists', [GROUPS_SEEN, seenField(STREAM, 'old')]), 0)
 })
 
-test('the time in which nothing ran does not count', async (t) => {
+test('a time in which no replica ran does not count', async (t) => {
   const store = await streamStore(t)
   if (store === null) return
   const { redis } = store

@@ -53,7 +53,7 @@ export class QueueBudget {
     const tooBig = pending.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * PAUSED_SHARE
     if (!tooMany && !tooBig) return
     const what = tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
-    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such already`)
+    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such subscribers already`)
   }
 
   take({ consumer, event, requester, source }: Delivery): void {
