@@ -10,7 +10,7 @@ const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
 
 const NO_BYTES = new Uint8Array(0)
 
-/** Headers that belong to the listener: what a plugin sets there is dropped. */
+/** Headers that only the listener sets: values of a plugin are dropped. */
 const LISTENERS_OWN = new Set([
   'content-length',
   'transfer-encoding',
@@ -23,13 +23,13 @@ const LISTENERS_OWN = new Set([
   'x-content-type-options',
 ])
 
-/** The handler's view of one request, and what it says of the answer. */
+/** The handler's view of one request, and its settings for the answer. */
 export class RequestContext implements HttpContext {
   readonly route: string
   body: unknown
   readonly #incoming: Incoming
   #status = 0
-  /** `name: value` lines of the answer, but for those that every answer has. */
+  /** `name: value` lines of the answer, except those that every answer has. */
   #head = ''
   #hasContentType = false
   #binary: Uint8Array | null = null
@@ -58,7 +58,7 @@ export class RequestContext implements HttpContext {
     return this.#incoming.requestId
   }
 
-  /** Made when a handler first asks: most never do. */
+  /** Made when a handler first reads it: most never do. */
   get signal(): AbortSignal {
     if (this.#abort === undefined) {
       this.#abort = new AbortController()
@@ -117,7 +117,7 @@ export class RequestContext implements HttpContext {
   }
 
   sendBinary(bytes: Uint8Array, type: string): void {
-    // Whatever else is handed over here would first fail where the answer crosses the threads, and take the lane with it.
+    // Any other value would fail only where the answer crosses the threads, and bring down the lane.
     if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
     this.setHeader('content-type', type)
     this.#binary = bytes
@@ -137,11 +137,11 @@ export class RequestContext implements HttpContext {
   get binary(): Uint8Array | null {
     return this.#binary
   }
-  /** Only where there is a `binary`. */
+  /** Only together with `binary`. */
   get file(): FileBody | null {
     return this.#file
   }
-  /** Answers with a file, whose content type is set. It is closed when it was sent. */
+  /** Answers with a file. Its content type must be set. The file is closed when it has been sent. */
   sendFile(file: FileBody): void {
     this.#file = file
     this.#binary = NO_BYTES

@@ -2,10 +2,10 @@ import type { FileHandle } from 'node:fs/promises'
 
 /** Files of at most this are sent in one piece. */
 export const PIECE_BYTES = 60_000
-/** What of a larger one is on its way at a time: the client's pace is that of the disk. */
+/** Bytes of a larger file that are on their way at a time: the disk is read as fast as the client reads. */
 export const WINDOW_BYTES = 240_000
 
-/** A part of an open file that is an answer's body. Whoever has it closes it. */
+/** A part of an open file that is the body of an answer. Its holder closes it. */
 export class FileBody {
   readonly lengthBytes: number
   readonly #handle: FileHandle

@@ -1,18 +1,18 @@
 import { type FileBody, PIECE_BYTES, WINDOW_BYTES } from './file-body.ts'
 import type { Reply } from './reply.ts'
 
-/** Where the pieces of a file go: over the ring in a lane, straight to the listener in the primary. */
+/** Takes the pieces of a file: sends them over the ring in a lane, and straight to the listener in the primary. */
 export interface FileSink {
   answer(requestId: number, reply: Reply): void
   /** The head of an answer whose body comes in pieces. */
   openFile(requestId: number, status: number, head: string, lengthBytes: number): void
   /** False when there was no room for it. */
   filePiece(requestId: number, piece: Uint8Array): boolean
-  /** All was sent, or no more will be: then the connection ends. */
+  /** The body ends here. The connection is closed when it is not complete. */
   endStream(requestId: number): void
 }
 
-/** Sends one file at its client's pace. */
+/** Sends one file as fast as its client reads. */
 export class FileSender {
   readonly #sink: FileSink
   readonly #requestId: number
@@ -25,7 +25,7 @@ export class FileSender {
     this.#requestId = requestId
   }
 
-  /** So many bytes have left for the client. */
+  /** Bytes have left for the client. */
   flushed(bytes: number): void {
     this.#onTheWay -= bytes
     this.#wake?.()
@@ -37,7 +37,7 @@ export class FileSender {
     this.#wake?.()
   }
 
-  /** Closes the file. @throws what reading it throws; the answer has ended then */
+  /** Sends the file, and closes it. @throws the error of reading it; the answer has ended then */
   async send(status: number, head: string, file: FileBody, isHead: boolean): Promise<void> {
     const sink = this.#sink
     const id = this.#requestId
@@ -49,7 +49,7 @@ export class FileSender {
       }
       sink.openFile(id, status, head, file.lengthBytes)
       isOpen = true
-      // The listener has answered it all by itself.
+      // The listener has answered by itself.
       if (isHead) return
       for (;;) {
         const piece = await file.next()

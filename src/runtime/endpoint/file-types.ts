@@ -42,11 +42,11 @@ const TYPES: Readonly<Record<string, string>> = {
 
 const IS_TEXT = /^text\/|\/(?:json|xml|wasm)$|\+(?:json|xml)$/
 
-/** What the runtime knows of a file by the end of its name alone. */
+/** The type of a file, by the end of its name alone. */
 export interface FileType {
   /** With its charset: text is UTF-8. */
   readonly contentType: string
-  /** It may lie compressed beside itself. */
+  /** There may be a compressed file beside it. */
   readonly isText: boolean
 }
 

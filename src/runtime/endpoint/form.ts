@@ -9,7 +9,7 @@ export const FORM_MAX_FIELDS = 1000
  * A repeated key becomes an array.
  */
 export function parseForm(text: string, into: Record<string, unknown>, what: 'query' | 'form body'): void {
-  // What came in other bytes than UTF-8 was replaced when it was read.
+  // Bytes that are no UTF-8 were replaced when the text was read.
   if (text.includes('\ufffd')) throw new HeddleError('HTTP_BAD_REQUEST', `The ${what} is not valid UTF-8`)
   let fields = 0
   const seen = new Set<string>()

@@ -5,12 +5,12 @@ import { METHODS } from './methods.ts'
 /** Between a header's name and its value and after it: the one character that a header line cannot hold. */
 export const HEADER_SEPARATOR = '\r'
 
-/** Who knows the client's address of a request that came without it. */
+/** Knows the client's address of a request that came without it. */
 export interface AddressSource {
   clientAddress(id: number): string
 }
 
-/** One request as it crossed into the thread that handles it. Nothing is split before somebody asks. */
+/** One request in the thread that handles it. Nothing is split or decoded before it is read. */
 export class Incoming {
   readonly method: string
   readonly requestId: string
@@ -30,7 +30,7 @@ export class Incoming {
     this.body = frame.body
   }
 
-  /** Asking the kernel for it costs more than routing, parsing and answering: it is asked for where handlers read it. */
+  /** The system call for the address costs more than routing, parsing and answering: it is made only where handlers read it. */
   get ip(): string {
     if (this.#ip === undefined) {
       const { ipLength, requestIdLength, text } = this.#frame
@@ -40,7 +40,7 @@ export class Incoming {
     return this.#ip
   }
 
-  /** Raw, as it came. */
+  /** Raw, not decoded. */
   get path(): string {
     const from = this.#frame.requestIdLength + this.#frame.ipLength
     return this.#frame.text.slice(from, from + this.#frame.pathLength)

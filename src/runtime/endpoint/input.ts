@@ -52,7 +52,7 @@ async function readAll(
   let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, form)
   if (schemas.query) query = await validate(schemas.query, query, true, issues)
   if (schemas.body) {
-    // No body at all is held against the schema as an empty one; JSON's null is a value of its own.
+    // A missing body is validated as an empty object. JSON's null is a value of its own.
     const given = fields ?? (context.body === undefined ? {} : context.body)
     fields = await validate(schemas.body, given, form.isForm, issues)
   }
@@ -60,19 +60,19 @@ async function readAll(
   if (issues.length > 0) throw new HeddleError('HTTP_VALIDATION', undefined, { details: faultsOf(issues) })
   if (fields !== undefined && !isPlainObject(fields)) context.body = fields
   const data: Data = Object.assign({}, ...[query, fields, named].filter(isPlainObject))
-  // Like `_auth`, not for a schema to judge: it knows the form's fields.
+  // Added after the validation, like `_auth`: the schema describes the fields of the form alone.
   if (form.files !== undefined) data._files = form.files
   return data
 }
 
-/** What is known of a body beside its fields. */
+/** What the parser knows of a body beside its fields. */
 interface Form {
   /** All of its values are text. */
   isForm: boolean
   files: unknown
 }
 
-/** The body's fields; undefined when it has none, and `context.body` holds what it is. */
+/** The fields of the body; undefined when it has none, and `context.body` is the body itself. */
 async function readBody(
   incoming: Incoming,
   wanted: boolean,
@@ -129,7 +129,7 @@ function withoutReserved(value: Data): Data {
   return value
 }
 
-/** @param isText of a query or a form, which cannot tell a list of one from a single value */
+/** @param isText true for a query or a form, where a list of one looks like a single value */
 async function validate(
   schema: StandardSchemaV1,
   value: unknown,
@@ -147,11 +147,11 @@ async function validate(
   return value
 }
 
-/** The fields with each text in a list of one that the schema says it wants as a list; null when there is none. */
+/** The fields, with each text put into a list of one where the schema wants a list; null when there is none. */
 function withLists(fields: Data, issues: readonly StandardIssue[]): Data | null {
   let listed: Data | null = null
   for (const { path, expected } of issues as readonly (StandardIssue & { expected?: unknown })[]) {
-    // No part of the specification, but the libraries agree on it: zod says `array`, others `Array` or `an array`.
+    // `expected` is not part of the specification, but the libraries agree on it: zod has `array`, others `Array` or `an array`.
     if (path?.length !== 1 || typeof expected !== 'string' || !/\barray\b/i.test(expected)) continue
     const key = String(typeof path[0] === 'object' ? path[0].key : path[0])
     if (typeof fields[key] !== 'string') continue

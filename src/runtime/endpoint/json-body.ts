@@ -2,7 +2,7 @@ import { isUtf8 } from 'node:buffer'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { isForbiddenKey } from './keys.ts'
 
-/** Levels of arrays and objects at most. Beyond some thousand, Node's own functions throw where nobody expects it. */
+/** Levels of arrays and objects at most. With some thousand levels, Node's own functions throw at unexpected places. */
 export const JSON_MAX_DEPTH = 64
 
 /** Parses a JSON body. @throws HTTP_BAD_REQUEST that says what is wrong, without the body's text */

@@ -20,7 +20,7 @@ export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpo
     owner,
     method: 'GET',
     path: prefix,
-    // Its pages' relative addresses begin behind the slash.
+    // Relative addresses of its pages need the slash.
     handler: (_data, context) => context.redirect(`${prefix}/`, 308),
     options,
   }

@@ -5,9 +5,9 @@ import { isForbiddenKey, isReservedKey } from './keys.ts'
 
 /** Files of a form at most. */
 export const FORM_MAX_FILES = 100
-/** Of a field's name; far more than anybody's. */
+/** Length of a field's name at most; far more than any real name has. */
 export const FORM_NAME_MAX_CHARS = 200
-/** Headers of one part at most; the parser passes over those beyond. */
+/** Headers of one part at most; the parser ignores further ones. */
 const PART_MAX_HEADERS = 32
 const PART_HEADERS_MAX_BYTES = 16_384
 const NO_BYTES = new Uint8Array(0)
@@ -18,14 +18,14 @@ export async function parseMultipart(
   contentType: string,
   into: Record<string, unknown>,
 ): Promise<void> {
-  // Loaded by the first upload: most lanes never see one.
+  // Loaded by the first upload: most lanes never get one.
   const { Busboy } = await import('@fastify/busboy')
   const files: UploadedFile[] = []
   await new Promise<void>((resolve, reject) => {
     const refuse = (why: string): void => reject(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
     let parser: InstanceType<typeof Busboy>
     try {
-      // The body limit bounds a field and a file: the parser's own limits would cut them off without a word.
+      // The body limit bounds fields and files: the parser's own limits would cut them off silently.
       parser = new Busboy({
         headers: { 'content-type': contentType },
         limits: {
@@ -41,7 +41,7 @@ export async function parseMultipart(
     }
     /** False when the form is refused for it. */
     const isName = (name: string | undefined): name is string => {
-      // What is thrown in here reaches nobody but the thread.
+      // Not thrown: an error in here would end the thread.
       if (name === undefined) refuse('has a part without a name')
       else if (name.length > FORM_NAME_MAX_CHARS) refuse(`has a name of more than ${FORM_NAME_MAX_CHARS} characters`)
       else if (name.includes('\ufffd')) refuse('is not valid UTF-8')
@@ -52,12 +52,12 @@ export async function parseMultipart(
     parser.on('field', (name: string | undefined, value: string) => {
       if (!isName(name) || isReservedKey(name)) return
       if (value.includes('\ufffd')) return refuse('is not valid UTF-8')
-      // An own one only: a field may be called `toString`.
+      // Only an own property: a field may be called `toString`.
       const before = Object.hasOwn(into, name) ? into[name] : undefined
       into[name] = before === undefined ? value : Array.isArray(before) ? [...before, value] : [before, value]
     })
     parser.on('file', (field: string | undefined, stream, given: string | undefined, _encoding, type) => {
-      // Before anything else: a file that is cut off is an error of its stream, and one that nobody hears ends the thread.
+      // First: a file that is cut off is an error of its stream, and an error without a listener ends the thread.
       stream.on('error', () => refuse('is broken'))
       if (!isName(field)) {
         stream.resume()
@@ -70,7 +70,7 @@ export async function parseMultipart(
       stream.on('data', (chunk: Buffer) => chunks.push(chunk))
       stream.on('end', () => {
         file.bytes = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks)
-        // What a browser sends of a control in which nothing was chosen.
+        // A browser sends this for a control in which no file was chosen.
         if (given === '' && file.bytes.byteLength === 0) files.splice(files.indexOf(file), 1)
       })
     })
@@ -83,7 +83,7 @@ export async function parseMultipart(
   into._files = files
 }
 
-/** A file's name without the folders before it, and without characters that are none to see: it may still be anything else. */
+/** A file's name without folders and invisible characters. It may still be anything else. */
 function nameAlone(given: string): string {
   const name = given
     .slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)

@@ -7,11 +7,11 @@ import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { messageWeight } from '../../transport/frames/message-weight.ts'
 import type { WebSocketServer } from './web-socket-server.ts'
 
-/** Bytes that were sent and that nobody knows to have left for the client: from here on `send` says that there is no room. */
+/** When this many bytes are sent and have not left for the client, `send` returns that there is no room. */
 export const SOCKET_ROOM_BYTES = 256 * 1024
 const REASON_MAX_BYTES = 123
 
-/** One thing after another: a step begins when the one before has ended. */
+/** A handler to run. A step begins when the one before has ended. */
 type Step =
   | { readonly kind: 'open'; readonly context: HttpContext }
   | { readonly kind: 'message'; readonly message: string | Uint8Array; readonly weight: number }
@@ -39,7 +39,7 @@ export class PluginSocket implements Socket {
   readonly #gone = new AbortController()
   readonly #steps: Step[] = []
   #isRunning = false
-  /** `closing`: it was told to close, and what comes is dropped. */
+  /** `closing`: the plugin has closed it, and messages that come are dropped. */
   #state: 'open' | 'closing' | 'closed' = 'open'
   #unreadBytes = 0
   #wakers: (() => void)[] = []
@@ -91,12 +91,12 @@ export class PluginSocket implements Socket {
     this.#push({ kind: 'open', context: this.#options.context })
   }
 
-  /** @param bytes as long as it was on the wire */
+  /** @param bytes length of the message on the wire */
   received(message: string | Uint8Array, bytes: number): void {
     this.#push({ kind: 'message', message, weight: messageWeight(bytes) })
   }
 
-  /** So many bytes have left for the client. */
+  /** Bytes have left for the client. */
   flushed(bytes: number): void {
     this.#unreadBytes = Math.max(0, this.#unreadBytes - bytes)
     if (this.#unreadBytes < SOCKET_ROOM_BYTES) this.#wake()
@@ -148,11 +148,11 @@ export class PluginSocket implements Socket {
     else this.#server.sink.messageHandled(number, step.kind === 'message' ? step.weight : messageWeight(0))
   }
 
-  /** Null when it has ended. What is returned never rejects. */
+  /** Runs the handler of a step. @returns null when it has ended; a promise that never rejects */
   #begin(step: Step): Promise<void> | null {
     const { kind } = step
     const handler = this.#options.handlers[kind]
-    // A plugin that has closed its socket is done with what the client says.
+    // A plugin that has closed its socket gets no more messages.
     if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
     const { owner, routeNumber, trace } = this.#options
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`

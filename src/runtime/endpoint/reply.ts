@@ -9,7 +9,7 @@ export interface Reply {
   head: string
   /** JSON text, bytes, or null for none. */
   body: string | Uint8Array | null
-  /** Is the body. Whoever sends it closes it. */
+  /** The body, instead of `body`. Its sender closes it. */
   file?: FileBody
 }
 
@@ -18,7 +18,7 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 /** Seconds that a client is asked to wait before it tries again. */
 export const RETRY_AFTER_SEC = 1
 
-/** The answer that a handler's return value stands for. */
+/** The answer that a handler's return value means. */
 export function replyOf(result: unknown, context: RequestContext): Reply {
   let status = context.chosenStatus
   if (status === 0) {
@@ -31,7 +31,7 @@ export function replyOf(result: unknown, context: RequestContext): Reply {
     return file === null ? { status, head, body: binary } : { status, head, body: null, file }
   }
   if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
-  // A handler's JSON may be sent as another type; head decides.
+  // A handler's JSON may be sent as another content type: the head decides.
   return { status, head: context.head, body: JSON.stringify(result) ?? 'null' }
 }
 
@@ -48,7 +48,7 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
   return { status, head, body: envelopeText(envelope) }
 }
 
-/** Details come from whoever threw: what is no JSON is left out. */
+/** The details come from the thrown error: they are left out when they are no JSON. */
 function envelopeText(envelope: { success: false; error: string; details?: unknown }): string {
   try {
     return JSON.stringify(envelope)
@@ -57,7 +57,7 @@ function envelopeText(envelope: { success: false; error: string; details?: unkno
   }
 }
 
-/** What a client may know of a thrown error: errors of its own making, overload; of everything else nothing. */
+/** The answer to a thrown error. A client learns of its own mistakes and of overload, and nothing of other errors. */
 export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {
   if (thrown instanceof HeddleError) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {

@@ -15,7 +15,7 @@ import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
 import type { NumberedSocketRoute, WebSocketServer } from './web-socket-server.ts'
 
-/** Where answers go: over the ring in a lane, straight to the listener in the primary. */
+/** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
 export interface ReplySink extends FileSink {
   openStream(requestId: number, head: string): void
   /** False when there was no room for it. */
@@ -28,18 +28,18 @@ interface StreamRoute extends Omit<Route, 'handler'> {
   streamHandler: StreamHandler
 }
 
-/** The routes that one thread hosts, and the requests that it is at. */
+/** The routes that one thread hosts, and the requests that it handles. */
 export class RequestServer {
   readonly sockets: WebSocketServer
   #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
-  /** By the number that the primary gave. */
+  /** Routes by the number that the primary gave them. */
   readonly #routes: (Route | StreamRoute | NumberedSocketRoute | undefined)[] = []
-  /** Only those that were not answered at once: whom a cancellation may still reach. */
+  /** Requests that were not answered at once: only these can be cancelled. */
   readonly #running = new Map<number, RequestContext>()
   readonly #streams = new Map<number, AbortController>()
-  /** Of the streams that are open, where they are traced. */
+  /** Spans of the open streams, while they are traced. */
   readonly #streamSpans = new Map<number, OpenSpan>()
   readonly #files = new Map<number, FileSender>()
 
@@ -75,7 +75,7 @@ export class RequestServer {
 
   handle(requestId: number, frame: RequestFrame): void {
     const route = this.#routes[frame.routeNumber]
-    // Its plugin is up in another thread and failed in this one.
+    // The plugin is up in another thread and has failed in this one.
     if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
     const context = new RequestContext(incoming, route.template.text)
@@ -111,13 +111,13 @@ export class RequestServer {
       await sender.send(status, head, file, context.method === 'HEAD')
     } catch (thrown) {
       this.#onFault(route, context.requestId, thrown)
-      // Nothing happens where the answer has begun: the connection was closed then.
+      // Does nothing when the answer has begun: the connection was closed then.
       this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
     this.#files.delete(requestId)
   }
 
-  /** So many bytes of a file have left for the client. */
+  /** Bytes of a file have left for the client. */
   fileFlushed(requestId: number, bytes: number): void {
     this.#files.get(requestId)?.flushed(bytes)
   }
@@ -141,12 +141,12 @@ export class RequestServer {
       const data = await causality.run(cause, streamInput, route, incoming, context)
       this.#sink.openStream(requestId, context.head)
       opened = true
-      // A HEAD request, or a client that left meanwhile: its handler would wait for an abort that has been.
+      // A HEAD request, or the client has left meanwhile: the handler would wait for an abort that has already happened.
       if (gone.signal.aborted) return span?.end()
       const stream: SseStream = {
         send: (frame) => {
           if (gone.signal.aborted) return
-          // A stream that ends is seen by its client, one with a hole in it is not.
+          // A client sees that a stream ends, but not that frames are missing.
           if (!this.#sink.streamData(requestId, `data: ${JSON.stringify(frame)}\n\n`)) this.#close(requestId)
         },
         close: () => this.#close(requestId),
@@ -178,7 +178,7 @@ export class RequestServer {
   /** Ends all streams: the thread is about to drain. */
   closeStreams(): void {
     for (const requestId of [...this.#streams.keys()]) this.#close(requestId)
-    // Their handlers are not waited for.
+    // Nothing waits for their handlers.
     for (const span of this.#streamSpans.values()) span.end()
   }
 }
@@ -191,7 +191,7 @@ async function streamInput(route: StreamRoute, incoming: Incoming, context: Requ
   return data
 }
 
-/** What the spans of a handler have in common. */
+/** Name and attributes of all spans of a handler. */
 function spanOf(owner: Owner, handler: Handler | StreamHandler): Pick<Route, 'name' | 'spanAttributes'> {
   const name = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
   return { name, spanAttributes: { 'code.function.name': name, 'heddle.plugin': owner.name } }

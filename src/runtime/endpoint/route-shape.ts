@@ -1,4 +1,4 @@
-/** What two routes have in common when no request can tell them apart: the method, and the path without parameter names. */
+/** The same for two routes that no request can tell apart: the method, and the path without parameter names. */
 export function routeShape(method: string, path: string): string {
   return `${method} ${path.replace(/:[^/]+/g, ':')}`
 }

@@ -11,7 +11,7 @@ import type { PathTemplate } from './path-template.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
 
-/** A handler and what has to happen before it. */
+/** A route with its handler, and everything that happens before the handler. */
 export interface Route {
   owner: Owner
   template: PathTemplate
@@ -19,11 +19,11 @@ export interface Route {
   options: EndpointOptions
   /** `<plugin>.<handler>`: what its spans are called. */
   name: string
-  /** Of each of its spans. */
+  /** Attributes of each of its spans. */
   spanAttributes: SpanAttributes
 }
 
-/** Told of what a handler threw: it goes to the log, never to the client. */
+/** Told of an error that a handler has thrown: it goes to the log, never to the client. */
 export type FaultLog = (route: Route, requestId: string, thrown: unknown) => void
 
 /**
@@ -91,7 +91,7 @@ export function bearerToken({ headers }: Incoming): string | undefined {
 export async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
   if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
   const claims: unknown = await authValidator(token)
-  // A validator that says `false` must not let anybody in: only an object is a yes.
+  // A validator that returns `false` must not let anybody in: only an object means yes.
   if (typeof claims !== 'object' || claims === null) throw new HeddleError('HTTP_AUTH_INVALID')
   return claims
 }
@@ -116,7 +116,7 @@ async function finish(
 
 function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog, span: OpenSpan | null): Reply {
   const { reply, isFault } = replyOfThrown(thrown)
-  // What the client did wrong is no fault of the handler.
+  // A mistake of the client is no fault of the handler.
   if (!isFault) {
     span?.end()
     return reply

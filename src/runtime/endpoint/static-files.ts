@@ -8,12 +8,12 @@ import type { RequestContext } from './context.ts'
 import { FileBody } from './file-body.ts'
 import { fileType } from './file-types.ts'
 
-/** A name that has a hash of its content in it never has another content: `app-3f9a1c77.js`. */
+/** A file with a hash of its content in its name never changes: `app-3f9a1c77.js`. */
 const HASHED_NAME = /[.-](?=[^.]*\d)(?=[^.]*[a-f])[0-9a-f]{8,64}\.\w+$/
 const IMMUTABLE = 'public, max-age=31536000, immutable'
-/** A picture that is opened as a page must not run what is written into it. */
+/** A picture that is opened as a page must not run scripts in it. */
 const PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
-/** By preference: the smaller one first. */
+/** Encodings by preference: the smaller result first. */
 const ENCODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
@@ -24,7 +24,7 @@ interface OpenFile {
   readonly stats: Stats
 }
 
-/** The files of one folder, for one thread. Only what is in it is served: no file whose name begins with a dot, no way out. */
+/** Serves the files of one folder, for one thread: no file whose name begins with a dot, and nothing outside of the folder. */
 export class StaticFiles {
   readonly #root: string
 
@@ -56,7 +56,7 @@ export class StaticFiles {
     }
   }
 
-  /** The real path of what a client asks for; null when it is nothing that it may have. */
+  /** The real path of the file that a client asks for; null when the client must not have it. */
   async #find(wanted: string): Promise<string | null> {
     const segments = wanted.split('/')
     if (segments.at(-1) === '') segments.pop()
@@ -92,7 +92,7 @@ export class StaticFiles {
     const { contentType, isText } = fileType(extname(path).toLowerCase())
     let chosen = file
     let encoding = ''
-    // A part is one of the file as it is.
+    // A range counts bytes of the uncompressed file.
     if (isText && headers.range === undefined) {
       const compressed = await this.#compressed(path, headers['accept-encoding'] ?? '', file.stats)
       if (compressed !== null) {
@@ -138,7 +138,7 @@ export class StaticFiles {
     }
   }
 
-  /** What lies compressed beside a file, when the client takes it and it is not older than the file. */
+  /** The compressed file beside a file, when the client accepts it and it is not older than the file. */
   async #compressed(path: string, accepted: string, { mtimeMs }: Stats) {
     for (const [encoding, extension] of ENCODINGS) {
       if (!takes(accepted, encoding)) continue
@@ -155,11 +155,11 @@ const UNSATISFIABLE = Buffer.from(JSON.stringify({ success: false, error: 'The f
 
 const notFound = (): HeddleError => new HeddleError('HTTP_NOT_FOUND')
 
-/** Opened, then looked at: what was looked at before might be another by now. Null when there is none, or nobody may read it. */
+/** Opens the file and reads its type then: between a check and the opening it could be replaced. Null when there is none, or it must not be read. */
 async function openFile(real: string): Promise<OpenFile | null> {
   let handle: FileHandle
   try {
-    // A pipe would keep a thread of the pool waiting; a link was followed before.
+    // Without O_NONBLOCK a pipe would keep a thread of the pool waiting. Links have been followed before.
     handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
   } catch (error) {
     if (isAbsence(error)) return null

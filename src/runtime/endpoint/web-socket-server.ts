@@ -14,7 +14,7 @@ import { bearerToken, checkToken } from './run.ts'
 /** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
 export const BEARER_PROTOCOL = 'bearer'
 
-/** Where sockets' frames go: over the ring in a lane, straight to the listener in the primary. */
+/** Takes what sockets send: over the ring in a lane, straight to the listener in the primary. */
 export interface SocketSink {
   answer(requestId: number, reply: Reply): void
   /** The handshake is done: from now on the socket has this number. @param protocol the accepted subprotocol, or empty */
@@ -40,7 +40,7 @@ export interface WebSocketServerOptions {
   endStep?: (step: number, failed: boolean) => void
 }
 
-/** The WebSockets of one thread, from the check of their tokens to their ends. */
+/** The WebSockets of one thread, from the check of their tokens to their close. */
 export class WebSocketServer {
   readonly sink: SocketSink
   readonly beginStep: WebSocketServerOptions['beginStep']
@@ -63,7 +63,7 @@ export class WebSocketServer {
     return this.#open.size
   }
 
-  /** Looks at a handshake: it is answered like a request, or accepted. */
+  /** Checks a handshake. It is answered like a request when it is refused, else accepted. */
   async handshake(
     requestId: number,
     entry: NumberedSocketRoute,
@@ -107,7 +107,7 @@ export class WebSocketServer {
     socket.opened()
   }
 
-  // ── what comes from the client ────────────────────────────────────────────
+  // ── from the client ───────────────────────────────────────────────────────
 
   received(number: number, message: string | Uint8Array, bytes: number): void {
     this.#open.get(number)?.received(message, bytes)
@@ -121,7 +121,7 @@ export class WebSocketServer {
     this.#open.get(number)?.closed(code, reason)
   }
 
-  // ── what its sockets say ──────────────────────────────────────────────────
+  // ── from its sockets ──────────────────────────────────────────────────────
 
   onFault({ owner, context }: PluginSocketOptions, thrown: unknown): void {
     this.#onFault(context.route, owner.name, context.requestId, thrown)

@@ -6,7 +6,7 @@ import { shown } from '../../core/files/shown-path.ts'
 import { nearestName } from './nearest-name.ts'
 import { placeOf, placeOfText, type SourcePlace, showPlace } from './source-place.ts'
 
-/** What a plugin was at when it failed. */
+/** The stage of its boot in which a plugin failed. */
 export type BootStage = 'load' | 'constructor' | 'onBoot'
 
 export interface BootContext {
@@ -18,7 +18,7 @@ export interface BootContext {
   fileOf(plugin: string): string | undefined
 }
 
-/** Why a plugin did not come up. */
+/** Why a plugin did not boot. */
 export interface BootFault {
   /** One line, for `/system/status`. */
   status: string
@@ -32,12 +32,12 @@ interface Explained {
   fix?: string | undefined
 }
 
-/** Puts what a plugin failed with in words for its author. */
+/** Explains to a plugin's author why it did not boot. */
 export function bootFault(error: unknown, context: BootContext): BootFault {
   const { mistake, place, fix } = explain(error, context)
   const where = place === undefined ? [`${shown(context.file)}, ${STAGES[context.stage]}`] : showPlace(place)
   const lines = [mistake, ...where.map((line) => `  ${line}`), ...(fix === undefined ? [] : [`  Fix: ${fix}`])]
-  // A file that does not even load has no plugin that one could look for: its place belongs to the message.
+  // A file that does not load has no plugin whose name would lead to it: its place belongs to the message.
   const isUnloaded = context.stage === 'load' && place !== undefined && !(error instanceof HeddleError)
   return { status: isUnloaded ? `${showPlace(place)[0]}: ${mistake}` : mistake, text: lines.join('\n') }
 }
@@ -95,7 +95,7 @@ const PATH_FIXES: readonly [RegExp, string][] = [
   [/in onBoot, not later/, 'register it in onBoot.'],
 ]
 
-/** What the compiler, or Node itself, says of a file that is no TypeScript or JavaScript. */
+/** A syntax error, as the compiler or Node reports it. */
 function syntaxFault(error: unknown, file: string): Explained | undefined {
   const [, path, line, column, text] = /^(.+?):(\d+):(\d+): (?:ERROR|error): (.*)$/m.exec(messageOf(error)) ?? []
   if (path !== undefined) {
@@ -108,15 +108,15 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
     }
   }
   if (!(error instanceof SyntaxError)) return undefined
-  // Of an error that no code has thrown the stack begins with the place.
+  // The stack of an error that Node itself throws begins with the place.
   const [, nativeFile, nativeLine] = /^(?:file:\/\/)?(\/.*?):(\d+)$/m.exec(error.stack ?? '') ?? []
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
-  // Node calls it so too when a name is imported that the other file does not export.
+  // Node also reports so that a name is imported which the other file does not export.
   const isImport = error.message.includes('does not provide an export')
   return { mistake: isImport ? error.message : `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
 }
 
-/** An import that leads nowhere: a file of the domain, or a package. */
+/** An import of a file or a package that does not exist. */
 function unresolvedImport(error: unknown, file: string): Explained | undefined {
   const code = (error as { code?: unknown } | null)?.code
   if (code !== 'MODULE_NOT_FOUND' && code !== 'ERR_MODULE_NOT_FOUND') return undefined
@@ -124,7 +124,7 @@ function unresolvedImport(error: unknown, file: string): Explained | undefined {
   const named = /Cannot find (?:module|package) '([^']+)'/.exec(message)?.[1]
   if (named === undefined) return undefined
   const importer = /(?:imported from |Require stack:\n- )(.+)$/m.exec(message)?.[1] ?? file
-  // Node names what it looked for, the author what he wrote.
+  // Node names the path that it looked for, the source has the path as it was written.
   const stem = basename(named)
   const place = placeOfText(importer, named) ?? placeOfText(importer, stem)
   const mistake = `Cannot find ${named.startsWith('/') ? shown(named) : `'${named}'`}, which ${shown(importer)} imports`

@@ -1,6 +1,6 @@
 import { edits } from '../../core/config/typos.ts'
 
-/** What was probably meant: the name that differs least, when it differs little; undefined when none does. */
+/** The name that was probably meant: the most similar one, when it is similar enough; else undefined. */
 export function nearestName(wanted: string, known: readonly string[]): string | undefined {
   const bound = Math.max(1, Math.floor(wanted.length / 3))
   const distance = (name: string): number => edits(wanted.toLowerCase(), name.toLowerCase())

@@ -26,14 +26,14 @@ export interface BootOptions {
   onNext?: (file: string) => void
 }
 
-/** Told of every fault of a plugin's own code. */
+/** Told of every fault in the code of a plugin. */
 export type PluginFault = (plugin: string, stage: string, error: unknown) => void
 
-/** The plugins of one thread. One that fails is `DEAD`, and everybody else boots. */
+/** The plugins of one thread. A plugin that fails is `DEAD`, and all others boot. */
 export class Plugins {
   /** The state of each plugin that belongs to this thread, by its name. */
   readonly health: Record<string, PluginHealth> = {}
-  /** What those that are dead failed with, for their author: the mistake, the line, the mend. */
+  /** Why dead plugins failed, for their authors: the mistake, the line, how to fix it. */
   readonly faults: Record<string, string> = {}
   /** Absolute path of each plugin's file, by its name. */
   readonly files: Record<string, string> = {}
@@ -97,7 +97,7 @@ export class Plugins {
     return instance
   }
 
-  /** @param at what the plugin is at */
+  /** @param at the current stage of the plugin */
   async #construct(
     name: string,
     Class: PluginClass,
@@ -115,8 +115,8 @@ export class Plugins {
   }
 
   /**
-   * Runs `onReady` of every plugin, or of some. One whose `onReady` fails stays: its routes are up already.
-   * @param onDone told of each that is over
+   * Runs `onReady` of all plugins, or of some. A plugin whose `onReady` fails stays: its routes are up already.
+   * @param onDone told of each plugin whose `onReady` has ended
    */
   async ready(plugins?: readonly string[], onDone: (plugin: string) => void = () => {}): Promise<void> {
     for (const loaded of this.#loaded) {
@@ -165,7 +165,7 @@ function isClass(value: unknown): value is PluginClass {
   return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
 }
 
-/** What a file exports that should export a class, and what to write. */
+/** What a file without a class as its default export has instead, and what to write. */
 function instead(module: Record<string, unknown>): string {
   if (module.default !== undefined) {
     return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, write \`export default class … extends Plugin\``

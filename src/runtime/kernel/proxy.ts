@@ -16,15 +16,15 @@ const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'describeCall', 'serve'
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any
 
-/** What all meters of one thread write to. */
+/** The shared memory and the listeners of a meter. */
 export interface MeterOptions {
   threadNumber: number
   metrics: MetricsRing
   names: NameTable
   statuses: StatusTable
-  /** Of a lane: its calls are among the last steps that are known of it when it dies. */
+  /** Of a lane: its calls are among the last steps that are known when it dies. Null in the primary. */
   flight: FlightRecorder | null
-  /** Told when a call changed a tool's health: the message belongs to the primary's registry. */
+  /** Told when a call changed a tool's health: the primary keeps the message. */
   onStatus: (tool: string, status: 'OK' | 'DEAD', message: string) => void
   /** Told when a sink threw, once per sink. */
   onSinkFault: (thrown: unknown) => void
@@ -43,7 +43,7 @@ export class Meter {
     this.#options = options
   }
 
-  /** Puts a span around each call. Must come before the first tool is wrapped: without it the wrappers have no branch for it. */
+  /** Puts a span around each call. Call it before the first tool is wrapped: otherwise the wrappers make no spans. */
   setTracing(tracing: ToolTracing): void {
     this.#tracing = tracing
   }
@@ -94,7 +94,7 @@ export class Meter {
     const failed = (startedMs: number, step: number, thrown: unknown): void => {
       ended(startedMs, step, true)
       const message = messageOf(thrown)
-      // A flood of equal failures is told once, until the tool has worked again.
+      // Equal failures in a row are reported once, until the tool has worked again.
       if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === lastMessage) return
       lastMessage = message
       this.#options.onStatus(tool, 'DEAD', message)

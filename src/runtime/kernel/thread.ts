@@ -19,17 +19,17 @@ import { Toolbox } from './toolbox.ts'
 
 /** Records that `registry.getMetrics()` shows. */
 export const METRICS_SHOWN = 1000
-/** How late a sink may hear of another thread's calls, milliseconds. */
+/** How much later a sink gets the calls of other threads, milliseconds. */
 const METRICS_FEED_MS = 50
 
-/** What differs between the primary and a lane. */
+/** The parts in which the primary and a lane differ. */
 export interface ThreadOptions {
   thread: ThreadRef
   settings: Settings
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
-  /** Null in the primary: nobody survives to read it. */
+  /** Null in the primary: when it dies, nothing is left that could read it. */
   flight: FlightRecorder | null
   sharedMemory(key: string, byteLength: number): SharedArrayBuffer
   callPrimary(tool: string, method: string, args: readonly unknown[]): Promise<unknown>
@@ -50,7 +50,7 @@ export class ThreadKernel {
   readonly #metricsSinks: MetricsSink[] = []
   readonly #threadNumber: number
   #metricsFrom = 0
-  /** The next record for the sinks was still being written when they were last fed. */
+  /** The next record was still being written when the sinks were last fed. */
   #isHeldUp = false
   #metricsTimer: NodeJS.Timeout | undefined
 
@@ -112,7 +112,7 @@ export class ThreadKernel {
       try {
         sink(level, message, timestamp, identity)
       } catch (thrown) {
-        // Marked before it is reported: the report is a log record, and comes back to the sink.
+        // Marked before the report, which is a log record and comes back to the sink.
         if (this.#faultySinks.has(sink)) continue
         this.#faultySinks.add(sink)
         this.sinkFault('log sink', thrown)
@@ -120,7 +120,7 @@ export class ThreadKernel {
     }
   }
 
-  /** A sink hears its own thread's calls at once, and those of others by looking at the ring. */
+  /** A sink gets the calls of its own thread at once, and those of other threads from the ring. */
   addMetricsSink(sink: MetricsSink): () => void {
     const removeOwn = this.meter.addSink(sink)
     const removeOthers = added(this.#metricsSinks, sink)
@@ -140,7 +140,7 @@ export class ThreadKernel {
   #feedMetrics(): void {
     const cursor = this.#metrics.cursor
     let to = this.#metrics.firstOpen(this.#metricsFrom, cursor)
-    // Nothing but an open record since last time: its writer has died.
+    // The same record is still open as last time: its writer has died.
     this.#isHeldUp = to === this.#metricsFrom && to !== cursor && !this.#isHeldUp
     if (to === this.#metricsFrom && !this.#isHeldUp) to = cursor
     this.#metrics.read(this.#metricsFrom, to, (raw) => {
@@ -183,7 +183,7 @@ export class ThreadKernel {
   }
 }
 
-/** Refuses what a lane's instance of a tool may not ask for. */
+/** @throws when the primary's instance of the tool has not made this memory */
 export function existingMemory(memories: Record<string, SharedArrayBuffer>, key: string): SharedArrayBuffer {
   const memory = memories[key]
   if (memory === undefined) throw new HeddleError('INTERNAL', `The primary's instance made no shared memory ${key}`)

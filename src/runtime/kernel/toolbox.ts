@@ -7,28 +7,28 @@ import { findTools, loadTool } from './discover.ts'
 import { tellingFirstCall } from './first-call.ts'
 import type { Meter } from './proxy.ts'
 
-/** Everything in a tool's runtime but what is the tool's own. */
+/** Makes the runtime of a tool. */
 export type RuntimeFactory = (toolName: () => string) => ToolRuntime
 
 interface Installed {
   readonly tool: Tool
   readonly index: number
   readonly folder: string
-  /** One wrapped object for all plugins, for a tool that makes no difference between them. */
+  /** One wrapped object for all plugins, for a tool without an `api` for each. */
   shared: object | undefined
   /** Why its boot failed. */
   fault: string | null
-  /** What failed may pass: it is handed out all the same, and booted again. */
+  /** The fault may pass: the tool is given to plugins all the same, and booted again. */
   isPassing: boolean
 }
 
-/** The tools of one thread: found, made, booted, and handed to plugins as metered objects. */
+/** The tools of one thread: finds, constructs and boots them, and gives them to plugins as metered objects. */
 export class Toolbox {
   readonly #meter: Meter
   readonly #onFirstCall: (plugin: string, tool: string) => void
   readonly #installed = new Map<string, Installed>()
 
-  /** @param onFirstCall told when a plugin of this thread calls a tool that it was given for the first time */
+  /** @param onFirstCall told when a plugin of this thread calls a tool for the first time */
   constructor(meter: Meter, onFirstCall: (plugin: string, tool: string) => void = () => {}) {
     this.#meter = meter
     this.#onFirstCall = onFirstCall
@@ -59,7 +59,7 @@ export class Toolbox {
     }
   }
 
-  /** Boots all tools, one after another. One that fails is reported and stays: its calls fail with the reason. */
+  /** Boots all tools, one after another. A tool that fails is reported and stays: its calls fail with the reason. */
   async boot(onFault: (tool: string, error: unknown) => void, only?: string): Promise<void> {
     for (const [name, installed] of this.#installed) {
       if (only !== undefined && name !== only) continue
@@ -72,12 +72,12 @@ export class Toolbox {
     }
   }
 
-  /** Its boot failed for a reason that may pass. */
+  /** True when the tool's boot failed for a reason that may pass. */
   mayBootLater(name: string): boolean {
     return this.#installed.get(name)?.isPassing === true
   }
 
-  /** Boots one whose boot has failed once more. @throws what its boot rejects with */
+  /** Boots a tool again whose boot has failed. @throws the error of its boot */
   async bootAgain(name: string): Promise<void> {
     const installed = this.#installed.get(name)!
     try {
@@ -102,19 +102,19 @@ export class Toolbox {
     return this.#installed.get(name)?.tool
   }
 
-  /** The instance behind `callPrimary`. */
+  /** Answers a `callPrimary` of a tool's instance in another thread. */
   serve(name: string, method: string, args: readonly unknown[]): unknown {
     const tool = this.#installed.get(name)?.tool
     if (tool?.serve === undefined) throw new HeddleError('TOOL_MISSING', `No tool ${name} serves ${method}`)
     return tool.serve(method, args)
   }
 
-  /** A thread of that id (`threadId` of worker_threads) has died. */
+  /** Tells all tools that a thread has died. @param threadId of worker_threads */
   threadGone(threadId: number): void {
     for (const { tool } of this.#installed.values()) tool.threadGone?.(threadId)
   }
 
-  /** One tool as one owner sees it. @throws TOOL_MISSING, TOOL_UNAVAILABLE */
+  /** A tool as one owner gets it. @throws TOOL_MISSING, TOOL_UNAVAILABLE */
   for(owner: Owner, name: string): object {
     const installed = this.#installed.get(name)
     if (installed === undefined) throw new HeddleError('TOOL_MISSING', `Missing tool: ${name}`)
@@ -123,7 +123,7 @@ export class Toolbox {
     const { tool, index } = installed
     if (tool.api !== undefined) {
       const api = tool.api(owner)
-      // Whoever checks tools finds the check on each that has one, whatever its API object is made of.
+      // Every tool that has a health check offers it, also when its API object is made for the owner.
       const { healthCheck } = tool
       const checked =
         healthCheck === undefined || 'healthCheck' in api ? api : { ...api, healthCheck: healthCheck.bind(tool) }
@@ -138,7 +138,7 @@ export class Toolbox {
   }
 
   /**
-   * What a plugin's constructor destructures.
+   * The object that a plugin's constructor destructures.
    * @param touched gets the names that it took
    */
   injection(owner: Owner, touched: Set<string>): object {
