@@ -1,12 +1,18 @@
-import { register } from 'node:module'
+import { readFileSync } from 'node:fs'
+import { Module, register } from 'node:module'
 import { isMainThread } from 'node:worker_threads'
 
 /**
  * What `--import tsx` is to the service, for tests and the processes that they start: hundreds, each of which spends a third of its start in tsx.
- * Only the main thread of Node 20 differs: a hook that strips types and keeps what it has stripped, and nothing else. Every lane and
- * every other thread loads tsx, and so does everything that a test starts as users do.
+ * Only Node 20 differs: the main thread loads modules and the others what they require, as tsx has it there, but types are stripped and kept
+ * and nothing else is done. What a test starts as users do loads tsx.
  */
-if (isMainThread && process.versions.node.startsWith('20.')) {
+if (!process.versions.node.startsWith('20.')) await import('tsx')
+else {
   process.setSourceMapsEnabled(true)
-  register('./strip-types.mjs', import.meta.url)
-} else await import('tsx')
+  if (isMainThread) register('./strip-types.mjs', import.meta.url)
+  else {
+    const { strip } = await import('./strip.cjs')
+    Module._extensions['.ts'] = (module, path) => module._compile(strip(path, readFileSync(path, 'utf8'), 'cjs'), path)
+  }
+}
