@@ -14,6 +14,7 @@ export const ALONE: Readonly<Record<string, string>> = {
   'bench/load.test.ts': 'it measures a server for a fifth of a second',
   'bench/open-loop.test.ts': 'it holds a rate of requests',
   'bench/cpu.test.ts': 'it measures processor time',
+  'lanes/load.test.ts': 'it needs sixteen requests to arrive within 150 ms',
 }
 
 /** Modules and packages with which a file starts processes or threads. */
