@@ -213,7 +213,7 @@ export class LaneServer {
       report: (report) => this.#post({ type: 'stream', report }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),
     })
-    const deliveries = new RecordedDeliveries(this.#recorder, STEP_STREAM_EVENT, streams.answers)
+    const deliveries = new RecordedDeliveries(this.#recorder, STEP_STREAM_EVENT, streams.sink)
     this.#streams = streams
     this.#bus.publisher = streams
   }

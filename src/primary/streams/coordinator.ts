@@ -126,7 +126,7 @@ export class StreamCoordinator {
     const own: ThreadStreams = new ThreadStreams({
       settings,
       role: 'primary',
-      serve: (deliveryId, frame) => serve(deliveryId, frame, own.answers),
+      serve: (deliveryId, frame) => serve(deliveryId, frame, own.sink),
       received: (frame) => this.#records.received(frame),
       tracing,
       published: () => {},

@@ -53,18 +53,18 @@ export class GroupProvisioner {
 
   /**
    * Lets a thread read a group, as soon as the store permits.
-   * @param subscribe gives the subscriber its instance in the hub; called once, when the group gets all that is published from then on
+   * @param addInstance gives the subscriber its instance in the hub; called once, when the group gets all that is published from then on
    */
-  async open(thread: ReadingThread, streamGroup: OwnStreamGroup, subscribe: () => void = () => {}): Promise<void> {
+  async open(thread: ReadingThread, streamGroup: OwnStreamGroup, addInstance: () => void = () => {}): Promise<void> {
     const key = groupKey(streamGroup.stream, streamGroup.group)
     const isWanted = (): boolean => this.#options.mayOpen() && thread.streamGroups.includes(streamGroup)
-    let hasSubscribed = false
+    let hasInstance = false
     const attempt = async (): Promise<void> => {
       await this.#created.run(key, () => this.#create(streamGroup))
       if (!isWanted()) return
       // Before anything is claimed: the hub must know who is to get it.
-      if (!hasSubscribed) subscribe()
-      hasSubscribed = true
+      if (!hasInstance) addInstance()
+      hasInstance = true
       await this.#claimed.run(key, () => this.#claimFromFormer(streamGroup))
       if (isWanted()) this.#options.onOpen(thread, streamGroup)
     }

@@ -47,11 +47,11 @@ export class LaneStreams {
     if (thread !== undefined) this.coordinator!.threads.unsubscribe(thread, subscriberIndex)
   }
 
-  /** @param instance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
-  subscribe(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, instance: () => void): void {
+  /** @param addInstance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
+  subscribe(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, addInstance: () => void): void {
     const thread = this.#threads.get(lane)
-    if (thread === undefined) return instance()
-    this.coordinator!.threads.subscribe(thread, { ...subscription, subscriberIndex }, instance)
+    if (thread === undefined) return addInstance()
+    this.coordinator!.threads.subscribe(thread, { ...subscription, subscriberIndex }, addInstance)
   }
 
   still(lane: Lane): void {

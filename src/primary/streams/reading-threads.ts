@@ -92,11 +92,11 @@ export class ReadingThreads {
     thread.isStarted = true
   }
 
-  /** @param instance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
-  subscribe(thread: ReadingThread, subscriber: Subscriber, instance: () => void = () => {}): void {
+  /** @param addInstance gives the subscriber its instance in the hub; called when its group gets all that is published from then on */
+  subscribe(thread: ReadingThread, subscriber: Subscriber, addInstance: () => void = () => {}): void {
     const streamGroup = thread.add(subscriber)
-    if (thread.hasBegun) void this.#options.groups.open(thread, streamGroup, instance)
-    else instance()
+    if (thread.hasBegun) void this.#options.groups.open(thread, streamGroup, addInstance)
+    else addInstance()
   }
 
   unsubscribe(thread: ReadingThread, subscriberIndex: number): void {

@@ -69,7 +69,7 @@ export class ThreadStreams {
   }
 
   /** Takes the answers to the deliveries that `serve` has begun. */
-  get answers(): DeliverySink {
+  get sink(): DeliverySink {
     return this.#pending
   }
 
