@@ -48,7 +48,7 @@ test('what would outlive its statement on a connection is refused', async () => 
     'COPY a FROM STDIN',
     'PREPARE a AS SELECT 1',
   ]) {
-    await refused(sql, /is not a statement to send/)
+    await refused(sql, /cannot be sent/)
   }
   for (const sql of [
     'SET LOCAL work_mem = 1',

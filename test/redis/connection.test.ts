@@ -42,7 +42,7 @@ test('a lost connection rejects at once and says why, and heals by itself', asyn
   for (let call = 0; call < 1000; call++) {
     await assert.rejects(client.command('ping', []), {
       code: 'KV_UNAVAILABLE',
-      message: /nothing listens there; start it, or mend KV_HOST and KV_PORT/,
+      message: /nothing listens there; start it, or correct KV_HOST and KV_PORT/,
       details: { outcome: 'not sent' },
     })
   }
@@ -152,10 +152,10 @@ test('a read that blocks may take its time, and a frozen server ends it', async 
 })
 
 const WRONG: [what: string, env: Record<string, string>, code: string, message: RegExp][] = [
-  ['a wrong password', { KV_PASSWORD: 'geheim' }, 'KV_REFUSED', /refuses the password; mend KV_PASSWORD/],
-  ['no password', { KV_PASSWORD: '' }, 'KV_REFUSED', /wants a password; set KV_PASSWORD/],
-  ['a database that is not there', { KV_DB: '4711' }, 'KV_REFUSED', /no database 4711; mend KV_DB/],
-  ['an unknown host', { KV_HOST: 'nowhere.invalid' }, 'KV_UNAVAILABLE', /nowhere\.invalid .*mend.*KV_HOST/],
+  ['a wrong password', { KV_PASSWORD: 'geheim' }, 'KV_REFUSED', /refuses the password; correct KV_PASSWORD/],
+  ['no password', { KV_PASSWORD: '' }, 'KV_REFUSED', /requires a password; set KV_PASSWORD/],
+  ['a database that is not there', { KV_DB: '4711' }, 'KV_REFUSED', /no database 4711; correct KV_DB/],
+  ['an unknown host', { KV_HOST: 'nowhere.invalid' }, 'KV_UNAVAILABLE', /nowhere\.invalid .*correct.*KV_HOST/],
   ['a port that nobody has', { KV_PORT: '1' }, 'KV_UNAVAILABLE', /nothing listens there; .*KV_HOST and KV_PORT/],
 ]
 for (const [what, env, code, message] of WRONG) {
@@ -209,9 +209,9 @@ const OTHERS: [what: string, onConnection: (socket: Socket) => void, message: Re
   [
     'a web server',
     (socket) => socket.once('data', () => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n')),
-    /no key-value store/,
+    /not a key-value store/,
   ],
-  ['a mail server', (socket) => socket.write('220 mail ready\r\n'), /no key-value store/],
+  ['a mail server', (socket) => socket.write('220 mail ready\r\n'), /not a key-value store/],
   ['a server that hangs up', (socket) => socket.once('data', () => socket.destroy()), /closed|lost/],
   ['a server that says nothing', () => {}, /does not answer/],
 ]

@@ -57,7 +57,7 @@ test('a key of another type is named, and harms no other', async (t) => {
   if (server === null) return
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   await admin.command('rpush', ['heddle:state:default:list', 'a'])
-  const wrong = { code: 'KV_WRONG_TYPE', message: /the key "list" holds no value of state: another program/ }
+  const wrong = { code: 'KV_WRONG_TYPE', message: /the key "list" is not a value of state: another program/ }
   await assert.rejects(state.get('list'), wrong)
   await assert.rejects(state.compareAndSet('list', null, 1), wrong)
   const increments = await Promise.allSettled([state.increment('n'), state.increment('list'), state.increment('n')])
@@ -77,7 +77,7 @@ test('what another program has written is no JSON, or JSON of its own spelling',
   const [admin, state] = [connect(t, settingsOf(server)), stateOn(t, settingsOf(server))]
   const write = (key: string, text: string) => admin.command('set', [`heddle:state:default:${key}`, text])
   await write('text', 'not json')
-  await assert.rejects(state.get('text'), { code: 'STATE_VALUE_INVALID', message: /the key "text" holds no JSON/ })
+  await assert.rejects(state.get('text'), { code: 'STATE_VALUE_INVALID', message: /the key "text" is not JSON/ })
   await assert.rejects(state.compareAndSet('text', 'not json', 1), { code: 'STATE_VALUE_INVALID' })
   for (const text of ['not json', '007', '1.0', '1e3', ' 1', '', '9223372036854775807', '-9223372036854775808']) {
     await write('n', text)

@@ -32,7 +32,10 @@ test('a process starts without its store, serves what needs none, and heals when
 
   assert.equal((await json('/hello/ada')).status, 200)
   const dead = await statusOfState()
-  assert.deepEqual([dead.status, /nothing listens there; start it, or mend KV_HOST/.test(dead.message)], ['DEAD', true])
+  assert.deepEqual(
+    [dead.status, /nothing listens there; start it, or correct KV_HOST/.test(dead.message)],
+    ['DEAD', true],
+  )
   const startedMs = performance.now()
   const refused = await logIn()
   assert.deepEqual([refused.status, refused.body.error], [500, 'Internal server error'])

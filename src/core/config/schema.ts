@@ -224,7 +224,7 @@ export const VARIABLES = {
   AUTH_SECRET_KEY: {
     type: 'text',
     pattern: /^(?!.*-----BEGIN).{32,}$/s,
-    wanted: 'at least 32 characters that are no PEM key',
+    wanted: 'at least 32 characters, but not a PEM key',
     default: undefined,
     secret: true,
     effect: 'Key that signs tokens; the same on all replicas. Unset on a loopback host: a random key.',

@@ -77,7 +77,10 @@ export class Connection implements Preparations {
     // First, so that the connection is not given to the next statement.
     this.destroy()
     execution.fail(
-      new DbError('timeout', `The database has not answered within ${limitMs} ms; what the statement did is not known`),
+      new DbError(
+        'timeout',
+        `The database has not answered within ${limitMs} ms; it is not known whether the statement took effect`,
+      ),
     )
   }
 

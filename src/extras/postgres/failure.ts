@@ -33,8 +33,8 @@ const KINDS_OF_CLASSES: Record<string, DbErrorKind> = {
 }
 /** Explanations of messages that somebody who knows SQLite would not understand. */
 const ADVICE: Record<string, string> = {
-  '42P08': 'its places want different types: give the value twice, or say which it is, CAST($1 AS BIGINT)',
-  '42P18': 'nothing around it tells its type: say which it is, CAST($1 AS TEXT)',
+  '42P08': 'it is used with different types: pass the value twice, or state its type, CAST($1 AS BIGINT)',
+  '42P18': 'nothing determines its type: state it, CAST($1 AS TEXT)',
 }
 /** SQLSTATE: five digits and capital letters. Node's error codes have another length, or an underscore. */
 const SQLSTATE = /^[0-9A-Z]{5}$/
@@ -88,7 +88,7 @@ export function toConnectError(thrown: unknown, access: Access): DbError {
   const fault = firstOf(thrown)
   const message = messageOf(fault)
   if (message === 'timeout expired') {
-    return new DbError('timeout', `No answer from ${address} within the time that connecting may take`, {
+    return new DbError('timeout', `No answer from ${address} within the connection timeout`, {
       cause: thrown,
     })
   }
@@ -104,16 +104,16 @@ function adviceFor(fault: unknown, message: string, address: string, { user, dat
   const { code } = (fault ?? {}) as { code?: unknown }
   switch (code) {
     case 'ECONNREFUSED':
-      return `nothing listens on ${address}: start the server, or mend RDB_HOST and RDB_PORT`
+      return `nothing listens on ${address}: start the server, or correct RDB_HOST and RDB_PORT`
     case 'ENOTFOUND':
     case 'EAI_AGAIN':
-      return `there is no host "${host}": mend RDB_HOST`
+      return `there is no host "${host}": correct RDB_HOST`
     case '3D000':
-      return `create it: createdb -h ${host} -p ${port} -U ${user} ${database}; or mend RDB_DATABASE`
+      return `create it: createdb -h ${host} -p ${port} -U ${user} ${database}; or correct RDB_DATABASE`
     case '28P01':
-      return 'mend RDB_USER and RDB_PASSWORD'
+      return 'correct RDB_USER and RDB_PASSWORD'
     case '28000':
-      return `the server does not let "${user}" in from here: mend RDB_USER, or its pg_hba.conf; where it wants TLS, set PGSSLMODE=require`
+      return `the server does not accept "${user}" from this address: correct RDB_USER, or its pg_hba.conf; if it requires TLS, set PGSSLMODE=require`
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:

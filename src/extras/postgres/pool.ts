@@ -289,8 +289,8 @@ export class Pool {
         : `${open} are in use, and no other could be opened: ${this.#fault.message}`
     return new DbError(
       'timeout',
-      `Waited ${WAIT_MS} ms for a connection: ${why}. What is sent through db inside of a transaction callback needs ` +
-        'a connection besides that of the transaction: send it through the callback’s own tx',
+      `Waited ${WAIT_MS} ms for a connection: ${why}. A statement that is sent through db within a transaction callback ` +
+        'needs a second connection: send it through the callback’s own tx',
     )
   }
 }

@@ -58,16 +58,16 @@ function checked(sql: string): Statement {
   const { command, parameterCount } = shape
   if (command === '') throw new DbError('syntax', 'The statement is empty')
   if (isTransactionControl(shape)) throw transactionControlRefused(command)
-  if (command === 'COPY') throw new DbError('other', 'COPY is not a statement to send: it wants a stream')
+  if (command === 'COPY') throw new DbError('other', 'COPY cannot be sent: it needs a stream')
   if (isSessionControl(shape)) {
     throw new DbError(
       'other',
-      `${command} is not a statement to send: it would change a connection that others use next` +
-        (command === 'SET' ? '; SET LOCAL in a transaction ends with it' : ''),
+      `${command} cannot be sent: it would change a connection that other statements use next` +
+        (command === 'SET' ? '; use SET LOCAL in a transaction' : ''),
     )
   }
   if (parameterCount === 0 && shape.hasQuestionMark && !/\?[|&]|\?\s*'/.test(sql)) {
-    throw new DbError('syntax', 'Placeholders are $1, $2, …: "?" is none')
+    throw new DbError('syntax', 'Placeholders are $1, $2, …, not "?"')
   }
   if (parameterCount > MAX_PARAMETERS) throw new DbError('syntax', `$${parameterCount} is more than $${MAX_PARAMETERS}`)
   refuseMissingParameter(shape)

@@ -117,7 +117,7 @@ async function commit(connection: TransactionConnection): Promise<void> {
   } catch (thrown) {
     const error = thrown instanceof DbError ? thrown : toDbError(thrown)
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
-    throw new DbError(error.kind, `${error.message}; whether the transaction was committed is not known`, {
+    throw new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
       cause: error.cause ?? error,
     })
   }

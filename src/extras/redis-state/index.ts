@@ -203,7 +203,7 @@ function parsed(text: string, call: string, key: string): unknown {
   } catch {
     throw new HeddleError(
       'STATE_VALUE_INVALID',
-      `state.${call}: the key ${JSON.stringify(key)} holds no JSON: another program writes to the same database`,
+      `state.${call}: the key ${JSON.stringify(key)} is not JSON: another program writes to the same database`,
     )
   }
 }
@@ -217,6 +217,6 @@ function asStateFault(fault: HeddleError, call: string, key: string): HeddleErro
     return new HeddleError('STATE_FULL', message, { cause })
   }
   if (code !== 'KV_WRONG_TYPE') return fault
-  const message = `state.${call}: the key ${JSON.stringify(key)} holds no value of state: another program writes to the same database; delete it there, or name another KV_DB`
+  const message = `state.${call}: the key ${JSON.stringify(key)} is not a value of state: another program writes to the same database; delete it there, or name another KV_DB`
   return new HeddleError('KV_WRONG_TYPE', message, { cause })
 }

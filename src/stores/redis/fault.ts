@@ -13,33 +13,35 @@ type Reason = (kv: KvSettings, text: string) => Diagnosis
 
 /** Faults of a connection that the operating system reports, by `code`. */
 const SYSTEM_REASONS: Record<string, Reason> = {
-  ECONNREFUSED: () => ['KV_UNAVAILABLE', 'nothing listens there; start it, or mend KV_HOST and KV_PORT'],
-  ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; mend KV_HOST`],
+  ECONNREFUSED: () => ['KV_UNAVAILABLE', 'nothing listens there; start it, or correct KV_HOST and KV_PORT'],
+  ENOTFOUND: ({ kvHost }) => ['KV_UNAVAILABLE', `the host ${kvHost} is not known; correct KV_HOST`],
   EAI_AGAIN: ({ kvHost }) => [
     'KV_UNAVAILABLE',
-    `the address of ${kvHost} cannot be looked up at the moment; mend the name service or KV_HOST`,
+    `the address of ${kvHost} cannot be looked up at the moment; check the name service, or correct KV_HOST`,
   ],
   ETIMEDOUT: ({ kvConnectTimeout }) => [
     'KV_UNAVAILABLE',
-    `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); see that it runs and that the network lets this host through`,
+    `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); check that it runs and that the network lets this host through`,
   ],
-  EHOSTUNREACH: () => ['KV_UNAVAILABLE', 'there is no way to that host; mend the network or KV_HOST'],
-  ENETUNREACH: () => ['KV_UNAVAILABLE', 'there is no way to that network; mend the network or KV_HOST'],
+  EHOSTUNREACH: () => ['KV_UNAVAILABLE', 'that host cannot be reached; check the network, or correct KV_HOST'],
+  ENETUNREACH: () => ['KV_UNAVAILABLE', 'that network cannot be reached; check the network, or correct KV_HOST'],
 }
 
 /** Errors that a server answers with, by the beginning of their message. */
 const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
-  [/^(?:WRONGPASS|ERR invalid password)/, () => ['KV_REFUSED', 'it refuses the password; mend KV_PASSWORD']],
+  [/^(?:WRONGPASS|ERR invalid password)/, () => ['KV_REFUSED', 'it refuses the password; correct KV_PASSWORD']],
   [
     /^NOAUTH/,
     ({ kvPassword }) => [
       'KV_REFUSED',
-      kvPassword === '' ? 'it wants a password; set KV_PASSWORD' : 'it does not take the password; mend KV_PASSWORD',
+      kvPassword === ''
+        ? 'it requires a password; set KV_PASSWORD'
+        : 'it does not accept the password; correct KV_PASSWORD',
     ],
   ],
   [
     /DB index is out of range|invalid DB index/,
-    ({ kvDb }) => ['KV_REFUSED', `it has no database ${kvDb}; mend KV_DB, or raise its setting "databases"`],
+    ({ kvDb }) => ['KV_REFUSED', `it has no database ${kvDb}; correct KV_DB, or raise its setting "databases"`],
   ],
   [
     /^ERR SELECT is not allowed/,
@@ -49,24 +51,27 @@ const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
     /^NOPERM/,
     (_, text) => ['KV_REFUSED', `the user of KV_PASSWORD may not do this; widen its rights on the server (${text})`],
   ],
-  [/^DENIED/, () => ['KV_REFUSED', 'it is in protected mode and lets only its own host in; give it a password']],
+  [/^DENIED/, () => ['KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password']],
   [
     /^(?:MOVED|ASK|CROSSSLOT|CLUSTERDOWN)\b/,
     () => ['KV_REFUSED', 'it is part of a cluster; name a single server in KV_HOST'],
   ],
   [/^READONLY/, () => ['KV_READONLY', 'it is a read-only replica; name the primary server in KV_HOST and KV_PORT']],
-  [/^MISCONF/, () => ['KV_READONLY', 'it cannot save to its disk and takes no writes; look at its disk and its log']],
-  [/^NOREPLICAS/, () => ['KV_READONLY', 'it has too few replicas to take writes; bring its replicas up']],
+  [/^MISCONF/, () => ['KV_READONLY', 'it cannot save to its disk and accepts no writes; check its disk and its log']],
+  [/^NOREPLICAS/, () => ['KV_READONLY', 'it has too few replicas to accept writes; start its replicas']],
   [
     /^OOM/,
     () => [
       'KV_FULL',
-      'it has reached its maxmemory and takes no more; raise that, or delete keys or give them a ttlMs',
+      'it has reached its maxmemory and accepts no more data; raise it, or delete keys or give them a ttlMs',
     ],
   ],
-  [/^WRONGTYPE/, () => ['KV_WRONG_TYPE', 'something else than this service keeps its data under the key; delete it']],
+  [/^WRONGTYPE/, () => ['KV_WRONG_TYPE', 'another program has stored data under this key; delete it']],
   [/^LOADING/, () => ['KV_UNAVAILABLE', 'it is loading its data; wait']],
-  [/^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/, (_, text) => ['KV_UNAVAILABLE', `it takes no commands at the moment (${text})`]],
+  [
+    /^(?:BUSY|TRYAGAIN|MASTERDOWN)\b/,
+    (_, text) => ['KV_UNAVAILABLE', `it accepts no commands at the moment (${text})`],
+  ],
   [/^ERR max number of clients/, () => ['KV_UNAVAILABLE', 'it has too many clients; raise its maxclients']],
 ]
 
@@ -112,7 +117,7 @@ function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
   for (const [beginning, reason] of ANSWERS) if (beginning.test(text)) return reason(kv, text)
   if (isAnswer(error)) return ['KV_REFUSED', `it refuses the command (${text})`]
   if (/Unknown RESP|unexpected|Protocol error|Command queue state|Please report this/i.test(text)) {
-    return ['KV_UNAVAILABLE', 'what answers there is no key-value store; mend KV_HOST and KV_PORT']
+    return ['KV_UNAVAILABLE', 'the server there is not a key-value store; correct KV_HOST and KV_PORT']
   }
   return ['KV_UNAVAILABLE', `the connection was lost${typeof code === 'string' ? ` (${code})` : ''}`]
 }

@@ -10,7 +10,7 @@ export function refuseNul(sql: string): void {
 
 /** For a statement that begins or ends a transaction. @param command its first word */
 export function transactionControlRefused(command: string): DbError {
-  return new DbError('other', `${command} is not a statement to send: use db.transaction(async tx => …)`)
+  return new DbError('other', `${command} cannot be sent: use db.transaction(async tx => …)`)
 }
 
 /** @throws DbError `syntax` when a number below the highest has no placeholder */
@@ -29,7 +29,7 @@ export function refuseInTransaction(isOver: boolean, failure: DbError | null): v
 }
 
 export function idleTransactionRefused(idleMs: number): DbError {
-  return new DbError('timeout', `The transaction stood ${idleMs} ms without a statement and was rolled back`)
+  return new DbError('timeout', `The transaction was rolled back after ${idleMs} ms without a statement`)
 }
 
 /** @param command of a migration's statement that begins or ends a transaction; null: there is none @throws DbError `other` */

@@ -32,7 +32,7 @@ export class Statement {
     const shape = shapeOf(sql)
     if (isTransactionControl(shape.command)) throw transactionControlRefused(shape.command)
     if (shape.foreignPlaceholder !== null) {
-      throw new DbError('syntax', `Placeholders are $1, $2, …: "${shape.foreignPlaceholder}" is none`)
+      throw new DbError('syntax', `Placeholders are $1, $2, …, not "${shape.foreignPlaceholder}"`)
     }
     refuseMissingParameter(shape)
     this.#prepared = prepared

@@ -155,8 +155,8 @@ export class WriteQueue {
 
 const MESSAGES: Record<Blocker, string> = {
   transaction:
-    `Waited ${WAIT_MS} ms for a transaction of this thread to end. A write or transaction that is sent through db inside ` +
-    'of a transaction callback waits for itself: send it through the callback’s own tx',
+    `Waited ${WAIT_MS} ms for a transaction of this thread to end. A write or transaction that is sent through db within ` +
+    'a transaction callback waits for itself: send it through the callback’s own tx',
   thread: `Waited ${WAIT_MS} ms for a transaction of another thread to end`,
   process: `Waited ${WAIT_MS} ms for the database file, which is locked`,
 }
