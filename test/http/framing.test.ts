@@ -4,7 +4,7 @@ import { ask, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '.
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 
 const heddle = shareHeddle()
-const CLOSED_WITHIN_MS = 100
+const CLOSED_WITHIN_MS = 1000
 
 async function runsOf(key: string): Promise<number> {
   return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}:runs`)).data ?? 0

@@ -108,7 +108,7 @@ test('a reply that takes long to arrive is waited for', async (t) => {
   if (server === null) return
   const settings = settingsOf(server)
   await connect(t, settings).command('set', ['large', 'x'.repeat(64 * 1024 * 1024)])
-  const client = connect(t, { ...settings, ...(await slowLink(t, settings)) }, { commandTimeoutMs: 300 })
+  const client = connect(t, { ...settings, ...(await slowLink(t, settings)) }, { commandTimeoutMs: 600 })
   assert.equal(await client.command('strlen', ['large']), 64 * 1024 * 1024)
   const startedMs = performance.now()
   assert.equal((await client.command<string>('get', ['large'])).length, 64 * 1024 * 1024)
