@@ -6,7 +6,7 @@ import { Development } from './devtools/watch/development.ts'
 import { Runtime } from './primary/assembly/runtime.ts'
 import { ServiceManager } from './primary/health/service-manager.ts'
 import { banner } from './primary/logging/banner.ts'
-import { createLog } from './primary/logging/log.ts'
+import { createLog } from './primary/logging/log-writer.ts'
 
 /** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
 const SHUTDOWN_GRACE_MS = 5000

@@ -7,7 +7,7 @@ import { RESPONSE_FIXED_BYTES, writeResponse } from '../transport/frames/respons
 import { fileHeadText, numberedText } from '../transport/frames/text-frame.ts'
 import type { AnswerCell } from '../transport/memory/answer-cell.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
-import type { LaneFlight } from './flight-log.ts'
+import type { LaneFlight } from './lane-flight.ts'
 
 /**
  * Frames of streams and sockets that wait for the primary, at most. Far below `LANE_MEMORY_MB`, or slow readers would use up the lane's

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
-import { createLog } from '../../src/primary/logging/log.ts'
+import { createLog } from '../../src/primary/logging/log-writer.ts'
 import { RequestLog } from '../../src/primary/logging/request-log.ts'
 import { Terminal } from '../../src/primary/logging/terminal.ts'
 

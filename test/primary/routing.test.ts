@@ -152,7 +152,7 @@ test('a folder of a primary plugin is served by every lane, whatever its code, u
     routing.keepHosted([lane])
   }
   assert.deepEqual(
-    routing.table.list().map(({ host, path }) => `${host} ${path}`),
+    routing.table.list().map(({ servedBy, path }) => `${servedBy} ${path}`),
     ['lanes /files/*', 'lanes /files'],
   )
   routing.drop('shop.Lend')

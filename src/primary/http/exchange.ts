@@ -5,8 +5,8 @@ import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.
 import { ClientSocket, type SocketUserData, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
-import type { RouteEntry } from './routes.ts'
-import { SseClient } from './sse.ts'
+import type { RouteEntry } from './route-table.ts'
+import { SseClient } from './sse-client.ts'
 import { statusLine } from './status-line.ts'
 
 /** Has a request that is to be answered: a lane, the worker of the primary's own routes, or the queue in front of the lanes. */
@@ -129,7 +129,7 @@ export class Exchange {
   answer(status: number, head: string, body: Uint8Array | string | null, close = false): void {
     if (this.#done) return
     this.#done = true
-    const isFromLane = this.#holder !== null && this.route?.host === 'lanes'
+    const isFromLane = this.#holder !== null && this.route?.servedBy === 'lanes'
     this.#holder = null
     if (isFromLane) this.#write(status, head, body, close)
     else setImmediate(() => this.#write(status, head, body, close))

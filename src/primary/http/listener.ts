@@ -14,7 +14,6 @@ import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { addressFault, listeningSockets } from './address.ts'
-import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './body.ts'
 import { openSockets, type SocketUserData } from './client-socket.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
@@ -23,8 +22,9 @@ import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { listenFault } from './listen-fault.ts'
 import type { LocalWorker } from './local-worker.ts'
+import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
-import type { RouteEntry, RouteTable } from './routes.ts'
+import type { RouteEntry, RouteTable } from './route-table.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -311,11 +311,11 @@ export class Listener {
   #servesStill(route: RouteEntry): boolean {
     if (this.state !== 'draining') return false
     this.#drain.noteRequest()
-    return this.#drain.isLingering || (route.host === 'primary' && !route.isStream)
+    return this.#drain.isLingering || (route.servedBy === 'primary' && !route.isStream)
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
-    if (route.host === 'lanes') {
+    if (route.servedBy === 'lanes') {
       if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')

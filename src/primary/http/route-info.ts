@@ -1,10 +1,10 @@
 import type { RouteInfo } from '../../contracts/route-info.ts'
 import { readContract } from '../../core/schemas/route-contract.ts'
-import type { RouteEntry } from './routes.ts'
+import type { RouteEntry } from './route-table.ts'
 
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
-  const { plugin, method, path, isStream, isSocket, host, timeoutMs, tags, summary, contract } = entry
+  const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
   const { hasAuth, schemas } = readContract(contract)
   return {
     plugin,
@@ -12,7 +12,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     path,
     is_stream: isStream,
     is_socket: isSocket,
-    host,
+    host: servedBy,
     timeout_ms: timeoutMs,
     tags: [...tags],
     summary: summary ?? null,

@@ -2,7 +2,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import { type RouteEntry, RouteTable } from './routes.ts'
+import { type RouteEntry, RouteTable } from './route-table.ts'
 
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table in which the listener finds them. */
 export class Routing {
@@ -47,7 +47,7 @@ export class Routing {
   /** Removes the routes of a plugin of the primary that has failed since. */
   drop(plugin: string): void {
     for (const entry of this.table.list()) {
-      if (entry.host === 'primary' && entry.plugin === plugin) this.table.remove(entry)
+      if (entry.servedBy === 'primary' && entry.plugin === plugin) this.table.remove(entry)
     }
     for (const mount of this.#mounts.filter((each) => each.plugin === plugin)) {
       this.#mounts.splice(this.#mounts.indexOf(mount), 1)
@@ -80,7 +80,7 @@ export class Routing {
   /** Removes routes that no lane serves any more. */
   keepHosted(lanes: readonly Lane[]): void {
     for (const entry of this.table.list()) {
-      if (entry.host === 'lanes' && !lanes.some(({ servesRoute }) => servesRoute[entry.number] === 1))
+      if (entry.servedBy === 'lanes' && !lanes.some(({ servesRoute }) => servesRoute[entry.number] === 1))
         this.table.remove(entry)
     }
   }
@@ -90,7 +90,7 @@ export class Routing {
     if (untilMs === 0) this.#closed.delete(plugin)
     else this.#closed.set(plugin, untilMs)
     for (const entry of this.table.list()) {
-      if (entry.host === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
+      if (entry.servedBy === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
     }
   }
 
@@ -100,8 +100,8 @@ export class Routing {
   }
 
   /** True for a route that older code has registered. */
-  #isOlder({ host, number }: RouteEntry, generation: number): boolean {
-    return host === 'lanes' && generation > this.#generations[number]!
+  #isOlder({ servedBy, number }: RouteEntry, generation: number): boolean {
+    return servedBy === 'lanes' && generation > this.#generations[number]!
   }
 
   #numberOf(route: RouteManifest, generation: number): number {
@@ -132,7 +132,7 @@ export class Routing {
     return isStream ? 0 : (timeoutMs ?? this.#defaultTimeoutMs)
   }
 
-  #add(route: RouteManifest, host: RouteEntry['host'], generation = 0): number {
+  #add(route: RouteManifest, servedBy: RouteEntry['servedBy'], generation = 0): number {
     if (this.#nextNumber >= ROUTES_MAX)
       throw new HeddleError('HTTP_PATH_INVALID', `There are more than ${ROUTES_MAX} routes`)
     const { plugin, method, path, isStream, tags, summary } = route
@@ -147,7 +147,7 @@ export class Routing {
       isStream,
       isSocket: isSocket(route),
       timeoutMs: this.#timeoutOf(route),
-      host,
+      servedBy,
       tags,
       summary,
       contract: route.contract,

@@ -4,7 +4,7 @@ import type { CodeTracing } from '../../contracts/tracing.ts'
 import { runJob } from '../../runtime/jobs/run-job.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
-import { JobClock, type JobClockOptions, type RunEnd } from './clock.ts'
+import { JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
 
 interface Run {
   lane: Lane

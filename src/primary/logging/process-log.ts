@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import type { LogWriter } from './log.ts'
+import type { LogWriter } from './log-writer.ts'
 
 export type Log = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>) => void
 

@@ -14,8 +14,8 @@ export interface RouteEntry {
   /** It speaks WebSocket. */
   readonly isSocket: boolean
   timeoutMs: number
-  /** Primary plugins answer in the listener's own thread. */
-  readonly host: 'primary' | 'lanes'
+  /** Plugins of the primary answer in the listener's own thread. */
+  readonly servedBy: 'primary' | 'lanes'
   tags: readonly string[]
   summary: string | undefined
   /** As in its `RouteManifest`. */

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { JobClock, type RunEnd } from '../../src/primary/jobs/clock.ts'
+import { JobClock, type RunEnd } from '../../src/primary/jobs/job-clock.ts'
 
 interface Run {
   key: string
