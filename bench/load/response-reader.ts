@@ -23,9 +23,9 @@ interface Shape {
  * answer (end of the head, place and digits of the length): that costs a few byte comparisons. Anything else is parsed in full.
  */
 export class ResponseReader {
-  /** Of the last complete answer. */
+  /** Status of the last complete answer. */
   status = 0
-  /** Whether the last complete answer, a 503, said when to come back. */
+  /** Whether the last complete answer, a 503, had `retry-after`. */
   saysRetryAfter = false
   #shape: Shape | undefined
   #pending: Buffer | undefined

@@ -8,7 +8,7 @@ export interface Clocks {
   serverCpuUs: number | null
 }
 
-/** What was used between two readings. */
+/** CPU time that was used between two readings. */
 export interface Usage {
   elapsedMs: number
   /** CPU of this process, the generator, microseconds. */

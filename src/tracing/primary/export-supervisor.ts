@@ -25,9 +25,9 @@ export class ExportSupervisor {
   #thread: Worker | null = null
   #restartTimer: NodeJS.Timeout | undefined
   readonly #reminder = new Reminder(REMINDER_MS)
-  /** Of the present trouble, or of one whose end has not been told. */
+  /** The present trouble was logged, so its end must be logged too. */
   #isTold = false
-  /** Since it was last told. */
+  /** Spans that were lost since the last log line. */
   #lost = 0
   #isStopped = false
   #stillborn = 0
