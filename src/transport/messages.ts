@@ -32,7 +32,7 @@ export interface LaneInit {
   inbound: SharedArrayBuffer
   outbound: SharedArrayBuffer
   heartbeat: SharedArrayBuffer
-  /** Where the client's address comes in, when a handler reads it of a request that came without. */
+  /** Cell through which the lane gets the address of a client whose request came without it. */
   address: SharedArrayBuffer
   /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
   flight: SharedArrayBuffer

@@ -269,7 +269,7 @@ export class Exchange {
     else this.#client?.end()
   }
 
-  /** Does the WebSocket handshake; null when nobody waits for it any more. */
+  /** Does the WebSocket handshake; null when the client is gone or was answered. */
   acceptSocket(worker: SocketWorker, number: number, protocol: string): ClientSocket | null {
     const { handshake } = this
     if (this.#done || handshake === null) return null

@@ -27,7 +27,7 @@ export interface StarterOptions {
   listener: LaneListener
   /** Every lane whose thread runs, or is about to. */
   all: () => readonly Lane[]
-  /** A lane that nobody waits for has booted. */
+  /** A lane has booted, and no replacement waits for it. */
   onBooted: (lane: Lane) => void
   onRecovered: (lane: Lane, standstill: Standstill) => void
   /** The thread has ended. @param error null when it ended by itself */

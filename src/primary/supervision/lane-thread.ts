@@ -12,7 +12,7 @@ export class LaneThread {
   bootingFile: string | null = null
   /** Files of all plugins that it has begun to boot. */
   readonly bootedFiles: string[] = []
-  /** Told how the boot has ended: null, or why it failed. Null while nobody waits for that. */
+  /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
   /** Why it died; null while it lives. */
   deathMessage: string | null = null

@@ -3,7 +3,7 @@ import type { CodeTracing } from '../../contracts/tracing.ts'
 import { causality } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 
-/** Runs a job once: nothing has caused it, so it begins a trace of its own, where traces are made. */
+/** Runs a job once. It has no cause, so it begins a trace of its own while tracing is on. */
 export async function runJob({ name, handler, owner }: JobDefinition, tracing: CodeTracing | null): Promise<void> {
   if (tracing === null) return void (await handler.call(owner.instance))
   const span = tracing.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, {

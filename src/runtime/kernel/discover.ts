@@ -14,7 +14,7 @@ export interface ToolFolder {
 export interface PluginFile {
   domain: string
   path: string
-  /** Which thread it says it belongs to. Read from the text: a worker plugin's code must not even be loaded in the primary. */
+  /** The thread that hosts it, read from the text: the code of a worker plugin must not even be loaded in the primary. */
   thread: 'primary' | 'worker'
 }
 
@@ -42,7 +42,7 @@ export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => stri
     throw new HeddleError('TOOL_INVALID', `${folder.file} must have a class with a \`name\` as its default export`)
   }
   const Class = module.default as ToolClass
-  // A tool may ask its runtime for things in its constructor, when its name is not readable yet but for a static one.
+  // A tool may use its runtime in its constructor, when only a static name can be read yet.
   let tool: Tool | undefined
   const staticName = (Class as unknown as { toolName?: unknown }).toolName
   tool = new Class(

@@ -1,7 +1,7 @@
 /**
- * The same object for one plugin, which tells when the plugin first calls it. Each method stands in for the real one until then, and the
- * first call of any puts all real ones in their places: from then on a call is the same as without it. A method that was taken out of the
- * object before keeps one check in front.
+ * A copy of a tool's object for one plugin, which reports the plugin's first call. Until then each method is a stand-in, and the first
+ * call puts all real methods into their places: from then on a call costs the same as without it. A method that was taken out of the
+ * object before keeps one check.
  */
 export function tellingFirstCall<T extends object>(tool: T, onFirstCall: () => void): T {
   const given: Record<string, unknown> = {}

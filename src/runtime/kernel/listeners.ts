@@ -2,17 +2,17 @@ import { messageOf } from '../../core/errors/wire.ts'
 
 const faulty = new WeakSet<object>()
 
-/** What the log says of a listener or sink that threw. @param kind for example `log sink` */
+/** The log message for a listener or sink that threw. @param kind for example `log sink` */
 export const sinkFault = (kind: string, thrown: unknown): string =>
   `A ${kind} threw; it is not reported again: ${messageOf(thrown)}`
 
-/** Gives a record to every listener; one that throws is reported once and never breaks the others. */
+/** Gives a record to every listener. A listener that throws is reported once, and the others get the record all the same. */
 export function tellAll<T>(
   listeners: readonly ((record: T) => void)[],
   record: T,
   onFault: (thrown: unknown) => void,
 ): void {
-  // A copy: one that takes itself out while it is told must not make the next one miss the record.
+  // A copy: a listener that removes itself meanwhile must not make the next one miss the record.
   for (const listener of [...listeners]) {
     try {
       listener(record)
@@ -24,7 +24,7 @@ export function tellAll<T>(
   }
 }
 
-/** Puts an item into a list. @returns what takes it out again, once */
+/** Adds an item to a list. @returns a function that removes it again, once */
 export function added<T>(list: T[], item: T): () => void {
   list.push(item)
   return () => {

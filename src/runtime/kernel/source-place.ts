@@ -3,7 +3,7 @@ import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { shown } from '../../core/files/shown-path.ts'
 
-/** A line of somebody's source. Line and column count from 1. */
+/** A place in a source file. Line and column count from 1. */
 export interface SourcePlace {
   file: string
   line: number
@@ -11,7 +11,7 @@ export interface SourcePlace {
 }
 
 const FRAME = /(?:\(|at (?:async )?)((?:file:\/\/)?\/[^()]*?):(\d+):(\d+)\)?$/
-/** The runtime's own sources, which no author of a plugin has to look at. */
+/** The sources of the runtime, which do not concern the author of a plugin. */
 const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
 
 /** The innermost frame of an error below a folder, else the innermost one that belongs to neither the runtime nor a package. */
@@ -51,7 +51,7 @@ function linesOf(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').split('\n')
   } catch {
-    // It is gone, or never was a file: the place alone has to do.
+    // The file is gone, or never was one: only the place is shown.
     return []
   }
 }

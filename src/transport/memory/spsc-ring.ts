@@ -210,7 +210,7 @@ export class RingConsumer {
 
   /**
    * Says that this side goes to sleep: the next frame's producer has to ring.
-   * @returns false when a frame came just before: it has to be drained, nobody rings for it
+   * @returns false when a frame came just before: it has to be drained, since the producer does not ring for it
    */
   sleep(): boolean {
     // Cleared before HEAD is read: a frame committed after that load finds the flag down, and its producer rings.

@@ -27,7 +27,7 @@ const YIELD_MS = 2
 export class WriteLock {
   readonly #words: Int32Array
   readonly #self: number
-  /** Until when (`performance.now()`) this thread leaves the lock to others; 0 when nobody waited. */
+  /** Until when (`performance.now()`) this thread leaves the lock to others; 0 when no thread waited. */
   #yieldUntilMs = 0
 
   /** @param memory at least 64 bytes, shared by all threads; @param owner default: this thread */
