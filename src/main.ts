@@ -2,7 +2,6 @@ import { type CommandLine, CommandLineFault, readCommandLine } from './core/conf
 import { ConfigFaults, EXIT_CONFIG, type LoadedSettings, loadSettings, prepareEnvironment } from './core/config/load.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/wire.ts'
-import { Development } from './devtools/watch/development.ts'
 import { Runtime } from './primary/assembly/runtime.ts'
 import { ServiceManager } from './primary/health/service-manager.ts'
 import { banner } from './primary/logging/banner.ts'
@@ -71,6 +70,7 @@ async function main(): Promise<void> {
   const paths = runtime.host.routeList().map(({ path }) => path)
   logWriter.writeForPeople(banner({ settings, port, paths, isDevelopment }))
   if (isDevelopment) {
+    const { Development } = await import('./devtools/watch/development.ts')
     new Development({ settings, reload, log: (level, message) => runtime.log(level, message, 'main') }).start()
   }
   const tellReady = (): void => {
