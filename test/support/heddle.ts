@@ -88,7 +88,9 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
-  const loader = options.project === undefined ? TYPESCRIPT : 'tsx'
+  // The service inherits no variable: what the tests are told is passed on here.
+  const isOwn = options.project === undefined && process.env.TEST_LOADER !== 'tsx'
+  const loader = isOwn ? TYPESCRIPT : 'tsx'
   const child = spawn(
     process.execPath,
     ['--import', loader, '--import', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
