@@ -56,7 +56,10 @@ test('a lane that dies', async (t) => {
         const { body } = await heddle.json('/lanes')
         const works: number[] = body.lanes.map((lane: { requests_in_flight: number }) => lane.requests_in_flight)
         // The one that asks is in flight itself.
-        return works.every((count) => count > 1)
+        if (works.every((count) => count > 1)) return true
+        // A lane that was late for a moment got none of them: on a busy machine that happens.
+        if (slow.length < 60) slow.push(heddle.json('/slow?ms=2000'))
+        return false
       }, 'both lanes are at work')
       const answers = await Promise.all([heddle.json(`/die/${how}`), ...slow])
       assert.equal(answers[0].status, status)
