@@ -60,6 +60,8 @@ async function main(): Promise<void> {
   }
   process.on('SIGHUP', () => void reload('SIGHUP'))
 
+  // Loaded before it serves: what is saved from then on must be seen.
+  const development = isDevelopment ? await import('./devtools/watch/development.ts') : null
   const startedMs = performance.now()
   const port = await runtime.start({ exclusivePort: !settings.httpReusePort })
   runtime.log('INFO', `Serving on http://${settings.httpHost}:${port}`, 'main', {
@@ -69,9 +71,12 @@ async function main(): Promise<void> {
   })
   const paths = runtime.host.routeList().map(({ path }) => path)
   logWriter.writeForPeople(banner({ settings, port, paths, isDevelopment }))
-  if (isDevelopment) {
-    const { Development } = await import('./devtools/watch/development.ts')
-    new Development({ settings, reload, log: (level, message) => runtime.log(level, message, 'main') }).start()
+  if (development !== null) {
+    new development.Development({
+      settings,
+      reload,
+      log: (level, message) => runtime.log(level, message, 'main'),
+    }).start()
   }
   const tellReady = (): void => {
     process.send?.('ready')

@@ -83,9 +83,16 @@ test('the streams of a lane that dies end, and the others go on', { timeout: 60_
   const heddle = await startHeddle(t, { domains: DOMAINS })
   const readers = await open(t, heddle)
   await heddle.fetch('/die/exit')
-  await until(() => readers.filter(({ end }) => end !== undefined).length === STREAMS / 2, 'the end of half of them')
+  const [dead] = await until(() => {
+    const threads = threadsOf(readers.filter(({ end }) => end !== undefined))
+    return threads.length > 0 ? threads : undefined
+  }, 'the end of one of them')
+  const [gone, others] = [true, false].map((isGone) => readers.filter(({ threads }) => threads.has(dead!) === isGone))
+  await until(() => gone!.every(({ end }) => end !== undefined), 'the end of all of that lane')
   await allUp(heddle)
-  assert.equal(readers.filter(({ end }) => end === undefined).length, STREAMS / 2)
+  // About half of them: a lane that is late for a moment gets fewer.
+  assert.ok(others!.length > 0)
+  assert.ok(others!.every(({ end }) => end === undefined))
   await open(t, heddle)
   assert.equal(await heddle.stop(), 0)
 })
