@@ -11,23 +11,32 @@ for (const database of await databases('throttled logins')) {
   describe(`throttled logins on ${database.name}`, () => {
     test('logins of one e-mail are counted once for all lanes', async (t) => {
       const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' })
-      await service.createUser('ada@example.com')
       const attempt = (email: string, password = 'wrong password') => service.post('/login', { email, password })
 
-      let pending = true
-      const burst = Promise.all(Array.from({ length: 10 }, () => attempt('ada@example.com'))).finally(() => {
-        pending = false
-      })
-      const busiest = new Map<number, number>()
-      while (pending) {
-        for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
-          busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
+      const burstOf = async (email: string) => {
+        await service.createUser(email)
+        let pending = true
+        const burst = Promise.all(Array.from({ length: 10 }, () => attempt(email))).finally(() => {
+          pending = false
+        })
+        const busiest = new Map<number, number>()
+        while (pending) {
+          for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
+            busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
+          }
         }
+        const answers = await burst
+        const statuses = answers.map(({ status }) => status).sort()
+        assert.deepEqual(statuses, [401, 401, 401, 401, 401, 401, 429, 429, 429, 429])
+        assert.equal(busiest.size, 2)
+        return { answers, bothTookPart: Math.min(...busiest.values()) > 0 }
       }
-      const answers = await burst
-      assert.deepEqual(answers.map(({ status }) => status).sort(), [401, 401, 401, 401, 401, 401, 429, 429, 429, 429])
-      assert.equal(busiest.size, 2)
-      assert.ok(Math.min(...busiest.values()) > 0, 'both lanes took part')
+      let { answers, bothTookPart } = await burstOf('ada@example.com')
+      // On a busy machine one lane may be late for the whole burst: then another one tells.
+      for (let more = 1; more <= 5 && !bothTookPart; more++) {
+        ;({ answers, bothTookPart } = await burstOf(`ada${more}@example.com`))
+      }
+      assert.ok(bothTookPart, 'both lanes took part')
       for (const { status, headers, body } of answers) {
         if (status === 429) assert.deepEqual([headers.get('retry-after'), body], ['91', THROTTLED])
         else assert.equal(headers.get('retry-after'), null)
