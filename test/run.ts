@@ -1,4 +1,4 @@
-import { readdirSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -13,12 +13,20 @@ import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
 /**
  * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
  * `--list` prints how each would be run, `--kind together` runs those of one kind, `--concurrency` is how many processes run at a time.
+ * `--failed-to` names a file that gets the paths of the files that failed, when they are few.
  */
 const here = fileURLToPath(new URL('.', import.meta.url))
 const { values, positionals: words } = parseArgs({
   allowPositionals: true,
-  options: { list: { type: 'boolean' }, kind: { type: 'string' }, concurrency: { type: 'string' } },
+  options: {
+    list: { type: 'boolean' },
+    kind: { type: 'string' },
+    concurrency: { type: 'string' },
+    'failed-to': { type: 'string' },
+  },
 })
+/** More processes with a failure than this are no accident. */
+const FAILED_MAX = 3
 /** Most processes wait most of the time. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const files = readdirSync(here, { recursive: true, encoding: 'utf8' })
@@ -51,4 +59,8 @@ const endPostgres = await sharePostgres(jobs.flatMap(({ files }) => files))
 await runJobs(jobs, concurrency, report, abort.signal)
 await endPostgres()
 await report.end()
+if (values['failed-to'] !== undefined && report.failed.length <= FAILED_MAX && !abort.signal.aborted) {
+  const paths = report.failed.flatMap(({ files }) => files.map((file) => relative(here, file)))
+  writeFileSync(values['failed-to'], paths.map((path) => `${path}\n`).join(''))
+}
 process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)

@@ -28,6 +28,8 @@ export class Report {
   readonly #printed: Promise<void>
   readonly #counts = new Map<string, number>(COUNTS.map((name) => [name, 0]))
   readonly #costs: Cost[] = []
+  /** Jobs in which a test failed. */
+  readonly failed: Job[] = []
   readonly #startedMs = performance.now()
   #cpuMs: number | null = 0
 
@@ -45,6 +47,7 @@ export class Report {
 
   add({ job, events, wallMs, cpuMs }: Ran): void {
     for (const event of events) if (!this.#count(event)) this.#output.write(event)
+    if (events.some(({ type }) => type === 'test:fail')) this.failed.push(job)
     this.#cpuMs = this.#cpuMs === null || cpuMs === null ? null : this.#cpuMs + cpuMs
     if (job.kind !== 'together') this.#costs.push({ what: job.files[0]!, wallMs, cpuMs })
     else this.#costs.push(...costsWithin(events))
