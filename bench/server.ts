@@ -93,7 +93,7 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
   const child = fork(join(ROOT, options.script), {
     cwd: ROOT,
     execArgv: [
-      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.mjs')],
+      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.cjs')],
       ...(options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : []),
     ],
     env: {
@@ -182,7 +182,7 @@ async function freePort(): Promise<number> {
   return address.port
 }
 
-/** Servers that still run, with their temporary folder. `orphan-guard.mjs` covers the case that this process is killed. */
+/** Servers that still run, with their temporary folder. `orphan-guard.cjs` covers the case that this process is killed. */
 const live = new Map<ChildProcess, string>()
 
 process.on('exit', () => {

@@ -44,23 +44,27 @@ if (values.list) {
   process.exit()
 }
 
-// Once, and before any test's time counts. What is not to be had is said by the tests that are skipped for it.
-for (const server of serversNeededBy(files)) {
-  await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))
-}
-process.env[PROVIDED_VARIABLE] = 'true'
-// Set where a test starts this: node:test would run no file.
-delete process.env.NODE_TEST_CONTEXT
+async function main(): Promise<void> {
+  // Once, and before any test's time counts. What is not to be had is said by the tests that are skipped for it.
+  for (const server of serversNeededBy(files)) {
+    await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))
+  }
+  process.env[PROVIDED_VARIABLE] = 'true'
+  // Set where a test starts this: node:test would run no file.
+  delete process.env.NODE_TEST_CONTEXT
 
-const abort = new AbortController()
-for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort())
-const report = new Report()
-const endPostgres = await sharePostgres(jobs.flatMap(({ files }) => files))
-await runJobs(jobs, concurrency, report, abort.signal)
-await endPostgres()
-await report.end()
-if (values['failed-to'] !== undefined && report.failed.length <= FAILED_MAX && !abort.signal.aborted) {
-  const paths = report.failed.flatMap(({ files }) => files.map((file) => relative(here, file)))
-  writeFileSync(values['failed-to'], paths.map((path) => `${path}\n`).join(''))
+  const abort = new AbortController()
+  for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort())
+  const report = new Report()
+  const endPostgres = await sharePostgres(jobs.flatMap(({ files }) => files))
+  await runJobs(jobs, concurrency, report, abort.signal)
+  await endPostgres()
+  await report.end()
+  if (values['failed-to'] !== undefined && report.failed.length <= FAILED_MAX && !abort.signal.aborted) {
+    const paths = report.failed.flatMap(({ files }) => files.map((file) => relative(here, file)))
+    writeFileSync(values['failed-to'], paths.map((path) => `${path}\n`).join(''))
+  }
+  process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)
 }
-process.exit(report.hasFailed || abort.signal.aborted ? 1 : 0)
+
+void main()

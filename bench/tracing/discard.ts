@@ -17,7 +17,7 @@ export interface DiscardReceiver {
 /** @throws when it does not start. It ends together with this process in any case. */
 export async function startDiscardReceiver(): Promise<DiscardReceiver> {
   const child = fork(fileURLToPath(new URL('./receiver.ts', import.meta.url)), {
-    execArgv: ['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('../orphan-guard.mjs')],
+    execArgv: ['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('../orphan-guard.cjs')],
     stdio: ['ignore', 'pipe', 'inherit', 'ipc'],
   })
   const closed = once(child, 'close').then(([code]) => {

@@ -1,10 +1,12 @@
 import assert from 'node:assert/strict'
+import { createRequire } from 'node:module'
 import { test } from 'node:test'
 
 // The code of the page is JavaScript without types.
-const assets = new URL('../../domains/system/assets/dashboard/', import.meta.url).href
-const { Forest, RECORDS_MAX } = await import(`${assets}forest.js`)
-const { layersOf } = await import(`${assets}layered-layout.js`)
+const require = createRequire(import.meta.url)
+const assets = '../../domains/system/assets/dashboard/'
+const { Forest, RECORDS_MAX } = require(`${assets}forest.js`)
+const { layersOf } = require(`${assets}layered-layout.js`)
 
 interface Row {
   key: string

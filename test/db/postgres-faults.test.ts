@@ -4,19 +4,18 @@ import pg from 'pg'
 import type { Settings } from '../../src/core/config/schema.ts'
 import { freePort } from '../support/port.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
-import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { until } from '../support/until.ts'
 import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
 
 const SHORT = { rdbStatementTimeoutMs: 500 }
 
-const server = await serverOfFile('faults of PostgreSQL', {
+describeOnPostgres('faults of PostgreSQL', runTests, {
   own: true,
   durable: true,
   settings: { max_connections: '40' },
 })
-if (server !== null) runTests(server)
 
 function runTests(server: PostgresServer): void {
   const { host, port, user, password, database } = server

@@ -3,14 +3,13 @@ import { type TestContext, test } from 'node:test'
 import pg from 'pg'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
-import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 
 const MAX_POOL = 8
 
-const server = await serverOfFile('lanes on PostgreSQL', { own: true })
-if (server !== null) runTests(server)
+describeOnPostgres('lanes on PostgreSQL', runTests, { own: true })
 
 function runTests(server: PostgresServer): void {
   async function start(t: TestContext, more: Record<string, string> = {}) {

@@ -8,13 +8,12 @@ import { PostgresMigrations } from '../../src/extras/postgres/migration-driver.t
 import { migrate } from '../../src/stores/migrations/runner.ts'
 import type { Outcome } from '../../src/stores/sql/outcome.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
-import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { rejectsWith } from './contract.ts'
 import { postgresDb, postgresSettings, temporaryFolder, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
 
-const server = await serverOfFile('migrations on PostgreSQL')
-if (server !== null) {
+describeOnPostgres('migrations on PostgreSQL', (server) => {
   runMigrationSuite(
     'PostgreSQL',
     async (t) => {
@@ -41,7 +40,7 @@ if (server !== null) {
     { missingTable: /relation "no_such_table" does not exist in line 1/ },
   )
   runTests(server)
-}
+})
 
 /** A connection to a new database, and migrations over another one. */
 async function connected(t: TestContext, server: PostgresServer, waitMs?: number) {

@@ -8,15 +8,14 @@ import { promisify } from 'node:util'
 import pg from 'pg'
 import { type Heddle, spawnHeddle, startHeddle } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
-import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 import { temporaryFolder, writeFiles } from './fixture.ts'
 
 const run = promisify(execFile)
 
-const server = await serverOfFile('processes on PostgreSQL', { own: true, durable: true })
-if (server !== null) runTests(server)
+describeOnPostgres('processes on PostgreSQL', runTests, { own: true, durable: true })
 
 function runTests(server: PostgresServer): void {
   /** Environment and an administrator's look at a new database, with migrations of its own. */

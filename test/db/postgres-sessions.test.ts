@@ -3,12 +3,11 @@ import { after, type TestContext, test } from 'node:test'
 import pg from 'pg'
 import type { Settings } from '../../src/core/config/schema.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
-import { serverOfFile } from '../support/servers/postgres-of-file.ts'
+import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
 
-const server = await serverOfFile('sessions of PostgreSQL')
-if (server !== null) runTests(server)
+describeOnPostgres('sessions of PostgreSQL', runTests)
 
 function runTests(server: PostgresServer): void {
   const { host, port, user, password, database } = server

@@ -117,8 +117,8 @@ test('npm run dev serves changed code on the port and the connections that are t
   await t.test('a syntax error keeps the old code, and the log names file and line', async () => {
     const before = logs.length
     await writeFile(file, `${plugin('three')}\nexport const broken = (\n`)
-    const { msg } = await said('Not reloaded, the old code goes on: ', before)
-    assert.match(msg, /shop\/plugins\/tell\.ts:(?:8|9|10):/)
+    // The file may have been read while it was empty: then an older message stands before this one.
+    await said(/^Not reloaded, the old code goes on: .*shop\/plugins\/tell\.ts:(?:8|9|10):/s, before)
     for (let n = 0; n < 6; n++) assert.equal((await ask()).version, 'two')
   })
 

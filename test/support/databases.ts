@@ -1,5 +1,5 @@
-import type { TestContext } from 'node:test'
-import { serverOfFile } from './servers/postgres-of-file.ts'
+import { describe, type TestContext } from 'node:test'
+import { describeOnPostgres } from './servers/postgres-of-file.ts'
 import { toolsDirWith } from './tools-dir.ts'
 
 /** A database that a process of the runtime can be started on. */
@@ -9,19 +9,17 @@ export interface Database {
   env(t: TestContext): Promise<Record<string, string>>
 }
 
-/** Those that the tests of a file run on. Without a PostgreSQL they stand as skipped under the name of the file's subject. */
-export async function databases(subject: string): Promise<Database[]> {
-  const found: Database[] = [{ name: 'SQLite', env: async () => ({}) }]
-  const server = await serverOfFile(`${subject} on PostgreSQL`)
-  if (server !== null) {
-    found.push({
+/** The same suite on each database: `users on SQLite`, `users on PostgreSQL`. */
+export function describeOnDatabases(subject: string, runTests: (database: Database) => void): void {
+  describe(`${subject} on SQLite`, () => runTests({ name: 'SQLite', env: async () => ({}) }))
+  describeOnPostgres(`${subject} on PostgreSQL`, (server) =>
+    runTests({
       name: 'PostgreSQL',
       env: async (t) => ({
         ...server.env,
         RDB_DATABASE: await server.createDatabase(),
         TOOLS_DIR: await toolsDirWith(t, 'postgres'),
       }),
-    })
-  }
-  return found
+    }),
+  )
 }

@@ -6,9 +6,9 @@ import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const TYPESCRIPT = new URL('./typescript/register.mjs', import.meta.url).href
+const TYPESCRIPT = fileURLToPath(new URL('./typescript/register.cjs', import.meta.url))
 /** Ends it when the process of the test is gone, however that ended. */
-const ORPHAN_GUARD = new URL('../../bench/orphan-guard.mjs', import.meta.url).href
+const ORPHAN_GUARD = fileURLToPath(new URL('../../bench/orphan-guard.cjs', import.meta.url))
 
 export interface LogLine {
   level: number
@@ -90,10 +90,10 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   // The service inherits no variable: what the tests are told is passed on here.
   const isOwn = options.project === undefined && process.env.TEST_LOADER !== 'tsx'
-  const loader = isOwn ? TYPESCRIPT : 'tsx'
+  const loader = isOwn ? ['--require', TYPESCRIPT] : ['--import', 'tsx']
   const child = spawn(
     process.execPath,
-    ['--import', loader, '--import', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+    [...loader, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

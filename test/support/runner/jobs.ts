@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { type Kind, kindOf } from './kinds.ts'
 
 /** One process and the test files that it runs. */
@@ -41,7 +40,7 @@ function bundles(files: readonly string[], processes: number): Job[] {
   process.on('exit', () => rmSync(folder, { recursive: true, force: true }))
   return Array.from({ length: Math.min(processes, files.length) }, (_, index) => {
     const own = files.filter((_, at) => at % processes === index)
-    const entry = join(folder, `${index + 1}.test.mjs`)
+    const entry = join(folder, `${index + 1}.test.cjs`)
     writeFileSync(entry, bundleText(own))
     return { kind: 'together', files: own, entry }
   })
@@ -49,10 +48,14 @@ function bundles(files: readonly string[], processes: number): Job[] {
 
 /** A file that cannot be loaded is a test that fails; the others run. */
 function bundleText(files: readonly string[]): string {
-  const urls = files.map((file) => pathToFileURL(resolve(file)).href)
-  return `import { test } from 'node:test'
-for (const url of ${JSON.stringify(urls, null, 2)}) {
-  await import(url).catch((error) => test(url, () => { throw error }))
+  const paths = files.map((file) => resolve(file))
+  return `const { test } = require('node:test')
+for (const path of ${JSON.stringify(paths, null, 2)}) {
+  try {
+    require(path)
+  } catch (error) {
+    test(path, () => { throw error })
+  }
 }
 `
 }

@@ -1,7 +1,20 @@
-import { after, test } from 'node:test'
+import { after, describe, test } from 'node:test'
 import { type PostgresOptions, type PostgresServer, postgresServer } from './postgres.ts'
 
-/** One server for all tests of a file. Null where there is none: the file's tests then stand as skipped under `name`. */
-export async function serverOfFile(name: string, options?: PostgresOptions): Promise<PostgresServer | null> {
-  return postgresServer({ after, skip: (reason) => void test(name, { skip: reason }) }, options)
+/** A suite on one server of its own or the shared one. Where there is none, it holds one test that is skipped under its name. */
+export function describeOnPostgres(
+  name: string,
+  runTests: (server: PostgresServer) => void | Promise<void>,
+  options?: PostgresOptions,
+): void {
+  void describe(name, async () => {
+    const ends: (() => Promise<void>)[] = []
+    const owner = { after: (end: () => Promise<void>) => void ends.push(end) }
+    const server = await postgresServer({ ...owner, skip: (reason) => void test(name, { skip: reason }) }, options)
+    if (server !== null) await runTests(server)
+    // After the hooks of the tests, which end what uses the server.
+    after(async () => {
+      for (const end of ends) await end()
+    })
+  })
 }

@@ -9,19 +9,23 @@ const PATIENCE_MS = 5_000
 const pids = new Set<number>()
 const folders = new Set<string>()
 
-for await (const line of createInterface({ input: process.stdin })) {
-  const note = JSON.parse(line) as WardenNote
-  if ('pid' in note) pids.add(note.pid)
-  else if ('folder' in note) folders.add(note.folder)
-  else {
-    pids.delete(note.forget as number)
-    folders.delete(note.forget as string)
-  }
-}
+createInterface({ input: process.stdin })
+  .on('line', (line) => {
+    const note = JSON.parse(line) as WardenNote
+    if ('pid' in note) pids.add(note.pid)
+    else if ('folder' in note) folders.add(note.folder)
+    else {
+      pids.delete(note.forget as number)
+      folders.delete(note.forget as string)
+    }
+  })
+  .on('close', () => void cleanUp())
 
-// The pipe is closed: whoever took the notes down has ended.
-await Promise.all([...pids].map(endTree))
-for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+/** The pipe is closed: whoever took the notes down has ended. */
+async function cleanUp(): Promise<void> {
+  await Promise.all([...pids].map(endTree))
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
+}
 
 async function endTree(pid: number): Promise<void> {
   const tree = processTree(pid)

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 export type WardenNote = { pid: number } | { folder: string } | { forget: number | string }
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const TYPESCRIPT = new URL('../typescript/register.mjs', import.meta.url).href
+const TYPESCRIPT = fileURLToPath(new URL('../typescript/register.cjs', import.meta.url))
 let warden: ChildProcess | undefined
 
 /**
@@ -20,7 +20,7 @@ export function tellWarden(note: WardenNote): void {
 function startWarden(): ChildProcess {
   const child = spawn(
     process.execPath,
-    ['--import', TYPESCRIPT, fileURLToPath(new URL('warden-process.ts', import.meta.url))],
+    ['--require', TYPESCRIPT, fileURLToPath(new URL('warden-process.ts', import.meta.url))],
     // In a session of its own: an interrupt from the terminal is not meant for it.
     { cwd: ROOT, stdio: ['pipe', 'ignore', 'ignore'], detached: true },
   )

@@ -9,42 +9,42 @@ const ROOT = join(__dirname, '../../../')
 const FOLDER = join(ROOT, 'node_modules/.cache/heddle-tests/')
 const OPTIONS = {
   loader: 'ts',
+  format: 'cjs',
   target: 'node20',
   platform: 'node',
-  keepNames: true,
   sourcemap: 'inline',
   sourcesContent: false,
   tsconfigRaw: { compilerOptions: { target: 'es2023', verbatimModuleSyntax: true } },
-}
-const FORMATS = {
-  esm: { format: 'esm' },
-  // As tsx does it: what a module knows of itself, and `import()`, which would ask a loader that knows no TypeScript.
-  cjs: {
-    format: 'cjs',
-    supported: { 'dynamic-import': false },
-    banner: "const importMetaUrl = require('node:url').pathToFileURL(__filename).href;",
-    define: {
-      'import.meta.url': 'importMetaUrl',
-      'import.meta.dirname': '__dirname',
-      'import.meta.filename': '__filename',
-    },
+  // `import()` would ask a loader that knows no TypeScript.
+  supported: { 'dynamic-import': false },
+  // What a module knows of itself.
+  banner: `const importMetaUrl = require('node:url').pathToFileURL(__filename).href,
+    importMetaResolve = (name) => require(${JSON.stringify(join(__dirname, 'resolve.mjs'))}).resolve(name.startsWith('.') ? new URL(name, importMetaUrl).href : name);`,
+  define: {
+    'import.meta.url': 'importMetaUrl',
+    'import.meta.resolve': 'importMetaResolve',
+    'import.meta.dirname': '__dirname',
+    'import.meta.filename': '__filename',
   },
 }
+
+/** What a kept text depends on, beside its own. */
+const AS_TEXT = JSON.stringify(OPTIONS)
 
 mkdirSync(FOLDER, { recursive: true })
 let esbuild
 
-/** The text of a TypeScript file without its types, as a module of that format. */
-exports.strip = (path, text, format) => {
+/** The text of a TypeScript file as a CommonJS module. */
+exports.strip = (path, text) => {
   // A file that a test has written is read once.
-  if (!path.startsWith(ROOT)) return transform(path, text, format)
-  const file = FOLDER + createHash('sha1').update(`${format}\n${path}\n${text}`).digest('hex')
+  if (!path.startsWith(ROOT)) return transform(path, text)
+  const file = FOLDER + createHash('sha1').update(`${AS_TEXT}\n${path}\n${text}`).digest('hex')
   try {
     return readFileSync(file, 'utf8')
   } catch {
     // Not stripped yet.
   }
-  const code = transform(path, text, format)
+  const code = transform(path, text)
   // Whole or not at all: another process may read it meanwhile.
   const fresh = `${file}.${process.pid}.${threadId}`
   writeFileSync(fresh, code)
@@ -52,7 +52,7 @@ exports.strip = (path, text, format) => {
   return code
 }
 
-function transform(path, text, format) {
+function transform(path, text) {
   esbuild ??= createRequire(require.resolve('tsx'))('esbuild')
-  return esbuild.transformSync(text, { ...OPTIONS, ...FORMATS[format], sourcefile: path }).code
+  return esbuild.transformSync(text, { ...OPTIONS, sourcefile: path }).code
 }

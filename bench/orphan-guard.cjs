@@ -1,7 +1,7 @@
 // Preloaded into every server under test: when the benchmark that started it has ended in any way, the server ends and its files are removed.
 // Plain JavaScript, because worker threads preload it too, and on Node 20 they have not loaded tsx by then.
-import { rmSync } from 'node:fs'
-import { isMainThread } from 'node:worker_threads'
+const { rmSync } = require('node:fs')
+const { isMainThread } = require('node:worker_threads')
 
 if (isMainThread && process.channel) {
   process.on('disconnect', () => {

@@ -1,0 +1,25 @@
+const { readFileSync } = require('node:fs')
+const { Module } = require('node:module')
+const { fileURLToPath } = require('node:url')
+const { isMainThread } = require('node:worker_threads')
+
+/**
+ * What `--import tsx` is to the service, for tests and the processes that they start: hundreds, most of whose time was tsx.
+ * On Node 20 every thread loads what it runs with `require`, as tsx has it in worker threads there: types are stripped once and kept, and
+ * no thread is needed that loads modules for another. A module with a top-level `await` cannot be loaded so.
+ * On other versions, and with TEST_LOADER=tsx, it is tsx.
+ */
+if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx') require('tsx')
+else {
+  const { strip } = require('./strip.cjs')
+  process.setSourceMapsEnabled(true)
+  Module._extensions['.ts'] = (module, path) => module._compile(strip(path, readFileSync(path, 'utf8')), path)
+  const resolveFilename = Module._resolveFilename
+  Module._resolveFilename = (request, ...rest) =>
+    resolveFilename(request.startsWith('file:') ? fileURLToPath(request) : request, ...rest)
+  if (isMainThread) {
+    const { runMain } = Module
+    Module.runMain = (entry = process.argv[1]) =>
+      /\.[ct]s$/.test(entry) ? Module._load(entry, null, true) : runMain(entry)
+  }
+}
