@@ -1,14 +1,21 @@
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BlackBox, LaneInfo } from '../../src/contracts/registry.ts'
 import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+import { shareService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = ['../fixtures/deadly', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
 
+type Owner = Parameters<typeof startHeddle>[0]
+
 /** A runtime with a plugin that does harm and one that keeps the peace, and the shipped domains. */
-export function startDeadly(t: TestContext, options: StartOptions = {}): Promise<Heddle> {
+export function startDeadly(t: Owner, options: StartOptions = {}): Promise<Heddle> {
   return startHeddle(t, { domains: DOMAINS, ...options, env: { LANE_STALL_MS: '1000', ...options.env } })
+}
+
+/** One for all tests of a `describe`. */
+export function shareDeadly(options?: StartOptions): () => Heddle {
+  return shareService((owner) => startDeadly(owner, options))
 }
 
 export async function lanesOf(heddle: Heddle): Promise<LaneInfo[]> {
