@@ -1,13 +1,14 @@
 import assert from 'node:assert/strict'
 import { access, constants, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { freePort } from '../support/port.ts'
+import { suiteOwner } from '../support/replicas.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { until } from '../support/until.ts'
-import { makeImage, type Running } from './image.ts'
+import { type Image, makeImage, type Running } from './image.ts'
 import { readCompose, readDockerfile } from './manifests.ts'
 
 const SECRET = { AUTH_SECRET_KEY: 'a secret that is long enough for everyone' }
@@ -28,52 +29,59 @@ test('what the image copies is in the context that it is built from', async () =
   )
 })
 
-test('the image without any argument serves from its embedded database, as another user than root', async (t) => {
-  const image = await makeImage(t, [])
-  const port = await freePort()
-  const env = { ...image.env, ...SECRET, HTTP_PORT: String(port) }
-  const before = image.run(image.healthcheck, env)
-  assert.equal(await before.exit, 1)
-  const heddle = image.run(image.entrypoint, env)
-  await serving(heddle)
-  const check = image.run(image.healthcheck, env)
-  assert.equal(await check.exit, 0, check.output.join(''))
-  assert.equal(await signUp(port), 201)
-  heddle.kill('SIGTERM')
-  assert.equal(await heddle.exit, 0, heddle.output.join(''))
-  await access(image.env.SQLITE_PATH!, constants.F_OK)
-})
+describe('the image', () => {
+  const owner = suiteOwner()
+  let image: Image
 
-test('the image does not start on all addresses without a secret, and says so', async (t) => {
-  const image = await makeImage(t, [])
-  const heddle = image.run(image.entrypoint, { ...image.env, HTTP_PORT: '0' })
-  assert.equal(await heddle.exit, 78)
-  assert.match(heddle.output.join(''), /AUTH_SECRET_KEY/)
-})
-
-test('the image of the elastic stage migrates in a step of its own, then serves without touching the schema', async (t) => {
-  const postgres = await postgresServer(t)
-  const redis = postgres && (await redisServer(t))
-  if (redis === null) return
-  const image = await makeImage(t, readCompose()['x-heddle'].build.args.TOOLS.split(' '))
-  const port = await freePort()
-  const composed = readCompose().services['worker-1'].environment
-  const servers = { ...postgres!.env, ...redis.env }
-  const env = { ...image.env, ...composed, ...SECRET, ...servers, HTTP_PORT: String(port) }
-
-  const migration = image.run([...image.entrypoint, ...readCompose().services.migrate.command], {
-    ...env,
-    DB_AUTO_MIGRATE: 'true',
+  before(async () => {
+    image = await makeImage(owner)
   })
-  assert.equal(await migration.exit, 0, migration.output.join(''))
-  const heddle = image.run(image.entrypoint, env)
-  await serving(heddle)
-  const check = image.run(image.healthcheck, env)
-  assert.equal(await check.exit, 0, heddle.output.join(''))
-  assert.equal(await signUp(port), 201)
-  await assert.rejects(access(join(image.directory, 'src/tools/sqlite')))
-  heddle.kill('SIGTERM')
-  assert.equal(await heddle.exit, 0, heddle.output.join(''))
+
+  test('the image without any argument serves from its embedded database, as another user than root', async () => {
+    const port = await freePort()
+    const env = { ...image.env, ...SECRET, HTTP_PORT: String(port) }
+    const early = image.run(image.healthcheck, env)
+    assert.equal(await early.exit, 1)
+    const heddle = image.run(image.entrypoint, env)
+    await serving(heddle)
+    const check = image.run(image.healthcheck, env)
+    assert.equal(await check.exit, 0, check.output.join(''))
+    assert.equal(await signUp(port), 201)
+    heddle.kill('SIGTERM')
+    assert.equal(await heddle.exit, 0, heddle.output.join(''))
+    await access(image.env.SQLITE_PATH!, constants.F_OK)
+  })
+
+  test('the image does not start on all addresses without a secret, and says so', async () => {
+    const heddle = image.run(image.entrypoint, { ...image.env, HTTP_PORT: '0' })
+    assert.equal(await heddle.exit, 78)
+    assert.match(heddle.output.join(''), /AUTH_SECRET_KEY/)
+  })
+
+  test('the image of the elastic stage migrates in a step of its own, then serves without touching the schema', async (t) => {
+    const postgres = await postgresServer(t)
+    const redis = postgres && (await redisServer(t))
+    if (redis === null) return
+    await image.remake(readCompose()['x-heddle'].build.args.TOOLS.split(' '))
+    const port = await freePort()
+    const composed = readCompose().services['worker-1'].environment
+    const servers = { ...postgres!.env, ...redis.env }
+    const env = { ...image.env, ...composed, ...SECRET, ...servers, LANES: '1', HTTP_PORT: String(port) }
+
+    const migration = image.run([...image.entrypoint, ...readCompose().services.migrate.command], {
+      ...env,
+      DB_AUTO_MIGRATE: 'true',
+    })
+    assert.equal(await migration.exit, 0, migration.output.join(''))
+    const heddle = image.run(image.entrypoint, env)
+    await serving(heddle)
+    const check = image.run(image.healthcheck, env)
+    assert.equal(await check.exit, 0, heddle.output.join(''))
+    assert.equal(await signUp(port), 201)
+    await assert.rejects(access(join(image.directory, 'src/tools/sqlite')))
+    heddle.kill('SIGTERM')
+    assert.equal(await heddle.exit, 0, heddle.output.join(''))
+  })
 })
 
 async function serving(heddle: Running): Promise<void> {

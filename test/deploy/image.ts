@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
-import { chmod, chown, cp, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFileSync, existsSync, linkSync, mkdirSync, readdirSync } from 'node:fs'
+import { chmod, chown, cp, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -16,6 +16,8 @@ export interface Image {
   env: Record<string, string>
   entrypoint: string[]
   healthcheck: string[]
+  /** Makes it anew, with tools. As an engine does, it keeps what the steps before `ARG TOOLS` have made. */
+  remake(tools: readonly string[]): Promise<void>
   /** Runs a command in it as its user would. */
   run(command: readonly string[], env: Record<string, string>): Running
 }
@@ -27,10 +29,10 @@ export interface Running {
 }
 
 /**
- * Carries out the Dockerfile's steps in a temporary folder. `npm ci --omit=dev` is what this checkout has without its
+ * Carries out the Dockerfile's steps in a temporary folder, without build arguments. `npm ci --omit=dev` is what this checkout has without its
  * development packages: the network and the compiler are not what is tested.
  */
-export async function makeImage(t: ServerOwner, tools: readonly string[]): Promise<Image> {
+export async function makeImage(t: Pick<ServerOwner, 'after'>): Promise<Image> {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-image-'))
   const writable = await mkdtemp(join(tmpdir(), 'heddle-test-volume-'))
   const children = new Set<() => Promise<void>>()
@@ -64,17 +66,21 @@ export async function makeImage(t: ServerOwner, tools: readonly string[]): Promi
     })
     return { output, exit, kill: (signal) => child.kill(signal) }
   }
-  for (const { name, rest } of build) {
-    if (name === 'COPY') {
-      for (const source of rest.split(' ').slice(0, -1)) {
-        await cp(join(ROOT, source), join(directory, source), { recursive: true })
+  const carryOut = async (steps: typeof build, tools: readonly string[]): Promise<void> => {
+    for (const { name, rest } of steps) {
+      if (name === 'COPY') {
+        for (const source of rest.split(' ').slice(0, -1)) {
+          await cp(join(ROOT, source), join(directory, source), { recursive: true })
+        }
+      } else if (rest === 'npm ci --omit=dev') await copyProductionPackages(directory)
+      else if (name === 'RUN') {
+        const { exit, output } = start(['sh', '-c', rest], { TOOLS: tools.join(' ') }, {})
+        if ((await exit) !== 0) throw new Error(output.join(''))
       }
-    } else if (rest === 'npm ci --omit=dev') await copyProductionPackages(directory)
-    else if (name === 'RUN') {
-      const { exit, output } = start(['sh', '-c', rest], { TOOLS: tools.join(' ') }, {})
-      if ((await exit) !== 0) throw new Error(output.join(''))
     }
   }
+  await carryOut(build, [])
+  const firstOfTools = build.findIndex(({ name, rest }) => name === 'ARG' && rest.startsWith('TOOLS='))
   const env = Object.fromEntries(
     instruction('ENV')
       .split(' ')
@@ -85,6 +91,7 @@ export async function makeImage(t: ServerOwner, tools: readonly string[]): Promi
     env: { ...env, SQLITE_PATH: join(writable, 'service.db') },
     entrypoint: JSON.parse(instruction('ENTRYPOINT')),
     healthcheck: JSON.parse(instruction('HEALTHCHECK').replace(/^.*? CMD /, '')),
+    remake: (tools) => carryOut(build.slice(firstOfTools), tools),
     run: (command, own) => start(command, own, isRoot ? { uid, gid } : {}),
   }
 }
@@ -95,7 +102,23 @@ async function copyProductionPackages(directory: string): Promise<void> {
   const entries = Object.entries(lock.packages as Record<string, { dev?: boolean }>)
   for (const [path, { dev }] of entries) {
     if (path === '' || dev === true || path.includes('/node_modules/') || !existsSync(join(ROOT, path))) continue
-    await mkdir(join(directory, path, '..'), { recursive: true })
-    await cp(join(ROOT, path), join(directory, path), { recursive: true })
+    linkFolder(join(ROOT, path), join(directory, path))
+  }
+}
+
+/** Its files under other names: a copy, as long as nobody writes into one of them. They are a hundred megabytes. */
+function linkFolder(from: string, to: string): void {
+  mkdirSync(to, { recursive: true })
+  for (const entry of readdirSync(from, { withFileTypes: true })) {
+    const [source, target] = [join(from, entry.name), join(to, entry.name)]
+    if (entry.isDirectory()) linkFolder(source, target)
+    else {
+      try {
+        linkSync(source, target)
+      } catch {
+        // On another file system, or a file of another user.
+        copyFileSync(source, target)
+      }
+    }
   }
 }
