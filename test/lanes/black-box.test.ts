@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import type { BlackBox } from '../../src/contracts/registry.ts'
 import type { Heddle, LogLine } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
-import { allUp, boxesOf, deathsIn, publish, shareDeadly } from './deadly.ts'
+import { allUp, boxesOf, deathsIn, publish, shareDeadly, startDeadly } from './deadly.ts'
 
 const HARM = 'test/fixtures/deadly/harm/plugins/do-harm.ts'
 
@@ -97,30 +97,27 @@ describe('in a process that waits long for a lane', () => {
   for (const way of BY_MEMORY) testWay(heddleOf, way)
 })
 
-describe('in a process whose handlers have little time', () => {
-  const heddleOf = shareDeadly({ env: { HTTP_HANDLER_TIMEOUT_MS: '300' } })
+test('what does not end a lane costs one answer', { timeout: 60_000 }, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1, env: { HTTP_HANDLER_TIMEOUT_MS: '300' } })
+  assert.equal((await heddle.json('/harm/never')).status, 504, 'a promise that never settles')
+  assert.equal((await heddle.json('/big')).status, 500, 'a result that is no JSON')
+  assert.equal((await heddle.json('/circle')).status, 500, 'a result that has no end')
+  assert.equal((await heddle.json('/harm/kill')).status, 500, 'a signal to its own process')
+  assert.ok(heddle.logs.some(({ msg }) => /cannot signal the process/.test(msg)))
+  assert.equal(deathsIn(heddle).length, 0)
+  assert.equal(await heddle.stop(), 0)
+})
 
-  test('what does not end a lane costs one answer', { timeout: 60_000 }, async () => {
-    const heddle = heddleOf()
-    assert.equal((await heddle.json('/harm/never')).status, 504, 'a promise that never settles')
-    assert.equal((await heddle.json('/big')).status, 500, 'a result that is no JSON')
-    assert.equal((await heddle.json('/circle')).status, 500, 'a result that has no end')
-    assert.equal((await heddle.json('/harm/kill')).status, 500, 'a signal to its own process')
-    assert.ok(heddle.logs.some(({ msg }) => /cannot signal the process/.test(msg)))
-    assert.equal(deathsIn(heddle).length, 0)
-  })
-
-  test('an event that blocks its lane is named with its subscriber', { timeout: 60_000 }, async () => {
-    const heddle = heddleOf()
-    const id = await publish(heddle, 'harm.asked', { way: 'spin' })
-    await until(() => deathsIn(heddle).length > 0, 'the death', 20_000)
-    const [box] = await boxesOf(heddle)
-    assert.deepEqual(
-      box!.in_flight.map(({ kind, name, id }) => [kind, name, id]),
-      [['event', 'harm.asked', id]],
-    )
-    assert.deepEqual([box!.guilty?.plugin, box!.guilty?.handler], ['harm.DoHarm', 'harm.asked'])
-    assert.ok(box!.guilty!.line?.startsWith(await lineOf('for (;;) leak.kept.length = 0')))
-    assert.ok(box!.steps.some((step) => step.kind === 'event' && step.name === 'harm.DoHarm.onAsked' && step.id === id))
-  })
+test('an event that blocks its lane is named with its subscriber', { timeout: 60_000 }, async (t) => {
+  const heddle = await startDeadly(t, { lanes: 1 })
+  const id = await publish(heddle, 'harm.asked', { way: 'spin' })
+  await until(() => deathsIn(heddle).length > 0, 'the death', 20_000)
+  const [box] = await boxesOf(heddle)
+  assert.deepEqual(
+    box!.in_flight.map(({ kind, name, id }) => [kind, name, id]),
+    [['event', 'harm.asked', id]],
+  )
+  assert.deepEqual([box!.guilty?.plugin, box!.guilty?.handler], ['harm.DoHarm', 'harm.asked'])
+  assert.ok(box!.guilty!.line?.startsWith(await lineOf('for (;;) leak.kept.length = 0')))
+  assert.ok(box!.steps.some((step) => step.kind === 'event' && step.name === 'harm.DoHarm.onAsked' && step.id === id))
 })
