@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, readdir, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
@@ -14,10 +14,11 @@ interface Owner {
 
 /**
  * A folder of tools for `TOOLS_DIR`, in which the named implementations stand for the active ones of the same tools, wherever they are parked:
- * what `npm run tools -- use` does, without moving anything. Modules are links, so that the imports of a tool hold.
+ * what `npm run tools -- use` does, without moving anything. A folder elsewhere is named by its absolute path. Modules are links, so that the imports of a tool hold.
  */
 export async function toolsDirWith(t: Owner, ...implementations: string[]): Promise<string> {
   const wanted = implementations.map((name) => {
+    if (isAbsolute(name)) return name
     const folder = [join(EXTRAS, name), join(TOOLS, name)].find((path) => existsSync(path))
     if (folder === undefined) throw new Error(`There is no implementation ${name} in ${EXTRAS} nor in ${TOOLS}`)
     return folder
@@ -38,7 +39,9 @@ export async function toolsDirWith(t: Owner, ...implementations: string[]): Prom
 
 /** The name of the tool that a folder implements. */
 function toolOf(folder: string): string {
-  const name = /^\s*(?:readonly )?name(?:: \w+)? = '(\w+)'/m.exec(readFileSync(join(folder, 'index.ts'), 'utf8'))?.[1]
+  const name = /^\s*(?:override )?(?:readonly )?name(?:: \w+)? = '(\w+)'/m.exec(
+    readFileSync(join(folder, 'index.ts'), 'utf8'),
+  )?.[1]
   if (name === undefined) throw new Error(`${folder} has no class with a literal \`name\``)
   return name
 }

@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventMeta, EventRecord } from '../../src/contracts/event-bus.ts'
 import type { Payload } from '../../src/contracts/payload.ts'
@@ -9,8 +8,12 @@ import { until } from './until.ts'
 
 const DOMAINS = ['../../domains', '../fixtures/users'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
 
+/** What passwords are hashed with where that is not what is tested. */
+export const CHEAP_AUTH = fileURLToPath(new URL('../users/tools/cheap-auth', import.meta.url))
 export const PASSWORD = 'correct horse battery staple'
 export const SECRET = 'the secret of the tests of the users domain'
+
+type Owner = Parameters<typeof startHeddle>[0]
 
 export interface Published {
   event: EventMeta
@@ -25,9 +28,14 @@ export class UsersService {
     this.heddle = heddle
   }
 
-  static async start(t: TestContext, database: Database, env: Record<string, string> = {}): Promise<UsersService> {
-    const all = { AUTH_SECRET_KEY: SECRET, ...(await database.env(t)), ...env }
-    return new UsersService(await startHeddle(t, { domains: DOMAINS, env: all }))
+  static async start(
+    t: Owner,
+    database: Database,
+    env: Record<string, string> = {},
+    { lanes, tools = [] }: { lanes?: number; tools?: string[] } = {},
+  ): Promise<UsersService> {
+    const all = { AUTH_SECRET_KEY: SECRET, ...(await database.env(t, ...tools)), ...env }
+    return new UsersService(await startHeddle(t, { domains: DOMAINS, lanes, env: all }))
   }
 
   post(path: string, body: unknown, headers: Record<string, string> = {}) {

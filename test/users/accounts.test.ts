@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import { describeOnDatabases } from '../support/databases.ts'
-import { PASSWORD, SECRET, UsersService } from '../support/users-service.ts'
+import { CHEAP_AUTH, PASSWORD, SECRET, UsersService } from '../support/users-service.ts'
 
 describeOnDatabases('accounts', (database) => {
   test('an account is created, logged in to, shown and deleted', async (t) => {
-    const service = await UsersService.start(t, database)
+    const service = await UsersService.start(t, database, {}, { tools: [CHEAP_AUTH] })
 
     await t.test('created: without the password, with a lower-case e-mail and a trimmed name', async () => {
       const { status, body } = await service.post('/users', {

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeOnDatabases } from '../support/databases.ts'
 import { until } from '../support/until.ts'
-import { PASSWORD, UsersService } from '../support/users-service.ts'
+import { CHEAP_AUTH, PASSWORD, UsersService } from '../support/users-service.ts'
 
 describeOnDatabases('events of the users', (database) => {
   test('a new user is welcomed once, and the whole tree carries the id of the request', async (t) => {
-    const service = await UsersService.start(t, database)
+    const service = await UsersService.start(t, database, {}, { tools: [CHEAP_AUTH] })
     const { id } = await service.createUser('ada@example.com', { 'x-request-id': 'sign-up-1' })
     const sent = await service.published('welcome.sent', 'user_id', id)
 
@@ -39,7 +39,9 @@ describeOnDatabases('events of the users', (database) => {
   })
 
   test('the password, its hash and tokens are in no event and in no log line', async (t) => {
-    const service = await UsersService.start(t, database, { LOG_LEVEL: 'debug' })
+    // The hashes of the one are made as in production.
+    const tools = database.name === 'SQLite' ? [] : [CHEAP_AUTH]
+    const service = await UsersService.start(t, database, { LOG_LEVEL: 'debug' }, { lanes: 1, tools })
     const { id } = await service.createUser('ada@example.com')
     await service.post('/users', { name: 'Eve', email: 'ada@example.com', password: PASSWORD })
     await service.post('/users', { name: '', email: 'eve@example.com', password: PASSWORD })
@@ -57,7 +59,12 @@ describeOnDatabases('events of the users', (database) => {
   })
 
   test('the daily summary counts the users of the last 24 hours', async (t) => {
-    const service = await UsersService.start(t, database, { USERS_SUMMARY_CRON: '* * * * * *' })
+    const service = await UsersService.start(
+      t,
+      database,
+      { USERS_SUMMARY_CRON: '* * * * * *' },
+      { lanes: 1, tools: [CHEAP_AUTH] },
+    )
     await service.createUser('ada@example.com')
     await service.createUser('bob@example.com')
     const { data, event } = await service.published('users.daily_summary', 'created', 2)

@@ -3,13 +3,20 @@ import { test } from 'node:test'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { describeOnDatabases } from '../support/databases.ts'
 import { until } from '../support/until.ts'
-import { PASSWORD, UsersService } from '../support/users-service.ts'
+import { CHEAP_AUTH, PASSWORD, UsersService } from '../support/users-service.ts'
 
 const THROTTLED = { success: false, error: 'Too many attempts, try again later' }
 
+const tools = [CHEAP_AUTH]
+
 describeOnDatabases('throttled logins', (database) => {
   test('logins of one e-mail are counted once for all lanes', async (t) => {
-    const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' })
+    const service = await UsersService.start(
+      t,
+      database,
+      { LOGIN_MAX_ATTEMPTS: '6', LOGIN_WINDOW_MS: '90500' },
+      { tools },
+    )
     const attempt = (email: string, password = 'wrong password') => service.post('/login', { email, password })
 
     const burstOf = async (email: string) => {
@@ -23,6 +30,7 @@ describeOnDatabases('throttled logins', (database) => {
         for (const { index, requests_in_flight } of (await service.heddle.json('/probe/lanes')).body as LaneInfo[]) {
           busiest.set(index, Math.max(busiest.get(index) ?? 0, requests_in_flight))
         }
+        await new Promise((resolve) => setTimeout(resolve, 10))
       }
       const answers = await burst
       const statuses = answers.map(({ status }) => status).sort()
@@ -48,10 +56,12 @@ describeOnDatabases('throttled logins', (database) => {
 
   test('attempts start anew after a good login, and when the window is over', async (t) => {
     const windowMs = 1500
-    const service = await UsersService.start(t, database, {
-      LOGIN_MAX_ATTEMPTS: '2',
-      LOGIN_WINDOW_MS: String(windowMs),
-    })
+    const service = await UsersService.start(
+      t,
+      database,
+      { LOGIN_MAX_ATTEMPTS: '2', LOGIN_WINDOW_MS: String(windowMs) },
+      { tools },
+    )
     await service.createUser('ada@example.com')
     const attempt = async (password: string) =>
       (await service.post('/login', { email: 'ada@example.com', password })).status
@@ -69,7 +79,7 @@ describeOnDatabases('throttled logins', (database) => {
   })
 
   test('a limit that is no number stops the log-in plugin alone', async (t) => {
-    const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: 'five' })
+    const service = await UsersService.start(t, database, { LOGIN_MAX_ATTEMPTS: 'five' }, { lanes: 1, tools })
     const { plugins } = (await service.heddle.json('/probe/status')).body
     assert.equal(plugins['users.LogIn'].status, 'DEAD')
     assert.match(plugins['users.LogIn'].error, /LOGIN_MAX_ATTEMPTS/)
