@@ -1,0 +1,107 @@
+import { EXIT_CONFIG } from '../../core/config/load.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { ServiceManager } from '../health/service-manager.ts'
+import type { LogWriter } from '../logging/log-writer.ts'
+import { Runtime } from './runtime.ts'
+
+/** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
+const SHUTDOWN_GRACE_MS = 5000
+/** How often a process that is not ready checks whether it has become ready, milliseconds. */
+const READY_CHECK_MS = 200
+
+export interface ServiceProcessOptions {
+  settings: Settings
+  logWriter: LogWriter
+  isDevelopment: boolean
+}
+
+/** The process around the runtime: its signals, the limit of its drain, and what process managers are told. */
+export class ServiceProcess {
+  readonly runtime: Runtime
+  readonly #settings: Settings
+  readonly #manager: ServiceManager
+  #isStopping = false
+
+  constructor({ settings, logWriter, isDevelopment }: ServiceProcessOptions) {
+    this.#settings = settings
+    this.runtime = new Runtime({ settings, logWriter, isDevelopment, onFatal: (message) => this.#fail(message) })
+    this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
+  }
+
+  /** SIGTERM and SIGINT drain, the second of them ends at once; SIGHUP replaces the lanes. */
+  handleSignals(): void {
+    process.on('SIGTERM', () => this.#stop('SIGTERM'))
+    process.on('SIGINT', () => this.#stop('SIGINT'))
+    process.on('SIGHUP', () => void this.reload('SIGHUP'))
+  }
+
+  /**
+   * Starts the runtime.
+   * @returns the port
+   */
+  async serve(): Promise<number> {
+    const { httpReusePort, httpHost, lanes } = this.#settings
+    const startedMs = performance.now()
+    const port = await this.runtime.start({ exclusivePort: !httpReusePort })
+    this.runtime.log('INFO', `Serving on http://${httpHost}:${port}`, 'main', {
+      lanes,
+      boot_ms: Math.round(performance.now()),
+      own_boot_ms: Math.round(performance.now() - startedMs),
+    })
+    return port
+  }
+
+  /** Replaces the lanes. Resolves when that is over, also when it failed. */
+  async reload(why: string): Promise<void> {
+    this.runtime.log('INFO', `${why}: reloading the lanes`, 'main')
+    void this.#manager.reloading(why)
+    const fault = await this.runtime.reload()
+    if (!this.#isStopping) void this.#manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
+  }
+
+  /** Tells process managers, now or as soon as it is so, that this process can take over. Until then they keep an old one. */
+  tellWhenReady(port: number): void {
+    const tellReady = (): void => {
+      process.send?.('ready')
+      void this.#manager.ready(`Serving on port ${port}, ${this.#settings.lanes} lanes`)
+    }
+    const { ready, reasons } = this.runtime.readiness()
+    if (ready) return tellReady()
+    this.runtime.log('ERROR', `Not ready: ${reasons.join('; ')}`, 'main')
+    void this.#manager.status(`Not ready: ${reasons.join('; ')}`)
+    // A server that was away may come back: then the tool boots again, or the event streams are opened.
+    const check = setInterval(() => {
+      if (!this.#isStopping && !this.runtime.readiness().ready) return
+      clearInterval(check)
+      if (this.#isStopping) return
+      this.runtime.log('INFO', 'Ready', 'main')
+      tellReady()
+    }, READY_CHECK_MS)
+  }
+
+  #fail(message: string): void {
+    this.runtime.log('ERROR', message, 'main')
+    if (!this.#isStopping) this.#stop('SIGTERM', EXIT_CONFIG)
+  }
+
+  /** Drains and ends the process. */
+  #stop(signal: NodeJS.Signals, exitCode = 0): void {
+    if (this.#isStopping) process.exit(1)
+    this.#isStopping = true
+    this.runtime.log('INFO', `${signal}: draining`, 'main')
+    const told = this.#manager.stopping('Draining')
+    // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
+    setTimeout(() => {
+      this.runtime.log('ERROR', 'The drain did not end in time', 'main')
+      process.exit(1)
+    }, this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
+    // The service manager is told before the process is gone, in bounded time.
+    Promise.all([this.runtime.stop(), told]).then(
+      () => process.exit(exitCode),
+      (error) => {
+        console.error(error)
+        process.exit(1)
+      },
+    )
+  }
+}
