@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { TracingInit } from '../contracts/tracing.ts'
 import { messageOf } from '../core/errors/wire.ts'
-import { loadModule } from '../core/files/load-module.ts'
+import { loadModule } from '../core/modules/load-module.ts'
 import { until } from '../core/schedule/until.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'

@@ -2,9 +2,9 @@ import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../collections/plain-object.ts'
+import { shown } from '../errors/shown-path.ts'
 import { messageOf } from '../errors/wire.ts'
-import { loadModule } from '../files/load-module.ts'
-import { shown } from '../files/shown-path.ts'
+import { loadModule } from '../modules/load-module.ts'
 import { isStandardSchema } from './standard-schema.ts'
 
 /** The schema that one domain declares for the payload of one event. */

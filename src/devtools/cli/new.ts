@@ -1,7 +1,7 @@
 import { parseArgs } from 'node:util'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { shown } from '../../core/files/shown-path.ts'
+import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 import { scaffoldDomain } from '../scaffolding/domain.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { shown } from '../../core/files/shown-path.ts'
+import { shown } from '../../core/errors/shown-path.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
 import { CommandError } from '../command-error.ts'
 import { staticRoutes } from '../lint/route-collision.ts'

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
 import { loadSettings } from '../../core/config/load.ts'
-import { shown } from '../../core/files/shown-path.ts'
+import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 import { type Project, readProject } from '../lint/project.ts'
 

@@ -8,7 +8,7 @@ import type { AnswerCell } from '../../transport/memory/answer-cell.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
-import type { DeliveriesInFlight } from '../events/deliveries-in-flight.ts'
+import type { DeliveryCount } from '../events/delivery-count.ts'
 import { CallAnswers } from './call-answers.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { Lane, LaneListener } from './lane.ts'
@@ -22,7 +22,7 @@ export interface LaneFramesOptions {
   channels: LaneChannels
   outbox: Outbox
   requests: RequestSlots
-  deliveries: DeliveriesInFlight
+  deliveries: DeliveryCount
   drainRate: DrainRate
   /** Where the lane waits for the address of a client. */
   addressCell: AnswerCell
@@ -35,7 +35,7 @@ export class LaneFrames {
   readonly #inbox: Inbox
   readonly #outbox: Outbox
   readonly #requests: RequestSlots
-  readonly #deliveries: DeliveriesInFlight
+  readonly #deliveries: DeliveryCount
   readonly #drainRate: DrainRate
   readonly #addressCell: AnswerCell
   readonly #calls: CallAnswers

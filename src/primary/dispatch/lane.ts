@@ -9,7 +9,7 @@ import { HeartbeatReader } from '../../transport/memory/heartbeat.ts'
 import type { LogRecord, Manifest, ToLane, ToPrimary } from '../../transport/messages.ts'
 import { Outbox } from '../../transport/rings/outbox.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
-import { DeliveriesInFlight } from '../events/deliveries-in-flight.ts'
+import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
 import { createLaneChannels, RING_BYTES, type ThreadSide } from './lane-channels.ts'
@@ -94,7 +94,7 @@ export class Lane {
   readonly #outbox: Outbox
   readonly #frames: LaneFrames
   readonly #requests: RequestSlots
-  readonly #deliveries = new DeliveriesInFlight()
+  readonly #deliveries = new DeliveryCount()
   readonly #drainRate: DrainRate
   /** Up to where the thread had read at the last look, and since when it has been there. */
   #seenPosition = -1

@@ -14,13 +14,13 @@ import {
 } from './consumer.ts'
 import { DelayQueue } from './delay-queue.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
-import { InFlight } from './in-flight.ts'
 import { KeyOrder } from './key-order.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import type { RecordLog, Records } from './records.ts'
 import { replySettled } from './requester.ts'
 import { retryDelayMs } from './retry.ts'
+import { UnansweredDeliveries } from './unanswered-deliveries.ts'
 import { WaitingQueues } from './waiting-queues.ts'
 
 /** Why there is no reply. */
@@ -47,7 +47,7 @@ export class Deliveries {
   readonly trace = new DeliveryTrace()
   readonly #options: DeliveriesOptions
   readonly #records: Records
-  readonly #inFlight = new InFlight()
+  readonly #unanswered = new UnansweredDeliveries()
   readonly #waiting = new WaitingQueues()
   readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
   readonly #delayed = new DelayQueue()
@@ -117,12 +117,12 @@ export class Deliveries {
   /** False when the thread did not take it after all. */
   #send(delivery: Delivery, instance: SubscriberInstance): boolean {
     const { event } = delivery
-    const id = this.#inFlight.nextId()
+    const id = this.#unanswered.nextId()
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
     event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
-    this.#inFlight.add(delivery, id, instance)
+    this.#unanswered.add(delivery, id, instance)
     return true
   }
 
@@ -145,7 +145,7 @@ export class Deliveries {
 
   /** The delivery was handled, and the subscriber returned an object to a publisher who waits for it. */
   replied(deliveryId: number, reply: string): void {
-    this.#inFlight.get(deliveryId)?.requester?.reply(reply)
+    this.#unanswered.get(deliveryId)?.requester?.reply(reply)
     this.delivered(deliveryId)
   }
 
@@ -156,7 +156,7 @@ export class Deliveries {
   }
 
   #take(deliveryId: number): Delivery | undefined {
-    const delivery = this.#inFlight.take(deliveryId)
+    const delivery = this.#unanswered.take(deliveryId)
     if (delivery !== undefined && delivery.deaths > 0) this.#quarantine.ended(delivery)
     return delivery
   }
@@ -206,7 +206,7 @@ export class Deliveries {
   }
 
   #sweep(): void {
-    for (const delivery of this.#inFlight.takeLate(Date.now())) {
+    for (const delivery of this.#unanswered.takeLate(Date.now())) {
       const { thread } = delivery.instance!
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)
@@ -234,7 +234,7 @@ export class Deliveries {
 
   /** How many deliveries of a consumer are with no thread. */
   countWaiting(consumer: Consumer): number {
-    return consumer.pending - this.#inFlight.countOf(consumer)
+    return consumer.pending - this.#unanswered.countOf(consumer)
   }
 
   quarantineUp(thread: SubscriberThread): void {
@@ -249,7 +249,7 @@ export class Deliveries {
   /** The deliveries that a thread had not answered go to the others, before those that wait already. */
   threadGone(thread: SubscriberThread, unread: ReadonlySet<number>, blackBox: BlackBox | null): void {
     const again: Delivery[] = []
-    for (const delivery of this.#inFlight.takeFrom(thread)) {
+    for (const delivery of this.#unanswered.takeFrom(thread)) {
       this.#quarantine.ended(delivery)
       if (delivery.queue.instance !== null) {
         this.#finish(delivery, 'The thread that handled the request has died')
@@ -276,7 +276,7 @@ export class Deliveries {
 
   /** The deliveries that a thread has not answered, the oldest first. */
   inFlightAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
-    return this.#inFlight.worksAt(thread, unread)
+    return this.#unanswered.worksAt(thread, unread)
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

@@ -17,7 +17,7 @@ import { tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame, PayloadForm } from '../../transport/frames/event-frame.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import type { SubscriberInstance, SubscriberThread } from './consumer.ts'
-import { DeliveriesInFlight } from './deliveries-in-flight.ts'
+import { DeliveryCount } from './delivery-count.ts'
 import type { EventDriver } from './event-driver.ts'
 import type { Hub } from './hub.ts'
 
@@ -35,7 +35,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly #hubSink: DeliverySink
   readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
   readonly #instances = new Map<number, SubscriberInstance>()
-  readonly #deliveries = new DeliveriesInFlight()
+  readonly #deliveries = new DeliveryCount()
   readonly #onListenerFault: (thrown: unknown) => void
 
   /** Reads for the primary's own subscribers; null while the hub carries all events. */

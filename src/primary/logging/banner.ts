@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { shown } from '../../core/files/shown-path.ts'
+import { shown } from '../../core/errors/shown-path.ts'
 
 export interface BannerOptions {
   settings: Pick<Settings, 'httpHost' | 'lanes' | 'domainsDir'>

@@ -2,7 +2,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { loadModule } from '../../core/files/load-module.ts'
+import { loadModule } from '../../core/modules/load-module.ts'
 
 /** A folder that holds a tool. */
 export interface ToolFolder {

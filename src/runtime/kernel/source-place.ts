@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { shown } from '../../core/files/shown-path.ts'
+import { shown } from '../../core/errors/shown-path.ts'
 
 /** A place in a source file. Line and column count from 1. */
 export interface SourcePlace {

@@ -3,7 +3,7 @@ import type { Worker } from 'node:worker_threads'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
-import { startThread } from '../../core/files/typescript-thread.ts'
+import { startThread } from '../../core/modules/typescript-thread.ts'
 import { Reminder } from '../../core/schedule/reminder.ts'
 import type { FromExporter, ThreadRing, ToExporter } from '../export-messages.ts'
 

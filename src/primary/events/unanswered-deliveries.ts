@@ -5,7 +5,7 @@ import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from '.
 const STILL_SEEN_MS = 100
 
 /** The deliveries that threads have been given and have not answered. */
-export class InFlight {
+export class UnansweredDeliveries {
   readonly #byId = new Map<number, Delivery>()
   #nextId = 1
 

@@ -1,5 +1,5 @@
 /** Counts the deliveries in flight in one thread. A delivery that was given up does not count, and its late answer changes nothing. */
-export class DeliveriesInFlight {
+export class DeliveryCount {
   count = 0
   /** Deliveries that were given up and not answered. */
   readonly #abandoned = new Set<number>()
