@@ -89,8 +89,7 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   // The service inherits no variable: what the tests are told is passed on here.
-  const isOwn = options.project === undefined && process.env.TEST_LOADER !== 'tsx'
-  const loader = isOwn ? ['--require', TYPESCRIPT] : ['--import', 'tsx']
+  const loader = process.env.TEST_LOADER === 'tsx' ? ['--import', 'tsx'] : ['--require', TYPESCRIPT]
   const child = spawn(
     process.execPath,
     [...loader, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],

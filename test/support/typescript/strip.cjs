@@ -1,7 +1,7 @@
 const { createHash } = require('node:crypto')
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
-const { join } = require('node:path')
+const { basename, join } = require('node:path')
 const { threadId } = require('node:worker_threads')
 
 const ROOT = join(__dirname, '../../../')
@@ -34,17 +34,18 @@ const AS_TEXT = JSON.stringify(OPTIONS)
 mkdirSync(FOLDER, { recursive: true })
 let esbuild
 
-/** The text of a TypeScript file as a CommonJS module. */
+/** The text of a TypeScript file as a CommonJS module. It depends on the file's name, not on its folder: it is kept for copies of a checkout, too. */
 exports.strip = (path, text) => {
-  // A file that a test has written is read once.
-  if (!path.startsWith(ROOT)) return transform(path, text)
-  const file = FOLDER + createHash('sha1').update(`${AS_TEXT}\n${path}\n${text}`).digest('hex')
+  const name = basename(path)
+  const file = FOLDER + createHash('sha1').update(`${AS_TEXT}\n${name}\n${text}`).digest('hex')
   try {
     return readFileSync(file, 'utf8')
   } catch {
     // Not stripped yet.
   }
-  const code = transform(path, text)
+  const code = transform(name, text)
+  // A file that a test has written is read once.
+  if (!path.startsWith(ROOT)) return code
   // Whole or not at all: another process may read it meanwhile.
   const fresh = `${file}.${process.pid}.${threadId}`
   writeFileSync(fresh, code)
@@ -52,7 +53,7 @@ exports.strip = (path, text) => {
   return code
 }
 
-function transform(path, text) {
+function transform(name, text) {
   esbuild ??= createRequire(require.resolve('tsx'))('esbuild')
-  return esbuild.transformSync(text, { ...OPTIONS, sourcefile: path }).code
+  return esbuild.transformSync(text, { ...OPTIONS, sourcefile: name }).code
 }
