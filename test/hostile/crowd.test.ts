@@ -3,14 +3,15 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
+import { SSE_MAX_WAITING_BYTES } from '../../src/primary/http/sse-client.ts'
 import { ask, jsonOf, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
 import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
 
 const IDLE = 5_000
-const SLOW = 500
-const STREAMS = 500
+const SLOW = 200
+const STREAMS = 200
 const DEAF = 40
 const DEAF_BYTES = 8_000_000
 /** For each client at a time. */
@@ -20,8 +21,8 @@ const SLOW_MAX_MS = 20_000
 /** What an idle connection may cost the process. */
 const IDLE_MAX_BYTES = 16 * 1024
 
-/** The runtime's bound for what waits for all stream clients, and what one batch makes beside it before it is collected. */
-const STREAMS_MAX_BYTES = (256 + 256) * MIB
+/** The runtime's bound for what waits for each stream client that does not read, and what batches make beside it before it is collected. */
+const STREAMS_MAX_BYTES = (STREAMS / 2) * SSE_MAX_WAITING_BYTES + 256 * MIB
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
 /** What other crowds have left resident would be given back beside, or not: of this one the memory is measured. */
@@ -75,9 +76,11 @@ class Bystander {
   readonly #tookMs: number[] = []
   readonly #port: number
   readonly #done: Promise<void>
+  readonly #pauseMs: number
 
-  constructor({ port } = heddle) {
+  constructor({ port } = heddle, pauseMs = 20) {
     this.#port = port
+    this.#pauseMs = pauseMs
     this.#done = this.#ask()
   }
 
@@ -90,7 +93,7 @@ class Bystander {
         else assert.equal(status, 200, target)
         this.#tookMs.push(performance.now() - startedMs)
       }
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await new Promise((resolve) => setTimeout(resolve, this.#pauseMs))
     }
   }
 
@@ -207,7 +210,7 @@ describe('a crowd that waits', { concurrency: true }, () => {
     timeout: 60_000,
   }, async (t) => {
     if (maxOpenFiles() < 3 * SLOW + 500) return t.skip(`only ${maxOpenFiles()} files may be open`)
-    const bystander = new Bystander()
+    const bystander = new Bystander(heddle, 100)
     const [heads, lengths, chunks] = [new Crowd(t), new Crowd(t), new Crowd(t)]
     await heads.join(SLOW, 'GET /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\nx-slow: ')
     await lengths.join(SLOW, 'POST /w/count/slow-crowd HTTP/1.1\r\nhost: test\r\ncontent-length: 1000\r\n\r\n')
