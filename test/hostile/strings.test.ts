@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
-import { describe, it } from 'node:test'
-import { ask, jsonOf, RawConnection, type RawResponse, requestText, sendRaw } from '../support/raw-client.ts'
+import { afterEach, describe, it } from 'node:test'
+import { assertOurs, jsonOf, RawConnection, type RawResponse, requestText } from '../support/raw-client.ts'
 import { shareHeddle } from '../support/shared-process.ts'
 import { parseAnswers } from './answers.ts'
 import { TARGET_DOMAINS } from './target.ts'
 
+afterEach(() => forget())
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
 
 /** What people have typed into forms to see what happens. */
@@ -268,7 +269,7 @@ for (const prefix of ['/w', '/p']) {
     it('come back from the path', async () => {
       for (const text of ALL) {
         const what = JSON.stringify(text.slice(0, 40))
-        const response = await ask(heddle.port, 'GET', `${prefix}/echo/${encodeURIComponent(text)}`)
+        const response = await ask('GET', `${prefix}/echo/${encodeURIComponent(text)}`)
         if (text.includes('\0')) assert.equal(response.status, 400, what)
         // A dot is no step up here: nobody resolves paths.
         else assertEchoed(response, { id: text }, what)
@@ -279,8 +280,8 @@ for (const prefix of ['/w', '/p']) {
       for (const text of ALL) {
         const what = JSON.stringify(text.slice(0, 40))
         const encoded = encodeURIComponent(text)
-        assertEchoed(await ask(heddle.port, 'GET', `${prefix}/echo?q=${encoded}`), { q: text }, what)
-        const asKey = await ask(heddle.port, 'GET', `${prefix}/echo?${encoded}=v`)
+        assertEchoed(await ask('GET', `${prefix}/echo?q=${encoded}`), { q: text }, what)
+        const asKey = await ask('GET', `${prefix}/echo?${encoded}=v`)
         if (FORBIDDEN.has(text)) assert.equal(asKey.status, 400, what)
         else assertEchoed(asKey, isReserved(text) ? {} : { [text]: 'v' }, what)
       }
@@ -294,14 +295,10 @@ for (const prefix of ['/w', '/p']) {
           json: { 'content-type': 'application/json' },
           form: { 'content-type': 'application/x-www-form-urlencoded' },
         }
-        assertEchoed(
-          await ask(heddle.port, 'POST', `${prefix}/echo`, types.json, JSON.stringify({ q: text })),
-          { q: text },
-          what,
-        )
-        assertEchoed(await ask(heddle.port, 'POST', `${prefix}/echo`, types.form, form), { q: text }, what)
+        assertEchoed(await ask('POST', `${prefix}/echo`, types.json, JSON.stringify({ q: text })), { q: text }, what)
+        assertEchoed(await ask('POST', `${prefix}/echo`, types.form, form), { q: text }, what)
         const key = `{${JSON.stringify(text)}:1}`
-        const asKey = await ask(heddle.port, 'POST', `${prefix}/echo`, types.json, key)
+        const asKey = await ask('POST', `${prefix}/echo`, types.json, key)
         if (FORBIDDEN.has(text)) assert.equal(asKey.status, 400, what)
         else assertEchoed(asKey, isReserved(text) ? {} : { [text]: 1 }, what)
       }
@@ -312,9 +309,9 @@ for (const prefix of ['/w', '/p']) {
         const what = JSON.stringify(text.slice(0, 40))
         const body = `--cut\r\ncontent-disposition: form-data; name="q"\r\n\r\n${text}\r\n--cut--\r\n`
         const type = { 'content-type': 'multipart/form-data; boundary=cut' }
-        assertEchoed(await ask(heddle.port, 'POST', `${prefix}/echo`, type, body), { q: text, _files: [] }, what)
+        assertEchoed(await ask('POST', `${prefix}/echo`, type, body), { q: text, _files: [] }, what)
         const named = `--cut\r\ncontent-disposition: form-data; name="${text}"; filename="${text}"\r\n\r\nx\r\n--cut--\r\n`
-        const { status } = await ask(heddle.port, 'POST', `${prefix}/echo`, type, named)
+        const { status } = await ask('POST', `${prefix}/echo`, type, named)
         assert.ok(status === 200 || status === 400, `${status} for a file named ${what}`)
       }
     })
@@ -329,9 +326,9 @@ for (const prefix of ['/w', '/p']) {
             assert.ok(status < 500, `${status} for ${what}`)
           continue
         }
-        const answer = await sendRaw(heddle.port, head)
-        assert.equal(answer?.status, 200, what)
-        assert.equal(jsonOf(answer!).data.headers['x-note'], `<${text}>`, what)
+        const answer = await askAsIs(head)
+        assert.equal(answer.status, 200, what)
+        assert.equal(jsonOf(answer).data.headers['x-note'], `<${text}>`, what)
       }
     })
 
@@ -376,14 +373,30 @@ for (const prefix of ['/w', '/p']) {
   })
 }
 
+let kept: RawConnection | undefined
+
+/** On one connection for as long as all goes well: to open thousands takes longer than what is asked. */
+async function askAsIs(bytes: Buffer): Promise<RawResponse> {
+  kept ??= await RawConnection.open(heddle.port)
+  await kept.send(bytes)
+  const response = await kept.response()
+  assertOurs(response)
+  if (response.status !== 200) forget()
+  return response
+}
+
+const ask = (...request: Parameters<typeof requestText>): Promise<RawResponse> => askAsIs(requestText(...request))
+
+function forget(): void {
+  kept?.drop()
+  kept = undefined
+}
+
 /** What comes before the connection is quiet; one that asks to be closed is so at once. */
 async function everything(bytes: Buffer): Promise<Buffer> {
   const connection = await RawConnection.open(heddle.port)
   await connection.send(bytes)
-  const untilMs = performance.now() + 30
-  while (!connection.isClosed && connection.rest.length === 0 && performance.now() < untilMs) {
-    await new Promise((resolve) => setImmediate(resolve))
-  }
+  await connection.arrival(30)
   const { rest } = connection
   connection.drop()
   return rest

@@ -94,6 +94,17 @@ export class RawConnection {
     return performance.now() - startedMs
   }
 
+  /** Resolves when bytes have come, the other side has closed, or the time is over. */
+  async arrival(timeoutMs: number): Promise<void> {
+    if (this.#received.length > 0 || this.#isClosed) return
+    let timer: NodeJS.Timeout | undefined
+    await new Promise<void>((resolve) => {
+      this.#wake = resolve
+      timer = setTimeout(resolve, timeoutMs)
+    })
+    clearTimeout(timer)
+  }
+
   /** The next answer, checked strictly; an interim one (1xx) has a head only. Null when the connection closed before its first byte. */
   async response(options: { isHead?: boolean; isInterim?: boolean } = {}): Promise<RawResponse | null> {
     const headEnd = await this.#find()
