@@ -46,8 +46,11 @@ test('an entry that another consumer has claimed stays there', async (t) => {
   await deliver(redis, STREAM, 'g', 'a:0', 3)
   await redis.command('xclaim', [STREAM, 'g', 'b:0', 0, ids[1]!])
   await renewLeases(redis, STREAM, 'g', ['a:0'], 0)
-  assert.deepEqual(await releaseEntries(redis, STREAM, 'g', 'a:0', ids), [ids[0], ids[2]])
-  assert.deepEqual(await handOver(redis, STREAM, 'g', ids, 'a:0', 'a:hub'), [ids[0], ids[2]])
+  assert.deepEqual(await releaseEntries(redis, { stream: STREAM, group: 'g', ids: ids }, 'a:0'), [ids[0], ids[2]])
+  assert.deepEqual(await handOver(redis, { stream: STREAM, group: 'g', ids: ids }, { from: 'a:0', to: 'a:hub' }), [
+    ids[0],
+    ids[2],
+  ])
   const owners = (await pendingOf(redis, STREAM, 'g')).map(({ consumer }) => consumer)
   assert.deepEqual(owners, ['a:hub', 'b:0', 'a:hub'])
 })
@@ -59,12 +62,15 @@ test('released entries are claimed at once', async (t) => {
   await ensureGroup(redis, STREAM, 'g', '$')
   const ids = await addNumbers(redis, STREAM, 1300)
   await deliver(redis, STREAM, 'g', 'a:0', 1300)
-  assert.deepEqual(await releaseEntries(redis, STREAM, 'g', 'a:0', []), [])
-  assert.deepEqual(await releaseEntries(redis, STREAM, 'g', 'a:0', ids.slice(0, 5)), ids.slice(0, 5))
+  assert.deepEqual(await releaseEntries(redis, { stream: STREAM, group: 'g', ids: [] }, 'a:0'), [])
+  assert.deepEqual(
+    await releaseEntries(redis, { stream: STREAM, group: 'g', ids: ids.slice(0, 5) }, 'a:0'),
+    ids.slice(0, 5),
+  )
   const [, first] = await redis.command<[string, unknown[]]>('xautoclaim', claim('b:0', 60_000))
   assert.equal(first.length, 5)
-  assert.deepEqual(await releaseEntries(redis, STREAM, 'g', 'a:0', 'all'), ids.slice(5))
-  assert.equal((await releaseEntries(redis, STREAM, 'g', 'b:0', 'all')).length, 5)
+  assert.deepEqual(await releaseEntries(redis, { stream: STREAM, group: 'g', ids: 'all' }, 'a:0'), ids.slice(5))
+  assert.equal((await releaseEntries(redis, { stream: STREAM, group: 'g', ids: 'all' }, 'b:0')).length, 5)
   await redis.command('xack', [STREAM, 'g', ...ids.slice(0, 300)])
   const [, second] = await redis.command<[string, unknown[]]>('xautoclaim', claim('b:0', 60_000))
   assert.equal(second.length, 1000)
@@ -79,7 +85,9 @@ test('an entry that is handed over is not idle and keeps its count of deliveries
   const ids = await deliver(redis, STREAM, 'g', 'a:0', 2)
   await redis.command('xclaim', [STREAM, 'g', 'a:0', 0, ids[0]!])
   await redis.command('xack', [STREAM, 'g', ids[1]!])
-  assert.deepEqual(await handOver(redis, STREAM, 'g', ids, 'a:0', 'a:hub'), [ids[0]])
+  assert.deepEqual(await handOver(redis, { stream: STREAM, group: 'g', ids: ids }, { from: 'a:0', to: 'a:hub' }), [
+    ids[0],
+  ])
   assert.deepEqual(
     (await pendingOf(redis, STREAM, 'g')).map(({ consumer, deliveries }) => [consumer, deliveries]),
     [['a:hub', 2]],
@@ -105,7 +113,7 @@ test('eight claimers and a renewal at once: each of 10,000 entries has one owner
   await ensureGroup(redis, STREAM, 'g', '$')
   await addNumbers(redis, STREAM, 10_000)
   const ids = await deliver(redis, STREAM, 'g', 'dead:0', 10_000)
-  await releaseEntries(redis, STREAM, 'g', 'dead:0', 'all')
+  await releaseEntries(redis, { stream: STREAM, group: 'g', ids: 'all' }, 'dead:0')
   const claimers = await Promise.all(Array.from({ length: 8 }, () => store.connect()))
   const claimed = await Promise.all(
     claimers.map(async (claimer, index) => {
@@ -125,7 +133,11 @@ test('eight claimers and a renewal at once: each of 10,000 entries has one owner
         mine.push(...entries.map(([id]) => id))
         await renewLeases(redis, STREAM, 'g', [`b:${index}`], 1)
         const given = entries.slice(0, 5).map(([id]) => id)
-        await handOver(redis, STREAM, 'g', given, `b:${index}`, `b:${(index + 1) % 8}`)
+        await handOver(
+          redis,
+          { stream: STREAM, group: 'g', ids: given },
+          { from: `b:${index}`, to: `b:${(index + 1) % 8}` },
+        )
       } while (cursor !== '0-0')
       return mine
     }),
@@ -139,6 +151,6 @@ test('a wiped server has nothing to renew, to release or to hand over', async (t
   if (store === null) return
   const { redis } = store
   assert.deepEqual(await renewLeases(redis, STREAM, 'g', ['a:0'], 1), { renewed: 0, cut: 0 })
-  assert.deepEqual(await releaseEntries(redis, STREAM, 'g', 'a:0', 'all'), [])
-  assert.deepEqual(await handOver(redis, STREAM, 'g', ['1-0'], 'a:0', 'b:0'), [])
+  assert.deepEqual(await releaseEntries(redis, { stream: STREAM, group: 'g', ids: 'all' }, 'a:0'), [])
+  assert.deepEqual(await handOver(redis, { stream: STREAM, group: 'g', ids: ['1-0'] }, { from: 'a:0', to: 'b:0' }), [])
 })

@@ -472,16 +472,14 @@ describe("a runtime's span in the hands of a plugin", () => {
     const attributes = { 'heddle.plugin': 'shop' }
     use(provider.getTracer('heddle').startSpan('handler', { attributes }, parent))
     use(
-      new RuntimeSpan(
-        writer,
-        nowMs,
-        TRACE_CONTEXT,
-        PARENT.slice(0, 55),
-        null,
-        'handler',
-        SpanKind.INTERNAL,
+      new RuntimeSpan(writer, nowMs, {
+        traceContext: TRACE_CONTEXT,
+        parent: PARENT.slice(0, 55),
+        around: null,
+        name: 'handler',
+        kind: SpanKind.INTERNAL,
         attributes,
-      ),
+      }),
     )
     assert.deepEqual(attributes, { 'heddle.plugin': 'shop' }, 'what all share is left alone')
     const { spans, faults } = decoded()

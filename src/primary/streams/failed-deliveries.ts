@@ -5,7 +5,6 @@ import { streamOf, subscriberOf } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { StreamCommands } from '../../runtime/streams/stream-commands.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
 import type {
   BrokerDelivery,
@@ -69,9 +68,9 @@ export class FailedDeliveries {
     this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays pending at that thread's consumer, and is handled here all the same.
-    handOver(redis, stream, group, [entryId], from, consumer).catch(() => {})
+    handOver(redis, { stream, group, ids: [entryId] }, { from, to: consumer }).catch(() => {})
     const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, span }
-    if (!this.#deliver(stream, group, entryId, frame, replyTo, brokerDelivery)) this.release(stream, group, entryId)
+    if (!this.#deliver(stream, group, { entryId, frame, replyTo }, brokerDelivery)) this.release(stream, group, entryId)
   }
 
   /** Takes a claimed entry. @param onEnded told when it is done, or given back. @returns false when nobody here subscribes as that group */
@@ -87,15 +86,13 @@ export class FailedDeliveries {
       onEnded()
       return true
     }
-    return this.#deliver(stream, group, entry.entryId, entry.frame, entry.replyTo, brokerDelivery, onEnded)
+    return this.#deliver(stream, group, entry, brokerDelivery, onEnded)
   }
 
   #deliver(
     stream: string,
     group: string,
-    entryId: string,
-    frame: EventFrame,
-    replyTo: string | null,
+    { entryId, frame, replyTo }: Pick<StreamEvent, 'entryId' | 'frame' | 'replyTo'>,
     brokerDelivery: Pick<BrokerDelivery, 'instance' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
     onEnded: () => void = () => {},
   ): boolean {
@@ -138,7 +135,7 @@ export class FailedDeliveries {
   release(stream: string, group: string, entryId: string): void {
     const { redis, consumer, claimed } = this.#options
     claimed.delete(stream, group, entryId)
-    releaseEntries(redis, stream, group, consumer, [entryId]).catch(() => {
+    releaseEntries(redis, { stream, group, ids: [entryId] }, consumer).catch(() => {
       // Then it is claimed when its idle time is over.
     })
   }

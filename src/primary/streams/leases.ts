@@ -34,20 +34,20 @@ export async function renewLeases(
   }
 }
 
+/** Pending entries of one consumer group. */
+export interface PendingEntries {
+  stream: string
+  group: string
+  ids: readonly string[] | 'all'
+}
+
 /**
  * Releases pending entries of a consumer, so that the next replica that claims gets them at once, whatever idle time it waits for.
- * For a graceful stop; end the renewal of this consumer's lease first.
- * @param ids entries that are no longer this consumer's are left alone
+ * For a graceful stop; end the renewal of this consumer's lease first. Entries that are no longer this consumer's are left alone.
  * @returns the ids that were released
  */
-export function releaseEntries(
-  redis: RedisClient,
-  stream: string,
-  group: string,
-  consumer: string,
-  ids: readonly string[] | 'all',
-): Promise<string[]> {
-  return moveEntries(redis, stream, group, consumer, consumer, RELEASED_IDLE_MS, ids)
+export function releaseEntries(redis: RedisClient, entries: PendingEntries, consumer: string): Promise<string[]> {
+  return moveEntries(redis, entries, { from: consumer, to: consumer, idleMs: RELEASED_IDLE_MS })
 }
 
 /**
@@ -56,23 +56,16 @@ export function releaseEntries(
  */
 export function handOver(
   redis: RedisClient,
-  stream: string,
-  group: string,
-  ids: readonly string[] | 'all',
-  from: string,
-  to: string,
+  entries: PendingEntries,
+  { from, to }: { from: string; to: string },
 ): Promise<string[]> {
-  return moveEntries(redis, stream, group, from, to, 0, ids)
+  return moveEntries(redis, entries, { from, to, idleMs: 0 })
 }
 
 async function moveEntries(
   redis: RedisClient,
-  stream: string,
-  group: string,
-  from: string,
-  to: string,
-  idleMs: number,
-  ids: readonly string[] | 'all',
+  { stream, group, ids }: PendingEntries,
+  { from, to, idleMs }: { from: string; to: string; idleMs: number },
 ): Promise<string[]> {
   if (ids.length === 0) return []
   try {

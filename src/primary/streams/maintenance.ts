@@ -78,7 +78,9 @@ export class Maintenance {
     await Promise.all(
       hub.claimed
         .all()
-        .map(({ stream, group, ids }) => handOver(redis, stream, group, ids, hub.consumer, hub.consumer)),
+        .map(({ stream, group, ids }) =>
+          handOver(redis, { stream, group, ids }, { from: hub.consumer, to: hub.consumer }),
+        ),
     )
   }
 
@@ -129,7 +131,7 @@ export class Maintenance {
     )
     await Promise.all(
       [...streamGroups.values()].flatMap(({ stream, group }) =>
-        consumers.map((consumer) => releaseEntries(redis, stream, group, consumer, 'all')),
+        consumers.map((consumer) => releaseEntries(redis, { stream, group, ids: 'all' }, consumer)),
       ),
     )
   }

@@ -34,6 +34,18 @@ const SPAN_PARTS_MAX = 128
 
 const NONE: never[] = []
 
+export interface SpanStart {
+  traceContext: TraceContext
+  /** In the same trace; empty: the trace begins here. */
+  parent: TraceContext
+  /** The scope in this thread in which the span is made; null when its parent is in another thread or process. */
+  around: ThreadScope | null
+  name: string
+  kind: number
+  /** Not modified: many spans may share one object. */
+  attributes: SpanAttributes
+}
+
 /**
  * A span of the runtime around a plugin's code: a handler, a subscriber, a job, a tool call. For a plugin it is a span of the API like any
  * other. It is not the SDK's class because each request has several of them: this one takes a quarter of the time.
@@ -57,25 +69,12 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   droppedLinks = 0
   readonly #writer: SpanWriter
   readonly #nowMs: () => number
-  /** The scope in this thread in which it was made; null when its parent is in another thread or process. */
   readonly #around: ThreadScope | null
   #isOwn = false
   #context: Context | undefined
 
-  /**
-   * @param parent in the same trace; empty: the trace begins here
-   * @param attributes not modified: many spans may share one object
-   */
-  constructor(
-    writer: SpanWriter,
-    nowMs: () => number,
-    traceContext: TraceContext,
-    parent: TraceContext,
-    around: ThreadScope | null,
-    name: string,
-    kind: number,
-    attributes: SpanAttributes,
-  ) {
+  constructor(writer: SpanWriter, nowMs: () => number, start: SpanStart) {
+    const { traceContext, parent, around, name, kind, attributes } = start
     this.#writer = writer
     this.#nowMs = nowMs
     this.traceContext = traceContext

@@ -52,6 +52,6 @@ export class SpanMaker {
       traceContext = `00-${traceId}-${randomHex(8)}-0${isSampledHere ? 1 : 0}`
       if (!isSampledHere) return new PassingScope(traceContext)
     } else traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
-    return new RuntimeSpan(this.#writer, this.#nowMs, traceContext, parent, around, name, kind, attributes)
+    return new RuntimeSpan(this.#writer, this.#nowMs, { traceContext, parent, around, name, kind, attributes })
   }
 }
