@@ -33,7 +33,7 @@ export class Orders {
   }
 
   async #run(client: number): Promise<void> {
-    const { everyMs = 5, payload = {}, options = {} } = this.#options
+    const { everyMs = 20, payload = {}, options = {} } = this.#options
     while (!this.#isStopped) {
       // Each has its own replica, so that one that stands still does not hold up the others.
       const replica = this.#replicas[client % this.#replicas.length]

@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
 const NAME = 'replicas that are killed'
-const CLAIM_IDLE_MS = 1500
+const CLAIM_IDLE_MS = 1000
 const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
 
 describeOnPostgres(NAME, async (postgres) => {

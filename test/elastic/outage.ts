@@ -6,6 +6,9 @@ import { type RedisServer, redisServer } from '../support/servers/redis.ts'
 import { until } from '../support/until.ts'
 import { type Account, isWhole, Orders, settle, shown } from './accounts.ts'
 
+/** Before it happens, and afterwards: of both replicas. */
+const ANSWERS = 50
+
 /** Two replicas on servers that can be taken away from them. What a server has acknowledged it keeps. */
 export class Outage {
   readonly fleet: Fleet
@@ -41,17 +44,17 @@ export class Outage {
     happen: () => Promise<void>,
   ): Promise<{ account: Account; line: string; isWhole: boolean }> {
     await this.fleet.sql('TRUNCATE fleet_orders, fleet_seen')
-    const orders = new Orders(t, [...this.#replicas], { everyMs: 10, payload: { ms: 100 } })
-    await orders.until(100)
+    const orders = new Orders(t, [...this.#replicas], { payload: { ms: 100 } })
+    await orders.until(ANSWERS)
     await happen()
     const before = orders.acknowledged
     const startedMs = performance.now()
-    await orders.until(before + 100)
+    await orders.until(before + ANSWERS)
     const backMs = performance.now() - startedMs
     await orders.stop()
     const account = await settle(this.fleet, orders, 180_000)
     const settledMs = performance.now() - startedMs
-    const line = `${shown(account)}; 100 more answers after ${Math.round(backMs)} ms, all settled after ${Math.round(settledMs)} ms`
+    const line = `${shown(account)}; ${ANSWERS} more answers after ${Math.round(backMs)} ms, all settled after ${Math.round(settledMs)} ms`
     return { account, line, isWhole: isWhole(account) }
   }
 

@@ -10,7 +10,7 @@ import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
 const ANSWERING = fileURLToPath(new URL('./answering', import.meta.url))
 const NAME = 'two replicas on one PostgreSQL and one Redis'
-const USERS = 1000
+const USERS = 300
 const PASSWORD = 'correct horse battery staple'
 
 interface Node {
@@ -62,7 +62,7 @@ describeOnPostgres(NAME, async (postgres) => {
     )
   })
 
-  test('of a thousand users each is handled once, some here and some there', async () => {
+  test('of three hundred users each is handled once, some here and some there', async () => {
     const known = (await fleet.seen('user.created')).length
     const statuses = new Map<number, number>()
     let next = 0
@@ -151,7 +151,7 @@ describeOnPostgres(NAME, async (postgres) => {
   test('what is still in hand when the time to drain is over goes to the other one at once', async (t) => {
     await fleet.sql('TRUNCATE fleet_orders, fleet_seen')
     const c = await fleet.replica('c', { env: { SHUTDOWN_TIMEOUT_MS: '300' } })
-    const orders = new Orders(t, [c], { payload: { ms: 2000 } })
+    const orders = new Orders(t, [c], { payload: { ms: 1000 } })
     const begun = async () => (await fleet.seen('order.taken', 'begins')).filter(({ replica }) => replica === 'c')
     await until(async () => (await begun()).length >= 5, 'some are in its hand')
     await orders.stop()
