@@ -1,17 +1,16 @@
 import assert from 'node:assert/strict'
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { after, before, describe, test } from 'node:test'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { RESTART_INTENSITY } from '../../src/primary/supervision/restart-intensity.ts'
 import { folderOf } from '../support/folder.ts'
 import { type Heddle, type LogLine, startHeddle } from '../support/heddle.ts'
 import { RawConnection, requestText } from '../support/raw-client.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 const PATIENCE_MS = 30_000
 
 /** Ends its lane. There are several of it: one alone would be set aside. */
@@ -54,12 +53,14 @@ export default class Tell {
   }
 }
 `
+type Owner = Parameters<typeof startHeddle>[0]
+
 const FALLS = ['One', 'Two', 'Three']
 
-async function started(t: TestContext, lanes = 2) {
+async function started(t: Owner, lanes = 2) {
   const falls = Object.fromEntries(FALLS.map((name) => [`tell/plugins/fall-${name}.ts`, fall(name)]))
   const folder = await folderOf(t, { 'tell/plugins/tell.ts': tell('one'), 'tell/plugins/gate.ts': gate, ...falls })
-  const heddle = await startHeddle(t, { domains: [SHIPPED, folder], lanes })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes })
   const said = (text: string): LogLine[] => heddle.logs.filter(({ msg }) => msg.startsWith(text))
   return {
     heddle,
@@ -71,8 +72,13 @@ async function started(t: TestContext, lanes = 2) {
       heddle.process.kill('SIGHUP')
       await until(() => said('SIGHUP: reloading').length > before, 'the signal')
     },
-    reloaded: (times = 1) =>
-      until(() => said('Reloaded in ').length + said('Not reloaded').length >= times, 'the reload', PATIENCE_MS),
+    /** Waits until as many reloads have ended as were asked for. */
+    reloaded: () =>
+      until(
+        () => said('Reloaded in ').length + said('Not reloaded').length >= said('SIGHUP: reloading').length,
+        'the reload',
+        PATIENCE_MS,
+      ),
     /** Brings down one lane. */
     fell: async (n: number) => {
       const before = deathsIn(heddle).length
@@ -83,12 +89,14 @@ async function started(t: TestContext, lanes = 2) {
 }
 
 /** Brings down so many lanes that the next one has to wait for its restart. */
-async function fellOften({ heddle, fell }: Awaited<ReturnType<typeof started>>): Promise<void> {
+async function fellOften({ heddle, fell }: Parts): Promise<void> {
   for (let n = 0; n < RESTART_INTENSITY + 2; n++) {
     await fell(n)
     await allUp(heddle)
   }
 }
+
+type Parts = Awaited<ReturnType<typeof started>>
 
 const stateOf = async (heddle: Heddle): Promise<string[]> => (await lanesOf(heddle)).map(({ state }) => state)
 
@@ -115,20 +123,6 @@ test('a reload while a lane waits for its restart does not wait with it', { time
   await until(() => Date.now() > dueMs + 500, 'the time of its restart')
   const restarts = (lanes: LaneInfo[]) => lanes.map(({ started_at, restarts }) => [started_at, restarts])
   assert.deepEqual(restarts(await lanesOf(heddle)), restarts(after))
-  assert.equal(await heddle.stop(), 0)
-})
-
-test('a reload takes over from a lane that is starting', { timeout: 60_000 }, async (t) => {
-  const { heddle, fell, rewrite, hangUp, reloaded, said } = await started(t)
-  await fell(0)
-  await until(async () => (await stateOf(heddle)).includes('starting'), 'a lane that starts')
-  await rewrite('two')
-  await hangUp()
-  await reloaded()
-  assert.equal(said('Not reloaded').length, 0)
-  assert.deepEqual(await stateOf(heddle), ['ready', 'ready'])
-  for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/version')).body.version, 'two')
-  assert.equal(deathsIn(heddle).length, 1, 'no lane died of being replaced')
   assert.equal(await heddle.stop(), 0)
 })
 
@@ -161,45 +155,80 @@ test('an accepted event outlives a lane that dies as soon as it has taken over, 
   assert.equal(await heddle.stop(), 0)
 })
 
-test('reloads that come while one is under way run one after another', { timeout: 60_000 }, async (t) => {
-  const { heddle, rewrite, hangUp, reloaded, said } = await started(t)
-  await rewrite('two')
-  await hangUp()
-  await rewrite('three')
-  await hangUp()
-  heddle.process.kill('SIGHUP')
-  heddle.process.kill('SIGHUP')
-  await reloaded(2)
-  // Two signals at once may arrive as one.
-  await until(() => said('Reloaded in ').length === said('SIGHUP: reloading').length, 'the last one', PATIENCE_MS)
-  assert.equal(said('Not reloaded').length, 0)
-  for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/version')).body.version, 'three')
-  assert.deepEqual(await stateOf(heddle), ['ready', 'ready'])
-  assert.deepEqual(deathsIn(heddle), [])
-  assert.equal(await heddle.stop(), 0)
-})
+/** One service for all tests of a `describe`; the last of them ends it. */
+function share(lanes: number): () => Parts {
+  let parts: Parts
+  const ends: (() => Promise<void>)[] = []
+  before(async () => {
+    parts = await started({ after: (end) => void ends.push(end) }, lanes)
+  })
+  after(async () => {
+    for (const end of ends.reverse()) await end()
+  })
+  return () => parts
+}
 
-test('a stream whose handler is deaf to its end does not hold up a reload', { timeout: 60_000 }, async (t) => {
-  const { heddle, hangUp, reloaded, said } = await started(t, 1)
-  const stream = await heddle.fetch('/deaf')
-  const text = stream.text()
-  await hangUp()
-  await reloaded()
-  assert.equal(said('Reloaded in ').length, 1)
-  assert.equal((await text).match(/"version":"one"/g)?.length, 1)
-  assert.equal(await heddle.stop(), 0)
-})
+describe('reloads of two lanes', () => {
+  const parts = share(2)
 
-test('SIGTERM in the midst of a reload ends in order', { timeout: 120_000 }, async (t) => {
-  await t.test('while the new lane starts', async (t) => {
-    const { heddle, hangUp, said } = await started(t)
+  test('reloads that come while one is under way run one after another', { timeout: 60_000 }, async () => {
+    const { heddle, rewrite, hangUp, reloaded, said } = parts()
+    await rewrite('two')
+    await hangUp()
+    await rewrite('three')
+    await hangUp()
+    heddle.process.kill('SIGHUP')
+    heddle.process.kill('SIGHUP')
+    // Two signals at once may arrive as one.
+    await until(() => said('SIGHUP: reloading').length >= 3, 'the signals')
+    await reloaded()
+    assert.equal(said('Not reloaded').length, 0)
+    for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/version')).body.version, 'three')
+    assert.deepEqual(await stateOf(heddle), ['ready', 'ready'])
+    assert.deepEqual(deathsIn(heddle), [])
+  })
+
+  test('a reload takes over from a lane that is starting', { timeout: 60_000 }, async () => {
+    const { heddle, fell, rewrite, hangUp, reloaded, said } = parts()
+    await reloaded()
+    await fell(0)
+    await until(async () => (await stateOf(heddle)).includes('starting'), 'a lane that starts')
+    await rewrite('four')
+    await hangUp()
+    await reloaded()
+    assert.equal(said('Not reloaded').length, 0)
+    assert.deepEqual(await stateOf(heddle), ['ready', 'ready'])
+    for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/version')).body.version, 'four')
+    assert.equal(deathsIn(heddle).length, 1, 'no lane died of being replaced')
+  })
+
+  test('SIGTERM in the midst of a reload ends in order, while the new lane starts', { timeout: 60_000 }, async () => {
+    const { heddle, hangUp, said } = parts()
+    const died = deathsIn(heddle).length
     await hangUp()
     assert.equal(await heddle.stop(), 0)
     assert.equal(said('The drain did not end').length, 0)
-    assert.deepEqual(deathsIn(heddle), [])
+    assert.equal(deathsIn(heddle).length, died)
   })
-  await t.test('while an old lane finishes what it has', async (t) => {
-    const { heddle, hangUp, said } = await started(t, 1)
+})
+
+describe('reloads of one lane', () => {
+  const parts = share(1)
+
+  test('a stream whose handler is deaf to its end does not hold up a reload', { timeout: 60_000 }, async () => {
+    const { heddle, hangUp, reloaded, said } = parts()
+    const stream = await heddle.fetch('/deaf')
+    const text = stream.text()
+    await hangUp()
+    await reloaded()
+    assert.equal(said('Reloaded in ').length, 1)
+    assert.equal((await text).match(/"version":"one"/g)?.length, 1)
+  })
+
+  test('SIGTERM in the midst of a reload ends in order, while an old lane finishes what it has', {
+    timeout: 60_000,
+  }, async (t) => {
+    const { heddle, hangUp, said } = parts()
     // Opened before: a process that drains takes no new ones.
     const connection = await RawConnection.open(heddle.port)
     t.after(() => connection.drop())

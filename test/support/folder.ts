@@ -1,13 +1,17 @@
 import { mkdir, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const SHIPPED_TOOLS = fileURLToPath(new URL('../../src/tools', import.meta.url))
 
+/** A test, or whatever else ends what it has started. */
+interface Owner {
+  after(end: () => Promise<void>): void
+}
+
 /** A folder with some files, gone with the test. Its plugins import nothing: a class alone is a plugin too. */
-export async function folderOf(t: TestContext, files: Record<string, string>): Promise<string> {
+export async function folderOf(t: Owner, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-kernel-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   for (const [path, text] of Object.entries({ 'package.json': '{"type":"module"}', ...files })) {
@@ -18,7 +22,7 @@ export async function folderOf(t: TestContext, files: Record<string, string>): P
 }
 
 /** A tools folder with everything that is shipped, and some more. */
-export async function toolsWith(t: TestContext, more: Record<string, string>): Promise<string> {
+export async function toolsWith(t: Owner, more: Record<string, string>): Promise<string> {
   const shipped = await readdir(SHIPPED_TOOLS, { withFileTypes: true })
   const files: Record<string, string> = {}
   for (const entry of shipped) {
