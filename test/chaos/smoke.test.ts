@@ -6,9 +6,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { LOADER } from '../support/loader.ts'
 import type { Report } from './report.ts'
 
-const TYPESCRIPT = fileURLToPath(new URL('../support/typescript/register.cjs', import.meta.url))
 const RUN = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 test('six seconds of chaos lose nothing', async (t) => {
@@ -17,7 +17,7 @@ test('six seconds of chaos lose nothing', async (t) => {
   const json = join(directory, 'report.json')
   const child = spawn(
     process.execPath,
-    ['--require', TYPESCRIPT, RUN, '--seconds', '6', '--gap', '1', '--seed', '30', '--json', json],
+    [...LOADER, RUN, '--seconds', '6', '--gap', '1', '--seed', '30', '--json', json],
     {
       stdio: ['ignore', 'pipe', 'pipe'],
     },

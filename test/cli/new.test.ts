@@ -13,6 +13,7 @@ import { scaffoldPlugin } from '../../src/devtools/scaffolding/plugin.ts'
 import { scaffoldTool } from '../../src/devtools/scaffolding/tool.ts'
 import type { Workplace } from '../../src/devtools/scaffolding/workplace.ts'
 import { type Scaffold, write } from '../../src/devtools/scaffolding/writing.ts'
+import { LOADER } from '../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const NEW = join(ROOT, 'src/devtools/cli/new.ts')
@@ -47,7 +48,7 @@ async function project(t: TestContext) {
         (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
       )
     })
-  return { root, tools, run, make: (...args: string[]) => run(['--import', TSX, NEW, ...args]) }
+  return { root, tools, run, make: (...args: string[]) => run([...LOADER, NEW, ...args]) }
 }
 
 test('what is written passes the checks and its own tests', async (t) => {
@@ -107,7 +108,7 @@ test('what is written passes the checks and its own tests', async (t) => {
     run(['--import', TSX, join(ROOT, 'src/devtools/cli/lint-architecture.ts')]),
   ])
   for (const { code, stdout, stderr } of checks) assert.equal(code, 0, stdout + stderr)
-  const tests = await run(['--import', TSX, '--test', ...written.filter((file) => file.endsWith('.test.ts'))])
+  const tests = await run([...LOADER, '--test', ...written.filter((file) => file.endsWith('.test.ts'))])
   assert.equal(tests.code, 0, tests.stdout + tests.stderr)
 })
 

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { LOADER } from '../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const USES_NOTHING = "throw new Error('a listed tool must not run')\n"
@@ -31,7 +32,7 @@ function runTools(src: string, ...args: string[]): Promise<{ code: number; stdou
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      ['--import', 'tsx', 'src/devtools/cli/tools.ts', ...args],
+      [...LOADER, 'src/devtools/cli/tools.ts', ...args],
       { cwd: ROOT, env },
       (error, stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stdout, stderr }),
     )

@@ -4,9 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { LOADER } from './loader.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const TYPESCRIPT = fileURLToPath(new URL('./typescript/register.cjs', import.meta.url))
 /** Ends it when the process of the test is gone, however that ended. */
 const ORPHAN_GUARD = fileURLToPath(new URL('../../bench/orphan-guard.cjs', import.meta.url))
 
@@ -88,11 +88,9 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
-  // The service inherits no variable: what the tests are told is passed on here.
-  const loader = process.env.TEST_LOADER === 'tsx' ? ['--import', 'tsx'] : ['--require', TYPESCRIPT]
   const child = spawn(
     process.execPath,
-    [...loader, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+    [...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

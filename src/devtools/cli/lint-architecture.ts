@@ -14,34 +14,36 @@ const USAGE = `Usage: npm run lint:architecture -- [--json] [--baseline <file>] 
   --accept            adds all current findings to the baseline, and prints them`
 
 /** Prints the report of `/system/lint`. Exits with 1 for an error that is not in the baseline, or for a baseline entry that is no longer found. */
-try {
-  const options = readArguments()
-  const { settings } = loadSettings()
-  const { findings, checked } = await lintArchitecture(settings.domainsDir, settings.toolsDir)
-  let baseline = readBaseline(options.baseline)
-  if (options['update-baseline'] && existsSync(options.baseline)) {
-    baseline = shrunk(baseline, compareWithBaseline(findings, baseline).stale)
-    writeFileSync(options.baseline, baselineText(baseline))
-  }
-  if (options.accept) {
-    const added = baselineOf(compareWithBaseline(findings, baseline).fresh)
-    if (added.length > 0) {
-      baseline = baselineOf(findings)
+async function main(): Promise<void> {
+  try {
+    const options = readArguments()
+    const { settings } = loadSettings()
+    const { findings, checked } = await lintArchitecture(settings.domainsDir, settings.toolsDir)
+    let baseline = readBaseline(options.baseline)
+    if (options['update-baseline'] && existsSync(options.baseline)) {
+      baseline = shrunk(baseline, compareWithBaseline(findings, baseline).stale)
       writeFileSync(options.baseline, baselineText(baseline))
-      const lines = added.map((entry) => `  ${describe(entry)}`).join('\n')
-      console.error(`Warning: accepted in ${options.baseline}, and no longer reported from now on:\n${lines}`)
     }
+    if (options.accept) {
+      const added = baselineOf(compareWithBaseline(findings, baseline).fresh)
+      if (added.length > 0) {
+        baseline = baselineOf(findings)
+        writeFileSync(options.baseline, baselineText(baseline))
+        const lines = added.map((entry) => `  ${describe(entry)}`).join('\n')
+        console.error(`Warning: accepted in ${options.baseline}, and no longer reported from now on:\n${lines}`)
+      }
+    }
+    const comparison = compareWithBaseline(findings, baseline)
+    const { fresh, accepted, stale } = comparison
+    const ok = stale.length === 0 && fresh.every(({ severity }) => severity !== 'error')
+    if (options.json) console.log(JSON.stringify({ ok, findings: fresh, accepted, stale, checked }, null, 2))
+    else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
+    process.exitCode = ok ? 0 : 1
+  } catch (error) {
+    if (!(error instanceof ConfigFaults) && !(error instanceof CommandError)) throw error
+    console.error(error.message)
+    process.exitCode = error instanceof CommandError ? 1 : EXIT_CONFIG
   }
-  const comparison = compareWithBaseline(findings, baseline)
-  const { fresh, accepted, stale } = comparison
-  const ok = stale.length === 0 && fresh.every(({ severity }) => severity !== 'error')
-  if (options.json) console.log(JSON.stringify({ ok, findings: fresh, accepted, stale, checked }, null, 2))
-  else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
-  process.exitCode = ok ? 0 : 1
-} catch (error) {
-  if (!(error instanceof ConfigFaults) && !(error instanceof CommandError)) throw error
-  console.error(error.message)
-  process.exitCode = error instanceof CommandError ? 1 : EXIT_CONFIG
 }
 
 function readArguments() {
@@ -80,3 +82,5 @@ function shrunk(baseline: readonly BaselineEntry[], stale: readonly BaselineEntr
     return count > 0 ? [{ ...entry, count }] : []
   })
 }
+
+void main()

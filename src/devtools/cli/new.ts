@@ -23,26 +23,28 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
 Existing files are never overwritten.`
 
 /** Writes the first files of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot. */
-try {
-  const { values, positionals } = readArguments()
-  const [what, name, ...more] = positionals
-  if (values.help || what === undefined) console.log(USAGE)
-  else if (name === undefined) throw new CommandError(`${what}: a name is missing\n\n${USAGE}`)
-  else if (more.length > 0) throw new CommandError(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
-  else {
-    const scaffold = await scaffoldFor(what, name, values)
-    write(scaffold.files)
-    console.log(
-      ['Wrote', ...scaffold.files.map(({ path }) => `  ${shown(path)}`), 'Next', ...scaffold.next.map(indent)].join(
-        '\n',
-      ),
-    )
+async function main(): Promise<void> {
+  try {
+    const { values, positionals } = readArguments()
+    const [what, name, ...more] = positionals
+    if (values.help || what === undefined) console.log(USAGE)
+    else if (name === undefined) throw new CommandError(`${what}: a name is missing\n\n${USAGE}`)
+    else if (more.length > 0) throw new CommandError(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
+    else {
+      const scaffold = await scaffoldFor(what, name, values)
+      write(scaffold.files)
+      console.log(
+        ['Wrote', ...scaffold.files.map(({ path }) => `  ${shown(path)}`), 'Next', ...scaffold.next.map(indent)].join(
+          '\n',
+        ),
+      )
+    }
+  } catch (error) {
+    const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
+    if (!isConfig && !(error instanceof CommandError)) throw error
+    console.error((error as Error).message)
+    process.exitCode = isConfig ? EXIT_CONFIG : 1
   }
-} catch (error) {
-  const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-  if (!isConfig && !(error instanceof CommandError)) throw error
-  console.error((error as Error).message)
-  process.exitCode = isConfig ? EXIT_CONFIG : 1
 }
 
 function readArguments() {
@@ -81,3 +83,5 @@ async function scaffoldFor(what: string, name: string, values: { in?: string; de
 function indent(line: string): string {
   return `  ${line}`
 }
+
+void main()

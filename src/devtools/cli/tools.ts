@@ -21,20 +21,22 @@ interface Implementation {
   active: boolean
 }
 
-try {
-  const { toolsDir } = loadSettings().settings
-  // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
-  const extrasDir = join(dirname(toolsDir), 'extras')
-  const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
-  const [command, wanted, ...more] = readArguments()
-  if (command === undefined) list(found)
-  else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
-  else throw new CommandError(USAGE)
-} catch (error) {
-  const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-  if (!isConfig && !(error instanceof CommandError)) throw error
-  console.error((error as Error).message)
-  process.exitCode = isConfig ? EXIT_CONFIG : 1
+async function main(): Promise<void> {
+  try {
+    const { toolsDir } = loadSettings().settings
+    // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
+    const extrasDir = join(dirname(toolsDir), 'extras')
+    const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
+    const [command, wanted, ...more] = readArguments()
+    if (command === undefined) list(found)
+    else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
+    else throw new CommandError(USAGE)
+  } catch (error) {
+    const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
+    if (!isConfig && !(error instanceof CommandError)) throw error
+    console.error((error as Error).message)
+    process.exitCode = isConfig ? EXIT_CONFIG : 1
+  }
 }
 
 function readArguments(): string[] {
@@ -139,3 +141,5 @@ function defaultClass(program: Program): Class | undefined {
 function compare(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0
 }
+
+void main()
