@@ -1,14 +1,12 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
 import { LANE_PROTOCOL, type LaneInit } from '../../src/transport/messages.ts'
 import lane from '../../workers/lane.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
-
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 
 const harmful = {
   'exit.ts': 'export default class Exit { onBoot() { process.exit(9) } }',
@@ -31,7 +29,7 @@ test('a plugin that ends its lane while it boots is left out, named with its lin
     ...files,
     'good/plugins/good.ts': `export default class Good { constructor({ http }) { http.addEndpoint('/good', 'GET', () => ({ success: true })) } }`,
   })
-  const heddle = await startHeddle(t, { domains: [SHIPPED, folder] })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder] })
   assert.equal((await heddle.json('/good')).status, 200)
   assert.equal((await heddle.json('/system/health/ready')).status, 200)
   const { plugins } = (await heddle.json('/system/status')).body
@@ -60,7 +58,7 @@ test('a plugin that fills the memory while it boots is left out, and the service
 }`,
   })
   const env = { LANE_MEMORY_MB: '64' }
-  const heddle = await startHeddle(t, { domains: [SHIPPED, folder], lanes: 1, env })
+  const heddle = await startHeddle(t, { domains: [SYSTEM_ROUTES, folder], lanes: 1, env })
   assert.equal((await heddle.json('/system/health/ready')).status, 200)
   const { plugins } = (await heddle.json('/system/status')).body
   assert.equal(plugins['bad.Fill'].status, 'DEAD')

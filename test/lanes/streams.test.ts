@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 import { allUp, deathsIn, lanesOf } from './deadly.ts'
 
-const DOMAINS = ['../fixtures/lanes', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const DOMAINS = [fileURLToPath(new URL('../fixtures/lanes', import.meta.url)), SYSTEM_ROUTES]
 const STREAMS = 8
 
 /** A reader of ticks: counts them, and knows whether the stream ended in order or was cut off. */
