@@ -29,7 +29,7 @@ for (const { name, program, runtimeArgs, args = [], env } of launches.filter(({ 
     const { NODE_TEST_CONTEXT: _, ...inherited } = process.env
     const child = spawn(process.execPath, argv, {
       cwd: ROOT,
-      env: { ...inherited, ...env, HTTP_PORT: '0', SQLITE_PATH: join(directory, 'service.db') },
+      env: { ...inherited, ...env, HTTP_PORT: '0', LANES: '1', SQLITE_PATH: join(directory, 'service.db') },
     })
     let output = ''
     const ended = new Promise<number | null>((resolve) => child.once('exit', resolve))

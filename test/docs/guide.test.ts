@@ -5,9 +5,11 @@ import { existsSync, readFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
-import { type TestContext, test } from 'node:test'
+import { before, describe, test } from 'node:test'
 import { hashPassword } from '../../src/tools/auth/password.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { LOADER } from '../support/loader.ts'
+import { suiteOwner } from '../support/replicas.ts'
 import { until } from '../support/until.ts'
 import { guideSnippets, writeGuide } from './guide.ts'
 import { ROOT, sourcesIn } from './sources.ts'
@@ -24,63 +26,71 @@ test('the tests that the guide shows pass', async (t) => {
   const root = writeGuide(t)
   const tests = guideSnippets().filter(({ path }) => path.endsWith('.test.ts'))
   assert.ok(tests.length > 0)
-  const { code, output } = await run(['--import', 'tsx', '--test', ...tests.map(({ path }) => join(root, path))], {
+  const { code, output } = await run([...LOADER, '--test', ...tests.map(({ path }) => join(root, path))], {
     DOMAINS_DIR: join(root, 'domains'),
     TOOLS_DIR: join(root, 'src/tools'),
   })
   assert.equal(code, 0, output)
 })
 
-test('every plugin of the guide boots and the lint has nothing to say about the shop', async (t) => {
-  const { json } = await startShop(t)
-  const { plugins } = (await json('/system/status')).body
-  for (const { path, text } of guideSnippets()) {
-    if (!path.includes('/plugins/')) continue
-    const name = `shop.${/^export default class (\w+)/m.exec(text)![1]}`
-    assert.equal(plugins[name]?.status, 'OK', `${name}: ${plugins[name]?.error ?? 'is not there'}`)
-  }
-  const { body } = await json('/system/lint')
-  assert.deepEqual(
-    body.findings.filter(({ file }: { file: string }) => file.includes('shop')),
-    [],
-  )
-})
+describe('the shop of the guide', () => {
+  const owner = suiteOwner()
+  let shop: Shop
 
-test('the routes of the guide answer as it says', async (t) => {
-  const shop = await startShop(t)
-  const { json, fetch } = shop
-  assert.deepEqual((await json('/stock/loom')).body.data, { available: 10 })
-  assert.deepEqual((await json('/stock/boat')).body, { success: false, error: 'We have no boat' })
-  assert.deepEqual((await json('/prices/loom')).body.data, { item: 'loom', cents: 4000 })
-  assert.equal((await json('/orders?limit=0')).status, 422)
+  before(async () => {
+    shop = await startShop(owner)
+  })
 
-  const stream = await fetch('/orders/stream')
-  const placed = await post(shop, '/orders?quantity=9', { item: 'loom', quantity: 2 })
-  assert.equal(placed.status, 201)
-  const orders = await until(async () => {
-    const { data } = (await json('/orders')).body
-    return data[0].shipped_at === null ? null : data
-  }, 'the order is shipped')
-  assert.deepEqual([orders.length, orders[0].quantity], [1, 2])
-  await until(() => shop.mails.length > 0, 'the receipt is mailed')
-  assert.deepEqual(JSON.parse(shop.mails[0]!).text, `Order ${placed.body.data.id}: loom`)
-  assert.match(await firstFrame(stream), /^data: \{"event":"order\.placed","at":/m)
+  test('every plugin of the guide boots and the lint has nothing to say about the shop', async () => {
+    const { json } = shop
+    const { plugins } = (await json('/system/status')).body
+    for (const { path, text } of guideSnippets()) {
+      if (!path.includes('/plugins/')) continue
+      const name = `shop.${/^export default class (\w+)/m.exec(text)![1]}`
+      assert.equal(plugins[name]?.status, 'OK', `${name}: ${plugins[name]?.error ?? 'is not there'}`)
+    }
+    const { body } = await json('/system/lint')
+    assert.deepEqual(
+      body.findings.filter(({ file }: { file: string }) => file.includes('shop')),
+      [],
+    )
+  })
 
-  const claims = []
-  for (let n = 0; n < 4; n++) claims.push((await post(shop, '/coupons/spring', {})).status)
-  assert.deepEqual(claims, [200, 400, 400, 429])
+  test('the routes of the guide answer as it says', async () => {
+    const { json, fetch } = shop
+    assert.deepEqual((await json('/stock/loom')).body.data, { available: 10 })
+    assert.deepEqual((await json('/stock/boat')).body, { success: false, error: 'We have no boat' })
+    assert.deepEqual((await json('/prices/loom')).body.data, { item: 'loom', cents: 4000 })
+    assert.equal((await json('/orders?limit=0')).status, 422)
 
-  assert.equal((await post(shop, '/staff/login', { password: 'wrong' })).status, 401)
-  assert.equal((await post(shop, '/stock/loom', { quantity: 1 })).status, 401)
-  const { token } = (await post(shop, '/staff/login', { password: PASSWORD })).body.data
-  const restocked = await post(shop, '/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
-  assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
-  assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
+    const stream = await fetch('/orders/stream')
+    const placed = await post(shop, '/orders?quantity=9', { item: 'loom', quantity: 2 })
+    assert.equal(placed.status, 201)
+    const orders = await until(async () => {
+      const { data } = (await json('/orders')).body
+      return data[0].shipped_at === null ? null : data
+    }, 'the order is shipped')
+    assert.deepEqual([orders.length, orders[0].quantity], [1, 2])
+    await until(() => shop.mails.length > 0, 'the receipt is mailed')
+    assert.deepEqual(JSON.parse(shop.mails[0]!).text, `Order ${placed.body.data.id}: loom`)
+    assert.match(await firstFrame(stream), /^data: \{"event":"order\.placed","at":/m)
 
-  assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })
-  assert.deepEqual((await json('/basket/loom')).body.data, { item: 'loom', available: 9 })
-  assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })
-  assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
+    const claims = []
+    for (let n = 0; n < 4; n++) claims.push((await post(shop, '/coupons/spring', {})).status)
+    assert.deepEqual(claims, [200, 400, 400, 429])
+
+    assert.equal((await post(shop, '/staff/login', { password: 'wrong' })).status, 401)
+    assert.equal((await post(shop, '/stock/loom', { quantity: 1 })).status, 401)
+    const { token } = (await post(shop, '/staff/login', { password: PASSWORD })).body.data
+    const restocked = await post(shop, '/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
+    assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
+    assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
+
+    assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })
+    assert.deepEqual((await json('/basket/loom')).body.data, { item: 'loom', available: 9 })
+    assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })
+    assert.equal((await json('/shop/slow-calls')).body.data.loop_delays_ms.length, 2)
+  })
 })
 
 test('each tool has a page, and it names every call and every option', () => {
@@ -110,7 +120,7 @@ interface Shop extends Heddle {
 }
 
 /** The guide's domain, with the shipped ones and a mail server. */
-async function startShop(t: TestContext): Promise<Shop> {
+async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
   const root = writeGuide(t)
   const mails: string[] = []
   const server = createServer(async (request, response) => {
@@ -118,9 +128,10 @@ async function startShop(t: TestContext): Promise<Shop> {
     response.end()
   }).listen(0, '127.0.0.1')
   await once(server, 'listening')
-  t.after(() => server.close())
+  t.after(async () => void server.close())
   const heddle = await startHeddle(t, {
     domains: [join(root, 'domains'), join(ROOT, 'domains')],
+    lanes: 2,
     env: {
       TOOLS_DIR: join(root, 'src/tools'),
       MAIL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,

@@ -37,7 +37,7 @@ export function guideSnippets(): Snippet[] {
  * Writes the guide's files into a folder of their own that looks like a repository, inside of this one so that `#heddle` resolves.
  * Beside them stand this repository's tools and test support.
  */
-export function writeGuide(t: TestContext): string {
+export function writeGuide(t: Pick<TestContext, 'after'>): string {
   const root = mkdtempSync(join(ROOT, 'test/docs/.snippets/run-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))
   const write = (path: string, text: string): void => {

@@ -29,7 +29,7 @@ test('the requests that the README shows are answered as it says', { skip }, asy
     assert.equal(code, 0, `${text}\n${output}`)
   }
 
-  const { port } = await startHeddle(t, { project })
+  const { port } = await startHeddle(t, { project, lanes: 1 })
   const variables: Record<string, string> = {}
   for (const request of requests) await send(request, port, project, variables)
 })

@@ -17,8 +17,12 @@ const ONE_CALL_EACH = [
   'telemetry.getTracer',
 ].flatMap((line) => line.split(' '))
 
+const SECRET = 'the secret of all replicas together'
+
 test('the tools', async (t) => {
-  const heddle = await startWith(t, 'observed', { env: { AUTH_TOKEN_TTL_SEC: '120' } })
+  const replica = (key: string, more: Record<string, string> = {}) =>
+    startWith(t, 'observed', { env: { AUTH_SECRET_KEY: key, ...more } })
+  const heddle = await replica(SECRET, { AUTH_TOKEN_TTL_SEC: '120' })
   const toolNow = async (name: string) => (await heddle.json('/system/status')).body.tools[name]
 
   await t.test('every call of every tool is one metric record', async () => {
@@ -66,13 +70,14 @@ test('the tools', async (t) => {
     const { claims } = await post(heddle, '/validate', { token })
     assert.equal(claims.exp - claims.iat, 120)
   })
-})
 
-test('a token of one replica is valid on every other with the same secret, and on none with another', async (t) => {
-  const secret = 'the secret of all replicas together'
-  const replica = (key: string) => startWith(t, 'observed', { env: { AUTH_SECRET_KEY: key } })
-  const [one, two, stranger] = await Promise.all([replica(secret), replica(secret), replica(`${secret}, or not`)])
-  const { token } = await post(one!, '/token', { sub: 'user-1' })
-  assert.equal((await post(two!, '/validate', { token })).claims.sub, 'user-1')
-  assert.equal((await post(stranger!, '/validate', { token })).claims, null)
+  await t.test(
+    'a token of one replica is valid on every other with the same secret, and on none with another',
+    async () => {
+      const [other, stranger] = await Promise.all([replica(SECRET), replica(`${SECRET}, or not`)])
+      const { token } = await post(heddle, '/token', { sub: 'user-1' })
+      assert.equal((await post(other!, '/validate', { token })).claims.sub, 'user-1')
+      assert.equal((await post(stranger!, '/validate', { token })).claims, null)
+    },
+  )
 })
