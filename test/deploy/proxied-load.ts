@@ -3,7 +3,9 @@ import { setTimeout } from 'node:timers/promises'
 import { HOST, type Proxied } from './proxied.ts'
 
 /** Below what the proxy allows one address. */
-const EVERY_MS = 50
+const EVERY_MS = 150
+/** How long a replica has a request in hand: of ten clients about two have one there. */
+const IN_HAND_MS = 30
 const ANSWER_MS = 60_000
 
 export interface Tally {
@@ -56,7 +58,9 @@ export function startProxiedLoad({ httpsPort, certificate }: Proxied, clients: n
       const order = `${client}-${round}`
       const tally = isPost ? posts : gets
       try {
-        const status = await (isPost ? send('POST', `/orders/${order}?waitMs=10`) : send('GET', '/replica?waitMs=10'))
+        const status = await (isPost
+          ? send('POST', `/orders/${order}?waitMs=${IN_HAND_MS}`)
+          : send('GET', `/replica?waitMs=${IN_HAND_MS}`))
         if (status === 200) {
           tally.answered++
           if (isPost) orders.push(order)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { connect as connectHttp2 } from 'node:http2'
 import { Agent, request } from 'node:https'
 import { test } from 'node:test'
@@ -10,11 +10,13 @@ import { startProxiedLoad } from './proxied-load.ts'
 /** Loopback has many addresses on Linux alone: each of them is another client to the proxy. */
 const MANY_ADDRESSES = { skip: process.platform === 'linux' ? false : 'needs more addresses than 127.0.0.1' }
 const OUTSIDE = '127.0.0.2'
+/** So many answers are a steady load. */
+const STEADY_POSTS = 20
 
 test('the shipped nginx configuration, in front of two replicas', MANY_ADDRESSES, async (t) => {
   const proxied = await startProxied(t)
   if (proxied === null) return
-  const { send, httpPort, httpsPort, certificate } = proxied
+  const { send, replicas, httpPort, httpsPort, certificate } = proxied
 
   await t.test('plain HTTP is sent to HTTPS, with method, path and query', async () => {
     const response = await fetch(`http://127.0.0.1:${httpPort}/users?page=2`, { method: 'POST', redirect: 'manual' })
@@ -116,76 +118,72 @@ test('the shipped nginx configuration, in front of two replicas', MANY_ADDRESSES
     assert.deepEqual(await framesOf(proxied, '/ticks', 3), ['data', 'data', 'data'])
   })
 
+  await t.test(
+    'a replica that is killed: no GET fails, no POST is sent twice, and it is asked again when it is back',
+    async (step) => {
+      await writeFile(proxied.ordersFile, '')
+      const load = startProxiedLoad(proxied, 10)
+      step.after(() => load.stop())
+      const steady = (posts: number) => until(() => load.posts.answered > posts, 'a steady load', 60_000)
+      await steady(STEADY_POSTS)
+
+      const waiting = new Map<string, Promise<Answer>>()
+      const waitingAt = async () => (await ordersOf(proxied)).filter(({ id }) => waiting.has(id))
+      while (new Set((await waitingAt()).map(({ replica }) => replica)).size < 2) {
+        const id = `slow-${waiting.size}`
+        waiting.set(id, send(`/orders/${id}?waitMs=5000`, { method: 'POST' }))
+        await until(async () => (await waitingAt()).length === waiting.size, 'the order is begun')
+      }
+      await replicas[0].heddle.stop('SIGKILL')
+      for (const { id, replica } of await waitingAt()) {
+        assert.equal((await waiting.get(id)!).status, replica === replicas[0].name ? 502 : 200, `${id} at ${replica}`)
+      }
+      await steady(load.posts.answered + STEADY_POSTS)
+
+      await replicas[0].start()
+      await until(async () => isFrom(await send('/replica'), replicas[0].name), 'requests for the new process', 30_000)
+      await load.stop()
+
+      assert.deepEqual(load.gets.failures, [])
+      const orders = (await ordersOf(proxied)).map(({ id }) => id)
+      assert.equal(new Set(orders).size, orders.length, 'a POST was sent twice')
+      assert.deepEqual(
+        load.orders.filter((id) => !orders.includes(id)),
+        [],
+      )
+      // At most what was under way in it.
+      assert.ok(
+        load.posts.failures.length <= 10 && load.posts.failures.every((line) => line.endsWith(': 502')),
+        load.posts.failures.join('\n'),
+      )
+      step.diagnostic(
+        `${load.gets.answered} GETs, ${load.posts.answered} POSTs, ${load.posts.failures.length} POSTs with 502`,
+      )
+    },
+  )
+
+  await t.test('replicas that are replaced one after the other under load lose no request', async (step) => {
+    await writeFile(proxied.ordersFile, '')
+    const load = startProxiedLoad(proxied, 10)
+    step.after(() => load.stop())
+    for (const replica of proxied.replicas) {
+      const before = load.posts.answered
+      await until(() => load.posts.answered > before + STEADY_POSTS, 'a steady load', 60_000)
+      await replaced(proxied, replica)
+    }
+    await load.stop()
+    assert.deepEqual([...load.gets.failures, ...load.posts.failures], [])
+    const orders = (await ordersOf(proxied)).map(({ id }) => id)
+    assert.deepEqual([...orders].sort(), [...load.orders].sort())
+    step.diagnostic(`${load.gets.answered} GETs, ${load.posts.answered} POSTs`)
+  })
+
   await t.test('without any replica the answer has the envelope too', async () => {
     await Promise.all(proxied.replicas.map(({ heddle }) => heddle.stop('SIGKILL')))
     const { status, text } = await send('/replica')
     assert.equal(status, 502)
     assert.deepEqual(JSON.parse(text), { success: false, error: 'No replica answered' })
   })
-})
-
-test(
-  'a replica that is killed: no GET fails, no POST is sent twice, and it is asked again when it is back',
-  MANY_ADDRESSES,
-  async (t) => {
-    const proxied = await startProxied(t)
-    if (proxied === null) return
-    const { send, replicas } = proxied
-    const load = startProxiedLoad(proxied, 10)
-    t.after(() => load.stop())
-    const steady = (posts: number) => until(() => load.posts.answered > posts, 'a steady load', 60_000)
-    await steady(40)
-
-    const waiting = new Map<string, Promise<Answer>>()
-    const waitingAt = async () => (await ordersOf(proxied)).filter(({ id }) => waiting.has(id))
-    while (new Set((await waitingAt()).map(({ replica }) => replica)).size < 2) {
-      const id = `slow-${waiting.size}`
-      waiting.set(id, send(`/orders/${id}?waitMs=10000`, { method: 'POST' }))
-      await until(async () => (await waitingAt()).length === waiting.size, 'the order is begun')
-    }
-    await replicas[0].heddle.stop('SIGKILL')
-    for (const { id, replica } of await waitingAt()) {
-      assert.equal((await waiting.get(id)!).status, replica === replicas[0].name ? 502 : 200, `${id} at ${replica}`)
-    }
-    await steady(load.posts.answered + 40)
-
-    await replicas[0].start()
-    await until(async () => isFrom(await send('/replica'), replicas[0].name), 'requests for the new process', 30_000)
-    await load.stop()
-
-    assert.deepEqual(load.gets.failures, [])
-    const orders = (await ordersOf(proxied)).map(({ id }) => id)
-    assert.equal(new Set(orders).size, orders.length, 'a POST was sent twice')
-    assert.deepEqual(
-      load.orders.filter((id) => !orders.includes(id)),
-      [],
-    )
-    // At most what was under way in it.
-    assert.ok(
-      load.posts.failures.length <= 10 && load.posts.failures.every((line) => line.endsWith(': 502')),
-      load.posts.failures.join('\n'),
-    )
-    t.diagnostic(
-      `${load.gets.answered} GETs, ${load.posts.answered} POSTs, ${load.posts.failures.length} POSTs with 502`,
-    )
-  },
-)
-
-test('replicas that are replaced one after the other under load lose no request', MANY_ADDRESSES, async (t) => {
-  const proxied = await startProxied(t)
-  if (proxied === null) return
-  const load = startProxiedLoad(proxied, 10)
-  t.after(() => load.stop())
-  for (const replica of proxied.replicas) {
-    const before = load.posts.answered
-    await until(() => load.posts.answered > before + 40, 'a steady load', 60_000)
-    await replaced(proxied, replica)
-  }
-  await load.stop()
-  assert.deepEqual([...load.gets.failures, ...load.posts.failures], [])
-  const orders = (await ordersOf(proxied)).map(({ id }) => id)
-  assert.deepEqual([...orders].sort(), [...load.orders].sort())
-  t.diagnostic(`${load.gets.answered} GETs, ${load.posts.answered} POSTs`)
 })
 
 /** As fast as it goes, until the first request is refused. */
