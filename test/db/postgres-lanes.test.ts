@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
@@ -8,11 +9,13 @@ import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 
 const MAX_POOL = 8
+/** Time between an answer and the next request of one caller. */
+const EVERY_MS = 20
 
 describeOnPostgres('lanes on PostgreSQL', runTests, { own: true })
 
 function runTests(server: PostgresServer): void {
-  async function start(t: TestContext, more: Record<string, string> = {}) {
+  async function start(t: TestContext, lanes: number, more: Record<string, string> = {}) {
     const { host, port, user, password } = server
     const database = await server.createDatabase()
     const admin = new pg.Client({ host, port, user, password, database })
@@ -20,7 +23,7 @@ function runTests(server: PostgresServer): void {
     await admin.connect()
     t.after(() => admin.end())
     const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: await toolsDirWith(t, 'postgres'), ...more }
-    const heddle = await startHeddle(t, { env: { ...env, RDB_MAX_POOL: String(MAX_POOL) } })
+    const heddle = await startHeddle(t, { lanes, env: { ...env, RDB_MAX_POOL: String(MAX_POOL) } })
     const names = async () => {
       const { rows } = await admin.query(
         `SELECT application_name AS name FROM pg_stat_activity WHERE application_name LIKE 'heddle %' ORDER BY name`,
@@ -39,6 +42,7 @@ function runTests(server: PostgresServer): void {
         while (!isOver) {
           const { status } = await heddle.fetch('/users/nobody')
           statuses.set(status, (statuses.get(status) ?? 0) + 1)
+          await sleep(EVERY_MS)
         }
       }),
     )
@@ -52,7 +56,7 @@ function runTests(server: PostgresServer): void {
   }
 
   test('a process keeps to its connections, also while lanes are replaced under load', async (t) => {
-    const { heddle, names } = await start(t)
+    const { heddle, names } = await start(t, 2)
     const { statuses, end } = load(heddle)
     await until(() => (statuses.get(404) ?? 0) > 200, 'load')
     let most = 0
@@ -85,7 +89,7 @@ function runTests(server: PostgresServer): void {
   })
 
   test('a frozen server fails requests in bounded time; when it answers again they are answered', async (t) => {
-    const { heddle } = await start(t, { RDB_STATEMENT_TIMEOUT_MS: '500', HEALTH_CHECK_INTERVAL: '0.2' })
+    const { heddle } = await start(t, 1, { RDB_STATEMENT_TIMEOUT_MS: '500', HEALTH_CHECK_INTERVAL: '0.2' })
     const db = async () => (await heddle.json('/system/status')).body.tools.db as { status: string; message: string }
     const ask = async () => (await heddle.fetch('/users/nobody')).status
     assert.equal(await ask(), 404)

@@ -10,9 +10,11 @@ import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
 import pg from 'pg'
 import { startHeddle } from './heddle.ts'
+import { LOADER } from './loader.ts'
 import { serversNeededBy } from './servers/needed.ts'
 import { nginxServer } from './servers/nginx.ts'
 import { type PostgresServer, postgresServer } from './servers/postgres.ts'
+import { describeOnPostgres } from './servers/postgres-of-file.ts'
 import { isRunning, processTree } from './servers/process-tree.ts'
 import { programFor } from './servers/provide.ts'
 import { type RedisServer, redisServer } from './servers/redis.ts'
@@ -23,20 +25,46 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 /** A frozen server must not answer for that long; it would within milliseconds. */
 const SILENCE_MS = 300
 
-test('PostgreSQL keeps what it has over a stop and a start, and checks passwords', async (t) => {
-  const server = await postgresServer(t, { own: true })
-  if (server === null) return
-  await query(server, 'CREATE TABLE kept (word text)')
-  await query(server, "INSERT INTO kept VALUES ('heddle')")
-  await server.stop()
-  await assert.rejects(query(server, 'SELECT 1'), { code: 'ECONNREFUSED' })
-  await server.start()
-  assert.deepEqual(await query(server, 'SELECT word FROM kept'), [{ word: 'heddle' }])
-  await server.stop('immediate')
-  await server.start()
-  assert.deepEqual(await query(server, 'SELECT word FROM kept'), [{ word: 'heddle' }])
-  await assert.rejects(query({ ...server, password: 'wrong' }, 'SELECT 1'), { code: '28P01' })
-})
+describeOnPostgres(
+  'PostgreSQL of the tests',
+  (server) => {
+    test('PostgreSQL keeps what it has over a stop and a start, and checks passwords', async () => {
+      await query(server, 'CREATE TABLE kept (word text)')
+      await query(server, "INSERT INTO kept VALUES ('heddle')")
+      await server.stop()
+      await assert.rejects(query(server, 'SELECT 1'), { code: 'ECONNREFUSED' })
+      await server.start()
+      assert.deepEqual(await query(server, 'SELECT word FROM kept'), [{ word: 'heddle' }])
+      await server.stop('immediate')
+      await server.start()
+      assert.deepEqual(await query(server, 'SELECT word FROM kept'), [{ word: 'heddle' }])
+      await assert.rejects(query({ ...server, password: 'wrong' }, 'SELECT 1'), { code: '28P01' })
+    })
+
+    test('a database made on a given PostgreSQL is dropped at the end, and the server is left alone', async (t) => {
+      withEnvironment(t, { ...server.env, RDB_DATABASE: 'service' })
+      const ends: (() => Promise<void>)[] = []
+      const given = await postgresServer({ after: (end) => ends.push(end), skip: assert.fail })
+      assert.equal(given?.isOwn, false)
+      assert.equal(given.port, server.port)
+      assert.throws(() => given.freeze(), /own: true/)
+      const names = "SELECT datname FROM pg_database WHERE datname LIKE 'heddle_test_%'"
+      assert.equal((await query(server, names)).length, 2)
+      for (const end of ends) await end()
+      assert.deepEqual(await query(server, names), [{ datname: server.database }])
+    })
+
+    test('a frozen PostgreSQL keeps its clients waiting until it thaws', async (t) => {
+      const client = await connected(t, server)
+      server.freeze()
+      const answer = client.query('SELECT 1 AS one')
+      assert.equal(await Promise.race([answer, silence()]), 'silence')
+      server.thaw()
+      assert.deepEqual((await answer).rows, [{ one: 1 }])
+    })
+  },
+  { own: true },
+)
 
 test('every call for PostgreSQL and every createDatabase() yields an empty database', async (t) => {
   const server = await postgresServer(t)
@@ -46,32 +74,6 @@ test('every call for PostgreSQL and every createDatabase() yields an empty datab
   assert.notEqual(another, server.database)
   await assert.rejects(query({ ...server, database: another }, 'SELECT * FROM mine'), { code: '42P01' })
   assert.equal(server.env.RDB_DATABASE, server.database)
-})
-
-test('a database made on a given PostgreSQL is dropped at the end, and the server is left alone', async (t) => {
-  const server = await postgresServer(t, { own: true })
-  if (server === null) return
-  withEnvironment(t, { ...server.env, RDB_DATABASE: 'service' })
-  const ends: (() => Promise<void>)[] = []
-  const given = await postgresServer({ after: (end) => ends.push(end), skip: assert.fail })
-  assert.equal(given?.isOwn, false)
-  assert.equal(given.port, server.port)
-  assert.throws(() => given.freeze(), /own: true/)
-  const names = "SELECT datname FROM pg_database WHERE datname LIKE 'heddle_test_%'"
-  assert.equal((await query(server, names)).length, 2)
-  for (const end of ends) await end()
-  assert.deepEqual(await query(server, names), [{ datname: server.database }])
-})
-
-test('a frozen PostgreSQL keeps its clients waiting until it thaws', async (t) => {
-  const server = await postgresServer(t, { own: true })
-  if (server === null) return
-  const client = await connected(t, server)
-  server.freeze()
-  const answer = client.query('SELECT 1 AS one')
-  assert.equal(await Promise.race([answer, silence()]), 'silence')
-  server.thaw()
-  assert.deepEqual((await answer).rows, [{ one: 1 }])
 })
 
 test('Redis with its append-only file has after a kill what it had before', async (t) => {
@@ -157,7 +159,7 @@ test('nothing is left of the servers of a run that is killed', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-test-abandoned-'))
   // The servers of a run as root are not root.
   await chmod(folder, 0o755)
-  const run = spawn(process.execPath, ['--import', 'tsx', 'test/support/fixtures/abandoned-servers.ts'], {
+  const run = spawn(process.execPath, [...LOADER, 'test/support/fixtures/abandoned-servers.ts'], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'inherit'],
     // Programs that were fetched lie in the temporary folder, which is another one there.
@@ -196,7 +198,7 @@ test('which servers are needed is read from what a test file and its fixtures im
 test('a tools folder made of links boots in the primary and in the lanes', async (t) => {
   const TOOLS_DIR = await toolsDirWith(t, 'sqlite', 'memory-state')
   assert.ok(existsSync(join(TOOLS_DIR, 'sqlite', 'index.ts')))
-  const heddle = await startHeddle(t, { env: { TOOLS_DIR } })
+  const heddle = await startHeddle(t, { lanes: 1, env: { TOOLS_DIR } })
   const { status, body } = await heddle.json('/users', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },

@@ -1,9 +1,9 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
-import { chmod, chown, writeFile } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
+import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
+import { makePostgresData } from './postgres-data.ts'
 import { programFor, type ServerOwner } from './provide.ts'
 import { makeServerFolder, removeServerFolder } from './server-folder.ts'
 import { serverPort } from './server-port.ts'
@@ -65,7 +65,7 @@ interface Access {
 async function ownServer(t: ServerOwner, program: string, options: PostgresOptions): Promise<PostgresServer> {
   const user = await unprivilegedUser()
   const folder = await makeServerFolder('postgres', user)
-  const access = { host: HOST, port: await serverPort(), user: USER, password: randomBytes(12).toString('hex') }
+  const access = { host: HOST, port: await serverPort(), user: USER, password: '' }
   const data = join(folder, 'data')
   const settings = {
     listen_addresses: HOST,
@@ -89,7 +89,7 @@ async function ownServer(t: ServerOwner, program: string, options: PostgresOptio
     await server.stop('SIGQUIT')
     await removeServerFolder(folder)
   })
-  await initialise(program, folder, data, access.password, user)
+  access.password = await makePostgresData({ program, superuser: USER, folder, user })
   await server.start()
   return {
     ...(await described(access)),
@@ -99,19 +99,6 @@ async function ownServer(t: ServerOwner, program: string, options: PostgresOptio
     freeze: () => server.freeze(),
     thaw: () => server.thaw(),
   }
-}
-
-async function initialise(program: string, folder: string, data: string, password: string, user?: SystemUser) {
-  const passwordFile = join(folder, 'password')
-  await writeFile(passwordFile, password)
-  await chmod(passwordFile, 0o600)
-  if (user !== undefined) await chown(passwordFile, user.uid, user.gid)
-  const args = ['-D', data, '-U', USER, `--pwfile=${passwordFile}`, '--auth=scram-sha-256', '--no-sync']
-  await run(join(dirname(program), 'initdb'), [...args, '--encoding=UTF8', '--locale=C'], {
-    cwd: folder,
-    env: { PATH: process.env.PATH, LC_ALL: 'C' },
-    ...user,
-  })
 }
 
 /** PostgreSQL refuses to run as root. */
