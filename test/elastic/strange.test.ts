@@ -17,6 +17,7 @@ describeOnPostgres(NAME, async (postgres) => {
   let redis: RedisServer | null = null
   let fleet: Fleet
   let a: Replica
+  let b: Replica
 
   const says = (replica: Replica, pattern: RegExp): boolean => replica.logs.some(({ msg }) => pattern.test(msg))
   const order = (replica: Replica, number: number) => replica.post('/orders', { number })
@@ -94,7 +95,7 @@ describeOnPostgres(NAME, async (postgres) => {
     await fleet.redis.set(stream, 'no stream')
     for (let n = 0; n < 5; n++) await flows(a, 2100 + n)
     await until(() => says(a, /heddle:event:order\.doomed is not looked after: .*delete it/), 'it is told of')
-    const b = await fleet.replica('b')
+    b = await fleet.replica('b', { domains: [ANSWERING] })
     const ready = await b.json('/system/health/ready')
     assert.equal(ready.status, 503)
     assert.match(JSON.stringify(ready.body), /heddle:event:order\.doomed: .*delete it/)
@@ -104,7 +105,6 @@ describeOnPostgres(NAME, async (postgres) => {
     await until(async () => (await b.fetch('/system/health/ready')).status === 200, 'b is ready')
     await a.post('/events/order.doomed', {})
     await until(async () => (await fleet.seen('order.doomed', 'begins')).length > 0, 'it is handled')
-    assert.equal(await b.stop(), 0)
   })
 
   scenario('a second process with a name that is in use ends with 78 and says so; the first goes on', async () => {
@@ -120,12 +120,11 @@ describeOnPostgres(NAME, async (postgres) => {
   })
 
   scenario('a store that is emptied while replicas run: groups are made again, and events flow again', async () => {
-    const b = await fleet.replica('b', { domains: [ANSWERING] })
     await until(async () => (await a.json('/ask')).body.from === 'b', 'b answers')
     await fleet.redis.flushall()
     // Nobody has published anything that would tell.
     await until(async () => (await a.json('/ask')).body.from === 'b', 'b answers again')
-    for (let n = 0; n < 20; n++) await flows(n % 2 === 0 ? a : b, 4000 + n)
+    for (let n = 0; n < 10; n++) await flows(n % 2 === 0 ? a : b, 4000 + n)
     assert.ok(says(b, /groups? .*gone from the key-value store/))
     assert.equal(await b.stop(), 0)
   })
@@ -159,7 +158,7 @@ describeOnPostgres(NAME, async (postgres) => {
     const c = await fleet.replica('c', { env: { EVENT_BUS_STREAM_MAXLEN: '100' } })
     // A group that nobody reads as: what it has yet to be given is cut.
     await fleet.redis.xgroup('CREATE', 'heddle:event:order.capped', 'slow.Reader.read', '$', 'MKSTREAM')
-    await c.post('/events/order.capped', { count: 1000, payload: { text: 'x' } })
+    await c.post('/events/order.capped', { count: 400, payload: { text: 'x' } })
     await until(() => says(c, /EVENT_BUS_STREAM_MAXLEN has cut entries of heddle:event:order\.capped/), 'it is told of')
     const line = c.logs.find(({ msg }) => msg.startsWith('EVENT_BUS_STREAM_MAXLEN has cut'))!
     assert.ok(line.level >= 40)
