@@ -179,6 +179,8 @@ test('the dashboard, in a real browser', async (t) => {
 
   await t.test('draws who publishes and who subscribes, and what the tools take', async () => {
     await go('topology')
+    // The picture of before the first order may stand there still: in another one its neighbours stand elsewhere.
+    await page.locator('[data-id="event parcel.weighed"]').waitFor()
     const event = page.locator('[data-id="event order.placed"]')
     await event.focus()
     await page.locator('.picture[data-chosen]').waitFor()
@@ -211,8 +213,8 @@ test('the dashboard, in a real browser', async (t) => {
     await page.mouse.move(5, 5)
     const before = await totalOf(heddle)
     await page.evaluate(WATCH_FRAMES)
-    await post(heddle, '/orders/flood', { ordersPerSec: 334, orders: 1000 })
-    await until(async () => (await totalOf(heddle)) >= before + 3000, 'the flood', 20_000)
+    await post(heddle, '/orders/flood', { ordersPerSec: 334, orders: 500 })
+    await until(async () => (await totalOf(heddle)) >= before + 1500, 'the flood', 20_000)
     const { longMs, worstMs, frames, seconds, rows } = await page.evaluate<FrameReport>(FRAME_REPORT)
     t.diagnostic(`long tasks ${longMs} ms of ${seconds} s, worst ${worstMs} ms, ${frames} frames`)
     assert.ok(longMs < seconds * 1000 * 0.5, `long tasks: ${longMs} ms in ${seconds} s`)
@@ -291,7 +293,7 @@ test('the dashboard, in a real browser', async (t) => {
     await heddle.stop('SIGKILL')
     await state('lost')
     const traced = { OTEL_ENABLED: 'true', OTEL_EXPORTER_OTLP_ENDPOINT: 'http://127.0.0.1:9' }
-    heddle = await startHeddle(t, { ...options, env: traced })
+    heddle = await startHeddle(t, { ...options, lanes: 1, env: traced })
     leadTo(heddle.port)
     await state('live')
     await page.getByText(/The process has restarted.* Missed 0 events of the new process/).waitFor()
