@@ -2,17 +2,20 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeOnDatabases } from '../support/databases.ts'
 import { startHeddle } from '../support/heddle.ts'
+import { shareService } from '../support/shared-service.ts'
 
 describeOnDatabases('examples', (database) => {
-  test('the hello example greets whom the path names', async (t) => {
-    const { json } = await startHeddle(t, { lanes: 1, env: await database.env(t) })
+  const heddleOf = shareService(async (owner) => startHeddle(owner, { lanes: 2, env: await database.env(owner) }))
+
+  test('the hello example greets whom the path names', async () => {
+    const { json } = heddleOf()
     assert.deepEqual((await json('/hello/world')).body, { success: true, data: { hello: 'world' } })
     assert.deepEqual((await json('/hello/J%C3%BCrgen%2F')).body.data, { hello: 'Jürgen/' })
     assert.equal((await json('/hello')).status, 404)
   })
 
-  test('the metrics example sums up the tool calls of the whole process by method', async (t) => {
-    const { json } = await startHeddle(t, { lanes: 2, env: await database.env(t) })
+  test('the metrics example sums up the tool calls of the whole process by method', async () => {
+    const { json } = heddleOf()
     for (let n = 0; n < 6; n++) await json('/users/nobody')
     // A handler that succeeds and one call that fails: the database refuses a second user of one e-mail.
     const user = { name: 'Ada', email: 'ada@example.com', password: 'correct horse' }

@@ -15,9 +15,9 @@ const plugin = (name: string, body: string): string => `export default class ${n
 }
 `
 
-async function started(t: TestContext, body: string, env: Record<string, string> = {}): Promise<Heddle> {
+async function started(t: TestContext, body: string, lanes = 2): Promise<Heddle> {
   const folder = await folderOf(t, { 'work/plugins/work.ts': plugin('Work', body) })
-  return startHeddle(t, { domains: [folder], env })
+  return startHeddle(t, { domains: [folder], lanes })
 }
 
 const jobsOf = async (heddle: Heddle): Promise<JobInfo[]> => (await heddle.json('/work/jobs')).body.jobs
@@ -48,7 +48,7 @@ test('a date whose lane dies in it is run again by another, until it has come to
 })
 
 test('a date that kills three lanes is given up, with an error', { timeout: 120_000 }, async (t) => {
-  const heddle = await started(t, `scheduler.at('kill', new Date(0), () => process.exit(1))`)
+  const heddle = await started(t, `scheduler.at('kill', new Date(0), () => process.exit(1))`, 1)
   const given = await until(() => lines(heddle, /^Job kill of work\.Work is given up/)[0], 'the end of it', 60_000)
   assert.equal(given.msg, 'Job kill of work.Work is given up: 3 lanes died in it')
   const [kill] = await until(async () => (await heddle.json('/work/jobs')).body?.jobs, 'a lane', 30_000)

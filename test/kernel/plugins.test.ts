@@ -96,7 +96,7 @@ test('a route belongs to the plugin of the primary, however long that takes to b
     // By the time that this has slept, the lanes are up.
     'a/plugins/first.ts': `import { setTimeout as sleep } from 'node:timers/promises'
       export default class First { ${primary}; #http; constructor({ http }) { this.#http = http }
-        async onBoot() { await sleep(3000); const http = this.#http; ${route('/first')} } }`,
+        async onBoot() { await sleep(2000); const http = this.#http; ${route('/first')} } }`,
     'a/plugins/dump.ts': `export default class Dump { ${primary}
       constructor({ http, registry }) { http.addEndpoint('/dump', 'GET', () => registry.getSystemDump()) } }`,
     'a/plugins/rival.ts': `export default class Rival { constructor({ http }) { ${route('/first')} } }`,
@@ -213,7 +213,7 @@ test('a tool of one’s own is injected and metered, one that does not boot take
       } }`,
     'a/plugins/unlucky.ts': `export default class Unlucky { constructor({ http, broken }) { ${route('/unlucky')} } }`,
   })
-  const heddle = await startHeddle(t, { domains: [domains], env: { TOOLS_DIR: tools } })
+  const heddle = await startHeddle(t, { domains: [domains], lanes: 1, env: { TOOLS_DIR: tools } })
   assert.deepEqual((await heddle.json('/add')).body, { sum: 5, later: 7 })
   assert.deepEqual((await heddle.json('/negative')).body, { message: 'negative' })
   const { metrics } = (await heddle.json('/metrics')).body

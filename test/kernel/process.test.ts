@@ -27,7 +27,7 @@ async function failedStart(t: TestContext, options: StartOptions & { args?: stri
 
 for (const signal of ['SIGTERM', 'SIGINT'] as const) {
   test(`${signal} finishes what is in flight, takes no new connection, and exits 0`, async (t) => {
-    const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)] })
+    const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)], lanes: 1 })
     const slow = heddle.json('/slow')
     await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
     const stopping = heddle.stop(signal)
@@ -48,7 +48,7 @@ for (const signal of ['SIGTERM', 'SIGINT'] as const) {
 }
 
 test('a second signal ends the process at once', async (t) => {
-  const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)] })
+  const heddle = await startHeddle(t, { domains: [await folderOf(t, SLOW)], lanes: 1 })
   const slow = heddle.json('/slow').catch(() => null)
   await until(() => heddle.logs.some(({ msg }) => msg === 'begun'), 'the handler')
   const startedMs = Date.now()
@@ -62,6 +62,7 @@ test('a second signal ends the process at once', async (t) => {
 
 test('a signal while it starts ends it with 0', async (t) => {
   const { child, logs } = await spawnHeddle(t, {
+    lanes: 1,
     domains: [
       await folderOf(t, {
         'a/plugins/late.ts': `export default class Late { constructor({ logger }) { this.log = logger }

@@ -209,7 +209,7 @@ test('a debugger that holds the thread already is no hindrance, and keeps it', a
 })
 
 test('the runtime: the line of a loop in a lane is found from the primary thread, and the lane can end', async (t) => {
-  const heddle = await startHeddle(t, { domains: [`${FOLDER}/runtime`], env: { LANE_STALL_MS: '3000' } })
+  const heddle = await startHeddle(t, { domains: [`${FOLDER}/runtime`], lanes: 1, env: { LANE_STALL_MS: '1500' } })
   const spun = heddle.json('/spin?ms=1000000')
   const { thread } = await until(() => heddle.logs.find(({ msg }) => msg === 'spins'), 'the loop')
   const { body } = await until(async () => {
