@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { post, startWith } from '../support/started-service.ts'
+import { post, SYSTEM_ROUTES, startWith } from '../support/started-service.ts'
 
 test('the trace is chronological although threads hand in their events late', async (t) => {
-  const heddle = await startWith(t, 'observed', { lanes: 2 })
+  const heddle = await startWith(t, 'observed', { lanes: 2, beside: SYSTEM_ROUTES })
   const published: { id: string }[] = await Promise.all([
     post(heddle, '/publish-and-block'),
     post(heddle, '/nap'),

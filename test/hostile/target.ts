@@ -2,11 +2,12 @@ import { readFile } from 'node:fs/promises'
 import { delimiter } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { SERVING } from '../support/shared-process.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 
 /** All that the hostile tests need of one process: probes, targets and the system's own endpoints. */
-export const TARGET_DOMAINS = [SERVING, folder('./domains'), folder('../../domains')].join(delimiter)
+export const TARGET_DOMAINS = [SERVING, folder('./domains'), SYSTEM_ROUTES].join(delimiter)
 
 /** Resident memory of a process, bytes. Linux only: undefined elsewhere. */
 export async function residentBytes(pid: number): Promise<number | undefined> {

@@ -2,9 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
-const DOMAINS = ['../fixtures/crowded', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const DOMAINS = [fileURLToPath(new URL('../fixtures/crowded', import.meta.url)), SYSTEM_ROUTES]
 const MAX_QUEUE = 40
 /** One more than three quarters of it. */
 const CROWD = 31

@@ -1,15 +1,13 @@
 import assert from 'node:assert/strict'
 import { it, type TestContext } from 'node:test'
 import { setTimeout } from 'node:timers/promises'
-import { fileURLToPath } from 'node:url'
 import { LINGER_QUIET_MS } from '../../src/primary/http/drain.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { startLoad } from '../support/load.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { SERVING } from '../support/shared-process.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 
 const UPLOAD = requestText('POST', '/w/echo', {}, JSON.stringify({ text: 'x'.repeat(1000) }))
 
@@ -38,7 +36,7 @@ it('answers 503 with Retry-After when no lane has room, and serves again when on
 
 it('drains: serves what comes on open connections and closes them, then refuses, finishes what it has, ends with code 0', async (t) => {
   const heddle = await startHeddle(t, {
-    domains: [SERVING, SHIPPED],
+    domains: [SERVING, SYSTEM_ROUTES],
     lanes: 1,
     // Requests are served for 30 % of it at most, and waited for for another 60 %.
     env: { SHUTDOWN_TIMEOUT_MS: '8000', HTTP_HANDLER_TIMEOUT_MS: '5000' },

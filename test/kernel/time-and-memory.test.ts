@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
-import { fixture, SHIPPED } from '../support/started-service.ts'
+import { fixture, SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [fixture('deployed')]
 
 test('handlers and the shutdown have their time, and a lane its memory', async (t) => {
   const heddle = await startHeddle(t, {
-    domains: [...DOMAINS, SHIPPED],
+    domains: [...DOMAINS, SYSTEM_ROUTES],
     lanes: 1,
     env: { HTTP_HANDLER_TIMEOUT_MS: '200', SHUTDOWN_TIMEOUT_MS: '500', LANE_MEMORY_MB: '64' },
   })

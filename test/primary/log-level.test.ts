@@ -5,7 +5,7 @@ import { type TestContext, test } from 'node:test'
 import { folderOf, toolsWith } from '../support/folder.ts'
 import { type Heddle, spawnHeddle } from '../support/heddle.ts'
 import { SseClient } from '../support/sse-client.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 
 test('LOG_LEVEL rules what is written, not what the log stream sends; tools log under their own name', async (t) => {
   const domains = await folderOf(t, {
@@ -26,7 +26,7 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
     cry() { this.runtime.log('WARNING', 'from a tool') } }`
   const port = await freePort(t)
   const { child, logs } = await spawnHeddle(t, {
-    domains: [domains, SHIPPED],
+    domains: [domains, SYSTEM_ROUTES],
     lanes: 1,
     env: {
       HTTP_PORT: String(port),

@@ -1,10 +1,10 @@
 import { after } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from '../support/heddle.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { openWebSocket, type RawWebSocket } from '../support/web-socket.ts'
 
 const OWN = fileURLToPath(new URL('domains', import.meta.url))
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 
 /** A process with the plugins of this folder, for all tests of a file. Called while that is loaded: it ends with the last of them. */
 export function startTalk(options: StartOptions = {}): () => Promise<Heddle> {
@@ -14,7 +14,7 @@ export function startTalk(options: StartOptions = {}): () => Promise<Heddle> {
     for (const end of ends) await end()
   })
   return () => {
-    started ??= startHeddle({ after: (end) => void ends.push(end) }, { domains: [OWN, SHIPPED], ...options })
+    started ??= startHeddle({ after: (end) => void ends.push(end) }, { domains: [OWN, SYSTEM_ROUTES], ...options })
     return started
   }
 }

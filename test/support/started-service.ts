@@ -7,9 +7,13 @@ export const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 export const SYSTEM_ROUTES = fileURLToPath(new URL('../fixtures/system-routes', import.meta.url))
 export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/started/${name}`, import.meta.url))
 
-/** The shipped domains and those of one fixture. */
-export function startWith(t: TestContext, name: string, options: Omit<StartOptions, 'domains'> = {}): Promise<Heddle> {
-  return startHeddle(t, { lanes: 1, ...options, domains: [fixture(name), SHIPPED] })
+/** The domains of one fixture and the shipped ones, or `beside` instead of those. */
+export function startWith(
+  t: TestContext,
+  name: string,
+  { beside = SHIPPED, ...options }: Omit<StartOptions, 'domains'> & { beside?: string } = {},
+): Promise<Heddle> {
+  return startHeddle(t, { lanes: 1, ...options, domains: [fixture(name), beside] })
 }
 
 /** Posts JSON. @returns the parsed body */
