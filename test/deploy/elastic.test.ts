@@ -7,6 +7,7 @@ import { postgresServer } from '../support/servers/postgres.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
+import { CHEAP_AUTH } from '../support/users-service.ts'
 import { unitValues } from './manifests.ts'
 import { type Proxied, startProxied } from './proxied.ts'
 
@@ -17,7 +18,7 @@ test('the elastic stage behind the proxy: migrated once, then two replicas are o
   const postgres = await postgresServer(t)
   const redis = postgres && (await redisServer(t))
   if (redis === null) return
-  const TOOLS_DIR = await toolsDirWith(t, 'postgres', 'redis-state')
+  const TOOLS_DIR = await toolsDirWith(t, 'postgres', 'redis-state', CHEAP_AUTH)
   const shared = { ...postgres!.env, ...redis.env, TOOLS_DIR }
 
   const migration = await spawnHeddle(t, { args: ['--boot-tool', 'db'], env: { ...shared, DB_AUTO_MIGRATE: 'true' } })
