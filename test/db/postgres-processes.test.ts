@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
 import { once } from 'node:events'
-import { cp, mkdir, symlink } from 'node:fs/promises'
+import { mkdir, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -196,9 +196,7 @@ function runTests(server: PostgresServer): void {
   test('a checkout is moved to PostgreSQL and back by one command each, with the same domains', async (t) => {
     const root = await temporaryFolder(t)
     const project = join(import.meta.dirname, '../..')
-    for (const name of ['src', 'domains', 'workers', 'package.json', 'tsconfig.json']) {
-      await cp(join(project, name), join(root, name), { recursive: true })
-    }
+    await run('cp', ['-R', 'src', 'domains', 'workers', 'package.json', 'tsconfig.json', root], { cwd: project })
     await symlink(join(project, 'node_modules'), join(root, 'node_modules'))
     const { env, tables } = await withDatabase(t)
     const { TOOLS_DIR: _, ...rest } = env

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { Redis } from 'ioredis'
+import { POISON_AFTER_TIMES } from '../../src/primary/streams/claimer.ts'
 import { encodeEntry } from '../../src/runtime/streams/entry.ts'
 import { consumerOf, streamOf } from '../../src/runtime/streams/keys.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
@@ -188,7 +189,8 @@ describe(NAME, () => {
       return said('failing').length === 1 && entry?.[1] === consumerOf(REPLICA, 'hub')
     }
     await soon(waits, 'it waits')
-    for (let n = 1; n <= 7; n++) {
+    // Given out once, and once more by each start: the last one would find a deadly one.
+    for (let n = 1; n <= POISON_AFTER_TIMES; n++) {
       assert.equal(await replica.stop(), 0)
       await start()
       await soon(waits, `it waits after ${n} restarts`)

@@ -83,7 +83,7 @@ describeOnPostgres(NAME, async (postgres) => {
   })
 
   test('a handler that blocks its lane for longer than others wait is not robbed, and runs once', async () => {
-    const [id] = await publish(a, 'order.taken', { payload: { spinMs: 2 * CLAIM_IDLE_MS } })
+    const [id] = await publish(a, 'order.taken', { payload: { blockMs: 2 * CLAIM_IDLE_MS } })
     await until(() => isHandled('order.taken', [id!]), 'it has ended', 30_000)
     await until(async () => (await fleet.unfinished('order.taken')) === 0, 'it is acknowledged')
     const runs = (await fleet.seen('order.taken', 'begins')).filter(({ event_id }) => event_id === id)

@@ -25,15 +25,12 @@ export default class ShipOrders extends Plugin {
     this.#bus.subscribe('order.deadly', this.die)
   }
 
-  /** @param order `ms` to wait, `spinMs` to block the thread, `ships`: publishes a child */
+  /** @param order `ms` to wait, `blockMs` to block the thread, `ships`: publishes a child */
   async ship(order: Payload, event: EventMeta): Promise<void> {
-    const { ms, spinMs, ships } = order
-    if (ms !== undefined || spinMs !== undefined) await writeSeen(this.#db, this.#replica, 'begins', order, event)
+    const { ms, blockMs, ships } = order
+    if (ms !== undefined || blockMs !== undefined) await writeSeen(this.#db, this.#replica, 'begins', order, event)
     if (ms !== undefined) await new Promise((resolve) => setTimeout(resolve, Number(ms)))
-    if (spinMs !== undefined) {
-      const endMs = Date.now() + Number(spinMs)
-      while (Date.now() < endMs);
-    }
+    if (blockMs !== undefined) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, Number(blockMs))
     if (ships === true) await this.#bus.publish('order.shipped', { number: order.number })
     await writeSeen(this.#db, this.#replica, 'ends', order, event)
   }
