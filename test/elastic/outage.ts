@@ -44,7 +44,7 @@ export class Outage {
     happen: () => Promise<void>,
   ): Promise<{ account: Account; line: string; isWhole: boolean }> {
     await this.fleet.sql('TRUNCATE fleet_orders, fleet_seen')
-    const orders = new Orders(t, [...this.#replicas], { payload: { ms: 100 } })
+    const orders = new Orders(t, [...this.#replicas], { everyMs: 40, payload: { ms: 100 } })
     await orders.until(ANSWERS)
     await happen()
     const before = orders.acknowledged

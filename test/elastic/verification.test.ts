@@ -169,7 +169,7 @@ describeOnPostgres(NAME, async (postgres) => {
     b = await fleet.replica('b', { domains: [ANSWERING] })
     await fleet.sql('TRUNCATE fleet_orders, fleet_seen')
     const replicas = [a, b]
-    const orders = new Orders(t, replicas, { payload: { ms: 30 } })
+    const orders = new Orders(t, replicas, { everyMs: 40, payload: { ms: 30 } })
     for (const id of ['a', 'b']) {
       await orders.until(orders.acknowledged + 60)
       // As a load balancer does: no new requests for the one that goes.
