@@ -14,17 +14,19 @@ const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(docume
 
 type Rgb = [red: number, green: number, blue: number]
 
+const WIDE = { width: 1280, height: 900 }
 const NARROW = { width: 400, height: 800 }
 
 test('the page of the API in a browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
   const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { API_TITLE: '<b>Odd</b> things' } })
+  const tab = await openTab(chromium)
 
   await t.test(
     'it loads under its policy: no error, no request to another host, nothing that is markup becomes it',
     async () => {
-      const { page, faults, hosts } = await open(chromium, heddle)
+      const { page, faults, hosts } = await open(tab, heddle)
       assert.equal(await page.title(), '<b>Odd</b> things · API')
       assert.equal(await page.textContent('h1'), '<b>Odd</b> things')
       const listed = await page.locator('.card').count()
@@ -39,14 +41,13 @@ test('the page of the API in a browser', async (t) => {
       assert.deepEqual(faults, [])
       const { headers } = await heddle.fetch('/system/docs')
       assert.match(headers.get('content-security-policy') ?? '', /default-src 'self'/)
-      await page.close()
     },
   )
 
   await t.test(
     'search leaves what has all the words, in the list and in the index; / goes there and Escape clears',
     async () => {
-      const { page } = await open(chromium, heddle)
+      const { page } = await open(tab, heddle)
       await page.keyboard.press('/')
       await page.keyboard.type('users POST')
       const shown = page.locator('.card:visible .card-line')
@@ -57,12 +58,11 @@ test('the page of the API in a browser', async (t) => {
       await page.getByText('Nothing matches.').waitFor({ timeout: WAIT_MS })
       await page.keyboard.press('Escape')
       assert.ok((await shown.count()) > 20)
-      await page.close()
     },
   )
 
   await t.test('a link opens its operation, and its request shows status, headers, time and body', async () => {
-    const { page, faults } = await open(chromium, heddle, '#getHelloByName')
+    const { page, faults } = await open(tab, heddle, '#getHelloByName')
     const card = page.locator('#getHelloByName')
     await card.getByLabel('name').fill('Ada / Grace')
     await card.getByRole('button', { name: 'Send' }).click()
@@ -76,11 +76,10 @@ test('the page of the API in a browser', async (t) => {
     await answer.getByText('Headers').click()
     assert.match(await textOf(answer.locator('dl')), /x-request-id/)
     assert.deepEqual(faults, [])
-    await page.close()
   })
 
   await t.test('sign up, log in, use the token, and ask who one is: by keyboard alone', async () => {
-    const { page } = await open(chromium, heddle, '#postUsers')
+    const { page } = await open(tab, heddle, '#postUsers')
     const send = async (id: string): Promise<string> => {
       await page.evaluate(`location.hash = '${id}'`)
       const card = page.locator(`#${id}`)
@@ -95,11 +94,10 @@ test('the page of the API in a browser', async (t) => {
     await page.keyboard.press('Enter')
     assert.equal(await send('getUsersMe'), '200')
     assert.match(await textOf(page.locator('#getUsersMe .answer .code')), /ada@example\.com/)
-    await page.close()
   })
 
   await t.test('a form is sent as a form, a stream is shown frame by frame, an event with its payload', async () => {
-    const { page } = await open(chromium, heddle, '#postOddForms')
+    const { page } = await open(tab, heddle, '#postOddForms')
     const form = page.locator('#postOddForms')
     await form.getByLabel('Body as').selectOption('multipart/form-data')
     await form.getByRole('button', { name: 'Send' }).click()
@@ -115,12 +113,13 @@ test('the page of the API in a browser', async (t) => {
     await page.goto(`${heddle.url}/system/docs#event-user.created`)
     const event = page.locator('[id="event-user.created"]')
     await event.getByText('users.SendWelcome').waitFor({ timeout: WAIT_MS })
-    await page.close()
   })
 
   await t.test('every control has a name, in both colour schemes texts stand out, and 400 px are enough', async () => {
     for (const colorScheme of ['light', 'dark'] as const) {
-      const { page } = await open(chromium, heddle, '#postOddTrees', { colorScheme, viewport: NARROW })
+      await tab.page.emulateMedia({ colorScheme })
+      await tab.page.setViewportSize(NARROW)
+      const { page } = await open(tab, heddle, '#postOddTrees')
       await page.locator('#postOddTrees .try-it').waitFor({ timeout: WAIT_MS })
       await page.evaluate(OPEN_ALL)
       const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
@@ -130,7 +129,6 @@ test('the page of the API in a browser', async (t) => {
       assert.equal(await page.locator('main, header, nav').count(), 3)
       const colours = (await page.evaluate<string[]>(COLOURS)).map((text) => text.match(/\d+/g)!.map(Number) as Rgb)
       assert.ok(contrast(colours[0]!, colours[1]!) > 7, `${colorScheme} ${JSON.stringify(colours)}`)
-      await page.close()
     }
   })
 })
@@ -142,24 +140,28 @@ interface Opened {
   hosts: Set<string>
 }
 
-/** Opens the page of the API and waits for its operations. */
-async function open(
-  chromium: Browser,
-  { url }: Heddle,
-  hash = '',
-  options: Parameters<Browser['newPage']>[0] = {},
-): Promise<Opened> {
-  const page = await chromium.newPage({ viewport: { width: 1280, height: 900 }, ...options })
+/** One tab for all tests: each of its own would be a process more. What it has seen is that of the page that stands in it. */
+async function openTab(chromium: Browser): Promise<Opened> {
+  const page = await chromium.newPage({ viewport: WIDE })
   page.setDefaultTimeout(WAIT_MS)
-  const faults: string[] = []
-  const hosts = new Set<string>()
-  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))
-  page.on('pageerror', (error) => faults.push(error.message))
-  page.on('requestfailed', (request) => faults.push(`${request.url()} failed`))
-  page.on('request', (request) => hosts.add(new URL(request.url()).host))
+  const tab: Opened = { page, faults: [], hosts: new Set() }
+  page.on('console', (message) => message.type() === 'error' && tab.faults.push(message.text()))
+  page.on('pageerror', (error) => tab.faults.push(error.message))
+  page.on('requestfailed', (request) => tab.faults.push(`${request.url()} failed`))
+  page.on('request', (request) => tab.hosts.add(new URL(request.url()).host))
+  return tab
+}
+
+/** Opens the page of the API anew and waits for its operations. */
+async function open(tab: Opened, { url }: Heddle, hash = ''): Promise<Opened> {
+  const { page } = tab
+  // With another hash alone the page would stay.
+  await page.goto('about:blank')
+  tab.faults = []
+  tab.hosts = new Set()
   await page.goto(`${url}/system/docs${hash}`)
   await page.locator('.card').first().waitFor({ state: 'attached' })
-  return { page, faults, hosts }
+  return tab
 }
 
 async function textOf(locator: Locator): Promise<string> {
