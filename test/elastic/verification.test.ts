@@ -45,6 +45,7 @@ describeOnPostgres(NAME, async (postgres) => {
     const { status } = await createUser(a, 'first@example.com', { 'x-request-id': 'sign-up-1' })
     assert.equal(status, 201)
     await until(async () => (await fleet.seen('user.witnessed')).length === 1, 'the child is handled')
+    await until(async () => (await fleet.unfinished('user.created')) === 0, 'its parent, too')
     const [handled, ...more] = await fleet.seen('user.created')
     assert.deepEqual(more, [])
     assert.deepEqual([handled!.parent_id, handled!.request_id], [null, 'sign-up-1'])
