@@ -191,15 +191,19 @@ describe('reloads of two lanes', () => {
   test('a reload takes over from a lane that is starting', { timeout: 60_000 }, async () => {
     const { heddle, fell, rewrite, hangUp, reloaded, said } = parts()
     await reloaded()
-    await fell(0)
-    await until(async () => (await stateOf(heddle)).includes('starting'), 'a lane that starts')
+    let deaths = 0
+    // On a busy machine a start may be over before it is looked at.
+    await until(async () => {
+      await fell(deaths++)
+      return (await stateOf(heddle)).includes('starting')
+    }, 'a lane that starts')
     await rewrite('four')
     await hangUp()
     await reloaded()
     assert.equal(said('Not reloaded').length, 0)
     assert.deepEqual(await stateOf(heddle), ['ready', 'ready'])
     for (let n = 0; n < 6; n++) assert.equal((await heddle.json('/version')).body.version, 'four')
-    assert.equal(deathsIn(heddle).length, 1, 'no lane died of being replaced')
+    assert.equal(deathsIn(heddle).length, deaths, 'no lane died of being replaced')
   })
 
   test('SIGTERM in the midst of a reload ends in order, while the new lane starts', { timeout: 60_000 }, async () => {
