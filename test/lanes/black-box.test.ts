@@ -16,8 +16,8 @@ async function lineOf(text: string): Promise<string> {
   return `${HARM}:${lines.findIndex((line) => line.includes(text)) + 1}:`
 }
 
-/** Longer than a busy machine holds a lane up. */
-const STALL_MS = 600
+/** Longer than a busy machine holds a lane up, and long enough for one that loops to use some of the processor there. */
+const STALL_MS = 1000
 const LANE_MEMORY_MB = 128
 const GREW = /grew by more than 256 MiB while it stood still/
 
