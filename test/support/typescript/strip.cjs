@@ -43,7 +43,7 @@ exports.strip = (path, text) => {
   } catch {
     // Not stripped yet.
   }
-  const code = transform(name, text)
+  const code = transform(path, text)
   // A file that a test has written is read once.
   if (!path.startsWith(ROOT)) return code
   // Whole or not at all: another process may read it meanwhile.
@@ -53,7 +53,13 @@ exports.strip = (path, text) => {
   return code
 }
 
-function transform(name, text) {
+function transform(path, text) {
   esbuild ??= createRequire(require.resolve('tsx'))('esbuild')
-  return esbuild.transformSync(text, { ...OPTIONS, sourcefile: name }).code
+  const as = (sourcefile) => esbuild.transformSync(text, { ...OPTIONS, sourcefile }).code
+  try {
+    return as(basename(path))
+  } catch {
+    // A fault names the whole path.
+    return as(path)
+  }
 }
