@@ -60,7 +60,11 @@ function testWay(heddleOf: () => Heddle, [way, reason, status, message, code]: W
     assert.deepEqual([work!.kind, work!.name, work!.plugin, work!.id], ['request', 'GET /harm/:way', 'harm.DoHarm', id])
     assert.ok(work!.for_ms > 0)
     assert.ok(box!.lived_ms > 0)
-    if (reason === 'stalled') assert.ok(box!.stood_still_ms >= STALL_MS && box!.cpu_ms_while_still! > 100)
+    if (reason === 'stalled') {
+      assert.ok(box!.stood_still_ms >= STALL_MS, `it stood still for ${box!.stood_still_ms} ms`)
+      // One that waits uses none; on a machine with ten processes a loop gets a tenth.
+      assert.ok(box!.cpu_ms_while_still! > STALL_MS / 20, `it used ${box!.cpu_ms_while_still} ms of the processor`)
+    }
     const step = box!.steps.findLast(({ kind }) => kind === 'request')!
     assert.deepEqual([step.name, step.id, step.duration_ms], ['GET /harm/:way', id, null])
     assert.ok(box!.steps.some(({ kind, name }) => kind === 'call' && name === 'logger.info'))

@@ -46,15 +46,21 @@ class TickReader {
 
 const open = (t: TestContext, heddle: Heddle) =>
   Promise.all(Array.from({ length: STREAMS }, () => TickReader.open(t, heddle)))
+/** A lane that is late for a moment gets no stream: on a busy machine that happens. */
+async function openInBoth(t: TestContext, heddle: Heddle): Promise<TickReader[]> {
+  const readers = await open(t, heddle)
+  for (let more = 0; more < 5 && threadsOf(readers).length < 2; more++) readers.push(...(await open(t, heddle)))
+  assert.equal(threadsOf(readers).length, 2, 'streams in both lanes')
+  return readers
+}
 const threadsOf = (readers: TickReader[]): number[] => [...new Set(readers.flatMap(({ threads }) => [...threads]))]
 
 test('a reload ends the streams of the old lanes in order, waits for none, and clients that come back get the new code', {
   timeout: 60_000,
 }, async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
-  const readers = await open(t, heddle)
+  const readers = await openInBoth(t, heddle)
   const before = threadsOf(readers)
-  assert.equal(before.length, 2, 'streams in both lanes')
   heddle.process.kill('SIGHUP')
   await until(() => heddle.logs.some(({ msg }) => msg.startsWith('Reloaded in ')), 'the reload', 30_000)
   await until(() => readers.every(({ end }) => end !== undefined), 'the end of all streams')
@@ -62,7 +68,11 @@ test('a reload ends the streams of the old lanes in order, waits for none, and c
     readers.map(({ end }) => end),
     readers.map(() => 'in order'),
   )
-  assert.equal(heddle.logs.filter(({ msg }) => msg === 'stream gone').length, STREAMS, 'their handlers were told')
+  assert.equal(
+    heddle.logs.filter(({ msg }) => msg === 'stream gone').length,
+    readers.length,
+    'their handlers were told',
+  )
   assert.deepEqual(deathsIn(heddle), [])
 
   const again = await open(t, heddle)
@@ -82,7 +92,7 @@ test('a reload ends the streams of the old lanes in order, waits for none, and c
 
 test('the streams of a lane that dies end, and the others go on', { timeout: 60_000 }, async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
-  const readers = await open(t, heddle)
+  const readers = await openInBoth(t, heddle)
   await heddle.fetch('/die/exit')
   const [dead] = await until(() => {
     const threads = threadsOf(readers.filter(({ end }) => end !== undefined))
