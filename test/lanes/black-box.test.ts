@@ -17,7 +17,7 @@ async function lineOf(text: string): Promise<string> {
 }
 
 /** Longer than a busy machine holds a lane up, and long enough for one that loops to use some of the processor there. */
-const STALL_MS = 1000
+const STALL_MS = 1500
 const LANE_MEMORY_MB = 128
 const GREW = /grew by more than 256 MiB while it stood still/
 
