@@ -10,7 +10,7 @@ import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
 const ANSWERING = fileURLToPath(new URL('./answering', import.meta.url))
 const NAME = 'two replicas on one PostgreSQL and one Redis'
-const USERS = 300
+const USERS = 1000
 const PASSWORD = 'correct horse battery staple'
 
 interface Node {
@@ -63,7 +63,7 @@ describeOnPostgres(NAME, async (postgres) => {
     )
   })
 
-  test('of three hundred users each is handled once, some here and some there', async () => {
+  test('of a thousand users each is handled once, some here and some there', async () => {
     const known = (await fleet.seen('user.created')).length
     const statuses = new Map<number, number>()
     let next = 0

@@ -3,15 +3,14 @@ import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { describe, it, type TestContext } from 'node:test'
-import { SSE_MAX_WAITING_BYTES } from '../../src/primary/http/sse-client.ts'
 import { ask, jsonOf, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
 import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
 
 const IDLE = 5_000
-const SLOW = 200
-const STREAMS = 200
+const SLOW = 500
+const STREAMS = 500
 const DEAF = 40
 const DEAF_BYTES = 8_000_000
 /** For each client at a time. */
@@ -21,8 +20,8 @@ const SLOW_MAX_MS = 20_000
 /** What an idle connection may cost the process. */
 const IDLE_MAX_BYTES = 16 * 1024
 
-/** The runtime's bound for what waits for each stream client that does not read, and what batches make beside it before it is collected. */
-const STREAMS_MAX_BYTES = (STREAMS / 2) * SSE_MAX_WAITING_BYTES + 256 * MIB
+/** The runtime's bound for what waits for all stream clients, and what one batch makes beside it before it is collected. */
+const STREAMS_MAX_BYTES = (256 + 256) * MIB
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
 /** What other crowds have left resident would be given back beside, or not: of this one the memory is measured. */

@@ -11,8 +11,8 @@ import { makeToken, TOKEN } from './valid-requests.ts'
 
 const SEED = Number(process.env.FUZZ_SEED ?? Date.now() % 2 ** 32)
 /** Longer where it is the gate that runs the tests. */
-const SECONDS = Number(process.env.FUZZ_SECONDS ?? (process.env.CI === 'true' ? 30 : 4))
-const WARM_UP_SECONDS = 2
+const SECONDS = Number(process.env.FUZZ_SECONDS ?? (process.env.CI === 'true' ? 30 : 8))
+const WARM_UP_SECONDS = 3
 /** Connections at a time. */
 const CLIENTS = 64
 const WAIT_MAX_MS = 250
