@@ -12,8 +12,13 @@ const { isMainThread } = require('node:worker_threads')
 if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx') require('tsx')
 else {
   const { strip } = require('./strip.cjs')
-  process.setSourceMapsEnabled(true)
-  Module._extensions['.ts'] = (module, path) => module._compile(strip(path, readFileSync(path, 'utf8')), path)
+  const { add, nameLines } = require('./stack-lines.cjs')
+  nameLines()
+  Module._extensions['.ts'] = (module, path) => {
+    const text = strip(path, readFileSync(path, 'utf8'))
+    add(path, text)
+    module._compile(text, path)
+  }
   const resolveFilename = Module._resolveFilename
   Module._resolveFilename = (request, ...rest) =>
     resolveFilename(request.startsWith('file:') ? fileURLToPath(request) : request, ...rest)
