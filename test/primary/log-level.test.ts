@@ -6,6 +6,7 @@ import { folderOf, toolsWith } from '../support/folder.ts'
 import { type Heddle, spawnHeddle } from '../support/heddle.ts'
 import { SseClient } from '../support/sse-client.ts'
 import { SYSTEM_ROUTES } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
 
 test('LOG_LEVEL rules what is written, not what the log stream sends; tools log under their own name', async (t) => {
   const domains = await folderOf(t, {
@@ -53,6 +54,8 @@ test('LOG_LEVEL rules what is written, not what the log stream sends; tools log 
       ],
     )
   }
+  // A quiet line would stand before it.
+  await until(() => logs.slice(from).some(({ msg }) => msg === 'loud'), 'the line is written')
   assert.deepEqual(
     logs.slice(from).map(({ msg, identity, replica }) => [msg, identity, replica]),
     [['loud', 'a.Speak', 'replica-7']],
