@@ -38,6 +38,7 @@ export class Exporter {
   #oldestMs = 0
   #exporting: Promise<void> | null = null
   #isFlushing = false
+  #opened: Promise<void> = Promise.resolve()
   #restUntilMs = 0
   #patientUntilMs = 0
   /** Since the flush began. */
@@ -59,7 +60,8 @@ export class Exporter {
   }
 
   async start(): Promise<void> {
-    await this.#receiver.open()
+    this.#opened = this.#receiver.open()
+    await this.#opened
     this.#tell({ type: 'up' })
     this.#look()
   }
@@ -170,6 +172,8 @@ export class Exporter {
     this.#receiver.hurry()
     clearTimeout(this.#timer)
     const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late'))
+    // The gRPC client may still be loading when a process ends soon after its start.
+    await Promise.race([this.#opened, late])
     for (;;) {
       this.#fetchAll()
       this.#exportDue()
