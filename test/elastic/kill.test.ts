@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { test } from 'node:test'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
-import { Fleet, type Replica, type Seen, suiteOwner } from '../support/replicas.ts'
-import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
-import { redisServer } from '../support/servers/redis.ts'
+import { Fleet, type Replica, type Seen } from '../support/replicas.ts'
+import { describeOnPostgresAndRedis } from '../support/servers/both-of-suite.ts'
 import { until } from '../support/until.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
@@ -12,10 +11,7 @@ const NAME = 'replicas that are killed'
 const CLAIM_IDLE_MS = 1000
 const NEVER_CLAIMED = { EVENT_BUS_CLAIM_IDLE_MS: '86400000' }
 
-describeOnPostgres(NAME, async (postgres) => {
-  const owner = suiteOwner()
-  const redis = await redisServer({ ...owner, skip: (reason) => void test(NAME, { skip: reason }) })
-  if (redis === null) return
+describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
   let fleet: Fleet
   let a: Replica
   let b: Replica

@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
-import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
-import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
-import { redisServer } from '../support/servers/redis.ts'
+import { Fleet, type Replica } from '../support/replicas.ts'
+import { describeOnPostgresAndRedis } from '../support/servers/both-of-suite.ts'
 import { until } from '../support/until.ts'
 import { assertWhole, Orders, settle, shown } from './accounts.ts'
 
@@ -19,10 +18,7 @@ interface Node {
   children: Node[]
 }
 
-describeOnPostgres(NAME, async (postgres) => {
-  const owner = suiteOwner()
-  const redis = await redisServer({ ...owner, skip: (reason) => void test(NAME, { skip: reason }) })
-  if (redis === null) return
+describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
   let fleet: Fleet
   let a: Replica
   let b: Replica

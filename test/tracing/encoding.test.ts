@@ -14,7 +14,7 @@ import {
 import type { RequestSpan, RequestStart } from '../../src/contracts/tracing.ts'
 import { randomHex } from '../../src/core/causality/ids.ts'
 import { deserializeSpan } from '../../src/tracing/encoding/serialized-span.ts'
-import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecord } from '../../src/tracing/encoding/span-record.ts'
+import { type RecordAttributes, RUNTIME_SCOPE } from '../../src/tracing/encoding/span-record.ts'
 import { createSpanRing, SpanWriter } from '../../src/tracing/encoding/span-writer.ts'
 import { readableSpan } from '../../src/tracing/export-thread/console-exporter.ts'
 import { exportRequest } from '../../src/tracing/export-thread/export-request.ts'
@@ -27,9 +27,8 @@ import { TraceSampler } from '../../src/tracing/spans/sampler.ts'
 import { remoteContext } from '../../src/tracing/spans/scope.ts'
 import { EXPORT } from '../support/otlp/definitions.ts'
 import { type Decoded, decodeRequest, type ReceivedSpan } from '../support/otlp/span.ts'
+import { recordOf, TRACE_CONTEXT, TRACE_ID } from './ended-span.ts'
 
-const TRACE_ID = '0af7651916cd43dd8448eb211c80319c'
-const TRACE_CONTEXT = `00-${TRACE_ID}-00f067aa0ba902b7-01`
 const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01vendor=some/thing`
 const RESOURCE = { 'service.name': 'shop', 'heddle.lane': 3 }
 
@@ -47,26 +46,6 @@ function pipe({ isForConsole = false } = {}) {
     decodeRequest(EXPORT.requestDeserialize(Buffer.from(exportRequest(batch))))
   return { writer, source, fetch, decoded }
 }
-
-const recordOf = (more: Partial<SpanRecord> = {}): SpanRecord => ({
-  traceContext: TRACE_CONTEXT,
-  parent: '',
-  isParentRemote: false,
-  name: 'a span',
-  kind: SpanKind.INTERNAL,
-  startMs: 1_800_000_000_123.25,
-  endMs: 1_800_000_000_124.5,
-  attributes: {},
-  events: [],
-  links: [],
-  statusCode: SpanStatusCode.UNSET,
-  statusMessage: '',
-  scope: RUNTIME_SCOPE,
-  droppedAttributes: 0,
-  droppedEvents: 0,
-  droppedLinks: 0,
-  ...more,
-})
 
 const VALUES: Record<string, unknown> = {
   empty: '',

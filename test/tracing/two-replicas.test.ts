@@ -3,9 +3,8 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { EventRecord } from '../../src/contracts/event-bus.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
-import { Fleet, type Replica, suiteOwner } from '../support/replicas.ts'
-import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
-import { redisServer } from '../support/servers/redis.ts'
+import { Fleet, type Replica } from '../support/replicas.ts'
+import { describeOnPostgresAndRedis } from '../support/servers/both-of-suite.ts'
 import { until } from '../support/until.ts'
 import { byName, traceOf } from './tree.ts'
 
@@ -13,10 +12,7 @@ const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta
 const NAME = 'two replicas, traced: one is asked, the other one works'
 const CARD = '4111-1111-1111-1111'
 
-describeOnPostgres(NAME, async (postgres) => {
-  const owner = suiteOwner()
-  const redis = await redisServer({ ...owner, skip: (reason) => void test(NAME, { skip: reason }) })
-  if (redis === null) return
+describeOnPostgresAndRedis(NAME, ({ postgres, redis, owner }) => {
   let fleet: Fleet
   let receiver: OtlpReceiver
   let asked: Replica

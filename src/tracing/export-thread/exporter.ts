@@ -171,7 +171,7 @@ export class Exporter {
     this.#failed = 0
     this.#receiver.hurry()
     clearTimeout(this.#timer)
-    const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late'))
+    const late = new Promise<'late'>((resolve) => setTimeout(resolve, withinMs, 'late').unref())
     // The gRPC client may still be loading when a process ends soon after its start.
     await Promise.race([this.#opened, late])
     for (;;) {
