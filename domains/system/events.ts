@@ -21,7 +21,7 @@ const contracts = {
         plugin: z.string().nullable(),
         handler: z.string().nullable(),
         line: z.string().nullable(),
-        evidence: z.enum(['stack', 'alone', 'last']),
+        evidence: z.enum(['stack', 'origin', 'alone', 'last']),
       })
       .nullable(),
     stack: z.array(z.string()),

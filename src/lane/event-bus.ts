@@ -116,7 +116,7 @@ export class LaneBus implements BusTransport {
     for (const record of records) this.#tell(record)
     for (const { failure, requestId, trace } of failures) {
       const scope = trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(trace) ?? null)
-      causality.run({ eventId: failure.event_id, requestId, trace: scope }, () =>
+      causality.run({ eventId: failure.event_id, requestId, trace: scope, origin: null }, () =>
         tellAll(this.#failureListeners, failure, (thrown) => this.#options.onListenerFault('failure listener', thrown)),
       )
     }

@@ -17,16 +17,14 @@ export function assignRoutes(
   routes.forEach(({ endpoint, stream, socket }, n) => {
     const number = numbers[n]!
     if (number < 0) return
-    if (endpoint !== null) {
-      server.addEndpoint(number, endpoint.owner, endpoint.path, endpoint.handler, endpoint.options)
-    } else if (stream !== null) {
-      server.addStream(number, stream.owner, stream.path, stream.handler, stream.options)
-    } else if (socket !== null) server.addWebSocket(number, socket)
+    if (endpoint !== null) server.addEndpoint(number, endpoint)
+    else if (stream !== null) server.addStream(number, stream)
+    else if (socket !== null) server.addWebSocket(number, socket)
   })
   for (const { plugin, prefix, directory, numbers } of mounts) {
     const owner = { name: plugin, instance: undefined }
-    mountEndpoints({ owner, prefix, directory }).forEach(({ path, handler, options }, n) => {
-      server.addEndpoint(numbers[n]!, owner, path, handler, options)
+    mountEndpoints({ owner, prefix, directory }).forEach((endpoint, n) => {
+      server.addEndpoint(numbers[n]!, endpoint)
     })
   }
 }

@@ -255,7 +255,9 @@ export class LaneServer {
     let error: string | null = null
     const step = this.#flight.beginJob(job)
     try {
-      await runJob(this.#host.jobList[job]!.definition, this.#tracing)
+      const { definition } = this.#host.jobList[job]!
+      const origin = { plugin: definition.owner.name, handler: definition.name }
+      await runJob(definition, this.#tracing, origin)
     } catch (thrown) {
       error = messageOf(thrown)
     }

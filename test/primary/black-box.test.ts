@@ -40,6 +40,7 @@ function boxOf(
       reason: 'crashed',
       message: 'it died',
       stack: [],
+      origin: null,
       stoodStillMs: 0,
       cpuMs: null,
       cpuMsWhileStill: null,

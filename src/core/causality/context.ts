@@ -1,6 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks'
 import type { TraceScope } from '../../contracts/tracing.ts'
 
+/** A handler of a plugin, as reports name it. */
+export interface Origin {
+  /** `<domain>.<ClassName>`. */
+  readonly plugin: string
+  /** `GET /users/:id`, a subscriber, a job, `onBoot`. */
+  readonly handler: string
+}
+
 /** The cause of the code that is running. */
 export interface CausalContext {
   /** Id of the event that is being handled: events published now get it as their `parent_id`. Null in an HTTP handler or a job. */
@@ -9,6 +17,8 @@ export interface CausalContext {
   readonly requestId: string | null
   /** Its position in a trace; null while tracing is off. */
   readonly trace: TraceScope | null
+  /** The handler that is running: timers, sockets and promises that it makes carry it on. Null in the runtime's own code. */
+  readonly origin: Origin | null
 }
 
 /** One instance per thread, one `run` per task. On Node 20 and 22 each instance uses promise hooks, which cost time, so there are no others. */

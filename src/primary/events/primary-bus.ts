@@ -118,7 +118,7 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     timeoutMs: number,
   ): Promise<string> {
     const { emitter, event, payload, payloadKeys, parentId, requestId, trace } = from
-    const cause = { eventId: parentId, requestId, trace: { traceContext: trace } }
+    const cause = { eventId: parentId, requestId, trace: { traceContext: trace }, origin: null }
     return this.#driver().request(publicationOf(emitter, event, payload, payloadKeys, {}, cause), null, timeoutMs)
   }
 

@@ -53,7 +53,7 @@ export class Records {
     const { trace, ...letter } = failed
     const { event, subscriber, error, attempts } = letter
     const failure: DeliveryFailure = { event: event.event, event_id: event.id, subscriber, error, attempts }
-    causality.run({ eventId: event.id, requestId: event.requestId, trace }, () =>
+    causality.run({ eventId: event.id, requestId: event.requestId, trace, origin: null }, () =>
       tellAll(this.#failureListeners, failure, (thrown) =>
         this.#log('ERROR', `A failure listener threw; it is not reported again: ${messageOf(thrown)}`),
       ),

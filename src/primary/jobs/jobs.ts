@@ -74,7 +74,7 @@ export class Jobs {
   async #run(key: string): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
-      await runJob(local, this.tracing)
+      await runJob(local, this.tracing, null)
       return 'done'
     }
     const place = this.#placeFor(key)

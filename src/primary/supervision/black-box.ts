@@ -79,12 +79,13 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
 }
 
 /**
- * The plugin that brought the lane down. The stack is proof, and work that was in flight alone is nearly one. The work that was begun
+ * The plugin that brought the lane down. The stack is proof, and so is the handler that
+ * made the timer, socket or promise whose callback ended the thread; work that was in flight alone is nearly one. The work that was begun
  * last is the best guess only where a handler must have been running: the loop stood still, or the memory ran out.
  */
 function guiltyOf(
   lane: Lane,
-  { reason, stack, bootingFile }: LaneDeath,
+  { reason, stack, origin, bootingFile }: LaneDeath,
   works: readonly WorkInFlight[],
   steps: readonly RawStep[],
   known: LaneKnowledge,
@@ -97,6 +98,7 @@ function guiltyOf(
     const own = works.filter((work) => work.plugin === plugin)
     return { plugin, handler: own.length === 1 ? own[0]!.name : null, line, evidence: 'stack' }
   }
+  if (origin !== null) return { ...origin, line, evidence: 'origin' }
   if (bootingFile !== null) {
     return { plugin: null, handler: null, line: line ?? relative(process.cwd(), bootingFile), evidence: 'alone' }
   }

@@ -1,4 +1,5 @@
 import type { DeathReason } from '../../contracts/registry.ts'
+import type { Origin } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
@@ -12,6 +13,8 @@ export interface LaneDeath extends UnfinishedWork {
   message: string
   /** Where the thread stood or what it threw, innermost frame first; empty when unknown. */
   stack: StackFrame[]
+  /** The handler that had made what ended the thread; null when unknown. */
+  origin: Origin | null
   stoodStillMs: number
   cpuMs: number | null
   cpuMsWhileStill: number | null
@@ -29,6 +32,7 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
     message:
       watchdog.bootFault ?? report?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
     stack: watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? [],
+    origin: report?.origin ?? null,
     stoodStillMs: Math.round(watchdog.stillMs),
     cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
     cpuMsWhileStill: watchdog.cpuMsWhileStill,

@@ -53,15 +53,13 @@ export class PrimaryToolHost implements ToolHost {
   }
 
   addEndpoint(endpoint: Endpoint): void {
-    const { owner, path, handler, options } = endpoint
     const number = this.#addRoute(routeManifest(endpoint, 'endpoint'))
-    this.#options.local.server.addEndpoint(number, owner, path, handler, options)
+    this.#options.local.server.addEndpoint(number, endpoint)
   }
 
   addStream(stream: Stream): void {
-    const { owner, path, handler, options } = stream
     const number = this.#addRoute(routeManifest({ ...stream, method: 'GET' }, 'stream'))
-    this.#options.local.server.addStream(number, owner, path, handler, options)
+    this.#options.local.server.addStream(number, stream)
   }
 
   addWebSocket(socket: SocketRoute): void {

@@ -1,7 +1,7 @@
 import type { Data, HttpContext } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Socket, SocketHandlers } from '../../contracts/web-socket.ts'
-import { causality } from '../../core/causality/context.ts'
+import { causality, type Origin } from '../../core/causality/context.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import { messageWeight } from '../../transport/frames/message-weight.ts'
@@ -22,6 +22,7 @@ export interface PluginSocketOptions {
   readonly number: number
   readonly routeNumber: number
   readonly owner: Owner
+  readonly origin: Origin
   readonly handlers: SocketHandlers
   readonly data: Data
   readonly context: HttpContext
@@ -154,7 +155,7 @@ export class PluginSocket implements Socket {
     const handler = this.#options.handlers[kind]
     // A plugin that has closed its socket gets no more messages.
     if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
-    const { owner, routeNumber, trace } = this.#options
+    const { owner, origin, routeNumber, trace } = this.#options
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
     const span =
       this.#server.tracing?.open(trace, name, {
@@ -171,7 +172,8 @@ export class PluginSocket implements Socket {
       this.#close(1011, 'internal error')
     }
     try {
-      const outcome = causality.run({ eventId: null, requestId: this.requestId, trace: span }, () => this.#call(step))
+      const cause = { eventId: null, requestId: this.requestId, trace: span, origin }
+      const outcome = causality.run(cause, () => this.#call(step))
       if (typeof (outcome as { then?: unknown } | null | undefined)?.then === 'function') {
         return (outcome as Promise<unknown>).then(
           () => settle(null, false),

@@ -1,5 +1,5 @@
-import type { Handler, SseStream, StreamHandler } from '../../contracts/http.ts'
-import type { Data, EndpointOptions } from '../../contracts/http-request.ts'
+import type { Endpoint, Handler, SseStream, Stream, StreamHandler } from '../../contracts/http.ts'
+import type { Data } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
@@ -55,17 +55,21 @@ export class RequestServer {
     this.sockets.tracing = tracing
   }
 
-  addEndpoint(number: number, owner: Owner, path: string, handler: Handler, options: EndpointOptions): void {
-    this.#routes[number] = { owner, template: new PathTemplate(path), handler, options, ...spanOf(owner, handler) }
+  addEndpoint(number: number, { owner, method, path, handler, options }: Endpoint): void {
+    const origin = { plugin: owner.name, handler: `${method} ${path}` }
+    const template = new PathTemplate(path)
+    this.#routes[number] = { owner, origin, template, handler, options, ...spanOf(owner, handler) }
   }
 
-  addStream(number: number, owner: Owner, path: string, streamHandler: StreamHandler, options: EndpointOptions): void {
-    const span = spanOf(owner, streamHandler)
-    this.#routes[number] = { owner, template: new PathTemplate(path), streamHandler, options, ...span }
+  addStream(number: number, { owner, path, handler, options }: Stream): void {
+    const origin = { plugin: owner.name, handler: `GET ${path}` }
+    const template = new PathTemplate(path)
+    this.#routes[number] = { owner, origin, template, streamHandler: handler, options, ...spanOf(owner, handler) }
   }
 
   addWebSocket(number: number, route: SocketRoute): void {
-    this.#routes[number] = { ...route, number, template: new PathTemplate(route.path) }
+    const origin = { plugin: route.owner.name, handler: `GET ${route.path}` }
+    this.#routes[number] = { ...route, number, origin, template: new PathTemplate(route.path) }
   }
 
   /** Requests and streams that have no answer yet. */
@@ -136,7 +140,7 @@ export class RequestServer {
     let opened = false
     const span = this.#tracing === null ? null : openSpan(this.#tracing, route as unknown as Route, incoming)
     if (span !== null) this.#streamSpans.set(requestId, span)
-    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
     try {
       const data = await causality.run(cause, streamInput, route, incoming, context)
       this.#sink.openStream(requestId, context.head)

@@ -2,7 +2,7 @@ import type { Handler } from '../../contracts/http.ts'
 import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
-import { causality } from '../../core/causality/context.ts'
+import { causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
@@ -14,6 +14,8 @@ import { checkResponse, isResponseChecked } from './response-check.ts'
 /** A route with its handler, and everything that happens before the handler. */
 export interface Route {
   owner: Owner
+  /** What its handler makes carries this on. */
+  origin: Origin
   template: PathTemplate
   handler: Handler
   options: EndpointOptions
@@ -39,7 +41,7 @@ export function runRequest(
 ): Reply | Promise<Reply> {
   const span = tracing === null ? null : openSpan(tracing, route, incoming)
   try {
-    const cause = { eventId: null, requestId: incoming.requestId, trace: span }
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
     const outcome = causality.run(cause, handle, route, incoming, context)
     if (isPromise(outcome) || isResponseChecked(route)) {
       return finish(outcome, route, incoming, context, onFault, span)

@@ -1,7 +1,7 @@
 import type { HttpContext } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
-import { causality } from '../../core/causality/context.ts'
+import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
@@ -29,6 +29,7 @@ export interface SocketSink {
 /** A WebSocket route of this thread, with the number that the primary gave it. */
 export interface NumberedSocketRoute extends SocketRoute {
   readonly number: number
+  readonly origin: Origin
   readonly template: PathTemplate
 }
 
@@ -70,13 +71,14 @@ export class WebSocketServer {
     incoming: Incoming,
     context: RequestContext,
   ): Promise<void> {
-    const { owner, options, template } = entry
+    const { owner, origin, options, template } = entry
     const offered = (incoming.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim())
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let socketOptions: PluginSocketOptions
     try {
       const trace = incoming.trace === NO_TRACE_CONTEXT ? null : (this.tracing?.scope(incoming.trace) ?? null)
-      const data = await causality.run({ eventId: null, requestId: incoming.requestId, trace }, async () => {
+      const cause = { eventId: null, requestId: incoming.requestId, trace, origin }
+      const data = await causality.run(cause, async () => {
         const { authValidator } = options
         const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
         const claims = authValidator && (await checkToken(authValidator, token))
@@ -91,6 +93,7 @@ export class WebSocketServer {
         number,
         routeNumber,
         owner,
+        origin,
         handlers,
         data,
         context: context as HttpContext,

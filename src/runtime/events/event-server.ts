@@ -1,7 +1,7 @@
 import type { EventMeta, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
-import { causality } from '../../core/causality/context.ts'
+import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -18,6 +18,7 @@ export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
+  readonly #origins: Origin[] = []
   /** By method and event, the numbers that are in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
@@ -36,7 +37,9 @@ export class EventServer {
     this.#identities.set(key, used.add(number))
     const subscriberIndex = this.#subscriptions.push(subscription) - 1
     this.#numbers.set(subscriberIndex, { key, number })
-    return { subscriberIndex, identity: this.#identityOf(subscriberIndex) }
+    const identity = this.#identityOf(subscriberIndex)
+    this.#origins[subscriberIndex] = { plugin: owner.name, handler: identity }
+    return { subscriberIndex, identity }
   }
 
   #identityOf(subscriberIndex: number): string {
@@ -66,7 +69,8 @@ export class EventServer {
       this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.subscriber), subscription, frame)
     let outcome: unknown
     try {
-      const cause = { eventId: frame.id, requestId: frame.requestId, trace: span }
+      const origin = this.#origins[frame.subscriber]!
+      const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       outcome = causality.run(cause, callSubscriber, subscription, frame)
     } catch (thrown) {
       span?.fail(thrown)

@@ -5,7 +5,7 @@ import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
 /** For an event of the runtime itself. */
-export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null }
+export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
 
 /**
  * A new event: it gets its id and its time.

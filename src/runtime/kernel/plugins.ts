@@ -1,6 +1,7 @@
 import { basename } from 'node:path'
 import type { Owner } from '../../contracts/owner.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
+import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
@@ -40,6 +41,8 @@ export class Plugins {
   readonly #toolbox: Toolbox
   readonly #onFault: PluginFault
   readonly #loaded: Loaded[] = []
+  /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
+  #keepsOrigins = false
 
   constructor(toolbox: Toolbox, onFault: PluginFault) {
     this.#toolbox = toolbox
@@ -52,6 +55,7 @@ export class Plugins {
     thread: 'primary' | 'worker',
     { barred = {}, onNext = () => {} }: BootOptions = {},
   ): Promise<void> {
+    this.#keepsOrigins = thread === 'worker'
     for (const file of findPlugins(domainsDirs)) {
       if (file.thread !== thread) continue
       onNext(file.path)
@@ -109,7 +113,7 @@ export class Plugins {
     const instance = new Class(this.#toolbox.injection(owner, touched))
     owner.instance = instance
     at.stage = 'onBoot'
-    await instance.onBoot?.()
+    await this.#inStage(name, 'onBoot', () => instance.onBoot?.())
     this.#loaded.push({ owner, instance })
     return instance
   }
@@ -133,10 +137,16 @@ export class Plugins {
 
   async #run(stage: 'onReady' | 'onStop', { owner, instance }: Loaded): Promise<void> {
     try {
-      await instance[stage]?.()
+      await this.#inStage(owner.name, stage, () => instance[stage]?.())
     } catch (error) {
       this.#onFault(owner.name, stage, error)
     }
+  }
+
+  /** Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers. */
+  #inStage<T>(plugin: string, handler: string, run: () => T): T {
+    if (!this.#keepsOrigins) return run()
+    return causality.run({ eventId: null, requestId: null, trace: null, origin: { plugin, handler } }, run)
   }
 }
 

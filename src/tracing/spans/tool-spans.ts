@@ -41,8 +41,8 @@ export class ToolSpans implements ToolTracing {
     const more = details?.attributes
     const scope = this.#spans.open(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
     if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
-    const { eventId, requestId } = cause
-    return causality.run({ eventId, requestId, trace: scope }, call)
+    const { eventId, requestId, origin } = cause
+    return causality.run({ eventId, requestId, trace: scope, origin }, call)
   }
 
   #callOf(tool: string, method: string): Call {
@@ -54,17 +54,17 @@ export class ToolSpans implements ToolTracing {
   }
 }
 
-const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null }
+const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
 
 function runIn(
-  { eventId, requestId }: CausalContext,
+  { eventId, requestId, origin }: CausalContext,
   span: RuntimeSpan,
   details: CallDetails | undefined,
   call: () => unknown,
 ): unknown {
   let result: unknown
   try {
-    result = causality.run({ eventId, requestId, trace: span }, call)
+    result = causality.run({ eventId, requestId, trace: span, origin }, call)
   } catch (thrown) {
     span.fail(thrown)
     throw thrown

@@ -39,6 +39,7 @@ export function deathOf(box, isOpen) {
 
 const EVIDENCE = {
   stack: 'it was in the stack',
+  origin: 'it had started what failed',
   alone: 'nothing else was in flight',
   last: 'it began last, which is a guess',
 }
