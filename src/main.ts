@@ -7,13 +7,17 @@ import { ServiceProcess } from './primary/assembly/service-process.ts'
 import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log-writer.ts'
 
+/** Null until there is something to end in order. */
+let service: ServiceProcess | null = null
+
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
   const { isDevelopment, bootTool, settings, warnings } = load()
   prepareEnvironment()
   const logWriter = await createLog(settings)
-  const service = new ServiceProcess({ settings, logWriter, isDevelopment })
-  const { runtime } = service
+  const started = new ServiceProcess({ settings, logWriter, isDevelopment })
+  service = started
+  const { runtime } = started
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   if (bootTool !== null) {
@@ -21,17 +25,24 @@ async function main(): Promise<void> {
     process.exit(0)
   }
 
-  service.handleSignals()
+  started.handleSignals()
+  started.reportLife()
   // Loaded before it serves: what is saved from then on must be seen.
   const development = isDevelopment ? await import('./devtools/watch/development.ts') : null
-  const port = await service.serve()
+  const port = await started.serve()
   const paths = runtime.host.routeList().map(({ path }) => path)
   logWriter.writeForPeople(banner({ settings, port, paths, isDevelopment }))
   if (development !== null) {
     const log = (level: LogLevel, message: string): void => runtime.log(level, message, 'main')
-    new development.Development({ settings, reload: (why) => service.reload(why), log }).start()
+    new development.Development({ settings, reload: (why) => started.reload(why), log }).start()
   }
-  service.tellWhenReady(port)
+  started.tellWhenReady(port)
+}
+
+/** Ends the process: its threads may be at work already. */
+function exit(code: number): void {
+  if (service === null) process.exit(code)
+  service.end(code)
 }
 
 /** Command line and settings. The process ends when they are not valid: another start with the same would not help. */
@@ -49,9 +60,9 @@ function load(): CommandLine & LoadedSettings {
 main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
   // A replica id that is in use is a mistake in the configuration: another start does not mend it.
-  if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') process.exit(EXIT_CONFIG)
+  if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') return exit(EXIT_CONFIG)
   // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
   if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)
-  process.exit(1)
+  exit(1)
 })

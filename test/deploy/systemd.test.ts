@@ -64,6 +64,20 @@ test('heddle tells the service manager that it serves, and that it stops', NEEDS
   assert.ok(messages()[1]!.includes('STOPPING=1'))
 })
 
+test('while the main thread turns, the watchdog is told; another process is not asked', NEEDS_NOTIFY, async (t) => {
+  const { path, messages } = await notifySocket(t)
+  const env = { NOTIFY_SOCKET: path, WATCHDOG_USEC: '300000' }
+  const beats = () => messages().filter((message) => message.includes('WATCHDOG=1'))
+  const heddle = await startHeddle(t, { lanes: 1, env })
+  await until(() => beats().length >= 3, 'three beats')
+  assert.equal(await heddle.stop(), 0)
+
+  const asked = beats().length
+  const other = await startHeddle(t, { lanes: 1, env: { ...env, WATCHDOG_PID: '1' } })
+  assert.equal(await other.stop(), 0)
+  assert.equal(beats().length, asked)
+})
+
 test('a reload is told with its time, and what is said last arrives last', NEEDS_NOTIFY, async (t) => {
   const { path, messages } = await notifySocket(t)
   const before = process.env.NOTIFY_SOCKET
@@ -122,6 +136,8 @@ for (const file of ['heddle.service', 'heddle@.service']) {
     assert.ok(Number(setting('TimeoutStopSec')) * 1000 >= VARIABLES.SHUTDOWN_TIMEOUT_MS.default + 5000)
     assert.equal(setting('RestartPreventExitStatus'), String(EXIT_CONFIG))
     assert.equal(setting('ExecReload'), '/bin/kill -HUP $MAINPID')
+    assert.ok(Number(setting('WatchdogSec')) >= 10)
+    assert.equal(setting('WatchdogSignal'), 'SIGKILL')
     assert.equal(setting('Type'), 'notify')
     assert.equal(setting('NotifyAccess'), 'all')
   })

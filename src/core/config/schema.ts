@@ -127,6 +127,22 @@ export const VARIABLES = {
     effect:
       'Set by systemd for a unit of `Type=notify`: the process reports there when it is ready, reloads and stops.',
   },
+  WATCHDOG_USEC: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'µs',
+    effect: 'Set by systemd for `WatchdogSec`: it ends a process whose main thread has not turned for so long.',
+  },
+  WATCHDOG_PID: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'process id',
+    effect: 'Set by systemd with `WATCHDOG_USEC`: the process that reports; another one does not.',
+  },
 
   // relational database
   SQLITE_PATH: { type: 'file', default: 'data/service.db', effect: 'File of the embedded database.' },

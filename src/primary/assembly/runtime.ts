@@ -249,4 +249,12 @@ export class Runtime {
     })
     this.#options.logWriter.flush()
   }
+
+  /**
+   * Ends the lanes' threads without a drain.
+   * @returns how many have not ended in that time: nothing but the end of the process ends them
+   */
+  abandon(withinMs: number): Promise<number> {
+    return this.#lanes.supervisor.abandon(withinMs)
+  }
 }

@@ -2,10 +2,13 @@ import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { ServiceManager } from '../health/service-manager.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
+import { endProcess } from './process-end.ts'
 import { Runtime } from './runtime.ts'
 
 /** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
-const SHUTDOWN_GRACE_MS = 5000
+const SHUTDOWN_GRACE_MS = 2000
+/** How often a process reports within the time after which the service manager takes it for hung. */
+const REPORTS_PER_WATCHDOG = 3
 /** How often a process that is not ready checks whether it has become ready, milliseconds. */
 const READY_CHECK_MS = 200
 
@@ -19,11 +22,14 @@ export interface ServiceProcessOptions {
 export class ServiceProcess {
   readonly runtime: Runtime
   readonly #settings: Settings
+  readonly #logWriter: LogWriter
   readonly #manager: ServiceManager
   #isStopping = false
+  #isEnding = false
 
   constructor({ settings, logWriter, isDevelopment }: ServiceProcessOptions) {
     this.#settings = settings
+    this.#logWriter = logWriter
     this.runtime = new Runtime({ settings, logWriter, isDevelopment, onFatal: (message) => this.#fail(message) })
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
@@ -33,6 +39,13 @@ export class ServiceProcess {
     process.on('SIGTERM', () => this.#stop('SIGTERM'))
     process.on('SIGINT', () => this.#stop('SIGINT'))
     process.on('SIGHUP', () => void this.reload('SIGHUP'))
+  }
+
+  /** Tells the service manager that the primary's loop turns, three times within its limit. A loop that hangs is ended from outside. */
+  reportLife(): void {
+    const { watchdogUsec, watchdogPid = process.pid } = this.#settings
+    if (watchdogUsec === undefined || watchdogPid !== process.pid) return
+    setInterval(() => void this.#manager.alive(), watchdogUsec / 1000 / REPORTS_PER_WATCHDOG).unref()
   }
 
   /**
@@ -86,22 +99,29 @@ export class ServiceProcess {
 
   /** Drains and ends the process. */
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
-    if (this.#isStopping) process.exit(1)
+    if (this.#isStopping) return this.end(1)
     this.#isStopping = true
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const told = this.#manager.stopping('Draining')
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
     setTimeout(() => {
       this.runtime.log('ERROR', 'The drain did not end in time', 'main')
-      process.exit(1)
+      this.end(1)
     }, this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS).unref()
     // The service manager is told before the process is gone, in bounded time.
     Promise.all([this.runtime.stop(), told]).then(
-      () => process.exit(exitCode),
+      () => this.end(exitCode),
       (error) => {
         console.error(error)
-        process.exit(1)
+        this.end(1)
       },
     )
+  }
+
+  /** Ends the process now, without a drain. */
+  end(exitCode: number): void {
+    if (this.#isEnding) return
+    this.#isEnding = true
+    void endProcess(exitCode, this.runtime, this.#logWriter)
   }
 }

@@ -3,9 +3,10 @@ import { messageOf } from '../../core/errors/wire.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
-import type { LaneListener } from '../dispatch/lane.ts'
+import type { Lane, LaneListener } from '../dispatch/lane.ts'
+import type { PlacedRequest } from '../dispatch/request-slots.ts'
 import type { Jobs } from '../jobs/jobs.ts'
-import type { ProcessLog } from '../logging/process-log.ts'
+import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
@@ -90,6 +91,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     onLeaving: (lane) => registrar.laneLeaving(lane),
     isBusy: (lane) => registrar.isBusy(lane),
     onLeft: (lane, { requests, unreadDeliveries }) => {
+      logUndone(lane, requests, log)
       for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
       kernel.toolbox.threadGone(lane.heartbeat.threadId)
       registrar.laneGone(lane, unreadDeliveries, null)
@@ -102,6 +104,21 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
   })
   link.connect(supervisor)
   return { supervisor, registrar }
+}
+
+/** Requests that are named when a lane has to end without their answers. */
+const UNDONE_NAMED = 10
+
+/** Says which requests a lane had to leave. */
+function logUndone({ index }: Lane, requests: readonly PlacedRequest[], log: Log): void {
+  const undone = requests.filter(({ isStream }) => !isStream)
+  if (undone.length === 0) return
+  const names = undone.slice(0, UNDONE_NAMED).map(({ exchange: { label, plugin } }) => `${label} (${plugin})`)
+  log(
+    'WARNING',
+    `Lane ${index} was ended without the answer to ${undone.length} requests: ${names.join(', ')}`,
+    'supervisor',
+  )
 }
 
 /** Where each kind of frame and message of a lane goes. */

@@ -40,6 +40,11 @@ export class ServiceManager {
     return this.#notify('STOPPING=1', `STATUS=${status}`)
   }
 
+  /** The loop of the primary turns: the manager ends a process that does not say so in time (`WatchdogSec`). */
+  alive(): Promise<void> {
+    return this.#notify('WATCHDOG=1')
+  }
+
   /** A status text for people, without a change of state. */
   status(status: string): Promise<void> {
     return this.#notify(`STATUS=${status}`)

@@ -57,6 +57,11 @@ export class LanePool {
     return this.#threads <= this.#pool.threads.length
   }
 
+  /** Threads that have begun and not ended. `destroy` does not wait for one that is inside a native call. */
+  get threadsRunning(): number {
+    return this.#threads
+  }
+
   readonly #onThread = (thread: Worker): void => {
     if (!this.#pool.threads.includes(thread)) return
     this.#threads++

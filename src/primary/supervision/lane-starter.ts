@@ -152,6 +152,11 @@ export class LaneStarter {
     }
   }
 
+  /** Threads that have begun and not ended. */
+  get threadsRunning(): number {
+    return this.#pool.threadsRunning
+  }
+
   /** Ends all threads. */
   destroy(): Promise<void> {
     return this.#pool.destroy()

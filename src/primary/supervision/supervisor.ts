@@ -1,5 +1,6 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { until } from '../../core/schedule/until.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import { type LaneDeath, laneDeath } from './lane-death.ts'
@@ -353,5 +354,16 @@ export class Supervisor {
     clearTimeout(timeout)
     clearInterval(this.#checkTimer)
     await this.#starter.destroy()
+  }
+
+  /**
+   * Ends all threads at once, whatever they do.
+   * @returns how many have not ended in that time: they are inside native calls
+   */
+  async abandon(withinMs: number): Promise<number> {
+    this.#isStopping = true
+    for (const { abort } of this.#threads()) abort.abort()
+    await until(() => this.#starter.threadsRunning === 0, Date.now() + withinMs)
+    return this.#starter.threadsRunning
   }
 }

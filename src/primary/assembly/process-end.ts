@@ -1,0 +1,23 @@
+import type { LogWriter } from '../logging/log-writer.ts'
+import type { Runtime } from './runtime.ts'
+
+/** All threads have this long to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3. */
+const THREADS_END_MS = 500
+
+/**
+ * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
+ * or that waits for a file which never answers: then only SIGKILL ends the process, sent to itself. Supervisors see that signal.
+ */
+export async function endProcess(exitCode: number, runtime: Runtime, logWriter: LogWriter): Promise<void> {
+  const held = await runtime.abandon(THREADS_END_MS)
+  if (held > 0) {
+    runtime.log(
+      'ERROR',
+      `${held} threads are inside native calls, which nothing ends: SIGKILL ends the process`,
+      'main',
+    )
+  }
+  logWriter.flush()
+  if (held === 0) process.exit(exitCode)
+  process.kill(process.pid, 'SIGKILL')
+}
