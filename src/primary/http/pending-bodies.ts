@@ -18,6 +18,8 @@ export const BODIES_MAX_BYTES = 256 << 20
 /** Memory for the first bytes of a body. A smaller body comes in one piece. */
 const BODY_FIRST_BYTES = 4_096
 
+const NO_BYTES = Buffer.alloc(0)
+
 /** Bodies that are being received. The listener's sweep ends those that are too slow. */
 export class PendingBodies {
   readonly #pending = new Set<PendingBody>()
@@ -48,7 +50,8 @@ export class PendingBodies {
     limitBytes: number,
     done: (body: Uint8Array) => void,
   ): void {
-    let pending: PendingBody | null = null
+    // From the head on: the library's time runs from there, too.
+    const pending = this.#begin(exchange)
     const handOver = (body: Uint8Array): void => {
       // The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted.
       exchange.isLast = expectedBytes === null
@@ -61,11 +64,11 @@ export class PendingBodies {
     }
     res.onData((chunk, isLast) => {
       if (exchange.isDone) return
-      if (pending === null && isLast && chunk.byteLength <= limitBytes) {
+      if (isLast && pending.length === 0 && chunk.byteLength <= limitBytes) {
+        this.#drop(pending)
         // The whole body at once: it is copied into a lane's ring, or by its holder, before the callback returns.
         return handOver(new Uint8Array(chunk))
       }
-      pending ??= this.#begin(exchange)
       const length = pending.length + chunk.byteLength
       if (length > limitBytes) {
         this.#drop(pending)
@@ -95,7 +98,7 @@ export class PendingBodies {
   }
 
   #begin(exchange: Exchange): PendingBody {
-    const pending = { exchange, bytes: Buffer.alloc(0), length: 0, startedMs: Date.now() }
+    const pending = { exchange, bytes: NO_BYTES, length: 0, startedMs: Date.now() }
     this.#pending.add(pending)
     exchange.onAbort(() => this.#drop(pending))
     return pending
