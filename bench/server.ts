@@ -56,9 +56,10 @@ export function heddleSide(
   context: CaseContext,
   name: string,
   lanes: number,
+  env: Record<string, string> = {},
 ): Record<string, () => Promise<BenchServer>> {
   if (context.baselinesOnly) return {}
-  return { [name]: () => startHeddle({ name, lanes, profileDir: context.profileDir(name) }) }
+  return { [name]: () => startHeddle({ name, lanes, env, profileDir: context.profileDir(name) }) }
 }
 
 /** A baseline as one side of a comparison. */
@@ -66,8 +67,9 @@ export function serverSide(
   context: CaseContext,
   name: string,
   script: string,
+  env: Record<string, string> = {},
 ): Record<string, () => Promise<BenchServer>> {
-  return { [name]: () => startServer({ name, script, profileDir: context.profileDir(name) }) }
+  return { [name]: () => startServer({ name, script, env, profileDir: context.profileDir(name) }) }
 }
 
 /** Starts the runtime with its default settings: no observability is turned off. */

@@ -8,7 +8,7 @@ import { itemSchema } from '../domains/bench/item-schema.ts'
 export function addItems(app: FastifyInstance): void {
   const db = new Database(process.env.SQLITE_PATH ?? ':memory:')
   db.pragma('journal_mode = WAL')
-  db.pragma('synchronous = NORMAL')
+  db.pragma(`synchronous = ${process.env.SQLITE_SYNCHRONOUS ?? 'full'}`)
   db.exec(readFileSync(new URL('../domains/bench/migrations/001_items.sql', import.meta.url), 'utf8'))
   const insert = db.prepare('INSERT INTO bench_items (name, quantity, note) VALUES (?, ?, ?)')
 

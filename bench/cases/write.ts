@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { askJson } from '../ask-json.ts'
-import type { BenchCase } from '../bench-case.ts'
+import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
 import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
 import { postRequest } from '../load/http-request.ts'
 import type { LoadResult } from '../load/plan.ts'
@@ -13,37 +13,41 @@ const SETTLE_DEADLINE_MS = 5000
 
 export const write: BenchCase = {
   name: 'write',
-  title: 'POST with a validated JSON body, one SQLite insert, one event with one subscriber',
+  title: 'POST with a validated JSON body, one SQLite insert, one event with one subscriber; both sides sync alike',
   async run(context) {
     const requests = Array.from({ length: BODIES }, (_, index) =>
       postRequest('/bench/items', { name: `item ${index}`, quantity: index + 1, note: 'a note of usual length' }),
     )
-    const rounds = await compare(context, {
-      sides: {
-        ...heddleSide(context, 'heddle', 1),
-        ...serverSide(context, 'fastify', 'bench/baselines/write-fastify.ts'),
-      },
-      load: { requests, connections: CONNECTIONS },
-      before: verifyAnswer,
-      after: verifyEvents,
-    })
-    return {
-      rows: [
-        {
-          label: 'write: requests per second',
-          unit: 'requests/s',
-          heddle: medianOf(rounds, 'heddle', perSec),
-          baseline: medianOf(rounds, 'fastify', perSec),
-          baselineName: 'Fastify + better-sqlite3',
-          ratio: medianRatio(rounds, 'heddle', 'fastify', perSec),
-          target: { of: 'ratio', sense: 'at least', value: 1, unit: '×' },
-          faults: faultsOf(rounds, 'heddle', 'fastify'),
-          ...busyNote(rounds),
-        },
-      ],
-      details: { rounds },
-    }
+    const runs = []
+    for (const synchronous of ['full', 'normal']) runs.push(await measured(context, requests, synchronous))
+    return { rows: runs.map(({ row }) => row), details: { rounds: runs.map(({ rounds }) => rounds) } }
   },
+}
+
+/** Both sides write with the same setting of SQLite. */
+async function measured(context: CaseContext, requests: string[], synchronous: string) {
+  const env = { SQLITE_SYNCHRONOUS: synchronous }
+  const rounds = await compare(context, {
+    sides: {
+      ...heddleSide(context, 'heddle', 1, env),
+      ...serverSide(context, 'fastify', 'bench/baselines/write-fastify.ts', env),
+    },
+    load: { requests, connections: CONNECTIONS },
+    before: verifyAnswer,
+    after: verifyEvents,
+  })
+  const row: Row = {
+    label: `write: requests per second, synchronous=${synchronous}`,
+    unit: 'requests/s',
+    heddle: medianOf(rounds, 'heddle', perSec),
+    baseline: medianOf(rounds, 'fastify', perSec),
+    baselineName: 'Fastify + better-sqlite3',
+    ratio: medianRatio(rounds, 'heddle', 'fastify', perSec),
+    target: { of: 'ratio', sense: 'at least', value: 1, unit: '×' },
+    faults: faultsOf(rounds, 'heddle', 'fastify'),
+    ...busyNote(rounds),
+  }
+  return { row, rounds }
 }
 
 /** Valid bodies are stored and answered with 201, others with 422. */

@@ -38,6 +38,7 @@ test('an empty environment yields the documented defaults', () => {
     laneMemoryMb: 512,
     shutdownTimeoutMs: 10_000,
     sqlitePath: resolve('data/service.db'),
+    sqliteSynchronous: 'full',
     rdbHost: 'localhost',
     rdbPort: 5432,
     rdbUser: 'postgres',

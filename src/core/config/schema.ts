@@ -146,6 +146,13 @@ export const VARIABLES = {
 
   // relational database
   SQLITE_PATH: { type: 'file', default: 'data/service.db', effect: 'File of the embedded database.' },
+  SQLITE_SYNCHRONOUS: {
+    type: 'choice',
+    choices: ['full', 'normal'],
+    default: 'full',
+    effect:
+      'What a power cut may take from SQLite: `full`: nothing acknowledged; `normal`: the last writes. Neither harms the file.',
+  },
   RDB_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the database server.' },
   RDB_PORT: { type: 'integer', ...PORT_RANGE, default: 5432, effect: 'Port of the database server.' },
   RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },

@@ -15,15 +15,21 @@ const MAX_STATEMENTS = 256
  */
 export class Connection {
   readonly #database: Database.Database
+  /** A statement of this transaction was not read-only. */
+  hasWritten = false
   readonly #statements = new Map<string, Statement>()
 
-  constructor(path: string) {
+  /**
+   * @param synchronous NORMAL: SQLite itself syncs at checkpoints only, so that a power cut may take the last commits; whoever needs more
+   * waits for `LogSync`. FULL: each commit waits for the disk, and the thread with it
+   */
+  constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL') {
     mkdirSync(dirname(path), { recursive: true })
     this.#database = new Database(path, { timeout: 0 })
     try {
       const mode = this.#database.pragma('journal_mode = WAL', { simple: true })
       if (mode !== 'wal') throw new DbError('unavailable', `${path} has journal mode ${mode}, not WAL`)
-      this.#database.pragma('synchronous = NORMAL')
+      this.#database.pragma(`synchronous = ${synchronous}`)
       this.#database.pragma('foreign_keys = ON')
     } catch (thrown) {
       this.#database.close()
@@ -57,12 +63,15 @@ export class Connection {
 
   /** @throws the driver's error, or DbError */
   run(sql: string, params: readonly unknown[]): Outcome {
-    return this.statement(sql).run(params)
+    const statement = this.statement(sql)
+    if (!statement.readonly) this.hasWritten = true
+    return statement.run(params)
   }
 
   /** Takes SQLite's write lock. @throws `busy` when another connection has it */
   begin(): void {
     this.rollback()
+    this.hasWritten = false
     this.#control('BEGIN IMMEDIATE')
   }
 

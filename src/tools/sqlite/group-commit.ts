@@ -16,6 +16,9 @@ interface Batch {
   busy: boolean
 }
 
+/** Calls `answer` when everything that is committed by now is as safe as the settings want; `fail` when the disk did not take it. */
+export type Settle = (answer: () => void, fail: (error: DbError) => void) => void
+
 /**
  * Runs the writes at the front of the queue in one commit and answers them after it. Never throws.
  *
@@ -23,9 +26,9 @@ interface Batch {
  * (https://sqlite.org/lang_conflict.html, ABORT). When it rolls back everything (`OR ROLLBACK`, a full disk), or when the commit
  * finds a violated constraint (deferred foreign keys), nothing of the batch is stored, and each write is run again alone.
  */
-export function commitTogether(connection: Connection, items: readonly (Write | Exclusive)[]): Batch {
+export function commitTogether(connection: Connection, items: readonly (Write | Exclusive)[], settle: Settle): Batch {
   const writes = leadingWrites(items)
-  if (writes.length === 1) return commitAlone(connection, writes)
+  if (writes.length === 1) return commitAlone(connection, writes, settle)
   try {
     connection.begin()
   } catch (thrown) {
@@ -34,14 +37,19 @@ export function commitTogether(connection: Connection, items: readonly (Write | 
   }
   const results = runUntilUndone(connection, writes)
   const done = writes.slice(0, results.length)
-  if (!connection.inTransaction) return commitAlone(connection, done)
+  if (!connection.inTransaction) return commitAlone(connection, done, settle)
   try {
     connection.commit()
   } catch (thrown) {
     rollback(connection)
-    return isConstraint(thrown) ? commitAlone(connection, done) : rejectAll(done, thrown)
+    return isConstraint(thrown) ? commitAlone(connection, done, settle) : rejectAll(done, thrown)
   }
-  for (let i = 0; i < done.length; i++) answer(done[i]!, results[i]!)
+  settle(
+    () => {
+      for (let i = 0; i < done.length; i++) answer(done[i]!, results[i]!)
+    },
+    (error) => void rejectAll(done, error),
+  )
   return { settled: done.length, busy: false }
 }
 
@@ -73,11 +81,12 @@ function runUntilUndone(connection: Connection, writes: readonly Write[]): (Outc
 }
 
 /** Runs each write in its own commit. */
-function commitAlone(connection: Connection, writes: readonly Write[]): Batch {
+function commitAlone(connection: Connection, writes: readonly Write[], settle: Settle): Batch {
   let settled = 0
   for (const write of writes) {
     try {
-      write.resolve(connection.run(write.sql, write.params))
+      const outcome = connection.run(write.sql, write.params)
+      settle(() => write.resolve(outcome), write.reject)
     } catch (thrown) {
       if (isBusy(thrown)) return { settled, busy: true }
       write.reject(toDbError(thrown))

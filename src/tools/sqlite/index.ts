@@ -12,6 +12,7 @@ import type { Outcome } from '../../stores/sql/outcome.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
+import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import { runTransaction } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -25,7 +26,7 @@ const BUSY_PAUSE_MS = 5
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
  *
  * Reads run at once and see committed data. Writes run in the order in which this thread issued them. Those of one turn of the event
- * loop are committed together and answered after the commit. Transactions (`BEGIN IMMEDIATE`, also those that only read) have their
+ * loop are committed together and answered after the commit, and with SQLITE_SYNCHRONOUS=full when the disk has it. Transactions (`BEGIN IMMEDIATE`, also those that only read) have their
  * own connection and hold the write lock from the first to the last statement.
  */
 export default class SqliteDb implements Tool, Db {
@@ -34,6 +35,8 @@ export default class SqliteDb implements Tool, Db {
   readonly #lockMemory: SharedArrayBuffer
   readonly #lock: WriteLock
   readonly #writes: WriteQueue
+  /** Null where the last writes may be lost in a power cut. */
+  readonly #logSync: LogSync | null
   #shared: Connection | null = null
   #opening: Promise<Connection> | null = null
   #transactions: Connection | null = null
@@ -43,7 +46,8 @@ export default class SqliteDb implements Tool, Db {
     this.#runtime = runtime
     this.#lockMemory = runtime.sharedMemory('write-lock', 64)
     this.#lock = new WriteLock(this.#lockMemory)
-    this.#writes = new WriteQueue(this.#lock, () => this.#openShared())
+    this.#logSync = runtime.settings.sqliteSynchronous === 'normal' ? null : new LogSync(runtime.settings.sqlitePath)
+    this.#writes = new WriteQueue(this.#lock, () => this.#openShared(), this.#logSync)
   }
 
   /** A lane has died, perhaps during a write. Its lock is released, so that the others need not wait until it expires. */
@@ -58,7 +62,9 @@ export default class SqliteDb implements Tool, Db {
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind !== 'primary') return
     await this.#open()
-    const driver = new SqliteMigrations(await this.#retry(() => this.#connect()))
+    const driver = new SqliteMigrations(
+      await this.#retry(() => this.#connect(this.#logSync === null ? 'NORMAL' : 'FULL')),
+    )
     const log = this.#runtime.log.bind(this.#runtime)
     try {
       await migrateOrReport(driver, this.#runtime.settings, log)
@@ -107,7 +113,11 @@ export default class SqliteDb implements Tool, Db {
             connection,
             onPulse: () => this.#lock.renew(),
             instrument: (tx) => this.#runtime.instrument(tx),
-          }).then(resolvePromise, reject),
+          }).then((result) => {
+            // Not awaited, because the queue waits for `run` with the lock.
+            if (this.#logSync === null || !connection.hasWritten) resolvePromise(result)
+            else this.#logSync.done().then(() => resolvePromise(result), reject)
+          }, reject),
         ),
         reject,
       })
@@ -133,6 +143,7 @@ export default class SqliteDb implements Tool, Db {
     this.#stopped = true
     this.#transactions?.close()
     this.#shared?.close()
+    this.#logSync?.close()
   }
 
   async #run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
@@ -184,9 +195,9 @@ export default class SqliteDb implements Tool, Db {
     return this.#transactions
   }
 
-  #connect(): Connection {
+  #connect(synchronous?: 'NORMAL' | 'FULL'): Connection {
     if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
-    return new Connection(this.#path())
+    return new Connection(this.#path(), synchronous)
   }
 
   #path(): string {

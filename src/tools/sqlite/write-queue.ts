@@ -3,7 +3,8 @@ import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { commitTogether } from './group-commit.ts'
+import { commitTogether, type Settle } from './group-commit.ts'
+import type { LogSync } from './log-sync.ts'
 import type { Exclusive, Write } from './write.ts'
 
 /** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
@@ -16,6 +17,7 @@ type Blocker = 'transaction' | 'thread' | 'process'
 export class WriteQueue {
   readonly #lock: WriteLock
   readonly #connection: () => Connection
+  readonly #logSync: LogSync | null
   #items: Item[] = []
   #draining = false
   #closed = false
@@ -24,9 +26,11 @@ export class WriteQueue {
   #expiry: NodeJS.Timeout | null = null
   #busyCount = 0
 
-  constructor(lock: WriteLock, connection: () => Connection) {
+  /** @param logSync what a commit waits for before it is answered; null: for nothing */
+  constructor(lock: WriteLock, connection: () => Connection, logSync: LogSync | null) {
     this.#lock = lock
     this.#connection = connection
+    this.#logSync = logSync
   }
 
   get length(): number {
@@ -53,7 +57,7 @@ export class WriteQueue {
   /** Waits until all writes have settled, at most `timeoutMs`. The rest is rejected. */
   async close(timeoutMs: number): Promise<void> {
     const deadlineMs = performance.now() + timeoutMs
-    while (this.#draining && performance.now() < deadlineMs) await pause(2)
+    while ((this.#draining || this.#logSync?.isBusy) && performance.now() < deadlineMs) await pause(2)
     this.#closed = true
     for (const item of this.#items.splice(0)) item.reject(new DbError('unavailable', 'The database is closed'))
     this.#unblock()
@@ -75,6 +79,12 @@ export class WriteQueue {
     this.#draining = false
   }
 
+  /** The lock is not held for the disk: meanwhile other writes commit, and share the next sync. */
+  readonly #settle: Settle = (answer, fail) => {
+    if (this.#logSync === null) answer()
+    else this.#logSync.done().then(answer, fail)
+  }
+
   /** Runs the next writes or transaction under the lock. True when another process holds SQLite's own lock. Never rejects. */
   async #holding(): Promise<boolean> {
     const head = this.#items[0]
@@ -82,7 +92,7 @@ export class WriteQueue {
     if (head.kind === 'exclusive') return this.#runExclusive(head)
     // No await before the commit, so that the lock is held only for synchronous work.
     try {
-      const { settled, busy } = commitTogether(this.#connection(), this.#items)
+      const { settled, busy } = commitTogether(this.#connection(), this.#items, this.#settle)
       this.#items.splice(0, settled)
       if (settled > 0) this.#busyCount = 0
       return busy
