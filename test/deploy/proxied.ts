@@ -95,6 +95,7 @@ export async function startProxied(t: ServerOwner, options: ProxiedOptions = {})
       env: {
         HTTP_PORT: String(ports[name]),
         REPLICA_ID: name,
+        HTTP_ALLOWED_HOSTS: `${HOST},127.0.0.1`,
         AUTH_SECRET_KEY: SECRET,
         ORDERS_FILE: ordersFile,
         ...options.env,

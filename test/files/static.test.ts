@@ -61,7 +61,7 @@ const get = (path: string, headers: Record<string, string> = {}, method = 'GET')
 /** A request as its bytes say: nothing is tidied up on the way. */
 async function raw(path: string): Promise<string> {
   const socket = connect(heddle.port, '127.0.0.1')
-  socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+  socket.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`)
   let text = ''
   socket.setEncoding('utf8').on('data', (chunk: string) => {
     text += chunk

@@ -25,6 +25,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     isCrowded: () => false,
     local: new LocalWorker(() => {}),
     onFramingFault: () => {},
+    onHostRefused: () => {},
     onFault: (error) => void faults.push(error),
     ...options,
   })

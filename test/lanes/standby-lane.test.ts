@@ -25,7 +25,7 @@ describe('a lane that stands still', () => {
       }),
     )
     const sentMs = Date.now()
-    for (const { socket, path } of sockets) socket.write(`GET ${path} HTTP/1.1\r\nhost: x\r\n\r\n`)
+    for (const { socket, path } of sockets) socket.write(`GET ${path} HTTP/1.1\r\nhost: test\r\n\r\n`)
     const [first, second] = await Promise.all(sockets.map(({ answeredMs }) => answeredMs))
     for (const { socket } of sockets) socket.destroy()
     assert.ok(second! - sentMs >= 3000)

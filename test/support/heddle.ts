@@ -99,6 +99,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         HOME: process.env.HOME,
         TMPDIR: process.env.TMPDIR,
         HTTP_PORT: '0',
+        // `test` is the host of raw requests.
+        HTTP_ALLOWED_HOSTS: '127.0.0.1,localhost,[::1],test',
         LANES: String(options.lanes ?? 2),
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),

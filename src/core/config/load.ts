@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/wire.ts'
+import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'
 import { likelyTypos } from './typos.ts'
@@ -58,6 +59,7 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
       )
   }
   checkTogether(settings as Settings, faults)
+  warnOfOpenDoors(settings as Settings, warnings)
   if (isUnset(env.AUTH_SECRET_KEY)) settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 
   if (faults.length > 0) throw new ConfigFaults(faults)
@@ -114,6 +116,16 @@ function checkTogether(settings: Settings, faults: string[]): void {
   }
 }
 
+/** Says what everybody may reach who reaches the address. */
+function warnOfOpenDoors(settings: Settings, warnings: string[]): void {
+  const { httpHost, httpAllowedHosts } = settings
+  if (httpHost === undefined || isLoopback(httpHost)) return
+  if (httpAllowedHosts?.length === 0)
+    warnings.push(
+      `HTTP_ALLOWED_HOSTS is not set, and HTTP_HOST (${httpHost}) is no loopback address: requests for any host name are served; list the names of this service`,
+    )
+}
+
 function replaceSecret(settings: Settings, faults: string[], warnings: string[]): string | undefined {
   if (settings.httpHost !== undefined && !isLoopback(settings.httpHost)) {
     faults.push(
@@ -127,8 +139,4 @@ function replaceSecret(settings: Settings, faults: string[], warnings: string[])
       'AUTH_SECRET_KEY is not set, and HTTP_REUSE_PORT is: the processes on the port refuse each other’s tokens',
     )
   return randomBytes(32).toString('base64url')
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }

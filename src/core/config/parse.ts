@@ -1,3 +1,4 @@
+import { isIPv6 } from 'node:net'
 import { delimiter, resolve } from 'node:path'
 import type { VariableRow } from './schema.ts'
 
@@ -26,6 +27,8 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
       return row.pattern && !row.pattern.test(text) ? { wanted: row.wanted ?? String(row.pattern) } : { value: text }
     case 'origins':
       return parseOrigins(text)
+    case 'hosts':
+      return parseHosts(text)
     case 'folder':
       return { value: resolve(text) }
     case 'folders':
@@ -62,6 +65,19 @@ function parseOrigins(text: string): Parsed {
     origins.push(item === '*' ? item : url!.origin)
   }
   return { value: origins }
+}
+
+/** `*`, or a name or an address without a port; `*.` in front of a name stands for every name below it. */
+const HOST = /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\])$/
+
+function parseHosts(text: string): Parsed {
+  const hosts = split(text, ',').map((item) => {
+    const lower = item.toLowerCase()
+    return isIPv6(lower) ? `[${lower}]` : lower
+  })
+  return hosts.every((host) => HOST.test(host))
+    ? { value: hosts }
+    : { wanted: 'names like app.example.com, *.example.com or addresses, without ports, separated by commas' }
 }
 
 function split(text: string, separator: string): string[] {

@@ -19,7 +19,7 @@ export type VariableRow =
   | RowOf<'boolean', boolean>
   | (RowOf<'choice', string> & { choices: readonly string[] })
   | (RowOf<'text', string | undefined> & { pattern?: RegExp; wanted?: string })
-  | RowOf<'origins', readonly string[]>
+  | RowOf<'origins' | 'hosts', readonly string[]>
   | RowOf<'folder' | 'folders' | 'file', string>
 
 const DAY_MS = 86_400_000
@@ -42,6 +42,13 @@ export const VARIABLES = {
     default: false,
     effect:
       'Lets several processes with this setting listen on one port (not 0); the kernel spreads connections over them.',
+  },
+  HTTP_ALLOWED_HOSTS: {
+    type: 'hosts',
+    default: [],
+    unit: 'comma-separated host names',
+    effect:
+      'Names that a request may have in `Host`, else 421; `*.example.com`: every name below, `*`: any. Unset: loopback names and `HTTP_HOST` on a loopback host, else any.',
   },
   HTTP_CORS_ORIGINS: {
     type: 'origins',
@@ -386,7 +393,7 @@ type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
     ? boolean
     : Row extends { choices: readonly (infer Choice)[] }
       ? Choice
-      : Row extends { type: 'folders' | 'origins' }
+      : Row extends { type: 'folders' | 'origins' | 'hosts' }
         ? readonly string[]
         : OrUnset<Row, string>
 

@@ -141,6 +141,7 @@ export class PluginThread {
       isCrowded: () => this.hub.isCrowded,
       local,
       onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
+      onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),
       onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })
   }

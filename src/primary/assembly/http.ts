@@ -37,6 +37,8 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
     isCrowded: () => hub.isCrowded,
     local: localWorker,
     onFramingFault: (fault, ip) => log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
+    onHostRefused: (host) =>
+      log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
   return { routing, localWorker, dispatcher, listener }

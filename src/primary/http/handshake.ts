@@ -1,7 +1,6 @@
 import type { HttpRequest, us_socket_context_t } from 'uWebSockets.js'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, type Reply } from '../../runtime/endpoint/reply.ts'
-import type { Cors } from './cors.ts'
 
 /** What the library asks for when a connection becomes a WebSocket. */
 export interface Handshake {
@@ -13,28 +12,16 @@ export interface Handshake {
 const VERSION = '13'
 
 /**
- * Why a request for a WebSocket is refused, or null. Source: RFC 6455, sections 4.2.1 and 10.2.
+ * Why a request for a WebSocket is refused, or null. Source: RFC 6455, section 4.2.1.
  * @param context null when the library has seen no `sec-websocket-key` of the right length
  */
-export function handshakeFault(
-  req: HttpRequest,
-  context: us_socket_context_t | null,
-  host: string,
-  origin: string,
-  cors: Cors,
-): ErrorCode | null {
+export function handshakeFault(req: HttpRequest, context: us_socket_context_t | null): ErrorCode | null {
   const isUpgrade =
     /(?:^|[,\s])websocket(?:$|[,\s])/i.test(req.getHeader('upgrade')) &&
     /(?:^|[,\s])upgrade(?:$|[,\s])/i.test(req.getHeader('connection'))
   if (!isUpgrade || req.getHeader('sec-websocket-version') !== VERSION) return 'HTTP_UPGRADE_REQUIRED'
   if (context === null || !/^[A-Za-z0-9+/]{22}==$/.test(req.getHeader('sec-websocket-key'))) return 'HTTP_BAD_REQUEST'
-  // Browsers let any page open a WebSocket, and send cookies along: the server must check the origin.
-  return isSameOrigin(origin, host) || cors.allows(origin) ? null : 'HTTP_ORIGIN_REFUSED'
-}
-
-/** A request without an origin comes from no page of a browser. The scheme is not compared: a proxy may change it. */
-function isSameOrigin(origin: string, host: string): boolean {
-  return origin === '' || origin === `http://${host}` || origin === `https://${host}`
+  return null
 }
 
 /** The answer to a request that must speak WebSocket. Source: RFC 9110, section 15.5.22. */

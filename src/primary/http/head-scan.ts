@@ -9,6 +9,7 @@ export class HeadScan {
   text = ''
   requestId = ''
   origin = ''
+  fetchSite = ''
   contentLength = ''
   transferEncoding = ''
   host = ''
@@ -23,6 +24,7 @@ export class HeadScan {
     this.text = ''
     this.requestId = ''
     this.origin = ''
+    this.fetchSite = ''
     this.contentLength = ''
     this.transferEncoding = ''
     this.host = ''
@@ -62,7 +64,7 @@ export class HeadScan {
         if (name === 'content-length') {
           this.#contentLengths++
           this.contentLength = value
-        }
+        } else if (name === 'sec-fetch-site') this.fetchSite = value
         return
       case 17:
         if (name === 'transfer-encoding') {

@@ -14,10 +14,12 @@ import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { addressFault, listeningSockets } from './address.ts'
+import { AllowedHosts } from './allowed-hosts.ts'
 import { openSockets, type SocketUserData } from './client-socket.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
+import { isForeignPage } from './foreign-page.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { listenFault } from './listen-fault.ts'
@@ -30,6 +32,8 @@ import type { RouteEntry, RouteTable } from './route-table.ts'
 export const HEADERS_MAX_BYTES = 16_384
 /** How often deadlines are checked, milliseconds: an answer is late by this much at most. */
 const SWEEP_MS = 100
+/** Source: RFC 9110, section 9.2.1. */
+const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
@@ -53,6 +57,8 @@ export interface ListenerOptions {
   local: LocalWorker
   /** Told of a connection that was closed because the framing of its request is not certain. */
   onFramingFault: (fault: string, ip: string) => void
+  /** Told of the first request that was refused because of its `Host`. */
+  onHostRefused: (host: string) => void
   /** Told of a fault of the listener itself while it received a request. */
   onFault: (error: unknown) => void
 }
@@ -72,6 +78,7 @@ interface Library {
 export class Listener {
   readonly #options: ListenerOptions
   readonly #cors: Cors
+  readonly #hosts: AllowedHosts
   readonly #scan = new HeadScan()
   readonly #bodies = new PendingBodies()
   readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
@@ -80,13 +87,16 @@ export class Listener {
   #closeListenSocket: ((socket: us_listen_socket) => void) | undefined
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
+  #hasRefusedHost = false
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
 
   constructor(options: ListenerOptions) {
     this.#options = options
-    this.#cors = new Cors(options.settings.httpCorsOrigins)
+    const { httpCorsOrigins, httpAllowedHosts, httpHost } = options.settings
+    this.#cors = new Cors(httpCorsOrigins)
+    this.#hosts = new AllowedHosts(httpAllowedHosts, httpHost)
   }
 
   /** Binds the port and resolves with it. @throws when the port is taken */
@@ -197,7 +207,8 @@ export class Listener {
     }
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
-    const route = this.#options.routes.find(method, path)
+    const isOurHost = this.#hosts.allows(scan.host)
+    const route = isOurHost ? this.#options.routes.find(method, path) : null
     const timeoutMs = route === null ? 0 : route.timeoutMs
     const exchange = new Exchange(
       res,
@@ -211,6 +222,10 @@ export class Listener {
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
     try {
+      if (!isOurHost) return this.#refuseHost(exchange)
+      // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
+      const isGuarded = !SAFE_METHODS.has(method) || route?.isStream || route?.isSocket
+      if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)
     } catch (error) {
@@ -218,10 +233,16 @@ export class Listener {
     }
   }
 
+  #refuseHost(exchange: Exchange): void {
+    if (!this.#hasRefusedHost) this.#options.onHostRefused(this.#scan.host)
+    this.#hasRefusedHost = true
+    exchange.fail('HTTP_HOST_REFUSED')
+  }
+
   /** False when the request was answered, because it is no valid handshake. */
   #isHandshake(req: HttpRequest, exchange: Exchange, context: us_socket_context_t | null): boolean {
-    const { host, origin, isUnframed } = this.#scan
-    const fault = isUnframed ? handshakeFault(req, context, host, origin, this.#cors) : 'HTTP_BAD_REQUEST'
+    const { isUnframed } = this.#scan
+    const fault = isUnframed ? handshakeFault(req, context) : 'HTTP_BAD_REQUEST'
     if (fault === 'HTTP_UPGRADE_REQUIRED') exchange.reply(upgradeRequired())
     else if (fault !== null) exchange.fail(fault, undefined, !isUnframed)
     else if (openSockets.size >= SOCKETS_MAX_OPEN) exchange.fail('HTTP_OVERLOADED')
