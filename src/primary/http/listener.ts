@@ -20,6 +20,7 @@ import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { isForeignPage } from './foreign-page.ts'
+import { occupyFreedMemory } from './freed-memory.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { listenFault } from './listen-fault.ts'
@@ -186,7 +187,10 @@ export class Listener {
       idleTimeout: SOCKET_IDLE_SEC,
       sendPingsAutomatically: true,
       upgrade: (res, req, context) => this.#onRequest(res, req, context),
-      open: (ws) => guard(() => ws.getUserData().socket.opened(ws)),
+      open: (ws) => {
+        occupyFreedMemory()
+        guard(() => ws.getUserData().socket.opened(ws))
+      },
       message: (ws, message, isBinary) => guard(() => ws.getUserData().socket.received(message, isBinary)),
       drain: (ws) => guard(() => ws.getUserData().socket.drained()),
       close: (ws, code, reason) => guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString())),
