@@ -95,7 +95,14 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
   const child = fork(join(ROOT, options.script), {
     cwd: ROOT,
     execArgv: [
-      ...['--import', import.meta.resolve('tsx'), '--import', import.meta.resolve('./orphan-guard.cjs')],
+      ...[
+        '--require',
+        join(ROOT, 'src/thread-pool.cjs'),
+        '--import',
+        import.meta.resolve('tsx'),
+        '--import',
+        import.meta.resolve('./orphan-guard.cjs'),
+      ],
       ...(options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : []),
     ],
     env: {

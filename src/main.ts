@@ -7,6 +7,9 @@ import { ServiceProcess } from './primary/assembly/service-process.ts'
 import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log-writer.ts'
 
+const NO_POOL_SIZE =
+  'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/thread-pool.cjs before the loader'
+
 /** Null until there is something to end in order. */
 let service: ServiceProcess | null = null
 
@@ -18,6 +21,7 @@ async function main(): Promise<void> {
   const started = new ServiceProcess({ settings, logWriter, isDevelopment })
   service = started
   const { runtime } = started
+  if (settings.uvThreadpoolSize === undefined) runtime.log('WARNING', NO_POOL_SIZE, 'config')
   for (const warning of warnings) runtime.log('WARNING', warning, 'config')
 
   if (bootTool !== null) {

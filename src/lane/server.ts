@@ -7,6 +7,7 @@ import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventServer } from '../runtime/events/event-server.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
+import { poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
 import type { ThreadTracing } from '../tracing/spans/thread-tracing.ts'
@@ -246,6 +247,8 @@ export class LaneServer {
         return
       case 'stream':
         return this.#streams?.obey(message.command)
+      case 'pool-uses':
+        return this.#post({ type: 'pool-uses', uses: poolUses() })
       case 'drain':
         void this.#drain()
     }

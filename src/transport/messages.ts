@@ -9,6 +9,7 @@ import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
 import type { Schedule } from '../contracts/scheduler.ts'
 import type { TracingInit } from '../contracts/tracing.ts'
+import type { Origin } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
 import type { StreamCommand, StreamReport } from './stream-messages.ts'
@@ -17,7 +18,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 10
+export const LANE_PROTOCOL = 11
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -135,6 +136,11 @@ export interface FailureRecord {
   trace: TraceContext
 }
 
+/** Calls of one handler that wait for a thread of libuv's pool, or hold one. */
+export interface PoolUse extends Origin {
+  calls: number
+}
+
 /** Records that a thread may ask the primary to forward, because a plugin in it listens. */
 export type Feed = 'traces' | 'failures' | 'logs'
 
@@ -148,6 +154,8 @@ export type ToLane =
   | { type: 'job'; run: number; job: number }
   /** To the part of the lane that reads the streams. */
   | { type: 'stream'; command: StreamCommand }
+  /** Report which handlers have calls under way in the thread pool. */
+  | { type: 'pool-uses' }
   /** Stop taking work, run `onStop`, close the tools, then end. */
   | { type: 'drain' }
 
@@ -166,5 +174,6 @@ export type ToPrimary =
   | { type: 'job-done'; run: number; error: string | null }
   /** From the part of the lane that reads the streams. */
   | { type: 'stream'; report: StreamReport }
+  | { type: 'pool-uses'; uses: PoolUse[] }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }

@@ -103,6 +103,8 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
+/** Runs before the loader, and so before that file: it gives one variable its default. */
+export const PRELOADED = 'src/thread-pool.cjs'
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */
 export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly }: Omit<Edge, 'line'>): boolean {

@@ -43,7 +43,7 @@ test('SIGTERM ends a process whose lane is inside a native call, and says what i
     lines.some((msg) => /^Lane 0 was ended .*: GET \/hold-thread \(held\.HoldThread\)$/.test(msg)),
     lines.join('\n'),
   )
-  assert.match(lines.at(-1)!, /inside native calls/)
+  assert.match(lines.at(-1)!, /inside native code/)
 })
 
 test('SIGTERM ends a process whose lane reads a file that never answers', async (t) => {

@@ -107,6 +107,22 @@ export const VARIABLES = {
     unit: 'MiB',
     effect: 'Largest JavaScript heap of a lane; a lane that needs more is replaced.',
   },
+  UV_THREADPOOL_SIZE: {
+    type: 'integer',
+    min: 1,
+    max: 1024,
+    default: undefined,
+    unit: 'threads',
+    effect: 'Threads for files and DNS, fixed before the start; unset, `npm start` takes 4 × cores, at least 16.',
+  },
+  POOL_STALL_MS: {
+    type: 'integer',
+    min: 100,
+    max: DAY_MS,
+    default: 5000,
+    unit: 'ms',
+    effect: 'The process is not ready while that pool lets a call wait for longer.',
+  },
   SHUTDOWN_TIMEOUT_MS: {
     type: 'integer',
     min: 0,

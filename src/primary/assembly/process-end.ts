@@ -13,7 +13,7 @@ export async function endProcess(exitCode: number, runtime: Runtime, logWriter: 
   if (held > 0) {
     runtime.log(
       'ERROR',
-      `${held} threads are inside native calls, which nothing ends: SIGKILL ends the process`,
+      `${held} threads or calls do not end, for they are inside native code: SIGKILL ends the process`,
       'main',
     )
   }

@@ -2,11 +2,14 @@ import type { Readiness } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/wire.ts'
+import { until } from '../../core/schedule/until.ts'
+import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable } from '../../transport/memory/status-table.ts'
+import { PoolProbe } from '../health/pool-probe.ts'
 import { readinessOf } from '../health/readiness.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
@@ -43,6 +46,7 @@ export class Runtime {
   readonly #jobs: Jobs
   readonly #lanes: SupervisionParts
   readonly #reloads: Reloads
+  readonly #pool: PoolProbe
   /** Null while tracing is off. */
   #tracing: ProcessTracing | null = null
   /** The start is over. */
@@ -78,6 +82,15 @@ export class Runtime {
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),
     })
+    const pool = new PoolProbe({
+      stallMs: settings.poolStallMs,
+      askThreads: () => {
+        pool.report('primary', poolUses())
+        for (const lane of link.supervisor.all) lane.post({ type: 'pool-uses' })
+      },
+      onHeld: (reason) => log('ERROR', `Not ready: ${reason}`, 'main'),
+      onFree: (heldMs) => log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main'),
+    })
     const lanes = assembleSupervision({
       settings,
       shared,
@@ -89,6 +102,7 @@ export class Runtime {
       http,
       jobs,
       circuitBreaker,
+      pool,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#tracing,
     })
@@ -115,6 +129,7 @@ export class Runtime {
     this.#http = http
     this.#jobs = jobs
     this.#lanes = lanes
+    this.#pool = pool
   }
 
   get toolbox(): Toolbox {
@@ -137,6 +152,7 @@ export class Runtime {
       busFault: streams?.fault ?? null,
       wasBusOpen: streams?.wasOpen ?? false,
       isCrowded: hub.isCrowded,
+      poolFault: this.#pool.fault,
     })
   }
 
@@ -173,6 +189,7 @@ export class Runtime {
     registrar.serving()
     this.#jobs.start()
     this.#isStarted = true
+    this.#pool.start()
     return port
   }
 
@@ -251,10 +268,13 @@ export class Runtime {
   }
 
   /**
-   * Ends the lanes' threads without a drain.
-   * @returns how many have not ended in that time: nothing but the end of the process ends them
+   * Ends the lanes' threads without a drain, and waits for the primary's own calls.
+   * @returns how many threads and calls have not ended in that time: nothing but the end of the process ends them
    */
-  abandon(withinMs: number): Promise<number> {
-    return this.#lanes.supervisor.abandon(withinMs)
+  async abandon(withinMs: number): Promise<number> {
+    const deadlineMs = Date.now() + withinMs
+    const threads = await this.#lanes.supervisor.abandon(deadlineMs)
+    await until(() => poolRequests().length === 0, deadlineMs)
+    return threads + poolRequests().length
   }
 }

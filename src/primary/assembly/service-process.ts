@@ -45,7 +45,15 @@ export class ServiceProcess {
   reportLife(): void {
     const { watchdogUsec, watchdogPid = process.pid } = this.#settings
     if (watchdogUsec === undefined || watchdogPid !== process.pid) return
-    setInterval(() => void this.#manager.alive(), watchdogUsec / 1000 / REPORTS_PER_WATCHDOG).unref()
+    let isReporting = false
+    const report = async (): Promise<void> => {
+      // A machine that is slow to run the notifier must not queue up reports: others wait behind them.
+      if (isReporting) return
+      isReporting = true
+      await this.#manager.alive()
+      isReporting = false
+    }
+    setInterval(() => void report(), watchdogUsec / 1000 / REPORTS_PER_WATCHDOG).unref()
   }
 
   /**

@@ -5,6 +5,7 @@ import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener } from '../dispatch/lane.ts'
 import type { PlacedRequest } from '../dispatch/request-slots.ts'
+import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
@@ -36,6 +37,7 @@ interface SupervisionOptions {
   jobs: Jobs
   circuitBreaker: CircuitBreaker
   laneCalls: LaneCallHandler
+  pool: PoolProbe
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
 }
@@ -129,6 +131,7 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
   const { hub, laneSubscribers } = events
   return {
     onMessage: (lane, message) => {
+      if (message.type === 'pool-uses') return options.pool.report(`lane ${lane.index}`, message.uses)
       registrar.onMessage(lane, message)
       if (message.type === 'subscribe' || message.type === 'unsubscribe') snapshots.sendSoon()
     },

@@ -14,6 +14,8 @@ export interface ReadinessFacts {
   readonly busFault: string | null
   readonly wasBusOpen: boolean
   readonly isCrowded: boolean
+  /** Why the process's thread pool does not serve; null while it does. */
+  readonly poolFault: string | null
 }
 
 /** Whether a process should get requests, and the reasons where it should not or is impaired. */
@@ -24,6 +26,7 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   else if (!facts.isStarted) reasons.push('starting')
   if (lanes.ready === 0) reasons.push('no lane is up')
   reasons.push(...facts.toolReasons)
+  if (facts.poolFault !== null) reasons.push(facts.poolFault)
   if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)
   const ready = reasons.length === 0
   if (ready && lanes.ready! < lanesWanted)

@@ -18,6 +18,19 @@ const PREWARMED_MAX_THREADS = 3
  */
 const HEAP_ROOM_MB = 2560
 
+/**
+ * How the threads load TypeScript. On Node 20 they use `require` alone, but `--import tsx`, which they inherit, loads the other loader too, through libuv's
+ * thread pool: a lane could not come back while plugins hold the pool. So they get that loader's `require` half alone.
+ */
+function laneLoader(): { execArgv?: string[] } {
+  const { execArgv } = process
+  const loaders = ['tsx', import.meta.resolve('tsx')]
+  const at = execArgv.findIndex((flag, n) => flag === '--import' && loaders.includes(execArgv[n + 1]!))
+  if (at < 0 || !process.versions.node.startsWith('20.')) return {}
+  const half = fileURLToPath(import.meta.resolve('tsx/cjs'))
+  return { execArgv: execArgv.with(at, '--require').with(at + 1, half) }
+}
+
 /** V8's own limit, MiB. A heap takes only as much of it as it needs. */
 const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + STANDSTILL_GROWTH) + HEAP_ROOM_MB
 
@@ -46,6 +59,7 @@ export class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
+      ...laneLoader(),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)

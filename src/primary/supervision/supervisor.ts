@@ -358,12 +358,13 @@ export class Supervisor {
 
   /**
    * Ends all threads at once, whatever they do.
-   * @returns how many have not ended in that time: they are inside native calls
+   * @param deadlineMs milliseconds since the epoch
+   * @returns how many have not ended by then: they are inside native calls
    */
-  async abandon(withinMs: number): Promise<number> {
+  async abandon(deadlineMs: number): Promise<number> {
     this.#isStopping = true
     for (const { abort } of this.#threads()) abort.abort()
-    await until(() => this.#starter.threadsRunning === 0, Date.now() + withinMs)
+    await until(() => this.#starter.threadsRunning === 0, deadlineMs)
     return this.#starter.threadsRunning
   }
 }

@@ -1,0 +1,101 @@
+import { randomFill } from 'node:crypto'
+import type { PoolUse } from '../../transport/messages.ts'
+
+/** How often the pool is tried, and the trial is looked after, milliseconds. */
+const CHECK_MS = 500
+/** One check adds at most this much: a pause of the primary or of the machine says nothing about the pool. */
+const CHECK_MAX_MS = 2 * CHECK_MS
+/** Handlers that a reason names. */
+const NAMED_MAX = 3
+
+export interface PoolProbeOptions {
+  /** The pool counts as held when the trial waits longer, milliseconds. */
+  stallMs: number
+  /** Asks every thread for its uses of the pool. They arrive by `report`. */
+  askThreads: () => void
+  onHeld: (reason: string) => void
+  onFree: (heldMs: number) => void
+}
+
+/**
+ * Tries libuv's thread pool, which all threads share: it is held when an operation that needs no disk does not return. Then files, DNS and what else
+ * needs the pool wait in every lane, and handlers that need none go on.
+ */
+export class PoolProbe {
+  readonly #options: PoolProbeOptions
+  readonly #bytes = Buffer.alloc(1)
+  #timer: NodeJS.Timeout | undefined
+  #checkedMs = 0
+  #isWaiting = false
+  /** How long the present trial has waited. */
+  #waitedMs = 0
+  /** The threads were asked who holds the pool. */
+  #isAsked = false
+  /** It was said that the pool is held. */
+  #isTold = false
+  /** By thread: an answer replaces the earlier one of that thread. */
+  readonly #uses = new Map<string, PoolUse[]>()
+
+  constructor(options: PoolProbeOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#checkedMs = performance.now()
+    this.#timer = setInterval(() => this.#check(), Math.min(CHECK_MS, this.#options.stallMs / 4)).unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
+  }
+
+  /** What a thread has under way in the pool. */
+  report(thread: string, uses: PoolUse[]): void {
+    if (this.#isAsked) this.#uses.set(thread, uses)
+  }
+
+  /** Why the pool does not serve; null while it does. */
+  get fault(): string | null {
+    if (this.#waitedMs < this.#options.stallMs) return null
+    const calls = new Map<string, number>()
+    for (const use of [...this.#uses.values()].flat()) {
+      const name = `${use.plugin} (${use.handler}`
+      calls.set(name, (calls.get(name) ?? 0) + use.calls)
+    }
+    const most = [...calls].sort(([, a], [, b]) => b - a).slice(0, NAMED_MAX)
+    const names = most.map(([name, count]) => `${name}, ${count} calls)`)
+    const by = names.length === 0 ? 'calls of which no handler is known' : names.join(', ')
+    return `the thread pool (files, DNS) has been held for ${Math.round(this.#waitedMs / 1000)} s by ${by}`
+  }
+
+  #check(): void {
+    const nowMs = performance.now()
+    const elapsedMs = Math.min(nowMs - this.#checkedMs, CHECK_MAX_MS)
+    this.#checkedMs = nowMs
+    if (!this.#isWaiting) return this.#try()
+    this.#waitedMs += elapsedMs
+    const { stallMs, askThreads, onHeld } = this.#options
+    // Early enough for the answers to be there when it is said.
+    if (!this.#isAsked && this.#waitedMs >= stallMs / 2) {
+      this.#isAsked = true
+      askThreads()
+    } else if (!this.#isTold && this.#waitedMs >= stallMs) {
+      this.#isTold = true
+      onHeld(this.fault!)
+    }
+  }
+
+  #try(): void {
+    this.#isWaiting = true
+    randomFill(this.#bytes, () => {
+      const heldMs = this.#waitedMs
+      const wasTold = this.#isTold
+      this.#isWaiting = false
+      this.#waitedMs = 0
+      this.#isAsked = false
+      this.#isTold = false
+      this.#uses.clear()
+      if (wasTold) this.#options.onFree(heldMs)
+    })
+  }
+}

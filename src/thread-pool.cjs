@@ -1,0 +1,15 @@
+const { availableParallelism } = require('node:os')
+
+/**
+ * Sizes libuv's thread pool, which file, DNS and cryptography calls of all threads share. The size counts only if it is set before the pool's
+ * first use, and the TypeScript loader uses it: so this file is preloaded (`--require`), before the loader. A thread that waits costs next to nothing,
+ * and a call that hangs takes one away for as long as it hangs: so there are many more than cores.
+ */
+const MIN_THREADS = 16
+const THREADS_PER_CORE = 4
+/** libuv takes no more. */
+const MAX_THREADS = 1024
+
+process.env.UV_THREADPOOL_SIZE ||= String(
+  Math.min(MAX_THREADS, Math.max(MIN_THREADS, THREADS_PER_CORE * availableParallelism())),
+)

@@ -1,0 +1,102 @@
+import assert from 'node:assert/strict'
+import { execFileSync, spawn } from 'node:child_process'
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { open } from 'node:fs/promises'
+import { availableParallelism, tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import type { LaneInfo } from '../../src/contracts/registry.ts'
+import { freePort } from '../support/port.ts'
+import { SYSTEM_ROUTES } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const DOMAINS = [fileURLToPath(new URL('../fixtures/pool', import.meta.url)), SYSTEM_ROUTES]
+const THREADS = Math.max(16, 4 * availableParallelism())
+
+/** The service as the command of `npm start` starts it, loader included, with a file that nobody writes to. */
+async function npmStart(t: TestContext, env: Record<string, string> = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-pool-'))
+  const fifo = join(folder, 'fifo')
+  execFileSync('mkfifo', [fifo])
+  mkdirSync(join(folder, 'files'))
+  const port = await freePort()
+  const { start } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts
+  const child = spawn('sh', ['-c', start], {
+    cwd: ROOT,
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: {
+      PATH: process.env.PATH,
+      TMPDIR: process.env.TMPDIR,
+      HTTP_PORT: String(port),
+      LANES: '2',
+      LOG_FORMAT: 'json',
+      SQLITE_PATH: join(folder, 'service.db'),
+      FILES_DIR: join(folder, 'files'),
+      DOMAINS_DIR: DOMAINS.join(delimiter),
+      POOL_STALL_MS: '800',
+      ...env,
+    },
+  })
+  t.after(() => {
+    child.kill('SIGKILL')
+    rmSync(folder, { recursive: true, force: true })
+  })
+  let log = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
+    log += chunk
+  })
+  await until(() => log.includes('Serving on '), 'the start', 30_000)
+  const get = (path: string, withinMs = 5000) =>
+    fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(withinMs) })
+  const lanes = async (): Promise<LaneInfo[]> => (await (await get('/system/lanes')).json()) as LaneInfo[]
+  return {
+    child,
+    get,
+    lanes,
+    log: () => log,
+    hold: (count: number) => get(`/hold-pool-and-go?count=${count}&fifo=${fifo}`),
+    /** Lets all reads end. */
+    release: async () => (await open(fifo, 'w')).close(),
+    readiness: async () => {
+      const response = await get('/system/health/ready')
+      return { status: response.status, text: await response.text() }
+    },
+  }
+}
+
+test('npm start has a thread pool that some blocked calls do not fill; when it is held, it says so and by whom', async (t) => {
+  const service = await npmStart(t)
+  assert.doesNotMatch(service.log(), /UV_THREADPOOL_SIZE/)
+  assert.equal((await service.hold(THREADS - 1)).status, 202)
+  assert.equal((await service.get('/files/page.txt')).status, 200, 'one thread is left')
+  assert.equal((await service.readiness()).status, 200)
+
+  await service.hold(1)
+  const held = await until(async () => {
+    const readiness = await service.readiness()
+    return readiness.status === 503 ? readiness : undefined
+  }, 'not ready')
+  assert.match(
+    held.text,
+    new RegExp(`the thread pool .* by held\\.HoldPool \\(GET /hold-pool-and-go, ${THREADS} calls\\)"`),
+  )
+  await until(() => /Not ready: the thread pool/.test(service.log()), 'the log line')
+  assert.equal((await service.get('/hello')).status, 200, 'what needs no pool is served')
+  await assert.rejects(service.get('/files/page.txt', 300), { name: 'TimeoutError' })
+
+  // Both lanes, one after the other: the one whose thread waits for the file, too.
+  for (let death = 1; death <= 2; death++) {
+    assert.equal((await service.get('/die')).status, 500)
+    const areUp = async () => (await service.lanes()).filter(({ state }) => state === 'ready').length === 2
+    await until(areUp, `a lane after death ${death}`, 20_000)
+  }
+
+  await service.release()
+  await until(async () => (await service.readiness()).status === 200, 'ready again')
+  assert.match(service.log(), /The thread pool serves again/)
+  assert.equal((await service.get('/files/page.txt')).status, 200)
+  service.child.kill('SIGTERM')
+  await until(() => service.child.exitCode === 0, 'the end')
+})
