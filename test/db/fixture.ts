@@ -22,6 +22,8 @@ export interface RuntimeOptions {
   dbAutoMigrate?: boolean
   domainsDir?: string[]
   log?: LogLine[]
+  /** The instance that answers what a heavy statement asks of the primary. */
+  primary?: () => SqliteDb
   instrument?: <T extends object>(target: T) => T
   settings?: Partial<Settings>
 }
@@ -29,9 +31,11 @@ export interface RuntimeOptions {
 export function runtimeFor(options: RuntimeOptions): ToolRuntime {
   const memory = options.lockMemory ?? new SharedArrayBuffer(64)
   const runtime: Partial<ToolRuntime> = {
+    callPrimary: async (method, args) => options.primary?.().serve(method, args),
     thread: options.thread ?? { kind: 'primary' },
     settings: {
       sqlitePath: options.sqlitePath ?? '',
+      rdbStatementTimeoutMs: 30_000,
       dbAutoMigrate: options.dbAutoMigrate ?? true,
       domainsDir: options.domainsDir ?? [],
       ...options.settings,
@@ -53,7 +57,7 @@ export async function temporaryFolder(t: TestContext): Promise<string> {
 /** A booted tool on a new file (or on `sqlitePath`), stopped after the test. */
 export async function createDb(t: TestContext, options: Partial<RuntimeOptions> = {}): Promise<SqliteDb> {
   const sqlitePath = options.sqlitePath ?? join(await temporaryFolder(t), 'data', 'service.db')
-  const db = new SqliteDb(runtimeFor({ ...options, sqlitePath }))
+  const db: SqliteDb = new SqliteDb(runtimeFor({ primary: () => db, ...options, sqlitePath }))
   t.after(() => db.stop())
   await db.boot()
   return db

@@ -203,7 +203,8 @@ export const VARIABLES = {
     max: DAY_MS,
     default: 30_000,
     unit: 'ms',
-    effect: 'Timeout of a statement, after which the server cancels it; migrations have none.',
+    effect:
+      'Timeout of a statement, after which it is ended; on SQLite of those that can be endless. Migrations have none.',
   },
   DB_AUTO_MIGRATE: { type: 'boolean', default: true, effect: 'Applies pending migrations at the start.' },
   HEALTH_CHECK_INTERVAL: {

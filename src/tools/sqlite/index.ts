@@ -12,9 +12,12 @@ import type { Outcome } from '../../stores/sql/outcome.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
+import { LaneSession, ProcessSession, runHeavy, type SendOrder } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
-import { runTransaction } from './transaction.ts'
+import { type Answer, failed, type Order } from './process-messages.ts'
+import { StatementProcesses } from './statement-processes.ts'
+import { PULSE_MS, runTransaction, type TransactionSession } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 
 /** Attributes of spans that name the database. */
@@ -40,6 +43,8 @@ export default class SqliteDb implements Tool, Db {
   #shared: Connection | null = null
   #opening: Promise<Connection> | null = null
   #transactions: Connection | null = null
+  /** In the primary, once a heavy statement has come. */
+  #processes: StatementProcesses | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -53,6 +58,15 @@ export default class SqliteDb implements Tool, Db {
   /** A lane has died, perhaps during a write. Its lock is released, so that the others need not wait until it expires. */
   threadGone(threadId: number): void {
     releaseLockOfThread(this.#lockMemory, threadId)
+    this.#processes?.threadGone(threadId)
+  }
+
+  /** In the primary: heavy statements of all threads. */
+  serve(_: string, [order]: readonly unknown[]): Promise<Answer> {
+    if (this.#stopped) return Promise.resolve(failed('unavailable', 'The database is closed'))
+    const { sqliteSynchronous, rdbStatementTimeoutMs } = this.#runtime.settings
+    this.#processes ??= new StatementProcesses(this.#path(), sqliteSynchronous, rdbStatementTimeoutMs)
+    return this.#processes.perform(order as Order)
   }
 
   /**
@@ -109,15 +123,55 @@ export default class SqliteDb implements Tool, Db {
         begin: () => connection.begin(),
         // Bound to the asynchronous context of its caller: the queue would run it in the context of another caller.
         run: AsyncResource.bind(() =>
-          runTransaction(work, {
-            connection,
-            onPulse: () => this.#lock.renew(),
-            instrument: (tx) => this.#runtime.instrument(tx),
-          }).then((result) => {
+          this.#transact(work, connection).then((result) => {
             // Not awaited, because the queue waits for `run` with the lock.
             if (this.#logSync === null || !connection.hasWritten) resolvePromise(result)
             else this.#logSync.done().then(() => resolvePromise(result), reject)
           }, reject),
+        ),
+        reject,
+      })
+    })
+  }
+
+  /** The transaction has begun on `connection`. With its first heavy statement it begins again in a process. */
+  async #transact<T>(work: (tx: Queryable) => Promise<T>, connection: Connection): Promise<T> {
+    const runOn = (session: TransactionSession): Promise<T> =>
+      runTransaction(work, {
+        connection: session,
+        onPulse: () => this.#lock.renew(),
+        instrument: (tx) => this.#runtime.instrument(tx),
+      })
+    const lane = new LaneSession(connection)
+    try {
+      return await runOn(lane)
+    } catch (thrown) {
+      if (!lane.mustMove) throw thrown
+    }
+    return runOn(await this.#pulsing(ProcessSession.begin(this.#send)))
+  }
+
+  /** Keeps the write lock until the work is done. */
+  async #pulsing<T>(work: Promise<T>): Promise<T> {
+    const pulse = setInterval(() => this.#lock.renew(), PULSE_MS)
+    try {
+      return await work
+    } finally {
+      clearInterval(pulse)
+    }
+  }
+
+  readonly #send: SendOrder = (order) => this.#runtime.callPrimary('heavy', [order]) as Promise<Answer>
+
+  /** A statement that writes and may take long: by itself, with the write lock. */
+  #writeHeavy(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
+    return new Promise((resolvePromise, reject) => {
+      this.#writes.push({
+        kind: 'exclusive',
+        deadlineMs: performance.now() + WAIT_MS,
+        begin: () => {},
+        run: AsyncResource.bind(() =>
+          this.#pulsing(runHeavy(this.#send, sql, params, true)).then(resolvePromise, reject),
         ),
         reject,
       })
@@ -141,6 +195,7 @@ export default class SqliteDb implements Tool, Db {
     if (this.#stopped) return
     await this.#writes.close(STOP_WAIT_MS)
     this.#stopped = true
+    this.#processes?.stop()
     this.#transactions?.close()
     this.#shared?.close()
     this.#logSync?.close()
@@ -151,6 +206,9 @@ export default class SqliteDb implements Tool, Db {
     let solitary = false
     try {
       const statement = connection.statement(sql)
+      if (statement.isHeavy(params)) {
+        return statement.readonly ? runHeavy(this.#send, sql, params, false) : this.#writeHeavy(sql, params)
+      }
       if (statement.readonly) return statement.run(params)
       solitary = statement.solitary
     } catch (thrown) {

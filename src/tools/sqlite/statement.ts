@@ -5,6 +5,7 @@ import type { Outcome } from '../../stores/sql/outcome.ts'
 import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { bindings } from './parameters.ts'
 import { isTransactionControl, shapeOf } from './sql-shape.ts'
+import { Weigher } from './weigher.ts'
 
 // In a transaction these fail or have no effect.
 const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])
@@ -20,6 +21,7 @@ export class Statement {
   /** It cannot run in one transaction with others. */
   readonly solitary: boolean
   readonly #prepared: Database.Statement
+  readonly #weigher: Weigher
   readonly #parameterCount: number
   /** Integers arrive as bigint, which is slower but exact. A read switches to it for good when a value was too large for a number. */
   #exact: boolean
@@ -39,9 +41,15 @@ export class Statement {
     this.#parameterCount = shape.parameterCount
     this.solitary = SOLITARY.has(shape.command)
     this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
+    this.#weigher = new Weigher(prepared.database, sql, shape.command, shape.parameterCount)
     // A write cannot be repeated to read its rows again.
     this.#exact = prepared.reader && !prepared.readonly
     if (this.#exact) prepared.safeIntegers(true)
+  }
+
+  /** It may run for longer than a thread should stand still: nothing in this process can end it. */
+  isHeavy(params: readonly unknown[]): boolean {
+    return this.#weigher.isHeavy(params)
   }
 
   /** Runs it to its end. @throws the driver's error, or DbError `other` for invalid parameters */

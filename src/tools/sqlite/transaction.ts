@@ -3,14 +3,22 @@ import type { DbError } from '../../core/errors/db-error.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
-import type { Connection } from './connection.ts'
 import { toDbError } from './failure.ts'
 
 /** Milliseconds between two calls of `onPulse`. */
-const PULSE_MS = 100
+export const PULSE_MS = 100
+
+/** Where the statements of a transaction run: a connection of this thread, or a process. A process answers later. */
+export interface TransactionSession {
+  run(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome>
+  commit(): void | Promise<void>
+  /** Never fails because there is nothing to roll back. */
+  rollback(): void | Promise<void>
+}
 
 export interface TransactionOptions {
-  readonly connection: Connection
+  /** It has begun. */
+  readonly connection: TransactionSession
   /** Called every 100 ms while the transaction lasts. */
   readonly onPulse: () => void
   readonly instrument: <T extends object>(target: T) => T
@@ -31,25 +39,31 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   let status: Status = 'open'
   let failure: DbError | null = null
   let lastStatementMs = performance.now()
+  let runningCount = 0
 
-  function run(sql: string, params: readonly SqlValue[]): Outcome {
+  async function run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
     refuseInTransaction(status === 'over', failure)
-    lastStatementMs = performance.now()
+    runningCount++
     try {
-      return connection.run(sql, params)
+      const outcome = connection.run(sql, params)
+      return outcome instanceof Promise ? await outcome : outcome
     } catch (thrown) {
-      status = 'failed'
-      failure = toDbError(thrown)
+      if (status === 'open') status = 'failed'
+      failure ??= toDbError(thrown)
       throw failure
+    } finally {
+      runningCount--
+      lastStatementMs = performance.now()
     }
   }
 
   // Closures, not a class: they do not depend on `this`, which differs behind a proxy.
   const tx: Queryable = {
-    query: async <R>(sql: string, params: readonly SqlValue[] = []) => run(sql, params).rows as R[],
-    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) => (run(sql, params).rows[0] as R) ?? null,
+    query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
+    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
+      ((await run(sql, params)).rows[0] as R) ?? null,
     execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
-      const { rowCount, rows } = run(sql, params)
+      const { rowCount, rows } = await run(sql, params)
       return { rowCount, rows: rows as R[] }
     },
   }
@@ -58,7 +72,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   const idle = new Promise<never>((_, reject) => {
     heartbeat = setInterval(() => {
       options.onPulse()
-      if (performance.now() - lastStatementMs < idleMs) return
+      if (runningCount > 0 || performance.now() - lastStatementMs < idleMs) return
       reject(idleTransactionRefused(idleMs))
     }, PULSE_MS)
   })
@@ -66,10 +80,10 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   try {
     const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
     if (failure) throw failure
-    commit(connection)
+    await commit(connection)
     return result
   } catch (thrown) {
-    rollback(connection)
+    await rollback(connection)
     throw thrown
   } finally {
     status = 'over'
@@ -77,17 +91,17 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   }
 }
 
-function commit(connection: Connection): void {
+async function commit(connection: TransactionSession): Promise<void> {
   try {
-    connection.commit()
+    await connection.commit()
   } catch (thrown) {
     throw toDbError(thrown)
   }
 }
 
-function rollback(connection: Connection): void {
+async function rollback(connection: TransactionSession): Promise<void> {
   try {
-    connection.rollback()
+    await connection.rollback()
   } catch {
     // The first error matters more. The next `begin` of this connection rolls back what may be left.
   }

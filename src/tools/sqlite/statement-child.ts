@@ -1,0 +1,55 @@
+import { Worker } from 'node:worker_threads'
+import { WAIT_MS } from '../../stores/sql/limits.ts'
+import { Connection } from './connection.ts'
+import { isBusy, toDbError } from './failure.ts'
+import { type Answer, failed, type Order, packOutcome, unpackParams } from './process-messages.ts'
+
+// The entry of a process that runs heavy statements, one at a time. It is killed where a statement takes too long: SQLite's log makes
+// that harmless. Arguments: the path of the database, and `synchronous`.
+
+const BUSY_PAUSE_MS = 5
+/** While a statement runs, this thread hears nothing of its parent's end. */
+const GUARD = `setInterval(() => { if (process.ppid !== ${process.ppid}) process.kill(process.pid, 'SIGKILL') }, 500)`
+
+const [path, synchronous] = process.argv.slice(2) as [string, 'NORMAL' | 'FULL']
+new Worker(GUARD, { eval: true, execArgv: [], stdout: false, stderr: false }).unref()
+const connection = new Connection(path, synchronous)
+
+process.on('disconnect', () => process.exit(0))
+process.on('message', async (order: Order) => process.send!(await perform(order)))
+// Something that was preloaded may have let go of it.
+process.channel!.ref()
+process.send!({})
+
+async function perform(order: Order): Promise<Answer> {
+  try {
+    switch (order.action) {
+      case 'begin':
+        await whenFree(() => connection.begin())
+        return {}
+      case 'commit':
+        connection.commit()
+        return {}
+      case 'rollback':
+        connection.rollback()
+        return {}
+      case 'run':
+        return { outcome: packOutcome(await whenFree(() => connection.run(order.sql!, unpackParams(order.params!)))) }
+    }
+  } catch (thrown) {
+    const { kind, message } = toDbError(thrown)
+    return failed(kind, message)
+  }
+}
+
+async function whenFree<T>(work: () => T): Promise<T> {
+  const deadlineMs = performance.now() + WAIT_MS
+  for (;;) {
+    try {
+      return work()
+    } catch (thrown) {
+      if (!isBusy(thrown) || performance.now() >= deadlineMs) throw thrown
+    }
+    await new Promise((done) => setTimeout(done, BUSY_PAUSE_MS))
+  }
+}
