@@ -28,7 +28,8 @@ module.exports = {
       // 78: the environment is not valid, so another start would fail too.
       stop_exit_codes: [78],
       exp_backoff_restart_delay: 200,
-      env: { NODE_ENV: 'production', HTTP_REUSE_PORT: 'true' },
+      // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
+      env: { NODE_ENV: 'production', HTTP_REUSE_PORT: 'true', SYSTEM_PORT: '0' },
     },
   ],
 }

@@ -6,6 +6,7 @@ const env = {
   EVENT_BUS_DRIVER: 'keyvalue_streams',
   DB_AUTO_MIGRATE: 'false',
   SCHEDULER_ENABLED: 'false',
+  SYSTEM_PORT: '0',
 }
 
 /**

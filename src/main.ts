@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   const development = isDevelopment ? await import('./devtools/watch/development.ts') : null
   const port = await started.serve()
   const paths = runtime.host.routeList().map(({ path }) => path)
-  logWriter.writeForPeople(banner({ settings, port, paths, isDevelopment }))
+  logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
   if (development !== null) {
     const log = (level: LogLevel, message: string): void => runtime.log(level, message, 'main')
     new development.Development({ settings, reload: (why) => started.reload(why), log }).start()

@@ -3,6 +3,12 @@ import type { StandardSchemaV1 } from './standard-schema.ts'
 // biome-ignore lint/suspicious/noExplicitAny: the input of a route without a schema is whatever the client sent
 export type Data = Record<string, any>
 
+/**
+ * Who sends a request under `/system`: the holder of `SYSTEM_TOKEN`, of `SYSTEM_READ_TOKEN`, or anyone who reaches it, where neither is
+ * set.
+ */
+export type Operator = 'token' | 'read-token' | 'anyone'
+
 /** One request, as its handler sees it. Valid until the handler has settled. */
 export interface HttpContext {
   readonly method: string
@@ -14,6 +20,8 @@ export interface HttpContext {
   readonly headers: Readonly<Record<string, string>>
   readonly ip: string
   readonly requestId: string
+  /** Set for a route under `/system` that the primary serves. Null for a stranger, who reaches only its health and its login; else null. */
+  readonly operator: Operator | null
   /**
    * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
    * Undefined for a JSON object, a form and multipart: their fields are in `data`.

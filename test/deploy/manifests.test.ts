@@ -93,6 +93,23 @@ test('everywhere only the migration step migrates, only the beat fires jobs, and
   assert.deepEqual(beat.strategy, { type: 'Recreate' })
 })
 
+test('every way of deploying closes /system, and keeps its health on the public port', () => {
+  const { apps } = createRequire(import.meta.url)(join(DEPLOY, 'ecosystem.config.cjs'))
+  const all = {
+    ...environments(),
+    image: imageEnv,
+    'systemd alone': unitEnvironment('heddle.service', ''),
+    'pm2 alone': apps[0].env,
+  }
+  for (const [name, env] of Object.entries(all)) {
+    if (name.includes('migrate')) continue
+    const { settings } = loadSettings({ ...SECRETS, ...env })
+    assert.ok(settings.systemPort !== undefined, name)
+    assert.equal(settings.systemHost, '127.0.0.1', name)
+    assert.notEqual(settings.systemPort, settings.httpPort, name)
+  }
+})
+
 test('each replica has a name of its own', () => {
   const names = Object.keys(settingsOf).filter((name) => name.startsWith('compose'))
   assert.equal(new Set(names.map((name) => settingsOf[name]!.replicaId)).size, names.length)

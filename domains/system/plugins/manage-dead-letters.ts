@@ -5,11 +5,13 @@ export default class ManageDeadLetters extends Plugin {
   static override thread = 'primary' as const
   #http
   #bus
+  #log
 
-  constructor({ http, event_bus }: Tools) {
+  constructor({ http, event_bus, logger }: Tools) {
     super()
     this.#http = http
     this.#bus = event_bus
+    this.#log = logger
   }
 
   override onBoot() {
@@ -34,7 +36,7 @@ export default class ManageDeadLetters extends Plugin {
 
   /** Removes the letter once it is handed over. A delivery that fails again leaves a new letter. */
   async replay({ id }: Data, context: HttpContext) {
-    if (await this.#bus.replayDeadLetter(id)) return { success: true, data: { id } }
+    if (await this.#bus.replayDeadLetter(id)) return this.#done('dead_letter.replay', id, context)
     const letter = (await this.#bus.getDeadLetters()).find((each) => each.id === id)
     if (letter === undefined) return this.#unknown(id, context)
     context.setStatus(409)
@@ -42,8 +44,27 @@ export default class ManageDeadLetters extends Plugin {
   }
 
   async delete({ id }: Data, context: HttpContext) {
-    if (await this.#bus.deleteDeadLetter(id)) return { success: true, data: { id } }
+    if (await this.#bus.deleteDeadLetter(id)) return this.#done('dead_letter.delete', id, context)
     return this.#unknown(id, context)
+  }
+
+  /** Who did it stands in the causal tree and in the log. */
+  async #done(action: 'dead_letter.replay' | 'dead_letter.delete', id: string, context: HttpContext) {
+    const acted = {
+      action,
+      target: id,
+      by: context.operator ?? 'anyone',
+      address: context.ip,
+      at: new Date().toISOString(),
+    }
+    this.#log.info(`An operator acted: ${action}`, { ...acted, request_id: context.requestId })
+    try {
+      await this.#bus.publish('runtime.operator.acted', acted)
+    } catch (error) {
+      // It is done, and in the log: a full queue does not make it a failure.
+      this.#log.warning(`runtime.operator.acted was not published: ${(error as Error).message}`)
+    }
+    return { success: true, data: { id } }
   }
 
   #unknown(id: string, context: HttpContext) {

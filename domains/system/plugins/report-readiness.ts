@@ -24,9 +24,12 @@ export default class ReportReadiness extends Plugin {
 
   async report(_data: Data, context: HttpContext) {
     const readiness = await this.#registry.getReadiness()
-    if (readiness.ready) return { success: true, data: readiness }
+    // The reasons are for those who may see the rest of `/system`.
+    const isStranger = context.operator === null
+    if (readiness.ready) return { success: true, data: isStranger ? { ready: true } : readiness }
     context.setStatus(503)
     context.setHeader('retry-after', String(RETRY_AFTER_SEC))
+    if (isStranger) return { success: false, error: 'Not ready', ready: false }
     return { success: false, error: `Not ready: ${readiness.reasons.join(', ')}`, ...readiness }
   }
 }

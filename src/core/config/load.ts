@@ -118,8 +118,17 @@ function checkTogether(settings: Settings, faults: string[]): void {
 
 /** Says what everybody may reach who reaches the address. */
 function warnOfOpenDoors(settings: Settings, warnings: string[]): void {
-  const { httpHost, httpAllowedHosts } = settings
+  const { httpHost, httpAllowedHosts, systemToken, systemReadToken, systemPort, systemHost } = settings
+  const hasToken = systemToken !== undefined || systemReadToken !== undefined
+  if (systemPort !== undefined && !hasToken && systemHost !== undefined && !isLoopback(systemHost))
+    warnings.push(
+      `SYSTEM_TOKEN is not set: everybody who reaches SYSTEM_HOST (${systemHost}) can read and change /system`,
+    )
   if (httpHost === undefined || isLoopback(httpHost)) return
+  if (systemPort === undefined && !hasToken)
+    warnings.push(
+      `SYSTEM_TOKEN and SYSTEM_PORT are not set: EVERYBODY who reaches HTTP_HOST (${httpHost}) can read /system, replay and delete dead letters and read the log; set one of them`,
+    )
   if (httpAllowedHosts?.length === 0)
     warnings.push(
       `HTTP_ALLOWED_HOSTS is not set, and HTTP_HOST (${httpHost}) is no loopback address: requests for any host name are served; list the names of this service`,

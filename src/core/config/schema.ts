@@ -25,6 +25,11 @@ export type VariableRow =
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+/** What a bearer token can be made of (RFC 6750), and long enough not to be guessed. */
+const TOKEN = {
+  pattern: /^[A-Za-z0-9\-._~+/=]{16,1024}$/,
+  wanted: 'at least 16 of the characters A-Z a-z 0-9 - . _ ~ + / =',
+} as const
 /** Enough to notice that threads do not share their memory. With more of them a change of the code takes longer to reach all. */
 const DEVELOPED_LANES = 2
 const TOOLS_FOLDER = fileURLToPath(new URL('../../tools', import.meta.url))
@@ -56,6 +61,29 @@ export const VARIABLES = {
     unit: 'comma-separated origins',
     effect: 'Origins whose pages may call the service; empty: none, `*`: all.',
   },
+  SYSTEM_TOKEN: {
+    type: 'text',
+    ...TOKEN,
+    default: undefined,
+    secret: true,
+    effect: 'Token that `/system/*` wants, as bearer or from the login page; unset, with no `SYSTEM_PORT`: it is open.',
+  },
+  SYSTEM_READ_TOKEN: {
+    type: 'text',
+    ...TOKEN,
+    default: undefined,
+    secret: true,
+    effect: 'Token with which `/system/*` may be read and nothing be changed.',
+  },
+  SYSTEM_PORT: {
+    type: 'integer',
+    min: 0,
+    max: 65_535,
+    default: undefined,
+    effect:
+      'Port that alone serves `/system/*`, which is then 404 on `HTTP_PORT`, but for its health; 0: any free port.',
+  },
+  SYSTEM_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address of `SYSTEM_PORT`.' },
   HTTP_BODY_LIMIT: {
     type: 'integer',
     min: 1,

@@ -1,4 +1,4 @@
-const PREFIXES = /^(HTTP_|LANE|EVENT_BUS_|AUTH_|RDB_|KV_|SCHEDULER_|SHUTDOWN_|HEALTH_CHECK|SQLITE_)/
+const PREFIXES = /^(HTTP_|LANE|EVENT_BUS_|AUTH_|RDB_|KV_|SCHEDULER_|SHUTDOWN_|HEALTH_CHECK|SQLITE_|SYSTEM_)/
 const MAX_EDITS = 2
 
 /** Warnings for variables that are set, unknown, and one or two edits away from a known one. */

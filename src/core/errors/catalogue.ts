@@ -24,6 +24,7 @@ export const CATALOGUE = {
   HTTP_AUTH_MISSING: [401, 'Missing authorization token'],
   HTTP_AUTH_INVALID: [401, 'Invalid or expired token'],
   HTTP_ORIGIN_REFUSED: [403, 'Pages of other origins may not do this'],
+  HTTP_READ_ONLY: [403, 'This token may look and change nothing'],
   HTTP_NOT_FOUND: [404, 'Not found'],
   HTTP_METHOD_NOT_ALLOWED: [405, 'Method not allowed'],
   HTTP_REQUEST_TIMEOUT: [408, 'The request body did not arrive in time'],

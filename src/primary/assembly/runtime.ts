@@ -25,6 +25,8 @@ import { assembleCircuitBreaker, assembleSupervision, type SupervisionParts } fr
 import { SupervisorLink } from './supervisor-link.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
+const OPERATOR_ACTED = 'runtime.operator.acted'
+
 export interface RuntimeOptions {
   settings: Settings
   logWriter: LogWriter
@@ -139,6 +141,21 @@ export class Runtime {
   /** Deliveries of events that are accepted and not finished. */
   get pendingDeliveries(): number {
     return this.#events.hub.pending
+  }
+
+  /** The port of `/system`; null when it has none of its own. */
+  get systemPort(): number | null {
+    return this.#http.listener.systemPort
+  }
+
+  /** Records what somebody has done from outside by a signal. Requests under `/system` are recorded by their plugins. */
+  signalled(signal: NodeJS.Signals, action: 'reload'): void {
+    const acted = { action, target: null, by: 'signal', address: null, at: new Date().toISOString() }
+    this.log('INFO', `An operator acted: ${action} by ${signal}`, 'main', acted)
+    if (!this.#isStarted) return
+    this.#events.bus.publish('main', OPERATOR_ACTED, acted, {}).catch((error: unknown) => {
+      this.log('WARNING', `${OPERATOR_ACTED} was not published: ${messageOf(error)}`, 'main')
+    })
   }
 
   readiness(): Readiness {

@@ -38,7 +38,10 @@ export class ServiceProcess {
   handleSignals(): void {
     process.on('SIGTERM', () => this.#stop('SIGTERM'))
     process.on('SIGINT', () => this.#stop('SIGINT'))
-    process.on('SIGHUP', () => void this.reload('SIGHUP'))
+    process.on('SIGHUP', () => {
+      this.runtime.signalled('SIGHUP', 'reload')
+      void this.reload('SIGHUP')
+    })
   }
 
   /** Tells the service manager that the primary's loop turns, three times within its limit. A loop that hangs is ended from outside. */
@@ -69,6 +72,9 @@ export class ServiceProcess {
       boot_ms: Math.round(performance.now()),
       own_boot_ms: Math.round(performance.now() - startedMs),
     })
+    const { systemPort } = this.runtime
+    if (systemPort !== null)
+      this.runtime.log('INFO', `/system is on http://${this.#settings.systemHost}:${systemPort}`, 'main')
     return port
   }
 

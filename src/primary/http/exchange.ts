@@ -1,4 +1,5 @@
 import type { HttpResponse } from 'uWebSockets.js'
+import type { Operator } from '../../contracts/http-request.ts'
 import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
@@ -39,6 +40,10 @@ export class Exchange {
   deadlineMs: number
   /** The answer is the last one of its connection. */
   isLast = false
+  /** It came to the port of `/system`. */
+  isAtSystemDoor = false
+  /** Who sends a request under `/system`; null for a stranger, and for all other routes. */
+  operator: Operator | null = null
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
   /** Null for a request that does not want to become a WebSocket. */

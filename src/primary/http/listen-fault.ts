@@ -2,20 +2,20 @@ import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { addressFault, listeningSockets } from './address.ts'
 
 /** Why an address cannot be listened on: the HTTP library only says that it cannot. */
-export async function listenFault(host: string, port: number): Promise<string> {
+export async function listenFault(host: string, port: number, name: 'HTTP' | 'SYSTEM'): Promise<string> {
   const code = await addressFault(host, port)
   switch (code) {
     case 'EADDRINUSE': {
       const holder = holderOf(port)
       const who = holder === undefined ? 'another process' : `${holder.command} (process ${holder.pid})`
-      return `the port is taken by ${who}. Stop it, or choose another port: HTTP_PORT=${port === 65_535 ? 8000 : port + 1}, or 0 for any free one`
+      return `the port is taken by ${who}. Stop it, or choose another port: ${name}_PORT=${port === 65_535 ? 8000 : port + 1}, or 0 for any free one`
     }
     case 'EADDRNOTAVAIL':
-      return `this machine has no address ${host}. HTTP_HOST=127.0.0.1 serves this machine alone, 0.0.0.0 everybody`
+      return `this machine has no address ${host}. ${name}_HOST=127.0.0.1 serves this machine alone, 0.0.0.0 everybody`
     case 'EACCES':
-      return `this user may not listen on port ${port}. Choose one from 1024 on: HTTP_PORT=8000`
+      return `this user may not listen on port ${port}. Choose one from 1024 on: ${name}_PORT=8000`
     case 'ENOTFOUND':
-      return `there is no host ${host}. HTTP_HOST is an address of this machine`
+      return `there is no host ${host}. ${name}_HOST is an address of this machine`
     default:
       return `the address is taken or not ours${code === undefined ? '' : ` (${code})`}`
   }

@@ -1,40 +1,31 @@
-import type {
-  HttpRequest,
-  HttpResponse,
-  TemplatedApp,
-  us_listen_socket,
-  us_socket_context_t,
-  WebSocketBehavior,
-} from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
 import type { RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { isLoopback } from '../../core/config/loopback.ts'
 import type { Settings } from '../../core/config/schema.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import { addressFault, listeningSockets } from './address.ts'
-import { AllowedHosts } from './allowed-hosts.ts'
 import { openSockets, type SocketUserData } from './client-socket.ts'
 import { Cors } from './cors.ts'
+import { Door, type DoorOptions, loadLibrary } from './door.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { isForeignPage } from './foreign-page.ts'
 import { occupyFreedMemory } from './freed-memory.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
-import { listenFault } from './listen-fault.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
-import type { RouteEntry, RouteTable } from './route-table.ts'
+import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
+import { SAFE_METHODS } from './safe-methods.ts'
+import { loginPage, SystemAccess } from './system-access.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
 /** How often deadlines are checked, milliseconds: an answer is late by this much at most. */
 const SWEEP_MS = 100
-/** Source: RFC 9110, section 9.2.1. */
-const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
@@ -64,28 +55,16 @@ export interface ListenerOptions {
   onFault: (error: unknown) => void
 }
 
-/** The library's own types leave these out. */
-interface Library {
-  _cfg(option: 'silent'): void
-  App(): TemplatedApp & {
-    filter(onChange: (res: HttpResponse, change: number) => void): void
-    listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): void
-  }
-  us_listen_socket_close(socket: us_listen_socket): void
-  us_socket_local_port(socket: us_listen_socket): number
-}
-
 /** The HTTP front: the only place that knows uWebSockets.js. */
 export class Listener {
   readonly #options: ListenerOptions
   readonly #cors: Cors
-  readonly #hosts: AllowedHosts
   readonly #scan = new HeadScan()
   readonly #bodies = new PendingBodies()
   readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
-  #app: TemplatedApp | null = null
-  #socket: us_listen_socket | null = null
-  #closeListenSocket: ((socket: us_listen_socket) => void) | undefined
+  readonly #doors: Door[] = []
+  readonly #system: SystemAccess
+  #systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
   #hasRefusedHost = false
@@ -95,43 +74,57 @@ export class Listener {
 
   constructor(options: ListenerOptions) {
     this.#options = options
-    const { httpCorsOrigins, httpAllowedHosts, httpHost } = options.settings
-    this.#cors = new Cors(httpCorsOrigins)
-    this.#hosts = new AllowedHosts(httpAllowedHosts, httpHost)
+    this.#cors = new Cors(options.settings.httpCorsOrigins)
+    this.#system = new SystemAccess(options.settings)
   }
 
-  /** Binds the port and resolves with it. @throws when the port is taken */
+  /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(exclusive: boolean): Promise<number> {
-    // Loaded late: the library reads its limits from the environment when it loads.
-    const uWS = (await import('uWebSockets.js')).default as unknown as Library
-    uWS._cfg('silent')
-    const { httpHost, httpPort } = this.#options.settings
-    const app = uWS.App()
-    app.any('/*', (res, req) => this.#onRequest(res, req))
-    app.filter(this.#drain.countConnection)
-    this.#app = app
-    const { routes } = this.#options
-    // Only where there is a WebSocket, because it costs every GET a little.
-    if (routes.hasSockets) this.#serveSockets(app)
-    else routes.onFirstSocket = () => this.#serveSockets(app)
-    this.#closeListenSocket = uWS.us_listen_socket_close
-    // The library's flag for an exclusive port would refuse a port for a minute after the end of the process that had it.
-    const mayListen = !exclusive || httpPort === 0 || (await addressFault(httpHost, httpPort)) === undefined
-    let socket: us_listen_socket | false = false
-    if (mayListen) socket = await new Promise((resolve) => app.listen(httpHost, httpPort, 0, resolve))
-    // Two processes that looked at the same moment would share the port unnoticed.
-    if (socket && exclusive && httpPort !== 0 && listeningSockets(httpPort).length > 1) {
-      uWS.us_listen_socket_close(socket)
-      socket = false
+    const library = await loadLibrary()
+    const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
+    const shared = { allowedHosts: httpAllowedHosts }
+    const open = (options: DoorOptions): Promise<number> => {
+      const door = new Door(library, options)
+      this.#doors.push(door)
+      this.#serve(door)
+      return door.open()
     }
-    if (!socket) {
-      const fault = await listenFault(httpHost, httpPort)
-      throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${httpHost}:${httpPort}: ${fault}`)
+    const port = await open({ ...shared, name: 'HTTP', host: httpHost, port: httpPort, isExclusive: exclusive })
+    if (systemPort !== undefined) {
+      const names = isLoopback(systemHost) ? [] : httpAllowedHosts
+      const own = {
+        name: 'SYSTEM',
+        host: systemHost,
+        port: systemPort,
+        isExclusive: true,
+        allowedHosts: names,
+      } as const
+      this.#systemPort = await open(own)
     }
-    this.#socket = socket
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'
-    return uWS.us_socket_local_port(socket)
+    return port
+  }
+
+  /** The port of `/system`; null when it has none of its own. */
+  get systemPort(): number | null {
+    return this.#systemPort
+  }
+
+  #serve(door: Door): void {
+    const { app } = door
+    const { routes } = this.#options
+    app.any('/*', (res, req) => this.#onRequest(door, res, req))
+    app.filter(this.#drain.countConnection)
+    // Only where there is a WebSocket, because it costs every GET a little.
+    if (routes.hasSockets) this.#serveSockets(door)
+    else {
+      const { onFirstSocket } = routes
+      routes.onFirstSocket = () => {
+        onFirstSocket()
+        this.#serveSockets(door)
+      }
+    }
   }
 
   /**
@@ -143,7 +136,7 @@ export class Listener {
     await this.#drain.linger(
       lingerMs,
       () => {
-        this.#closeSocket()
+        for (const door of this.#doors) door.shut()
         draining.on = true
       },
       () => this.#bodies.size > 0,
@@ -152,15 +145,8 @@ export class Listener {
 
   /** Ends all connections. */
   close(): void {
-    this.#closeSocket()
     clearInterval(this.#sweepTimer)
-    this.#app?.close()
-    this.#app = null
-  }
-
-  #closeSocket(): void {
-    if (this.#socket !== null) this.#closeListenSocket?.(this.#socket)
-    this.#socket = null
+    for (const door of this.#doors) door.close()
   }
 
   #sweep(): void {
@@ -170,7 +156,7 @@ export class Listener {
     for (const socket of openSockets) socket.expire(nowMs)
   }
 
-  #serveSockets(app: TemplatedApp): void {
+  #serveSockets(door: Door): void {
     const guard = (work: () => void): void => {
       try {
         work()
@@ -179,14 +165,14 @@ export class Listener {
         this.#options.onFault(error)
       }
     }
-    app.ws<SocketUserData>('/*', {
+    door.app.ws<SocketUserData>('/*', {
       // A message beyond the limit closes the socket with a code. Far beyond it the library cuts the socket off without one.
       maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
       // `ClientSocket` counts it.
       maxBackpressure: 0,
       idleTimeout: SOCKET_IDLE_SEC,
       sendPingsAutomatically: true,
-      upgrade: (res, req, context) => this.#onRequest(res, req, context),
+      upgrade: (res, req, context) => this.#onRequest(door, res, req, context),
       open: (ws) => {
         occupyFreedMemory()
         guard(() => ws.getUserData().socket.opened(ws))
@@ -198,7 +184,7 @@ export class Listener {
   }
 
   /** Everything about a request must be read before this returns: `req` is gone then. */
-  #onRequest(res: HttpResponse, req: HttpRequest, socketContext: us_socket_context_t | null = null): void {
+  #onRequest(door: Door, res: HttpResponse, req: HttpRequest, socketContext: us_socket_context_t | null = null): void {
     const scan = this.#scan
     scan.read(req)
     const method = req.getCaseSensitiveMethod()
@@ -211,8 +197,9 @@ export class Listener {
     }
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
-    const isOurHost = this.#hosts.allows(scan.host)
-    const route = isOurHost ? this.#options.routes.find(method, path) : null
+    const isOurHost = door.hosts.allows(scan.host)
+    const found = isOurHost ? this.#options.routes.find(method, path) : null
+    const route = found !== null && this.#system.isServed(found.zone, door.isSystem) ? found : null
     const timeoutMs = route === null ? 0 : route.timeoutMs
     const exchange = new Exchange(
       res,
@@ -230,11 +217,26 @@ export class Listener {
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || route?.isStream || route?.isSocket
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
+      exchange.isAtSystemDoor = door.isSystem
+      if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, method, req)) return
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)
     } catch (error) {
       this.#onFault(exchange, error)
     }
+  }
+
+  /** True when a request for a route under `/system` was refused. Else the exchange knows who sends it. */
+  #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: HttpRequest): boolean {
+    const authorization = req.getHeader('authorization')
+    const cookie = req.getHeader('cookie')
+    exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemDoor)
+    const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
+    if (code === null) return false
+    const isPage = method === 'GET' && req.getHeader('accept').includes('text/html')
+    if (code === 'HTTP_READ_ONLY' || !isPage) exchange.fail(code)
+    else exchange.answer(401, LOGIN_HEAD, loginPage(req.getUrl()))
+    return true
   }
 
   #refuseHost(exchange: Exchange): void {
@@ -311,6 +313,7 @@ export class Listener {
       text: exchange.requestId + ip + path + query + trace + scan.text,
       body: null,
     }
+    if (exchange.operator !== null) frame.operator = exchange.operator
     if (scan.contentLength === '' && scan.transferEncoding === '')
       return this.#dispatch(exchange.route, frame, exchange)
 
@@ -354,8 +357,11 @@ export class Listener {
 
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
   #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
-    const allowed = this.#options.routes.allowed(path)
+    const { routes } = this.#options
+    const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemDoor))
     if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')
+    const { zone } = routes.find(allowed[0]!, path)!
+    if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, method, req)) return
     const allowLine = `allow: ${allowed.join(', ')}\r\n`
     if (method === 'OPTIONS') {
       const requestedHeaders = req.getHeader('access-control-request-headers')
@@ -367,6 +373,8 @@ export class Listener {
     exchange.answer(status, allowLine, body)
   }
 }
+
+const LOGIN_HEAD = 'content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\nwww-authenticate: Bearer\r\n'
 
 function faultOfPath(path: string): string | null {
   if (path.includes('%')) {

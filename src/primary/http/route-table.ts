@@ -3,6 +3,16 @@ import type { Method } from '../../contracts/http.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
 
+/** Who may use a route: see `SystemAccess`. `health` and `login` are parts of `/system`. */
+export type RouteZone = 'application' | 'system' | 'health' | 'login'
+
+/** The zone of a route, by its template: however a request spells the path, it has found this. */
+export function zoneOf(path: string): RouteZone {
+  if (path !== '/system' && !path.startsWith('/system/')) return 'application'
+  if (path.startsWith('/system/health/')) return 'health'
+  return path === '/system/login' || path.startsWith('/system/login/') ? 'login' : 'system'
+}
+
 /** A route as the listener knows it. */
 export interface RouteEntry {
   /** Its number in the frames. At most 65,535. */
@@ -10,6 +20,7 @@ export interface RouteEntry {
   readonly plugin: string
   readonly method: Method
   readonly path: string
+  readonly zone: RouteZone
   readonly isStream: boolean
   /** It speaks WebSocket. */
   readonly isSocket: boolean
@@ -69,9 +80,12 @@ export class RouteTable {
     return this.#hasSockets
   }
 
-  /** The methods that a path has, for `Allow`. Empty when there is no such path. */
-  allowed(path: string): string[] {
-    return METHODS.filter((method) => this.find(method, path) !== null)
+  /** The methods that a path has among the routes of these zones, for `Allow`. Empty when there is no such path. */
+  allowed(path: string, isServed: (zone: RouteZone) => boolean): string[] {
+    return METHODS.filter((method) => {
+      const route = this.find(method, path)
+      return route !== null && isServed(route.zone)
+    })
   }
 
   list(): RouteEntry[] {

@@ -2,7 +2,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
-import { type RouteEntry, RouteTable } from './route-table.ts'
+import { type RouteEntry, RouteTable, zoneOf } from './route-table.ts'
 
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table in which the listener finds them. */
 export class Routing {
@@ -144,6 +144,7 @@ export class Routing {
       plugin,
       method,
       path,
+      zone: zoneOf(path),
       isStream,
       isSocket: isSocket(route),
       timeoutMs: this.#timeoutOf(route),

@@ -2,8 +2,10 @@ import type { Settings } from '../../core/config/schema.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 
 export interface BannerOptions {
-  settings: Pick<Settings, 'httpHost' | 'lanes' | 'domainsDir'>
+  settings: Pick<Settings, 'httpHost' | 'systemHost' | 'lanes' | 'domainsDir'>
   port: number
+  /** Null when the pages have no port of their own. */
+  systemPort: number | null
   /** Paths that are served. */
   paths: readonly string[]
   isDevelopment: boolean
@@ -16,8 +18,9 @@ const PAGES = [
 ] as const
 
 /** Lines for a person who has started the process on a terminal: where to look next. */
-export function banner({ settings, port, paths, isDevelopment }: BannerOptions): string[] {
-  const base = `http://${reachable(settings.httpHost)}:${port}`
+export function banner({ settings, port, systemPort, paths, isDevelopment }: BannerOptions): string[] {
+  const host = systemPort === null ? settings.httpHost : settings.systemHost
+  const base = `http://${reachable(host)}:${systemPort ?? port}`
   const lines = PAGES.filter(([, path]) => paths.includes(path)).map(([name, path]) => line(name, base + path))
   if (!isDevelopment) return lines
   const folders = settings.domainsDir.map((folder) => shown(folder)).join(', ')

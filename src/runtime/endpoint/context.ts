@@ -1,4 +1,4 @@
-import type { CookieOptions, HttpContext } from '../../contracts/http-request.ts'
+import type { CookieOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { FileBody } from './file-body.ts'
 import type { Incoming } from './incoming.ts'
@@ -56,6 +56,9 @@ export class RequestContext implements HttpContext {
   }
   get requestId(): string {
     return this.#incoming.requestId
+  }
+  get operator(): Operator | null {
+    return this.#incoming.operator
   }
 
   /** Made when a handler first reads it: most never do. */

@@ -1,3 +1,4 @@
+import type { Operator } from '../../contracts/http-request.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { METHODS } from './methods.ts'
@@ -38,6 +39,10 @@ export class Incoming {
         ipLength > 0 ? text.slice(requestIdLength, requestIdLength + ipLength) : this.#sink.clientAddress(this.#id)
     }
     return this.#ip
+  }
+
+  get operator(): Operator | null {
+    return this.#frame.operator ?? null
   }
 
   /** Raw, not decoded. */

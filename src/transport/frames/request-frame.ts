@@ -1,3 +1,4 @@
+import type { Operator } from '../../contracts/http-request.ts'
 import { type FrameBuffer, utf8MaxBytes } from './frame-buffer.ts'
 import { INLINE_MAX_BYTES } from './frame-kinds.ts'
 
@@ -16,6 +17,8 @@ export interface RequestFrame {
   traceLength: number
   text: string
   body: Uint8Array | null
+  /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
+  operator?: Operator | null
 }
 
 const REQUEST_FIXED_BYTES = 24

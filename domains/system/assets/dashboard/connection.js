@@ -1,3 +1,5 @@
+import { logInIfAsked } from './login.js'
+
 /** Milliseconds without a frame after which the connection counts as lost. The stream sends a frame every second. */
 const SILENCE_MS = 8000
 const RETRY_MIN_MS = 300
@@ -60,6 +62,7 @@ export class Connection {
     this.#source = null
     if (this.#lostMs === 0) this.#lostMs = Date.now()
     this.#handlers.onState('lost')
+    void logInIfAsked()
     this.#timer = setTimeout(() => this.#open(), this.#retryMs * (0.5 + Math.random() / 2))
     this.#retryMs = Math.min(RETRY_MAX_MS, this.#retryMs * 1.6)
   }

@@ -1,4 +1,5 @@
 import { el } from './dom.js'
+import { logIn } from './login.js'
 
 /** Milliseconds for which the question before a deletion stays. */
 const SURE_MS = 4000
@@ -39,6 +40,7 @@ export function letterButtons(page, { id, event, subscriber }, ...more) {
 async function refusalOf(path, method) {
   try {
     const response = await fetch(path, { method })
+    if (response.status === 401) logIn()
     return response.ok ? null : ((await response.json()).error ?? `Refused: ${response.status}`)
   } catch {
     // The process did not answer, or not with JSON: nothing was done.

@@ -6,6 +6,7 @@ import { LanesView } from './lanes-view.js'
 import { letterButtons } from './letter-buttons.js'
 import { LettersView } from './letters-view.js'
 import { LintView } from './lint-view.js'
+import { logIn } from './login.js'
 import { LogsView } from './logs-view.js'
 import { Notices } from './notices.js'
 import { Painter } from './painter.js'
@@ -32,6 +33,7 @@ const page = {
   async fetchJson(path, init) {
     try {
       const response = await fetch(path, init)
+      if (response.status === 401) logIn()
       return response.ok ? await response.json() : null
     } catch {
       // The state of the connection shows it already.

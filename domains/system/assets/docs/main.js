@@ -79,6 +79,7 @@ async function start() {
 
 async function read(path) {
   const response = await fetch(path)
+  if (response.status === 401) location.replace(`/system/login?next=${encodeURIComponent(location.pathname)}`)
   if (!response.ok) throw new Error(`${path} answers ${response.status}`)
   return response.json()
 }

@@ -1,0 +1,88 @@
+import type { HttpResponse, TemplatedApp, us_listen_socket } from 'uWebSockets.js'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { addressFault, listeningSockets } from './address.ts'
+import { AllowedHosts } from './allowed-hosts.ts'
+import { listenFault } from './listen-fault.ts'
+
+/** The library's own types leave these out. */
+export interface Library {
+  _cfg(option: 'silent'): void
+  App(): LibraryApp
+  us_listen_socket_close(socket: us_listen_socket): void
+  us_socket_local_port(socket: us_listen_socket): number
+}
+
+export type LibraryApp = TemplatedApp & {
+  filter(onChange: (res: HttpResponse, change: number) => void): LibraryApp
+  listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): LibraryApp
+}
+
+export interface DoorOptions {
+  /** `HTTP` for the public door, `SYSTEM` for the one of `/system` alone: their variables begin so. */
+  readonly name: 'HTTP' | 'SYSTEM'
+  readonly host: string
+  readonly port: number
+  /** No other process may listen on the port. */
+  readonly isExclusive: boolean
+  readonly allowedHosts: readonly string[]
+}
+
+/** Loaded late: the library reads its limits from the environment when it loads. */
+export async function loadLibrary(): Promise<Library> {
+  const library = (await import('uWebSockets.js')).default as unknown as Library
+  library._cfg('silent')
+  return library
+}
+
+/** One address that the listener listens on, with its connections. */
+export class Door {
+  readonly app: LibraryApp
+  readonly hosts: AllowedHosts
+  readonly isSystem: boolean
+  readonly #library: Library
+  readonly #options: DoorOptions
+  #socket: us_listen_socket | null = null
+  #isClosed = false
+
+  constructor(library: Library, options: DoorOptions) {
+    this.#library = library
+    this.#options = options
+    this.app = library.App()
+    this.hosts = new AllowedHosts(options.allowedHosts, options.host)
+    this.isSystem = options.name === 'SYSTEM'
+  }
+
+  /** Binds the port and resolves with it. @throws HTTP_LISTEN when the port is taken */
+  async open(): Promise<number> {
+    const { name, host, port, isExclusive } = this.#options
+    // The library's flag for an exclusive port would refuse a port for a minute after the end of the process that had it.
+    const mayListen = !isExclusive || port === 0 || (await addressFault(host, port)) === undefined
+    let socket: us_listen_socket | false = false
+    if (mayListen) socket = await new Promise((resolve) => this.app.listen(host, port, 0, resolve))
+    // Two processes that looked at the same moment would share the port unnoticed.
+    if (socket && isExclusive && port !== 0 && listeningSockets(port).length > 1) {
+      this.#library.us_listen_socket_close(socket)
+      socket = false
+    }
+    if (!socket) {
+      const fault = await listenFault(host, port, name)
+      throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${host}:${port}: ${fault}`)
+    }
+    this.#socket = socket
+    return this.#library.us_socket_local_port(socket)
+  }
+
+  /** Takes no new connections. */
+  shut(): void {
+    if (this.#socket !== null) this.#library.us_listen_socket_close(this.#socket)
+    this.#socket = null
+  }
+
+  /** Ends all connections. */
+  close(): void {
+    if (this.#isClosed) return
+    this.#isClosed = true
+    this.shut()
+    this.app.close()
+  }
+}

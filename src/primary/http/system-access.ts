@@ -1,0 +1,73 @@
+import { createHash, timingSafeEqual } from 'node:crypto'
+import type { Operator } from '../../contracts/http-request.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import type { RouteZone } from './route-table.ts'
+import { SAFE_METHODS } from './safe-methods.ts'
+
+/** The cookie in which browsers send the token. `domains/system/plugins/log-in.ts` sets it. */
+const COOKIE = /(?:^|;\s*)heddle_system=([^;\s]*)/
+const BEARER = /^Bearer +([^\s]+)$/i
+
+/** Who may use the routes under `/system`, and where they are served. */
+export class SystemAccess {
+  readonly #token: Buffer | null
+  readonly #readToken: Buffer | null
+  readonly #hasOwnPort: boolean
+
+  constructor({
+    systemToken,
+    systemReadToken,
+    systemPort,
+  }: Pick<Settings, 'systemToken' | 'systemReadToken' | 'systemPort'>) {
+    this.#token = digestOf(systemToken)
+    this.#readToken = digestOf(systemReadToken)
+    this.#hasOwnPort = systemPort !== undefined
+  }
+
+  get #isOpen(): boolean {
+    return this.#token === null && this.#readToken === null
+  }
+
+  /** False for a route that a listener does not have. With a port of its own, only the health of `/system` is public. */
+  isServed(zone: RouteZone, isSystemDoor: boolean): boolean {
+    if (!this.#hasOwnPort) return true
+    return isSystemDoor ? zone !== 'application' : zone === 'application' || zone === 'health'
+  }
+
+  /** Who sends a request, by its headers; null for a stranger. */
+  operatorOf(authorization: string, cookie: string, isSystemDoor: boolean): Operator | null {
+    if (this.#isOpen) return this.#hasOwnPort && !isSystemDoor ? null : 'anyone'
+    return this.#holderOf(BEARER.exec(authorization)?.[1]) ?? this.#holderOf(COOKIE.exec(cookie)?.[1])
+  }
+
+  /** Why a request is refused, or null. */
+  refusal(zone: RouteZone, method: string, operator: Operator | null, hasCredentials: boolean): ErrorCode | null {
+    if (zone === 'application' || zone === 'health') return null
+    const isSafe = SAFE_METHODS.has(method)
+    // The page where the token is entered. Sending the token there changes nothing.
+    if (zone === 'login' && (isSafe || operator !== null)) return null
+    if (operator === null) return hasCredentials ? 'HTTP_AUTH_INVALID' : 'HTTP_AUTH_MISSING'
+    return operator === 'read-token' && !isSafe ? 'HTTP_READ_ONLY' : null
+  }
+
+  /** Digests are compared, in constant time: neither the length nor the first wrong character shows. */
+  #holderOf(token: string | undefined): Operator | null {
+    const digest = digestOf(token)
+    if (digest === null) return null
+    const isFull = this.#token !== null && timingSafeEqual(digest, this.#token)
+    const isReader = this.#readToken !== null && timingSafeEqual(digest, this.#readToken)
+    if (isFull) return 'token'
+    return isReader ? 'read-token' : null
+  }
+}
+
+function digestOf(token: string | undefined): Buffer | null {
+  return token === undefined ? null : createHash('sha256').update(token).digest()
+}
+
+/** For a browser that wants a page without the token: it goes on to the login. */
+export function loginPage(path: string): string {
+  const url = `/system/login?next=${encodeURIComponent(path)}`
+  return `<!doctype html><meta charset="utf-8"><meta http-equiv="refresh" content="0; url=${url}"><title>Log in</title><p><a href="${url}">Log in</a></p>\n`
+}
