@@ -12,8 +12,8 @@ const FOREIGN: readonly Record<string, string>[] = [
   { origin: 'https://evil.example' },
   { origin: 'null' },
   // The scheme may be a proxy's, the port may not.
-  { origin: 'http://test:1' },
-  { origin: 'https://test.evil' },
+  { origin: 'http://localhost:1' },
+  { origin: 'https://localhost.evil' },
   { 'sec-fetch-site': 'cross-site' },
   { origin: 'http://localhost:3000', 'sec-fetch-site': 'same-site' },
 ]
@@ -35,8 +35,8 @@ describe('a page of another origin', { concurrency: true }, () => {
       const own = await statusOf(port, method, path)
       assert.notEqual(own, 403)
       for (const headers of [
-        { origin: 'http://test', 'sec-fetch-site': 'same-origin' },
-        { origin: 'https://test' },
+        { origin: 'http://localhost', 'sec-fetch-site': 'same-origin' },
+        { origin: 'https://localhost' },
         { 'sec-fetch-site': 'none' },
         { origin: LISTED, 'sec-fetch-site': 'cross-site' },
       ] as Record<string, string>[]) {

@@ -60,7 +60,7 @@ export function startLoad(options: LoadOptions): Load {
 }
 
 async function runClient({ port, path, everyMs, stopsAtClose }: LoadOptions, counts: Counts, keepsAlive: boolean) {
-  const request = `GET ${path} HTTP/1.1\r\nhost: load\r\n${keepsAlive ? '' : 'connection: close\r\n'}\r\n`
+  const request = `GET ${path} HTTP/1.1\r\nhost: localhost\r\n${keepsAlive ? '' : 'connection: close\r\n'}\r\n`
   let socket: Socket | null = null
   // Not all at once.
   await setTimeout(Math.random() * everyMs)

@@ -219,7 +219,7 @@ export function requestText(
   body?: string | Uint8Array,
 ): Buffer {
   const framed = Object.keys(headers).some((name) => /^(content-length|transfer-encoding)$/i.test(name))
-  const all: Record<string, string> = { host: 'test', ...headers }
+  const all: Record<string, string> = { host: 'localhost', ...headers }
   const bytes = typeof body === 'string' ? Buffer.from(body) : (body ?? new Uint8Array())
   if (body !== undefined && !framed) all['content-length'] = String(bytes.byteLength)
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`)

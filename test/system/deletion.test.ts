@@ -10,6 +10,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'export-metrics': (heddle) => answers(heddle, '/system/metrics/prometheus'),
   'lint-architecture': (heddle) => answers(heddle, '/system/lint'),
   'list-traces': (heddle) => answers(heddle, '/system/traces/flat'),
+  'log-in': (heddle) => answers(heddle, '/system/login'),
   'manage-dead-letters': (heddle) => answers(heddle, '/system/dead-letters'),
   'monitor-deliveries': async (heddle) =>
     heddle.logs.some(({ identity, msg }) => identity === 'system.MonitorDeliveries' && msg.includes('probe.doomed')),
