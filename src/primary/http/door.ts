@@ -34,7 +34,7 @@ export async function loadLibrary(): Promise<Library> {
   return library
 }
 
-/** One address that the listener listens on, with its connections. */
+/** One address that the listener listens on, with its connections. This file alone loads uWebSockets.js. */
 export class Door {
   readonly app: LibraryApp
   readonly hosts: AllowedHosts

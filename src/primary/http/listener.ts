@@ -55,7 +55,7 @@ export interface ListenerOptions {
   onFault: (error: unknown) => void
 }
 
-/** The HTTP front: the only place that knows uWebSockets.js. */
+/** The HTTP front. */
 export class Listener {
   readonly #options: ListenerOptions
   readonly #cors: Cors
