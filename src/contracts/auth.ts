@@ -8,9 +8,15 @@ export interface Claims {
 
 /** Passwords (scrypt) and tokens (JWT, HS256). */
 export interface Auth {
-  /** A self-describing scrypt hash with its salt. */
+  /**
+   * A self-describing scrypt hash with its salt.
+   * @throws AUTH_BUSY (503) at once when `AUTH_HASH_QUEUE` passwords wait already; AUTH_ABANDONED when the request is over before its turn comes
+   */
   hashPassword(password: string): Promise<string>
-  /** False for a wrong password, and for a hash that `hashPassword` did not make. */
+  /**
+   * False for a wrong password, and for a hash that `hashPassword` did not make.
+   * @throws AUTH_BUSY, AUTH_ABANDONED, as `hashPassword`
+   */
   verifyPassword(password: string, hash: string): Promise<boolean>
   /**
    * Signs claims with `AUTH_SECRET_KEY`.

@@ -6,10 +6,11 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { basename, join } from 'node:path'
 import { before, describe, test } from 'node:test'
-import { hashPassword } from '../../src/tools/auth/password.ts'
+import AuthTool from '../../src/tools/auth/index.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { LOADER } from '../support/loader.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { buildTool } from '../support/tool-runtime.ts'
 import { until } from '../support/until.ts'
 import { guideSnippets, writeGuide } from './guide.ts'
 import { ROOT, sourcesIn } from './sources.ts'
@@ -135,7 +136,7 @@ async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
     env: {
       TOOLS_DIR: join(root, 'src/tools'),
       MAIL_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/send`,
-      SHOP_STAFF_HASH: await hashPassword(PASSWORD),
+      SHOP_STAFF_HASH: await buildTool(AuthTool).tool.api().hashPassword(PASSWORD),
       SHOP_GREETING: 'Good morning',
     },
   })

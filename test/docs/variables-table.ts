@@ -14,6 +14,8 @@ export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
   LANES: 'available cores − 1, at least 1; `npm run dev`: at most 2',
   RDB_MIN_POOL: '2, or `RDB_MAX_POOL` if that is less',
   AUTH_SECRET_KEY: 'random on a loopback host, else required',
+  AUTH_HASH_THREADS: 'available cores, at most 4',
+  AUTH_HASH_QUEUE: '8 × `AUTH_HASH_THREADS`',
   LOG_FORMAT: '`pretty` on a terminal, else `json`',
   OTEL_BSP_MAX_EXPORT_BATCH_SIZE: '512, or `OTEL_BSP_MAX_QUEUE_SIZE` if that is less',
   SCHEDULER_ENABLED: '`true`; `false` if `NODE_APP_INSTANCE` is set to a number other than 0',

@@ -8,11 +8,11 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { freePort } from '../support/port.ts'
-import { SYSTEM_ROUTES } from '../support/started-service.ts'
+import { SHIPPED } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const DOMAINS = [fileURLToPath(new URL('../fixtures/pool', import.meta.url)), SYSTEM_ROUTES]
+const DOMAINS = [fileURLToPath(new URL('../fixtures/pool', import.meta.url)), SHIPPED]
 const THREADS = Math.max(16, 4 * availableParallelism())
 
 /** The service as the command of `npm start` starts it, loader included, with a file that nobody writes to. */
@@ -36,6 +36,8 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
       FILES_DIR: join(folder, 'files'),
       DOMAINS_DIR: DOMAINS.join(delimiter),
       POOL_STALL_MS: '800',
+      // With `full` a write waits for the disk, in the pool.
+      SQLITE_SYNCHRONOUS: 'normal',
       ...env,
     },
   })
@@ -48,7 +50,7 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
     log += chunk
   })
   await until(() => log.includes('Serving on '), 'the start', 30_000)
-  const get = (path: string, withinMs = 5000) =>
+  const get = (path: string, withinMs = 20_000) =>
     fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(withinMs) })
   const lanes = async (): Promise<LaneInfo[]> => (await (await get('/system/lanes')).json()) as LaneInfo[]
   return {
@@ -56,6 +58,11 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
     get,
     lanes,
     log: () => log,
+    post: async (path: string, body: object) => {
+      const headers = { 'content-type': 'application/json' }
+      const init = { method: 'POST', headers, body: JSON.stringify(body), signal: AbortSignal.timeout(30_000) }
+      return (await fetch(`http://127.0.0.1:${port}${path}`, init)).status
+    },
     hold: (count: number) => get(`/hold-pool-and-go?count=${count}&fifo=${fifo}`),
     /** Lets all reads end. */
     release: async () => (await open(fifo, 'w')).close(),
@@ -85,6 +92,8 @@ test('npm start has a thread pool that some blocked calls do not fill; when it i
   await until(() => /Not ready: the thread pool/.test(service.log()), 'the log line')
   assert.equal((await service.get('/hello')).status, 200, 'what needs no pool is served')
   await assert.rejects(service.get('/files/page.txt', 300), { name: 'TimeoutError' })
+  const ada = { name: 'Ada', email: 'ada@example.com', password: 'correct horse battery' }
+  assert.equal(await service.post('/users', ada), 201, 'passwords are hashed elsewhere')
 
   // Both lanes, one after the other: the one whose thread waits for the file, too.
   for (let death = 1; death <= 2; death++) {
@@ -97,6 +106,7 @@ test('npm start has a thread pool that some blocked calls do not fill; when it i
   await until(async () => (await service.readiness()).status === 200, 'ready again')
   assert.match(service.log(), /The thread pool serves again/)
   assert.equal((await service.get('/files/page.txt')).status, 200)
+  assert.equal(await service.post('/login', ada), 200)
   service.child.kill('SIGTERM')
   await until(() => service.child.exitCode === 0, 'the end')
 })

@@ -38,7 +38,11 @@ export default class LogIn extends Plugin {
       return { success: false, error: 'Too many attempts, try again later' }
     }
     // Made by the first login of a thread. It is compared with when there is no such user, so that both cases take the same time.
-    this.#dummyHash ??= this.#auth.hashPassword(randomUUID())
+    this.#dummyHash ??= this.#auth.hashPassword(randomUUID()).catch((error) => {
+      // Too many passwords wait just now: a later login makes it.
+      this.#dummyHash = undefined
+      throw error
+    })
     const dummyHash = await this.#dummyHash
     const user = await this.#db.queryOne<{ id: string; password_hash: string }>(
       'SELECT id, password_hash FROM users WHERE email = $1',

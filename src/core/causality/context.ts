@@ -19,6 +19,8 @@ export interface CausalContext {
   readonly trace: TraceScope | null
   /** The handler that is running: timers, sockets and promises that it makes carry it on. Null in the runtime's own code. */
   readonly origin: Origin | null
+  /** The request that is being handled: its signal is aborted when nobody waits for the answer any more. Left out elsewhere. */
+  readonly request?: { readonly signal: AbortSignal } | undefined
 }
 
 /** One instance per thread, one `run` per task. On Node 20 and 22 each instance uses promise hooks, which cost time, so there are no others. */

@@ -312,6 +312,22 @@ export const VARIABLES = {
     unit: 's',
     effect: 'Default lifetime of a token.',
   },
+  AUTH_HASH_THREADS: {
+    type: 'integer',
+    min: 1,
+    max: 64,
+    default: () => Math.min(4, availableParallelism()),
+    unit: 'threads',
+    effect: 'Threads of the process that hash passwords; each takes a core and 32 MiB while it does.',
+  },
+  AUTH_HASH_QUEUE: {
+    type: 'integer',
+    min: 0,
+    max: 100_000,
+    default: (above) => 8 * Number(above.authHashThreads ?? 1),
+    unit: 'passwords',
+    effect: 'Passwords that wait for such a thread; one more is refused at once with AUTH_BUSY (503).',
+  },
 
   // observability
   LOG_LEVEL: {

@@ -63,6 +63,8 @@ export const CATALOGUE = {
   KV_FULL: [500, 'The key-value store is full'],
   KV_WRONG_TYPE: [500, 'A key of the key-value store holds another type'],
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
+  AUTH_BUSY: [503, 'Too many passwords are being hashed'],
+  AUTH_ABANDONED: [503, 'The request was over before its password was hashed'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],
   // threads
   LANE_BUSY: [503, 'The thread has too many open calls'],

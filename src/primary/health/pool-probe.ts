@@ -18,8 +18,8 @@ export interface PoolProbeOptions {
 }
 
 /**
- * Tries libuv's thread pool, which all threads share: it is held when an operation that needs no disk does not return. Then files, DNS and what else
- * needs the pool wait in every lane, and handlers that need none go on.
+ * Tries libuv's thread pool, which all threads share: it is held when an operation that needs no disk does not return. Then files, DNS, tokens
+ * and SQLite's syncs wait in every lane, and handlers that need none of them go on.
  */
 export class PoolProbe {
   readonly #options: PoolProbeOptions
@@ -65,7 +65,7 @@ export class PoolProbe {
     const most = [...calls].sort(([, a], [, b]) => b - a).slice(0, NAMED_MAX)
     const names = most.map(([name, count]) => `${name}, ${count} calls)`)
     const by = names.length === 0 ? 'calls of which no handler is known' : names.join(', ')
-    return `the thread pool (files, DNS) has been held for ${Math.round(this.#waitedMs / 1000)} s by ${by}`
+    return `the thread pool (files, DNS, tokens) has been held for ${Math.round(this.#waitedMs / 1000)} s by ${by}`
   }
 
   #check(): void {

@@ -57,13 +57,18 @@ function envelopeText(envelope: { success: false; error: string; details?: unkno
   }
 }
 
+/** Overload that strangers can cause at will: a log line for each would be one more thing that they can cause. The calls are counted as failed. */
+const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED'])
+
 /** The answer to a thrown error. A client learns of its own mistakes and of overload, and nothing of other errors. */
 export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {
   if (thrown instanceof HeddleError) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
     }
-    if (thrown.status === 503) return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: true }
+    if (thrown.status === 503) {
+      return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: !EXPECTED.has(thrown.code) }
+    }
   }
   return { reply: errorReply('HTTP_INTERNAL'), isFault: true }
 }

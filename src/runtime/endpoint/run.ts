@@ -41,7 +41,7 @@ export function runRequest(
 ): Reply | Promise<Reply> {
   const span = tracing === null ? null : openSpan(tracing, route, incoming)
   try {
-    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
+    const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
     const outcome = causality.run(cause, handle, route, incoming, context)
     if (isPromise(outcome) || isResponseChecked(route)) {
       return finish(outcome, route, incoming, context, onFault, span)

@@ -1,8 +1,9 @@
-import { randomBytes, type ScryptOptions, scrypt, timingSafeEqual } from 'node:crypto'
-import { promisify } from 'node:util'
+import { randomBytes, timingSafeEqual } from 'node:crypto'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Derivation } from './hash-threads.ts'
 
-const derive = promisify<string, Buffer, number, ScryptOptions, Buffer>(scrypt)
+/** Runs scrypt, elsewhere. */
+export type Derive = (derivation: Derivation) => Promise<Uint8Array>
 
 const MAX_PASSWORD_BYTES = 1024
 const SALT_BYTES = 16
@@ -18,22 +19,23 @@ const MAX_COST = { N: 2 ** 18, r: 16, p: 16, bytes: 256 * 1024 * 1024 }
  * `scrypt$N$r$p$salt$hash`, the last two in base64url. Old hashes still verify when the settings change.
  * @throws AUTH_INVALID_INPUT for a password that is not a string of 1 to 1024 bytes of UTF-8
  */
-export async function hashPassword(password: string): Promise<string> {
+export async function hashPassword(password: string, derive: Derive): Promise<string> {
   const text = normalized(password)
   if (text === undefined) {
     throw new HeddleError('AUTH_INVALID_INPUT', `A password must be a string of 1 to ${MAX_PASSWORD_BYTES} bytes`)
   }
   const salt = randomBytes(SALT_BYTES)
-  const key = await derive(text, salt, KEY_BYTES, withMemory(COST))
+  const key = Buffer.from(await derive({ password: Buffer.from(text), salt, keyBytes: KEY_BYTES, ...COST }))
   return `scrypt$${COST.N}$${COST.r}$${COST.p}$${salt.toString('base64url')}$${key.toString('base64url')}`
 }
 
 /** False for a wrong password, for a password that could not have been hashed, and for a hash that `hashPassword` did not make. */
-export async function verifyPassword(password: string, hash: string): Promise<boolean> {
+export async function verifyPassword(password: string, hash: string, derive: Derive): Promise<boolean> {
   const text = normalized(password)
   const stored = parseHash(hash)
   if (text === undefined || stored === undefined) return false
-  const key = await derive(text, stored.salt, stored.key.length, withMemory(stored))
+  const { N, r, p, salt } = stored
+  const key = await derive({ password: Buffer.from(text), salt, keyBytes: stored.key.length, N, r, p })
   return timingSafeEqual(key, stored.key)
 }
 
@@ -63,9 +65,4 @@ function parseHash(hash: unknown): StoredHash | undefined {
   const isAffordable = N <= MAX_COST.N && r <= MAX_COST.r && p <= MAX_COST.p && 128 * N * r <= MAX_COST.bytes
   const isSized = salt.length >= 8 && salt.length <= 64 && key.length >= 16 && key.length <= 64
   return isPowerOfTwo && r > 0 && p > 0 && isAffordable && isSized ? { N, r, p, salt, key } : undefined
-}
-
-/** By default Node refuses to use 32 MiB of memory, which N = 2^15 needs. Twice the need leaves room for overhead. */
-function withMemory({ N, r, p }: { N: number; r: number; p: number }): ScryptOptions {
-  return { N, r, p, maxmem: 2 * 128 * r * (N + p) }
 }

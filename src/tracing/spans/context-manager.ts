@@ -17,8 +17,8 @@ export class CausalContextManager implements ContextManager {
     thisArg?: ThisParameterType<F>,
     ...args: A
   ): ReturnType<F> {
-    const { eventId = null, requestId = null, origin = null } = causality.getStore() ?? {}
-    return causality.run({ eventId, requestId, trace: new ContextScope(context), origin }, () =>
+    const { eventId = null, requestId = null, origin = null, request } = causality.getStore() ?? {}
+    return causality.run({ eventId, requestId, trace: new ContextScope(context), origin, request }, () =>
       fn.call(thisArg as never, ...args),
     )
   }

@@ -41,8 +41,8 @@ export class ToolSpans implements ToolTracing {
     const more = details?.attributes
     const scope = this.#spans.open(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
     if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
-    const { eventId, requestId, origin } = cause
-    return causality.run({ eventId, requestId, trace: scope, origin }, call)
+    const { eventId, requestId, origin, request } = cause
+    return causality.run({ eventId, requestId, trace: scope, origin, request }, call)
   }
 
   #callOf(tool: string, method: string): Call {
@@ -57,14 +57,14 @@ export class ToolSpans implements ToolTracing {
 const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
 
 function runIn(
-  { eventId, requestId, origin }: CausalContext,
+  { eventId, requestId, origin, request }: CausalContext,
   span: RuntimeSpan,
   details: CallDetails | undefined,
   call: () => unknown,
 ): unknown {
   let result: unknown
   try {
-    result = causality.run({ eventId, requestId, trace: span, origin }, call)
+    result = causality.run({ eventId, requestId, trace: span, origin, request }, call)
   } catch (thrown) {
     span.fail(thrown)
     throw thrown

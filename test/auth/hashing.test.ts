@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { scryptSync } from 'node:crypto'
+import { once } from 'node:events'
+import { test } from 'node:test'
+import type { Worker } from 'node:worker_threads'
+import { HashThreads } from '../../src/tools/auth/hash-threads.ts'
+import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
+
+const PASSWORD = 'correct horse battery staple'
+
+function signUp(heddle: Heddle, n: number, signal?: AbortSignal): Promise<Response> {
+  const body = JSON.stringify({ name: 'Ada', email: `ada${n}@example.com`, password: PASSWORD })
+  const headers = { 'content-type': 'application/json' }
+  return heddle.fetch('/users', { method: 'POST', headers, body, ...(signal === undefined ? {} : { signal }) })
+}
+
+const hashed = async (heddle: Heddle): Promise<{ calls: number; errors: number }> =>
+  (await heddle.json('/system/metrics')).body.data['auth.hashPassword'] ?? { calls: 0, errors: 0 }
+
+test('passwords beyond the queue are refused at once, and the log is not filled with it', async (t) => {
+  const env = { AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '2' }
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 2, env })
+  const order: number[] = []
+  const answers = await Promise.all(
+    Array.from({ length: 12 }, async (_, n) => {
+      const answer = await signUp(heddle, n)
+      order.push(answer.status)
+      return { answer, body: (await answer.json()) as { error: string } }
+    }),
+  )
+  const refused = answers.filter(({ answer }) => answer.status === 503)
+  // One is hashed and two wait, for all lanes together; on a slow machine another comes after the first has ended.
+  assert.ok(refused.length >= 7 && refused.length <= 9, order.join(' '))
+  assert.deepEqual(order.slice(0, 5), [503, 503, 503, 503, 503], 'those that are refused do not wait')
+  for (const { answer, body } of refused) {
+    assert.ok(Number(answer.headers.get('retry-after')) >= 1)
+    assert.match(body.error, /^Too many passwords are being hashed: 2 wait already$/)
+  }
+  assert.equal((await signUp(heddle, 100)).status, 201, 'there is room again')
+  assert.deepEqual(
+    heddle.logs.filter(({ level }) => level >= 50),
+    [],
+  )
+})
+
+test('what waits for a request that is over is not hashed', async (t) => {
+  const env = { AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '50' }
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
+  assert.equal((await signUp(heddle, 0)).status, 201)
+  const leaving = new AbortController()
+  const left = Array.from({ length: 20 }, (_, n) => signUp(heddle, n + 1, leaving.signal).catch(() => null))
+  const isBegun = async () => (await heddle.json('/system/lanes')).body[0].requests_in_flight >= 15
+  await until(isBegun, 'the requests')
+  leaving.abort()
+  await Promise.all(left)
+  assert.equal((await signUp(heddle, 50)).status, 201)
+  const { calls, errors } = await until(async () => {
+    const all = await hashed(heddle)
+    return all.calls === 22 ? all : undefined
+  }, 'the end of all')
+  assert.ok(errors >= 10, `${errors} of ${calls} given up`)
+})
+
+test('a request whose time is up leaves the queue', async (t) => {
+  const env = { AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '50', HTTP_HANDLER_TIMEOUT_MS: '150' }
+  const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
+  const statuses = await Promise.all(Array.from({ length: 12 }, async (_, n) => (await signUp(heddle, n)).status))
+  assert.ok(statuses.filter((status) => status === 504).length >= 8, statuses.join(' '))
+  const { errors } = await until(async () => {
+    const all = await hashed(heddle)
+    return all.calls === 12 ? all : undefined
+  }, 'the end of all')
+  assert.ok(errors >= 8, `${errors} given up`)
+})
+
+test('a thread that dies costs the key that it derived, and is replaced', async (t) => {
+  const threads = new HashThreads(1, 5)
+  t.after(() => threads.close())
+  const derivation = {
+    password: Buffer.from('password'),
+    salt: Buffer.from('salty salt'),
+    keyBytes: 32,
+    N: 2 ** 15,
+    r: 8,
+    p: 3,
+  }
+  const started = once(process, 'worker') as Promise<[Worker]>
+  const lost = threads.derive('1', derivation)
+  const next = threads.derive('2', derivation)
+  const [thread] = await started
+  void thread.terminate()
+  await assert.rejects(lost, /has ended/)
+  const { N, r, p } = derivation
+  const key = scryptSync('password', 'salty salt', 32, { N, r, p, maxmem: 2 ** 26 })
+  assert.deepEqual(Buffer.from(await next), key)
+})
