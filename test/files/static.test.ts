@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { after, before, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
+import { browser } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
 
@@ -14,6 +15,9 @@ const MODIFIED = new Date('2026-03-01T12:00:00.500Z')
 const STYLE = 'p { color: teal }\n'.repeat(500)
 const LARGE_BYTES = 24 << 20
 const LARGE = Buffer.alloc(LARGE_BYTES, createHash('sha512').update('large').digest())
+
+/** Opened as a page, it would run the script with the origin of the service. */
+const SCRIPT_IN_XML = '<x:script xmlns:x="http://www.w3.org/1999/xhtml">document.title = "ran"</x:script>'
 
 let heddle: Heddle
 const ends: (() => Promise<void>)[] = []
@@ -40,6 +44,8 @@ before(async () => {
   await write('shelf/app-3f9a1c77.js', 'export {}')
   await write('shelf/report-20260301.bin', 'no hash')
   await write('shelf/picture.svg', '<svg xmlns="http://www.w3.org/2000/svg"/>')
+  await write('shelf/feed.rss', '<rss/>')
+  await write('shelf/script.xml', SCRIPT_IN_XML)
   await write('shelf/pages/index.html', '<!doctype html><title>pages</title>')
   await write('shelf/bare/readme.md', '# bare')
   await write('shelf/.env', 'SECRET=1')
@@ -303,3 +309,19 @@ async function inFlight(): Promise<number> {
   const { body } = await heddle.json('/system/lanes')
   return (body as { requests_in_flight: number }[]).reduce((sum, { requests_in_flight }) => sum + requests_in_flight, 0)
 }
+
+test('no type in which browsers run scripts is served without a policy that stops them', async () => {
+  for (const name of ['script.xml', 'feed.rss', 'picture.svg']) {
+    const policy = (await get(`/files/${name}`)).headers.get('content-security-policy') ?? ''
+    assert.match(policy, /default-src 'none'.*sandbox/, name)
+  }
+  assert.equal((await get('/files/note.txt')).headers.get('content-security-policy'), null)
+})
+
+test('a script in an XML file does not run, in a real browser', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const page = await chromium.newPage()
+  await page.goto(`${heddle.url}/files/script.xml`)
+  assert.notEqual(await page.title(), 'ran')
+})

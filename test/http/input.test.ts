@@ -241,11 +241,16 @@ for (const [thread, prefix] of [
     })
 
     it('takes an empty body for none', async () => {
-      for (const headers of [JSON_BODY, FORM_BODY, {}]) {
+      for (const headers of [FORM_BODY, {}]) {
         const { data, hasBody } = await echoed('/echo', { ...headers, 'content-length': '0' })
         assert.deepEqual(data, {})
         assert.equal(hasBody, false)
       }
+    })
+
+    it('answers 400 to an empty body that says that it is JSON', async () => {
+      for (const headers of [JSON_BODY, { 'content-type': 'application/merge-patch+json; charset=utf-8' }])
+        assertFailure(await send('/echo', headers, ''), 400, /^The body is empty/)
     })
 
     it('answers 415 to a compressed body', async () => {

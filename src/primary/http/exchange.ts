@@ -6,6 +6,7 @@ import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.
 import { ClientSocket, type SocketUserData, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
+import { policyFor } from './page-policy.ts'
 import type { RouteEntry } from './route-table.ts'
 import { SseClient } from './sse-client.ts'
 import { statusLine } from './status-line.ts'
@@ -24,7 +25,6 @@ export const draining = { on: false }
 /** Status of a stream that was opened, however it ends. */
 const STREAM_STATUS = 200
 
-const PAGE_POLICY = "content-security-policy: default-src 'self'; frame-ancestors 'none'; base-uri 'none'\r\n"
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
 const SSE_LINES =
   '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
@@ -154,9 +154,8 @@ export class Exchange {
     } else {
       if (body !== null && !hasLine(head, 'content-type: ')) lines += JSON_LINE
       lines += `\r\n${head.slice(0, -2)}`
-      if (hasLine(head, 'content-type: text/html') && !hasLine(head, 'content-security-policy: ')) {
-        lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
-      }
+      const policy = policyFor(head)
+      if (policy !== '') lines += `\r\n${policy.slice(0, -2)}`
     }
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     writing = this.#res
@@ -242,8 +241,7 @@ export class Exchange {
       return this.fail('HTTP_BAD_REQUEST', 'A request for a file has no body')
     }
     this.deadlineMs = 0
-    let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${head.slice(0, -2)}`
-    if (hasLine(head, 'content-type: text/html')) lines += `\r\n${PAGE_POLICY.slice(0, -2)}`
+    let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${(head + policyFor(head)).slice(0, -2)}`
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     const res = this.#res
     const over = (): void => {

@@ -80,15 +80,21 @@ async function readBody(
   form: Form,
 ): Promise<Data | undefined> {
   const bytes = incoming.body
-  if (bytes === null || bytes.byteLength === 0) return undefined
+  if (bytes === null) return undefined
+  const contentType = incoming.headers['content-type'] ?? ''
+  const semicolon = contentType.indexOf(';')
+  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  const isJson = type === 'application/json' || type.endsWith('+json')
+  if (bytes.byteLength === 0) {
+    if (isJson)
+      throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
+    return undefined
+  }
   const encoding = incoming.headers['content-encoding']
   if (encoding !== undefined && encoding !== 'identity') {
     throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
   }
-  const contentType = incoming.headers['content-type'] ?? ''
-  const semicolon = contentType.indexOf(';')
-  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
-  if (type === 'application/json' || type.endsWith('+json')) {
+  if (isJson) {
     if (semicolon >= 0) requireUtf8(contentType.slice(semicolon))
     const value = parseJsonBody(bytes)
     if (!isPlainObject(value)) {

@@ -11,8 +11,6 @@ import { fileType } from './file-types.ts'
 /** A file with a hash of its content in its name never changes: `app-3f9a1c77.js`. */
 const HASHED_NAME = /[.-](?=[^.]*\d)(?=[^.]*[a-f])[0-9a-f]{8,64}\.\w+$/
 const IMMUTABLE = 'public, max-age=31536000, immutable'
-/** A picture that is opened as a page must not run scripts in it. */
-const PICTURE_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 /** Encodings by preference: the smaller result first. */
 const ENCODINGS = [
   ['br', '.br'],
@@ -115,7 +113,6 @@ export class StaticFiles {
       }
       context.setHeader('accept-ranges', 'bytes')
       context.setHeader('content-type', contentType)
-      if (contentType === 'image/svg+xml') context.setHeader('content-security-policy', PICTURE_POLICY)
       if (encoding !== '') context.setHeader('content-encoding', encoding)
       const isSame = headers['if-range'] === undefined || isRangeOf(headers['if-range'], tag, modified)
       const range = isSame ? byteRange(headers.range, stats.size) : null
