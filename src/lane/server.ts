@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { TracingInit } from '../contracts/tracing.ts'
+import { adoptVariables } from '../core/config/load.ts'
 import { messageOf } from '../core/errors/wire.ts'
 import { loadModule } from '../core/modules/load-module.ts'
 import { until } from '../core/schedule/until.ts'
@@ -56,6 +57,7 @@ export class LaneServer {
   constructor(init: LaneInit) {
     this.#init = init
     const { port, bulk, settings, shared } = init
+    adoptVariables(init.variables)
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     const recorder = new FlightRecorder(init.flight)

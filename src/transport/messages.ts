@@ -18,7 +18,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 11
+export const LANE_PROTOCOL = 12
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -27,6 +27,8 @@ export interface LaneInit {
   /** The lane's number, from 0: it stays the same when the thread is replaced. */
   index: number
   settings: Settings
+  /** What `config.get` reads: the variables of the process, without the secrets of the runtime. */
+  variables: Record<string, string>
   port: MessagePort
   bulk: MessagePort
   /** Rings as the lane sees them. */

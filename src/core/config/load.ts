@@ -5,6 +5,7 @@ import { messageOf } from '../errors/wire.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'
+import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { likelyTypos } from './typos.ts'
 
 /** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
@@ -47,11 +48,13 @@ export interface LoadedSettings {
 export function loadSettings(env: Environment = process.env, isDevelopment = false): LoadedSettings {
   const faults: string[] = []
   if (env === process.env) addDotEnv(faults)
-  const warnings = likelyTypos(env, Object.keys(VARIABLES))
+  const secretFiles = [...SECRET_NAMES].map((name) => name + FILE_SUFFIX)
+  const warnings = likelyTypos(env, [...Object.keys(VARIABLES), ...secretFiles])
+  const secrets = readSecretFiles(env, SECRET_NAMES, faults)
 
   const settings: Record<string, unknown> = {}
   for (const [name, row] of ROWS) {
-    const parsed = readRow(row, env[name], settings, isDevelopment)
+    const parsed = readRow(row, secrets[name] ?? env[name], settings, isDevelopment)
     if ('value' in parsed) settings[settingKey(name)] = parsed.value
     else
       faults.push(
@@ -60,7 +63,8 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
   }
   checkTogether(settings as Settings, faults)
   warnOfOpenDoors(settings as Settings, warnings)
-  if (isUnset(env.AUTH_SECRET_KEY)) settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
+  if (isUnset(secrets.AUTH_SECRET_KEY ?? env.AUTH_SECRET_KEY) && isUnset(env.AUTH_SECRET_KEY_FILE))
+    settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 
   if (faults.length > 0) throw new ConfigFaults(faults)
   return { settings: freezeSettings(settings as Settings), warnings }
@@ -72,9 +76,23 @@ export function freezeSettings(settings: Settings): Settings {
   return Object.freeze(settings)
 }
 
+/** The variables that plugins may ask for: in a lane, those that the primary has handed it, which are more than its `process.env`. */
+let variables: Environment = process.env
+
 /** A plugin's own variable; undefined when it is unset, and for the runtime's secrets. */
 export function readVariable(name: string): string | undefined {
-  return SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]
+  return SECRET_NAMES.has(name.toUpperCase()) ? undefined : variables[name]
+}
+
+/** Every variable of this process but the runtime's secrets. */
+export function publicVariables(): Record<string, string> {
+  const entries = Object.entries(process.env).filter(([name]) => !SECRET_NAMES.has(name.toUpperCase()))
+  return Object.fromEntries(entries) as Record<string, string>
+}
+
+/** From now on `readVariable` reads these. Called once, in a lane, by which `process.env` has only what its libraries need. */
+export function adoptVariables(given: Readonly<Record<string, string>>): void {
+  variables = given
 }
 
 /** A copy of this process's environment, for a child process, and for loading settings without `.env`. */

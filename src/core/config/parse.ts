@@ -29,6 +29,8 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
       return parseOrigins(text)
     case 'hosts':
       return parseHosts(text)
+    case 'names':
+      return parseNames(text)
     case 'folder':
       return { value: resolve(text) }
     case 'folders':
@@ -78,6 +80,13 @@ function parseHosts(text: string): Parsed {
   return hosts.every((host) => HOST.test(host))
     ? { value: hosts }
     : { wanted: 'names like app.example.com, *.example.com or addresses, without ports, separated by commas' }
+}
+
+function parseNames(text: string): Parsed {
+  const names = split(text, ',')
+  return names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(name))
+    ? { value: names }
+    : { wanted: 'names of variables like AWS_REGION or AWS_*, separated by commas' }
 }
 
 function split(text: string, separator: string): string[] {

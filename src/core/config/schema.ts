@@ -19,7 +19,7 @@ export type VariableRow =
   | RowOf<'boolean', boolean>
   | (RowOf<'choice', string> & { choices: readonly string[] })
   | (RowOf<'text', string | undefined> & { pattern?: RegExp; wanted?: string })
-  | RowOf<'origins' | 'hosts', readonly string[]>
+  | RowOf<'origins' | 'hosts' | 'names', readonly string[]>
   | RowOf<'folder' | 'folders' | 'file', string>
 
 const DAY_MS = 86_400_000
@@ -134,6 +134,13 @@ export const VARIABLES = {
     default: 512,
     unit: 'MiB',
     effect: 'Largest JavaScript heap of a lane; a lane that needs more is replaced.',
+  },
+  LANE_ENV: {
+    type: 'names',
+    default: [],
+    unit: 'comma-separated names, `AWS_*` for all that begin so',
+    effect:
+      'Variables that libraries in lanes read from `process.env`, beside those of Node and the system. A plugin reads its own with `config.get`.',
   },
   UV_THREADPOOL_SIZE: {
     type: 'integer',
@@ -454,7 +461,7 @@ type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
     ? boolean
     : Row extends { choices: readonly (infer Choice)[] }
       ? Choice
-      : Row extends { type: 'folders' | 'origins' | 'hosts' }
+      : Row extends { type: 'folders' | 'origins' | 'hosts' | 'names' }
         ? readonly string[]
         : OrUnset<Row, string>
 

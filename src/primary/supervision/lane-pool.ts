@@ -1,6 +1,8 @@
 import { fileURLToPath } from 'node:url'
 import type { MessagePort, Worker } from 'node:worker_threads'
 import { Piscina } from 'piscina'
+import { laneEnvironment } from '../../core/config/lane-environment.ts'
+import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { YOUNG_GENERATION_MB } from '../../transport/memory/heartbeat.ts'
 import type { LaneInit, WarmUp } from '../../transport/messages.ts'
@@ -60,6 +62,7 @@ export class LanePool {
       atomics: 'disabled',
       recordTiming: false,
       ...laneLoader(),
+      env: laneEnvironment(publicVariables(), settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })
     this.#pool.on('error', onError)

@@ -1,5 +1,6 @@
 import { getHeapStatistics } from 'node:v8'
 import type { TracingInit } from '../../contracts/tracing.ts'
+import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/wire.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
@@ -67,6 +68,7 @@ export class LaneStarter {
       protocol: LANE_PROTOCOL,
       index,
       settings,
+      variables: publicVariables(),
       port,
       bulk,
       ...memory,
