@@ -82,6 +82,8 @@ export interface Tool {
   serve?(method: string, args: readonly unknown[]): unknown
   /** True when the tool works. Called periodically in the primary, with a deadline. */
   healthCheck?(): Promise<boolean>
+  /** Called in the primary: why this process should get no requests; null when it should. It must be quick. */
+  unreadyReason?(): string | null
   /** Called in the primary when a thread has ended: release what it held. @param threadId `threadId` of node:worker_threads */
   threadGone?(threadId: number): void
   /** Closes everything. Called once, when the thread drains. */

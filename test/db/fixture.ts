@@ -41,7 +41,7 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
       ...options.settings,
     } as unknown as ToolRuntime['settings'],
     log: (level, message, fields) => void options.log?.push({ level, message, fields }),
-    sharedMemory: (_, byteLength) => (byteLength <= memory.byteLength ? memory : new SharedArrayBuffer(byteLength)),
+    sharedMemory: (name, byteLength) => (name === 'write-lock' ? memory : new SharedArrayBuffer(byteLength)),
     instrument: options.instrument ?? ((target) => target),
   }
   return runtime as ToolRuntime

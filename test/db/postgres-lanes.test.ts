@@ -97,7 +97,7 @@ function runTests(server: PostgresServer): void {
     try {
       assert.deepEqual(
         await Promise.all(Array.from({ length: 12 }, ask)),
-        Array.from({ length: 12 }, () => 500),
+        Array.from({ length: 12 }, () => 503),
       )
       await until(async () => (await db()).status === 'DEAD', 'a dead tool', 20_000)
       assert.equal((await heddle.fetch('/hello/world')).status, 200)

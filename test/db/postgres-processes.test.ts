@@ -155,7 +155,7 @@ function runTests(server: PostgresServer): void {
     await until(() => statuses.get(404)! > before + 100, 'load again')
     isOver = true
     await load
-    assert.deepEqual([...statuses.keys()].sort(), [404, 500], `on ${database}`)
+    assert.deepEqual([...statuses.keys()].sort(), [404, 503], `on ${database}`)
     assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
     assert.equal(await heddle.stop(), 0)
   })
@@ -167,7 +167,7 @@ function runTests(server: PostgresServer): void {
     assert.equal(status, 503)
     assert.match(body.reasons.join(), /tool db did not boot: .*ECONNREFUSED.*RDB_PORT/)
     assert.equal((await heddle.fetch('/hello/world')).status, 200)
-    assert.equal((await heddle.fetch('/users/nobody')).status, 500)
+    assert.equal((await heddle.fetch('/users/nobody')).status, 503)
     assert.equal(await heddle.stop(), 0)
   })
 

@@ -53,7 +53,7 @@ describe('rules of the guide', () => {
   })
 
   test('a write through db inside of a transaction waits for itself and fails after 5 s', async () => {
-    assert.equal((await heddle.json('/write-in-transaction', { method: 'POST' })).status, 500)
+    assert.equal((await heddle.json('/write-in-transaction', { method: 'POST' })).status, 503)
     assert.ok(heddle.logs.some(({ msg }) => msg.startsWith('/write-in-transaction failed: Waited 5000 ms')))
   })
 })

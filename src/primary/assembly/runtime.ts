@@ -165,7 +165,7 @@ export class Runtime {
       lanesWanted: this.#options.settings.lanes,
       isDraining: this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
-      toolReasons: this.#tools.toolBooter.reasons,
+      toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
       busFault: streams?.fault ?? null,
       wasBusOpen: streams?.wasOpen ?? false,
       isCrowded: hub.isCrowded,

@@ -8,7 +8,7 @@ export interface ReadinessFacts {
   readonly isDraining: boolean
   /** The start is over. */
   readonly isStarted: boolean
-  /** Tools that did not boot, each with its reason. */
+  /** Tools that did not boot, or do not do their work, each with its reason. */
   readonly toolReasons: readonly string[]
   /** Why the store of the event streams cannot be used; null when it can. */
   readonly busFault: string | null

@@ -1,4 +1,5 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import type { RequestContext } from './context.ts'
 import type { FileBody } from './file-body.ts'
 
@@ -65,6 +66,10 @@ export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean
   if (thrown instanceof HeddleError) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
+    }
+    // What is wrong with the database is for the log. The client may try again.
+    if (thrown instanceof DbError && thrown.isPassing) {
+      return { reply: errorReply('HTTP_OVERLOADED', 'The database does not take this at the moment'), isFault: true }
     }
     if (thrown.status === 503) {
       return { reply: errorReply('HTTP_OVERLOADED', thrown.message), isFault: !EXPECTED.has(thrown.code) }

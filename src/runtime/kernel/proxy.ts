@@ -11,7 +11,16 @@ import { added, tellAll } from './listeners.ts'
 export const RECOVERED = 'Recovered from transient failure'
 
 /** Methods of a tool that belong to the runtime, not to plugins. */
-const LIFECYCLE = new Set(['constructor', 'boot', 'api', 'describeCall', 'serve', 'threadGone', 'stop'])
+const LIFECYCLE = new Set([
+  'constructor',
+  'boot',
+  'api',
+  'describeCall',
+  'serve',
+  'unreadyReason',
+  'threadGone',
+  'stop',
+])
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any

@@ -109,6 +109,14 @@ export class Toolbox {
     return tool.serve(method, args)
   }
 
+  /** Why the process should get no requests, as far as its tools know. */
+  get unreadyReasons(): string[] {
+    return [...this.#installed].flatMap(([name, { tool }]) => {
+      const reason = tool.unreadyReason?.() ?? null
+      return reason === null ? [] : [`tool ${name}: ${reason}`]
+    })
+  }
+
   /** Tells all tools that a thread has died. @param threadId of worker_threads */
   threadGone(threadId: number): void {
     for (const { tool } of this.#installed.values()) tool.threadGone?.(threadId)

@@ -88,6 +88,17 @@ export class Connection {
     return this.#database.inTransaction
   }
 
+  /** Writes a page and changes nothing, in a transaction that has begun. */
+  touch(): void {
+    this.#database.pragma(`user_version = ${this.#database.pragma('user_version', { simple: true })}`)
+    this.hasWritten = true
+  }
+
+  /** Copies the log into the file, so that its room on the disk can be used again. @throws the driver's error */
+  checkpoint(): void {
+    this.#database.pragma('wal_checkpoint(RESTART)')
+  }
+
   /** Runs a script verbatim. SQLite itself splits it into statements. */
   script(sql: string): void {
     this.#database.exec(sql)

@@ -1,5 +1,4 @@
 import { AsyncResource } from 'node:async_hooks'
-import { stat } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
@@ -9,8 +8,10 @@ import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
+import { WriteFault } from '../../transport/memory/write-fault.ts'
 import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-lock.ts'
 import { Connection } from './connection.ts'
+import { DatabaseFile } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { LaneSession, ProcessSession, runHeavy, type SendOrder } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
@@ -19,6 +20,7 @@ import { type Answer, failed, type Order } from './process-messages.ts'
 import { StatementProcesses } from './statement-processes.ts'
 import { PULSE_MS, runTransaction, type TransactionSession } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
+import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
 
 /** Attributes of spans that name the database. */
 const SERVER = { 'db.system.name': 'sqlite' }
@@ -40,6 +42,10 @@ export default class SqliteDb implements Tool, Db {
   readonly #writes: WriteQueue
   /** Null where the last writes may be lost in a power cut. */
   readonly #logSync: LogSync | null
+  readonly #fault: WriteFault
+  readonly #identity: SharedArrayBuffer
+  /** In the primary, once the file is open. */
+  #watch: WriteWatch | null = null
   #shared: Connection | null = null
   #opening: Promise<Connection> | null = null
   #transactions: Connection | null = null
@@ -51,6 +57,8 @@ export default class SqliteDb implements Tool, Db {
     this.#runtime = runtime
     this.#lockMemory = runtime.sharedMemory('write-lock', 64)
     this.#lock = new WriteLock(this.#lockMemory)
+    this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
+    this.#identity = runtime.sharedMemory('file-identity', 16)
     this.#logSync = runtime.settings.sqliteSynchronous === 'normal' ? null : new LogSync(runtime.settings.sqlitePath)
     this.#writes = new WriteQueue(this.#lock, () => this.#openShared(), this.#logSync)
   }
@@ -75,7 +83,13 @@ export default class SqliteDb implements Tool, Db {
    */
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind !== 'primary') return
+    const file = this.#file()
+    if (this.#shared === null && file.isElsewhereOpen()) {
+      const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
+      this.#runtime.log('WARNING', message)
+    }
     await this.#open()
+    file.remember()
     const driver = new SqliteMigrations(
       await this.#retry(() => this.#connect(this.#logSync === null ? 'NORMAL' : 'FULL')),
     )
@@ -85,6 +99,8 @@ export default class SqliteDb implements Tool, Db {
     } finally {
       driver.close()
     }
+    this.#watch ??= new WriteWatch({ file, fault: this.#fault, write: () => this.#touch(), log })
+    this.#watch.start()
   }
 
   /** The methods of the contract, including `healthCheck`. */
@@ -114,24 +130,53 @@ export default class SqliteDb implements Tool, Db {
    * When a statement fails, the whole transaction is rolled back.
    */
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+    this.#refuseWhileUseless()
+    return this.#exclusive((connection) => this.#transact(work, connection))
+  }
+
+  /** Runs `work` when it is its turn, with the write lock and a transaction that has begun. */
+  async #exclusive<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
     if (!this.#shared) await this.#open()
     const connection = this.#transactions ?? (await this.#retry(() => this.#openForTransactions()))
     return new Promise<T>((resolvePromise, reject) => {
+      const failed = (thrown: unknown): void => {
+        // A timeout may be the transaction's own.
+        const kind = thrown instanceof DbError ? faultOf(thrown) : 'none'
+        if (kind === 'full' || kind === 'failed') this.#noteFault(thrown as DbError)
+        reject(thrown)
+      }
       this.#writes.push({
         kind: 'exclusive',
         deadlineMs: performance.now() + WAIT_MS,
         begin: () => connection.begin(),
         // Bound to the asynchronous context of its caller: the queue would run it in the context of another caller.
-        run: AsyncResource.bind(() =>
-          this.#transact(work, connection).then((result) => {
+        run: AsyncResource.bind(async () => {
+          try {
+            const result = await work(connection)
             // Not awaited, because the queue waits for `run` with the lock.
             if (this.#logSync === null || !connection.hasWritten) resolvePromise(result)
-            else this.#logSync.done().then(() => resolvePromise(result), reject)
-          }, reject),
-        ),
-        reject,
+            else this.#logSync.done().then(() => resolvePromise(result), failed)
+          } catch (thrown) {
+            failed(thrown)
+          }
+        }),
+        reject: (error) => {
+          this.#noteFault(error)
+          reject(error)
+        },
       })
     })
+  }
+
+  /** @throws DbError `unavailable` while a write would go nowhere */
+  #refuseWhileUseless(): void {
+    if (this.#fault.kind === 'replaced') throw new DbError('unavailable', FAULT_TEXTS.replaced)
+  }
+
+  /** What the failure of one write says about all writes is known to all threads, and the primary looks after it. */
+  #noteFault(error: DbError): void {
+    const kind = faultOf(error)
+    if (kind !== 'none' && this.#fault.kind === 'none') this.#fault.kind = kind
   }
 
   /** The transaction has begun on `connection`. With its first heavy statement it begins again in a process. */
@@ -179,16 +224,29 @@ export default class SqliteDb implements Tool, Db {
   }
 
   /**
-   * True when the file can be read; false when it has been removed under the open connection.
-   * @throws DbError when SQLite reports a fault
+   * In the primary it writes. False when the file has been removed or replaced.
+   * @throws DbError `unavailable` while writes fail
    */
   async healthCheck(): Promise<boolean> {
-    const rows = await this.query('SELECT count(*) AS tables FROM sqlite_master')
-    const exists = await stat(this.#path()).then(
-      () => true,
-      () => false,
-    )
-    return rows.length === 1 && exists
+    await this.query('SELECT 1')
+    if (!this.#file().isOpenedOne()) {
+      await this.#watch?.check()
+      return false
+    }
+    if (this.#watch === null || (await this.#watch.check())) return true
+    throw new DbError('unavailable', this.#watch.reason ?? 'The database file does not take writes')
+  }
+
+  unreadyReason(): string | null {
+    return this.#watch?.reason ?? null
+  }
+
+  /** Stores what is there already. @throws DbError */
+  #touch(): Promise<void> {
+    return this.#exclusive((connection) => {
+      connection.touch()
+      connection.commit()
+    })
   }
 
   async stop(): Promise<void> {
@@ -196,6 +254,7 @@ export default class SqliteDb implements Tool, Db {
     await this.#writes.close(STOP_WAIT_MS)
     this.#stopped = true
     this.#processes?.stop()
+    this.#watch?.stop()
     this.#transactions?.close()
     this.#shared?.close()
     this.#logSync?.close()
@@ -204,6 +263,7 @@ export default class SqliteDb implements Tool, Db {
   async #run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
     const connection = this.#shared ?? (await this.#open())
     let solitary = false
+    let deletes = false
     try {
       const statement = connection.statement(sql)
       if (statement.isHeavy(params)) {
@@ -211,15 +271,40 @@ export default class SqliteDb implements Tool, Db {
       }
       if (statement.readonly) return statement.run(params)
       solitary = statement.solitary
+      deletes = statement.deletes
     } catch (thrown) {
       // A write that is still in the queue may create its table, so it is tried again after that one.
       const waits = thrown instanceof DbError && thrown.kind === 'syntax' && this.#writes.length > 0
       if (isBusy(thrown)) return this.#retry(() => connection.run(sql, params))
       if (!waits) throw toDbError(thrown)
     }
-    return new Promise<Outcome>((resolvePromise, reject) => {
-      const deadlineMs = performance.now() + WAIT_MS
-      this.#writes.push({ kind: 'write', sql, params, solitary, deadlineMs, resolve: resolvePromise, reject })
+    this.#refuseWhileUseless()
+    if (this.#fault.kind === 'reserve' && !deletes) throw new DbError('unavailable', FAULT_TEXTS.reserve)
+    try {
+      return await this.#write(sql, params, solitary)
+    } catch (thrown) {
+      if (!deletes || faultOf(thrown) !== 'full') throw thrown
+    }
+    this.#fault.kind = 'reserve'
+    this.#file().giveReserve()
+    await this.#retry(() => connection.checkpoint())
+    return this.#write(sql, params, solitary)
+  }
+
+  #write(sql: string, params: readonly SqlValue[], solitary: boolean): Promise<Outcome> {
+    return new Promise((resolvePromise, reject) => {
+      this.#writes.push({
+        kind: 'write',
+        sql,
+        params,
+        solitary,
+        deadlineMs: performance.now() + WAIT_MS,
+        resolve: resolvePromise,
+        reject: (error) => {
+          this.#noteFault(error)
+          reject(error)
+        },
+      })
     })
   }
 
@@ -255,7 +340,12 @@ export default class SqliteDb implements Tool, Db {
 
   #connect(synchronous?: 'NORMAL' | 'FULL'): Connection {
     if (this.#stopped) throw new DbError('unavailable', 'The database is closed')
+    this.#file().requireOpenedOne()
     return new Connection(this.#path(), synchronous)
+  }
+
+  #file(): DatabaseFile {
+    return new DatabaseFile(this.#path(), this.#identity)
   }
 
   #path(): string {

@@ -20,6 +20,8 @@ export class Statement {
   readonly readonly: boolean
   /** It cannot run in one transaction with others. */
   readonly solitary: boolean
+  /** It makes room. */
+  readonly deletes: boolean
   readonly #prepared: Database.Statement
   readonly #weigher: Weigher
   readonly #parameterCount: number
@@ -40,6 +42,7 @@ export class Statement {
     this.#prepared = prepared
     this.#parameterCount = shape.parameterCount
     this.solitary = SOLITARY.has(shape.command)
+    this.deletes = shape.command === 'DELETE'
     this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
     this.#weigher = new Weigher(prepared.database, sql, shape.command, shape.parameterCount)
     // A write cannot be repeated to read its rows again.

@@ -1,0 +1,83 @@
+import { randomFillSync } from 'node:crypto'
+import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import Database from 'better-sqlite3'
+import { DbError } from '../../core/errors/db-error.ts'
+import { isBusy } from './failure.ts'
+
+/** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
+export const RESERVE_BYTES = 4 * 1_048_576
+
+/** The file on the path, seen from outside of SQLite: which one it is, and what is kept beside it. */
+export class DatabaseFile {
+  readonly path: string
+  /** Device and inode of the file that the primary has open; zero before. Written before the first lane starts. */
+  readonly #opened: BigInt64Array
+
+  /** @param identity 16 bytes, shared by all threads */
+  constructor(path: string, identity: SharedArrayBuffer) {
+    this.path = path
+    this.#opened = new BigInt64Array(identity)
+  }
+
+  /** In the primary, which has just opened it. */
+  remember(): void {
+    const { dev, ino } = statSync(this.path, { bigint: true })
+    this.#opened[0] = dev
+    this.#opened[1] = ino
+  }
+
+  /** False when the file has been removed, or another one has its name: what is written then goes nowhere. */
+  isOpenedOne(): boolean {
+    const found = statSync(this.path, { bigint: true, throwIfNoEntry: false })
+    return found !== undefined && found.dev === this.#opened[0] && found.ino === this.#opened[1]
+  }
+
+  /** Before a lane opens it: SQLite would create a new, empty file. @throws DbError `unavailable` */
+  requireOpenedOne(): void {
+    if (this.#opened[1] === 0n || this.isOpenedOne()) return
+    throw new DbError('unavailable', REPLACED)
+  }
+
+  /** True when another process has it open. Call it before this process opens it. */
+  isElsewhereOpen(): boolean {
+    if (!existsSync(this.path)) return false
+    let probe: Database.Database | null = null
+    try {
+      probe = new Database(this.path, { timeout: 0 })
+      probe.pragma('locking_mode = EXCLUSIVE')
+      probe.exec('BEGIN EXCLUSIVE; ROLLBACK')
+      return false
+    } catch (thrown) {
+      return isBusy(thrown)
+    } finally {
+      probe?.close()
+    }
+  }
+
+  /**
+   * Keeps room on the disk, which is given away when the disk is full, so that rows can be deleted. It is kept anew where it is kept already,
+   * because that tells whether there is more. @throws when there is no room
+   */
+  keepReserve(): void {
+    const part = `${this.#reserve}.part`
+    try {
+      // Not zeros, for which some file systems keep no room.
+      writeFileSync(part, randomFillSync(Buffer.allocUnsafe(RESERVE_BYTES)))
+      renameSync(part, this.#reserve)
+    } catch (thrown) {
+      rmSync(part, { force: true })
+      throw thrown
+    }
+  }
+
+  giveReserve(): void {
+    rmSync(this.#reserve, { force: true })
+  }
+
+  get #reserve(): string {
+    return `${this.path}-reserve`
+  }
+}
+
+export const REPLACED =
+  'The database file was removed or replaced while it was open, and what is written would go nowhere: put it back, or restart the service'
