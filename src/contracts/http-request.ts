@@ -18,6 +18,7 @@ export interface HttpContext {
   readonly route: string
   /** Names in lower case; repeated headers joined by `, `. */
   readonly headers: Readonly<Record<string, string>>
+  /** Address of the client: of the connection, or what the proxies of `HTTP_TRUSTED_PROXIES` say. */
   readonly ip: string
   readonly requestId: string
   /** Set for a route under `/system` that the primary serves. Null for a stranger, who reaches only its health and its login; else null. */

@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { isIP, isIPv6 } from 'node:net'
 import { delimiter, resolve } from 'node:path'
 import type { VariableRow } from './schema.ts'
 
@@ -31,6 +31,8 @@ export function parseVariable(row: VariableRow, raw: string): Parsed {
       return parseHosts(text)
     case 'names':
       return parseNames(text)
+    case 'networks':
+      return parseNetworks(text)
     case 'folder':
       return { value: resolve(text) }
     case 'folders':
@@ -87,6 +89,19 @@ function parseNames(text: string): Parsed {
   return names.every((name) => /^[A-Za-z_][A-Za-z0-9_]*\*?$/.test(name))
     ? { value: names }
     : { wanted: 'names of variables like AWS_REGION or AWS_*, separated by commas' }
+}
+
+function parseNetworks(text: string): Parsed {
+  const networks = split(text, ',')
+  const isNetwork = (network: string): boolean => {
+    const [address, prefix, ...more] = network.split('/') as [string, ...string[]]
+    const bits = isIP(address) === 6 ? 128 : 32
+    const fits = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)
+    return isIP(address) !== 0 && !address.includes('%') && fits && more.length === 0
+  }
+  return networks.every(isNetwork)
+    ? { value: networks }
+    : { wanted: 'addresses or networks like 10.0.0.0/8 and fd00::/8, separated by commas' }
 }
 
 function split(text: string, separator: string): string[] {

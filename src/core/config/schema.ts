@@ -19,7 +19,7 @@ export type VariableRow =
   | RowOf<'boolean', boolean>
   | (RowOf<'choice', string> & { choices: readonly string[] })
   | (RowOf<'text', string | undefined> & { pattern?: RegExp; wanted?: string })
-  | RowOf<'origins' | 'hosts' | 'names', readonly string[]>
+  | RowOf<'origins' | 'hosts' | 'names' | 'networks', readonly string[]>
   | RowOf<'folder' | 'folders' | 'file', string>
 
 const DAY_MS = 86_400_000
@@ -60,6 +60,13 @@ export const VARIABLES = {
     default: [],
     unit: 'comma-separated origins',
     effect: 'Origins whose pages may call the service; empty: none, `*`: all.',
+  },
+  HTTP_TRUSTED_PROXIES: {
+    type: 'networks',
+    default: [],
+    unit: 'comma-separated addresses or networks',
+    effect:
+      'Proxies whose `X-Forwarded-For` decides `context.ip`: its rightmost address that is none of them. Empty: the address of the connection.',
   },
   SYSTEM_TOKEN: {
     type: 'text',
@@ -461,7 +468,7 @@ type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
     ? boolean
     : Row extends { choices: readonly (infer Choice)[] }
       ? Choice
-      : Row extends { type: 'folders' | 'origins' | 'hosts' | 'names' }
+      : Row extends { type: 'folders' | 'origins' | 'hosts' | 'names' | 'networks' }
         ? readonly string[]
         : OrUnset<Row, string>
 

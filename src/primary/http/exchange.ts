@@ -10,6 +10,7 @@ import { policyFor } from './page-policy.ts'
 import type { RouteEntry } from './route-table.ts'
 import { SseClient } from './sse-client.ts'
 import { statusLine } from './status-line.ts'
+import type { TrustedProxies } from './trusted-proxies.ts'
 
 /** Has a request that is to be answered: a lane, the worker of the primary's own routes, or the queue in front of the lanes. */
 export interface RequestHolder {
@@ -44,6 +45,8 @@ export class Exchange {
   isAtSystemDoor = false
   /** Who sends a request under `/system`; null for a stranger, and for all other routes. */
   operator: Operator | null = null
+  /** What `X-Forwarded-For` says, where proxies are trusted; else null. */
+  forwarding: { readonly proxies: TrustedProxies; readonly list: string } | null = null
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
   /** Null for a request that does not want to become a WebSocket. */
@@ -93,7 +96,8 @@ export class Exchange {
   clientAddress(): string {
     if (this.#done) return ''
     if (this.route !== null) this.route.wantsAddress = true
-    return addressOf(this.#res)
+    const peer = addressOf(this.#res)
+    return this.forwarding === null ? peer : this.forwarding.proxies.clientOf(peer, this.forwarding.list)
   }
 
   /** @param id the request's id at its holder */

@@ -16,6 +16,7 @@ export class HeadScan {
   userAgent = ''
   traceparent = ''
   tracestate = ''
+  forwardedFor = ''
   #contentLengths = 0
   #transferEncodings = 0
   #hosts = 0
@@ -31,6 +32,7 @@ export class HeadScan {
     this.userAgent = ''
     this.traceparent = ''
     this.tracestate = ''
+    this.forwardedFor = ''
     this.#contentLengths = 0
     this.#transferEncodings = 0
     this.#hosts = 0
@@ -65,6 +67,10 @@ export class HeadScan {
           this.#contentLengths++
           this.contentLength = value
         } else if (name === 'sec-fetch-site') this.fetchSite = value
+        return
+      case 15:
+        // Several of them are one list.
+        if (name === 'x-forwarded-for') this.forwardedFor += this.forwardedFor === '' ? value : `,${value}`
         return
       case 17:
         if (name === 'transfer-encoding') {

@@ -21,6 +21,7 @@ import { makeRequestId, requestIdOf } from './request-id.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
 import { loginPage, SystemAccess } from './system-access.ts'
+import { TrustedProxies } from './trusted-proxies.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -64,6 +65,7 @@ export class Listener {
   readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
   readonly #doors: Door[] = []
   readonly #system: SystemAccess
+  readonly #proxies: TrustedProxies
   #systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
@@ -76,6 +78,7 @@ export class Listener {
     this.#options = options
     this.#cors = new Cors(options.settings.httpCorsOrigins)
     this.#system = new SystemAccess(options.settings)
+    this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
   }
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
@@ -301,7 +304,8 @@ export class Listener {
     if (this.state !== 'open' && !this.#servesStill(exchange.route))
       return exchange.fail(this.state === 'draining' ? 'HTTP_DRAINING' : 'HTTP_STARTING', undefined, true)
 
-    const ip = exchange.route.wantsAddress ? addressOf(res) : ''
+    if (!this.#proxies.isEmpty) exchange.forwarding = { proxies: this.#proxies, list: scan.forwardedFor }
+    const ip = exchange.route.wantsAddress ? exchange.clientAddress() : ''
     const frame: RequestFrame = {
       routeNumber: exchange.route.number,
       methodNumber: this.#methodNumbers.get(method)!,
