@@ -1,7 +1,7 @@
 import { fileURLToPath } from 'node:url'
 import type { TracingInit } from '../contracts/tracing.ts'
 import { adoptVariables } from '../core/config/load.ts'
-import { messageOf } from '../core/errors/wire.ts'
+import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
 import { until } from '../core/schedule/until.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
@@ -69,7 +69,7 @@ export class LaneServer {
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
       this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
-        stack: thrown instanceof Error ? thrown.stack : undefined,
+        stack: stackOf(thrown),
       })
     const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
     const sockets = new WebSocketServer({
@@ -149,7 +149,7 @@ export class LaneServer {
       this.#post({
         type: 'boot-failed',
         message: messageOf(error),
-        stack: error instanceof Error ? error.stack : undefined,
+        stack: stackOf(error),
       })
       return
     }

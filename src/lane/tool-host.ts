@@ -7,6 +7,7 @@ import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
+import { namesIn } from '../core/errors/description.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
 import { routeShape } from '../runtime/endpoint/route-shape.ts'
@@ -103,7 +104,7 @@ export class LaneToolHost implements ToolHost {
     try {
       json = JSON.stringify(record)
     } catch {
-      json = JSON.stringify({ ...record, fields: { unserialisable: Object.keys(fields ?? {}) } })
+      json = JSON.stringify({ ...record, fields: { unserialisable: namesIn(fields ?? {}) } })
     }
     if (!this.#outbox.sendText(KIND.LOG, this.#lostLogs, json)) this.#lostLogs++
     this.#kernel.tellLogSinks(level, message, record.timestampMs, identity)

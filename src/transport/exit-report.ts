@@ -1,5 +1,5 @@
 import { causality, type Origin } from '../core/causality/context.ts'
-import { messageOf } from '../core/errors/wire.ts'
+import { messageOf, stackOf } from '../core/errors/description.ts'
 import type { FlightRecorder } from './memory/flight-recorder.ts'
 
 // Characters: with their escapes they fit into the exit report of the flight recorder.
@@ -29,8 +29,7 @@ export function installExitReport(flight: FlightRecorder): void {
     flight.writeExitReport(JSON.stringify(cut))
   }
   process.on('uncaughtExceptionMonitor', (error: unknown) => {
-    const stack = error instanceof Error ? framesIn(String(error.stack)) : ''
-    say({ kind: 'throw', message: messageOf(error), stack })
+    say({ kind: 'throw', message: messageOf(error), stack: framesIn(stackOf(error) ?? '') })
   })
   const exit = process.exit.bind(process)
   process.exit = (code?: number | string | null): never => {

@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util'
-import { messageOf } from '../errors/wire.ts'
+import { messageOf } from '../errors/description.ts'
 
 const USAGE = `Usage: npm start -- [--boot-tool <tool>]
   --boot-tool <tool>  boots that tool alone, which applies migrations, and ends: with 0, or with 1 and the reason

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { messageOf } from '../errors/wire.ts'
+import { messageOf } from '../errors/description.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'

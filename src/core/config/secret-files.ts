@@ -1,6 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 import { resolve } from 'node:path'
-import { messageOf } from '../errors/wire.ts'
+import { messageOf } from '../errors/description.ts'
 
 export const FILE_SUFFIX = '_FILE'
 /** More than any key, and less than what a wrong path (a device, a log) would bring in. */

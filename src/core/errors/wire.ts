@@ -1,4 +1,5 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from './catalogue.ts'
+import { describe } from './description.ts'
 
 /** An error between threads: plain JSON, rebuilt by code on the other side. */
 export interface WireError {
@@ -9,12 +10,10 @@ export interface WireError {
 }
 
 export function toWire(thrown: unknown): WireError {
-  if (!(thrown instanceof Error)) return { message: describe(thrown) }
-  const { code, details } = thrown as { code?: unknown; details?: unknown }
-  const wire: WireError = { message: thrown.message, stack: thrown.stack }
-  if (typeof code === 'string') wire.code = code
-  if (isJson(details)) wire.details = details
-  return wire
+  const { details, ...wire } = describe(thrown)
+  const json = jsonOf(details)
+  // A copy: a value that was JSON once need not be so again.
+  return json === undefined ? wire : { ...wire, details: JSON.parse(json) as unknown }
 }
 
 export function fromWire(wire: WireError): Error {
@@ -27,28 +26,10 @@ export function fromWire(wire: WireError): Error {
 }
 
 /** Errors of libraries may carry any value. One that cannot be sent must not end the thread that reports the error. */
-function isJson(details: unknown): boolean {
+function jsonOf(details: unknown): string | undefined {
   try {
-    return JSON.stringify(details) !== undefined
+    return JSON.stringify(details)
   } catch {
-    return false
-  }
-}
-
-/** The message of anything that was thrown; never throws itself. */
-export function messageOf(thrown: unknown): string {
-  try {
-    if (thrown instanceof Error) return String(thrown.message) || String(thrown.name)
-  } catch {
-    // An error whose `message` throws is shown by its type.
-  }
-  return describe(thrown)
-}
-
-function describe(thrown: unknown): string {
-  try {
-    return typeof thrown === 'string' ? thrown : (JSON.stringify(thrown) ?? String(thrown))
-  } catch {
-    return Object.prototype.toString.call(thrown)
+    return undefined
   }
 }

@@ -1,7 +1,7 @@
 import type { StandardResult } from '../../contracts/standard-schema.ts'
 import { HeddleError } from '../errors/catalogue.ts'
+import { messageOf } from '../errors/description.ts'
 import { shown } from '../errors/shown-path.ts'
-import { messageOf } from '../errors/wire.ts'
 import type { EventContract } from './event-contracts.ts'
 import { faultsOf, listed } from './standard-schema.ts'
 

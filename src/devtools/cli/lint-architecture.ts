@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { parseArgs } from 'node:util'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { CommandError } from '../command-error.ts'
 import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
 import { lintArchitecture } from '../lint/report.ts'

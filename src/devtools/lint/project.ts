@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { FileCache } from './file-cache.ts'
 import { compareText, errorAt, type Finding } from './finding.ts'
 import { type MigrationFacts, readMigration } from './migration-facts.ts'

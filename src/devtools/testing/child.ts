@@ -1,6 +1,6 @@
 import type { EventBus } from '../../contracts/event-bus.ts'
 import { ConfigFaults, copyEnvironment, EXIT_CONFIG, loadSettings, prepareEnvironment } from '../../core/config/load.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { Runtime } from '../../primary/assembly/runtime.ts'
 import { createLog } from '../../primary/logging/log-writer.ts'
 import type { FromChild, ToChild } from './child-messages.ts'

@@ -1,6 +1,6 @@
 import { type FSWatcher, readdirSync, statSync, watch } from 'node:fs'
 import { join } from 'node:path'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 /** Milliseconds without a change after which all changes count as one: saving a file or checking out a branch causes several. */
 const SETTLE_MS = 50

@@ -1,6 +1,6 @@
 import type { DbErrorKind } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { isInstance, messageOf } from '../../core/errors/description.ts'
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
 const KINDS: Record<string, DbErrorKind> = {
@@ -48,7 +48,7 @@ export function sqlStateOf(thrown: unknown): string {
 /** The DbError for anything that the driver threw: with its message, and with advice where there is some. */
 export function toDbError(thrown: unknown): DbError {
   // A new error: one fault of a connection may fail many statements, and each error needs its own stack.
-  if (thrown instanceof DbError) return new DbError(thrown.kind, thrown.message, { cause: thrown.cause ?? thrown })
+  if (isInstance(thrown, DbError)) return new DbError(thrown.kind, thrown.message, { cause: thrown.cause ?? thrown })
   const state = sqlStateOf(thrown)
   const advice = ADVICE[state] === undefined ? '' : ` (${ADVICE[state]})`
   return new DbError(kindOf(state), messageOf(thrown) + advice, { cause: thrown })
@@ -61,7 +61,7 @@ function kindOf(state: string): DbErrorKind {
 
 /** True when the connection cannot be used any more: it was lost, or the server is about to end it. */
 export function endsConnection(thrown: unknown): boolean {
-  if (thrown instanceof DbError) return thrown.kind === 'unavailable'
+  if (isInstance(thrown, DbError)) return thrown.kind === 'unavailable'
   const state = sqlStateOf(thrown)
   return state === '25P03' || state === '25P04' || kindOf(state) === 'unavailable'
 }

@@ -1,5 +1,6 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { isInstance } from '../../core/errors/description.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
@@ -57,7 +58,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
       refuseInTransaction(status === 'over', failure)
       return await connection.run(sql, params)
     } catch (thrown) {
-      if (status === 'open') failure ??= thrown instanceof DbError ? thrown : toDbError(thrown)
+      if (status === 'open') failure ??= isInstance(thrown, DbError) ? thrown : toDbError(thrown)
       throw thrown
     } finally {
       pendingCount--
@@ -115,7 +116,7 @@ async function commit(connection: TransactionConnection): Promise<void> {
   try {
     await connection.commit()
   } catch (thrown) {
-    const error = thrown instanceof DbError ? thrown : toDbError(thrown)
+    const error = isInstance(thrown, DbError) ? thrown : toDbError(thrown)
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
     throw new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
       cause: error.cause ?? error,
@@ -124,7 +125,7 @@ async function commit(connection: TransactionConnection): Promise<void> {
 }
 
 function isRepeatable(thrown: unknown): thrown is DbError {
-  return thrown instanceof DbError && (thrown.kind === 'serialization' || isStalePlan(thrown.cause))
+  return isInstance(thrown, DbError) && (thrown.kind === 'serialization' || isStalePlan(thrown.cause))
 }
 
 function ignore(): void {}

@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
 import { Listener } from '../http/listener.ts'
@@ -43,5 +43,3 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
   })
   return { routing, localWorker, dispatcher, listener }
 }
-
-const stackOf = (thrown: unknown): string | undefined => (thrown instanceof Error ? thrown.stack : undefined)

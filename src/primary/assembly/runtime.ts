@@ -1,7 +1,7 @@
 import type { Readiness } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { until } from '../../core/schedule/until.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'

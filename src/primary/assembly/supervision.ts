@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
@@ -145,7 +145,7 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
     onLog: (lane, record) => processLog.record(record, lane),
     onFault: (lane, error) =>
       processLog.log('ERROR', `A message of lane ${lane.index} was not handled: ${messageOf(error)}`, 'supervisor', {
-        stack: error instanceof Error ? error.stack : undefined,
+        stack: stackOf(error),
       }),
   }
 }

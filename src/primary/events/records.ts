@@ -1,6 +1,6 @@
 import type { DeadLetter, DeliveryFailure, EventRecord, FailureListener } from '../../contracts/event-bus.ts'
 import { causality } from '../../core/causality/context.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'

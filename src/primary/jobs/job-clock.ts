@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { JobInfo, Schedule } from '../../contracts/scheduler.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { nextCronRun } from '../../core/schedule/cron.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.
@@ -181,8 +181,7 @@ export class JobClock {
     try {
       return await this.#options.run(key)
     } catch (error) {
-      const stack = error instanceof Error ? error.stack : undefined
-      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, { stack })
+      this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, { stack: stackOf(error) })
       return 'done'
     }
   }

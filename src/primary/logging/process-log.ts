@@ -1,4 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
+import { namesIn } from '../../core/errors/description.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LogWriter } from './log-writer.ts'
@@ -28,7 +29,12 @@ export class ProcessLog {
   /** @param origin the lane that wrote the record; null for the primary */
   record(record: LogRecord, origin: Lane | null): void {
     const { level, message, timestampMs, identity, fields } = record
-    this.#writer.write(level, message, timestampMs, identity, fields)
+    try {
+      this.#writer.write(level, message, timestampMs, identity, fields)
+    } catch {
+      // A plugin of the primary has logged fields that cannot be read.
+      this.#writer.write(level, message, timestampMs, identity, { unserialisable: namesIn(fields ?? {}) })
+    }
     this.#onRecord(record, origin)
   }
 }

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { Reminder } from '../../core/schedule/reminder.ts'
 import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
 import { DELAYED } from '../../runtime/streams/keys.ts'

@@ -1,5 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { ensureGroup, listConsumers } from '../../runtime/streams/consumers.ts'
 import { replicaOfConsumer } from '../../runtime/streams/keys.ts'
 import { retryWhile } from '../../runtime/streams/retry-while.ts'

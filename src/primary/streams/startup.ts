@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { until } from '../../core/schedule/until.ts'
 import { retryWhile } from '../../runtime/streams/retry-while.ts'
 import type { RedisClient } from '../../stores/redis/client.ts'

@@ -1,6 +1,6 @@
 import type { DeathReason } from '../../contracts/registry.ts'
 import type { Origin } from '../../core/causality/context.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
 import type { Lane, UnfinishedWork } from '../dispatch/lane.ts'
 import type { LaneThread } from './lane-thread.ts'

@@ -1,6 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { ReloadInfo } from '../../contracts/registry.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 export interface ReloadsOptions {
   /** False while the process starts or stops. */

@@ -1,5 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'

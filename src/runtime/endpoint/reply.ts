@@ -1,5 +1,6 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { isInstance } from '../../core/errors/description.ts'
 import type { RequestContext } from './context.ts'
 import type { FileBody } from './file-body.ts'
 
@@ -63,7 +64,7 @@ const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_
 
 /** The answer to a thrown error. A client learns of its own mistakes and of overload, and nothing of other errors. */
 export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {
-  if (thrown instanceof HeddleError) {
+  if (isInstance(thrown, HeddleError)) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
     }

@@ -124,12 +124,7 @@ function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: Faul
     return reply
   }
   span?.fail(thrown)
-  try {
-    onFault(route, incoming.requestId, thrown)
-  } catch {
-    // Its message or stack is a getter that throws: that must not end the thread.
-    onFault(route, incoming.requestId, 'something was thrown that cannot be read')
-  }
+  onFault(route, incoming.requestId, thrown)
   return reply
 }
 

@@ -68,15 +68,18 @@ export class EventServer {
     const span =
       this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.subscriber), subscription, frame)
     let outcome: unknown
+    let isLater: boolean
     try {
       const origin = this.#origins[frame.subscriber]!
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       outcome = causality.run(cause, callSubscriber, subscription, frame)
+      // Here too: what a subscriber returns may throw when it is asked for its `then`.
+      isLater = isThenable(outcome)
     } catch (thrown) {
       span?.fail(thrown)
       return sink.failed(deliveryId, toWire(thrown))
     }
-    if (!isThenable(outcome)) {
+    if (!isLater) {
       span?.end()
       return settle(sink, deliveryId, outcome, wantsReply)
     }

@@ -1,8 +1,8 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { messageOf } from '../../core/errors/wire.ts'
 import { nearestName } from './nearest-name.ts'
 import { placeOf, placeOfText, type SourcePlace, showPlace } from './source-place.ts'
 

@@ -1,4 +1,4 @@
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 const faulty = new WeakSet<object>()
 

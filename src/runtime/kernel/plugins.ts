@@ -3,6 +3,7 @@ import type { Owner } from '../../contracts/owner.ts'
 import type { PluginHealth } from '../../contracts/registry.ts'
 import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
 import { type BootStage, bootFault } from './boot-fault.ts'
@@ -79,8 +80,8 @@ export class Plugins {
       this.files[name] = file.path
       await this.#construct(name, Class, touched, at)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
-    } catch (error) {
-      const fault = bootFault(error, {
+    } catch (thrown) {
+      const fault = bootFault(asError(thrown), {
         file: file.path,
         stage: at.stage,
         tools: this.#toolbox.names,

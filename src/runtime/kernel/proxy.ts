@@ -1,7 +1,7 @@
 import type { MetricRecord, MetricsSink } from '../../contracts/registry.ts'
 import type { DescribeCall, ToolTracing } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'

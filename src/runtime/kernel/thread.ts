@@ -6,7 +6,7 @@ import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { readVariable } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
@@ -74,7 +74,7 @@ export class ThreadKernel {
       options.writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
         plugin,
         stage,
-        stack: error instanceof Error ? error.stack : undefined,
+        stack: stackOf(error),
       }),
     )
   }

@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { MigrationDriver } from './migration.ts'
 import { type MigrationLog, migrate, pending } from './runner.ts'
 

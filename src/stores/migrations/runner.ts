@@ -1,7 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { discoverMigrations } from './discover.ts'
 import type { AppliedMigration, Migration, MigrationDriver } from './migration.ts'
 import { orderMigrations } from './order.ts'

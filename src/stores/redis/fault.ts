@@ -1,6 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 /** The variables of the key-value store. */
 export type KvSettings = Pick<Settings, 'kvHost' | 'kvPort' | 'kvDb' | 'kvPassword' | 'kvConnectTimeout'>

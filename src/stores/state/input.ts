@@ -1,4 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { isInstance } from '../../core/errors/description.ts'
 
 /**
  * Checks of keys, namespaces, times to live and values, for every implementation of `state`. They run in the thread of the caller.
@@ -49,7 +50,7 @@ export function toJson(value: unknown): string {
   try {
     text = JSON.stringify(value, refuseLoss)
   } catch (error) {
-    if (error instanceof HeddleError) throw error
+    if (isInstance(error, HeddleError)) throw error
     // A cycle, a bigint, a toJSON that throws, or a value that is nested too deeply.
     throw new HeddleError('STATE_VALUE_INVALID', 'A state value must be JSON: it cannot be serialized', {
       cause: error,

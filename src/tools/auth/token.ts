@@ -1,7 +1,7 @@
 import { createSecretKey, type KeyObject } from 'node:crypto'
 import type { Claims } from '../../contracts/auth.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 const ALGORITHM = 'HS256'
 const MIN_SECRET_BYTES = 32

@@ -1,7 +1,7 @@
 import type { Logger, LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
 
 type LogCall = Logger['info']
 
@@ -24,7 +24,7 @@ export default class LoggerTool implements Tool {
     const lowest = Math.min(LEVELS.indexOf(settings.logLevel.toUpperCase() as LogLevel), LEVELS.indexOf('INFO'))
     const at = (level: LogLevel): LogCall => {
       if (LEVELS.indexOf(level) < lowest) return silent
-      return (message, fields) => host.writeLog(level, asText(message), owner.name, asFields(fields))
+      return (message, fields) => host.writeLog(level, messageOf(message), owner.name, asFields(fields))
     }
     const warning = at('WARNING')
     return {
@@ -42,16 +42,7 @@ export default class LoggerTool implements Tool {
 }
 
 /** Logging never breaks its caller, whatever it is given. */
-function asText(message: unknown): string {
-  if (typeof message === 'string') return message
-  try {
-    return String(messageOf(message))
-  } catch {
-    return '[a message that cannot be shown]'
-  }
-}
-
 function asFields(fields: unknown): Record<string, unknown> | undefined {
-  if (fields instanceof Error) return { error: asText(fields), stack: fields.stack }
+  if (isInstance(fields, Error)) return { error: messageOf(fields), stack: stackOf(fields) }
   return typeof fields === 'object' && fields !== null ? (fields as Record<string, unknown>) : undefined
 }

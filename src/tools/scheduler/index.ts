@@ -2,7 +2,7 @@ import type { Owner } from '../../contracts/owner.ts'
 import type { JobHandler, Schedule, Scheduler } from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { nextCronRun } from '../../core/schedule/cron.ts'
 
 const MIN_EVERY_MS = 10

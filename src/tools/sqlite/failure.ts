@@ -1,6 +1,6 @@
 import type { DbErrorKind } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { isInstance, messageOf, codeOf as ownCodeOf } from '../../core/errors/description.ts'
 
 // Extended result codes: https://sqlite.org/rescode.html
 const CONSTRAINTS: Record<string, DbErrorKind> = {
@@ -18,8 +18,8 @@ const SYNTAX =
 
 /** The driver's code, for example `SQLITE_BUSY`; empty for an error that is not from SQLite. */
 function codeOf(thrown: unknown): string {
-  const code = (thrown as { code?: unknown } | null)?.code
-  return typeof code === 'string' && code.startsWith('SQLITE_') ? code : ''
+  const code = ownCodeOf(thrown)
+  return code?.startsWith('SQLITE_') ? code : ''
 }
 
 /** True when another connection holds the lock that the statement needs. It has not run and can be tried again. */
@@ -38,7 +38,7 @@ export function isConstraint(thrown: unknown): boolean {
  * @param preparing the error occurred while the statement was prepared: then a fault of the statement is `syntax`
  */
 export function toDbError(thrown: unknown, preparing = false): DbError {
-  if (thrown instanceof DbError) return thrown
+  if (isInstance(thrown, DbError)) return thrown
   return new DbError(kindOf(thrown, preparing), messageOf(thrown), { cause: thrown })
 }
 

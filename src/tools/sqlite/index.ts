@@ -4,6 +4,7 @@ import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { isInstance } from '../../core/errors/description.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
@@ -274,7 +275,7 @@ export default class SqliteDb implements Tool, Db {
       deletes = statement.deletes
     } catch (thrown) {
       // A write that is still in the queue may create its table, so it is tried again after that one.
-      const waits = thrown instanceof DbError && thrown.kind === 'syntax' && this.#writes.length > 0
+      const waits = isInstance(thrown, DbError) && thrown.kind === 'syntax' && this.#writes.length > 0
       if (isBusy(thrown)) return this.#retry(() => connection.run(sql, params))
       if (!waits) throw toDbError(thrown)
     }

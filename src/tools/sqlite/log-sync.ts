@@ -1,6 +1,6 @@
 import { closeSync, fdatasync, openSync, realpathSync } from 'node:fs'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 /**
  * Brings committed transactions to the disk (`SQLITE_SYNCHRONOUS=full`).

@@ -1,5 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { WriteFault, WriteFaultKind } from '../../transport/memory/write-fault.ts'
 import { type DatabaseFile, REPLACED, RESERVE_BYTES } from './database-file.ts'
 import { toDbError } from './failure.ts'

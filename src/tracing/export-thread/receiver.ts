@@ -1,5 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import type { Batch } from './export-request.ts'
 import { exporterOf, exportSpans, type SpanExporter } from './span-exporter.ts'
 

@@ -1,7 +1,7 @@
 import type { ExportResult } from '@opentelemetry/core'
 import type { IExportTraceServiceResponse } from '@opentelemetry/otlp-transformer'
 import type { Settings } from '../../core/config/schema.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { consoleExporter } from './console-exporter.ts'
 import { type Batch, exportRequest } from './export-request.ts'
 

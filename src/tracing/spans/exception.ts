@@ -1,6 +1,6 @@
 import { CATALOGUE, HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/wire.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { ATTR } from '../encoding/attributes.ts'
 
 /** Longer messages and stacks are cut. Characters. */

@@ -1,0 +1,115 @@
+/**
+ * What can be told of any value that was thrown, logged or returned. A plugin may throw anything: a proxy that was revoked, an error whose
+ * getters throw, a symbol as its message. Nothing here throws, whatever it is given, and every text is a text.
+ */
+
+const UNREADABLE = 'a value that cannot be read'
+
+/** A value that was thrown, as plain texts. */
+export interface Description {
+  message: string
+  /** Only where the value is an error that has one. */
+  stack?: string
+  code?: string
+  /** As the value has them: they may be no JSON. */
+  details?: unknown
+}
+
+export function describe(value: unknown): Description {
+  if (!isInstance(value, Error)) return { message: textOf(value) }
+  const description: Description = { message: messageOf(value) }
+  const stack = stackOf(value)
+  const code = codeOf(value)
+  const details = member(value, 'details')
+  if (stack !== undefined) description.stack = stack
+  if (code !== undefined) description.code = code
+  if (details !== undefined) description.details = details
+  return description
+}
+
+/** The message of anything that was thrown: an error's own, else its name, else its text. */
+export function messageOf(thrown: unknown): string {
+  if (!isInstance(thrown, Error)) return textOf(thrown)
+  return shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
+}
+
+/** The stack of an error; undefined where there is none that can be read. */
+export function stackOf(thrown: unknown): string | undefined {
+  const stack = isInstance(thrown, Error) ? member(thrown, 'stack') : undefined
+  return typeof stack === 'string' ? stack : undefined
+}
+
+/** The code of an error; undefined where there is none that is a text. */
+export function codeOf(thrown: unknown): string | undefined {
+  const code = typeof thrown === 'object' && thrown !== null ? member(thrown, 'code') : undefined
+  return typeof code === 'string' ? code : undefined
+}
+
+/** The value itself where it is an error that can be read, else an error that tells of it. */
+export function asError(thrown: unknown): Error {
+  if (isInstance(thrown, Error) && isReadable(thrown)) return thrown
+  const { message, stack, code } = describe(thrown)
+  const error = Object.assign(new Error(message), code === undefined ? {} : { code })
+  error.stack = stack ?? message
+  return error
+}
+
+/** `instanceof`, which throws for some proxies. */
+export function isInstance<T>(value: unknown, type: abstract new (...args: never[]) => T): value is T {
+  try {
+    return value instanceof type
+  } catch {
+    // Its prototype cannot be read.
+    return false
+  }
+}
+
+/** The names of an object's own members; none where they cannot be read. */
+export function namesIn(value: object): string[] {
+  try {
+    return Object.keys(value)
+  } catch {
+    return []
+  }
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value
+  try {
+    // Only objects need their JSON, and only they and functions run code here.
+    return (typeof value === 'object' ? JSON.stringify(value) : undefined) ?? String(value)
+  } catch {
+    return typeNameOf(value)
+  }
+}
+
+function typeNameOf(value: unknown): string {
+  try {
+    return Object.prototype.toString.call(value)
+  } catch {
+    return UNREADABLE
+  }
+}
+
+function shownMember(value: object, name: string): string {
+  const text = member(value, name)
+  return text === undefined ? '' : textOf(text)
+}
+
+function member(value: object, name: string): unknown {
+  try {
+    return (value as Record<string, unknown>)[name]
+  } catch {
+    return undefined
+  }
+}
+
+function isReadable(error: Error): boolean {
+  try {
+    const { message, name, stack, code } = error as { message: unknown; name: unknown; stack?: unknown; code?: unknown }
+    const texts = [message, name, stack ?? '', code ?? '']
+    return texts.every((text) => typeof text === 'string' || typeof text === 'number')
+  } catch {
+    return false
+  }
+}
