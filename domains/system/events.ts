@@ -21,7 +21,7 @@ const contracts = {
         plugin: z.string().nullable(),
         handler: z.string().nullable(),
         line: z.string().nullable(),
-        evidence: z.enum(['stack', 'origin', 'alone', 'last']),
+        evidence: z.enum(['stack', 'origin', 'alone', 'pattern', 'last']),
       })
       .nullable(),
     stack: z.array(z.string()),

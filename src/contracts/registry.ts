@@ -77,13 +77,14 @@ export interface BlackBox {
   message: string
   /**
    * The handler that ended the lane, where it can be told. `evidence` says how: by the stack, because it had made the
-   * timer, socket or promise whose callback ended the thread, because nothing else was in flight, or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
+   * timer, socket or promise whose callback ended the thread, because nothing else was in flight, because it
+   * was there at death after death and seldom otherwise (which is no proof: it is tried alone), or because it was the last one to begin. `line` is `file:line:column` of the innermost frame in a domain's folder, `handler` the route or subscriber.
    */
   guilty: {
     plugin: string | null
     handler: string | null
     line: string | null
-    evidence: 'stack' | 'origin' | 'alone' | 'last'
+    evidence: 'stack' | 'origin' | 'alone' | 'pattern' | 'last'
   } | null
   /** Where the thread was, or what it threw, innermost frame first: `function (file:line:column)`. Empty when there was no way to read it. */
   stack: string[]
@@ -107,11 +108,11 @@ export interface BlackBox {
 export interface LaneInfo {
   index: number
   /**
-   * A quarantine lane exists while events are retried that have ended lanes. A relief lane exists while another lane is blocked, and
-   * has the number of that lane.
+   * A quarantine lane exists while events are retried that have ended lanes, a probation lane while plugins are under suspicion that may
+   * have ended lanes: it alone takes their requests. A relief lane exists while another lane is blocked, and has the number of that lane.
    */
-  role: 'regular' | 'quarantine' | 'relief'
-  /** `idle`: the quarantine lane while it is not needed. */
+  role: 'regular' | 'quarantine' | 'probation' | 'relief'
+  /** `idle`: the quarantine or probation lane while it is not needed. */
   state: 'starting' | 'ready' | 'draining' | 'dead' | 'idle'
   /** False while its event loop is blocked: it gets no work then. */
   responsive: boolean

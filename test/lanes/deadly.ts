@@ -30,13 +30,11 @@ export async function boxesOf(heddle: Heddle): Promise<BlackBox[]> {
 
 export const deathsIn = (heddle: Heddle) => heddle.logs.filter(({ msg }) => / died: /.test(msg))
 
-/** Waits until every lane is ready. */
+/** Waits until every lane is ready, and the probation lane where it is needed. */
 export function allUp(heddle: Heddle): Promise<unknown> {
-  return until(
-    async () => (await lanesOf(heddle)).every(({ role, state }) => role === 'quarantine' || state === 'ready'),
-    'all lanes',
-    60_000,
-  )
+  const isUp = ({ role, state }: LaneInfo): boolean =>
+    role === 'quarantine' || state === 'ready' || (role === 'probation' && state === 'idle')
+  return until(async () => (await lanesOf(heddle)).every(isUp), 'all lanes', 60_000)
 }
 
 export async function publish(heddle: Heddle, event: string, payload: object): Promise<string> {

@@ -55,7 +55,8 @@ export default class Tell {
 `
 type Owner = Parameters<typeof startHeddle>[0]
 
-const FALLS = ['One', 'Two', 'Three']
+/** As many as fall in one test: each falls once, or it would be confined to a lane of its own. */
+const FALLS = ['One', 'Two', 'Three', 'Four', 'Five', 'Six', 'Seven', 'Eight']
 
 async function started(t: Owner, lanes = 2) {
   const falls = Object.fromEntries(FALLS.map((name) => [`tell/plugins/fall-${name}.ts`, fall(name)]))
@@ -147,7 +148,6 @@ test('an accepted event outlives a lane that dies as soon as it has taken over, 
   await heddle.fetch('/open/request')
   assert.deepEqual((await waiting).body, { version: 'one' }, 'the old lane finished what it had')
   await reloaded()
-  assert.equal((await stateOf(heddle))[0], 'dead', 'nobody subscribes just now')
   await heddle.fetch('/open/event')
   await until(() => of('event ends').length === 1, 'the event', PATIENCE_MS)
   assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])

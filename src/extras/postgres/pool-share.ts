@@ -33,7 +33,7 @@ export function isShort(max: number, lanes: number): boolean {
   return lanes + 1 > max
 }
 
-/** The quarantine lane, whose index follows the others and which exists only at times, gets the share of the last lane. */
+/** The lanes on demand, whose indexes follow the others and which exist only at times, get the share of the last lane. */
 function part(whole: number, lanes: number, index: number): number {
   const lane = Math.min(index, lanes - 1)
   return Math.floor(whole / lanes) + (lane < whole % lanes ? 1 : 0)

@@ -23,6 +23,7 @@ import { assembleHttp, type HttpParts } from './http.ts'
 import { shutDown } from './shutdown.ts'
 import { assembleCircuitBreaker, assembleSupervision, type SupervisionParts } from './supervision.ts'
 import { SupervisorLink } from './supervisor-link.ts'
+import { assembleSuspicion } from './suspicion.ts'
 import { assembleTools, type ToolParts } from './tools.ts'
 
 const OPERATOR_ACTED = 'runtime.operator.acted'
@@ -64,7 +65,8 @@ export class Runtime {
     const events = assembleEvents({ settings, log, link })
     const tools = assembleTools({ settings, shared, processLog, events, link })
     const http = assembleHttp({ settings, log, hub: events.hub })
-    const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http })
+    const suspicion = assembleSuspicion({ settings, http, link })
+    const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.ready,
@@ -105,6 +107,7 @@ export class Runtime {
       jobs,
       circuitBreaker,
       pool,
+      suspicion,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#tracing,
     })
@@ -117,6 +120,7 @@ export class Runtime {
       onNewCode: () => {
         lanes.registrar.codeChanged(lanes.supervisor.ready)
         circuitBreaker.reset()
+        lanes.judge.reset()
       },
       onEnd: (info) => {
         tools.health.reload = info

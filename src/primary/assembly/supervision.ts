@@ -9,6 +9,7 @@ import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
+import { Judge } from '../supervision/judge.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
@@ -17,11 +18,13 @@ import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
 import type { SupervisorLink } from './supervisor-link.ts'
+import type { SuspicionParts } from './suspicion.ts'
 import type { ToolParts } from './tools.ts'
 
 export interface SupervisionParts {
   readonly supervisor: Supervisor
   readonly registrar: LaneRegistrar
+  readonly judge: Judge
 }
 
 interface SupervisionOptions {
@@ -36,6 +39,7 @@ interface SupervisionOptions {
   http: HttpParts
   jobs: Jobs
   circuitBreaker: CircuitBreaker
+  suspicion: SuspicionParts
   laneCalls: LaneCallHandler
   pool: PoolProbe
   /** Null while tracing is off. */
@@ -44,7 +48,7 @@ interface SupervisionOptions {
 
 /** The lanes, their supervisor, and what the primary does when one of them boots, reports, leaves or dies. */
 export function assembleSupervision(options: SupervisionOptions): SupervisionParts {
-  const { settings, shared, isDevelopment, processLog, link, events, tools, http, jobs, circuitBreaker } = options
+  const { settings, shared, isDevelopment, processLog, link, events, tools, http, jobs } = options
   const { log } = processLog
   const { kernel, health, snapshots } = tools
   const registrar = new LaneRegistrar({
@@ -62,12 +66,17 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     snapshots,
     log: (message) => log('ERROR', message, 'kernel'),
   })
+  const judge = new Judge({
+    ...options.suspicion,
+    circuitBreaker: options.circuitBreaker,
+    log: (level, message) => log(level, message, 'supervisor'),
+  })
   const callNames = new NameTable(shared.names)
   const deaths = new LaneDeaths({
     domainsDir: settings.domainsDir,
     routing: http.routing,
     registrar,
-    circuitBreaker,
+    judge,
     callName: (number) => callNames.nameOf(number),
     publish: (event) => events.driver.publish(event, null),
     threadGone: (threadId) => kernel.toolbox.threadGone(threadId),
@@ -89,6 +98,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       void http.dispatcher.rescue(lane)
     },
     onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
+    onEnding: (lane) => judge.died(lane),
     onDeath: (lane, death) => deaths.onDeath(lane, death),
     onLeaving: (lane) => registrar.laneLeaving(lane),
     isBusy: (lane) => registrar.isBusy(lane),
@@ -99,13 +109,13 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       registrar.laneGone(lane, unreadDeliveries, null)
     },
     onChange: () => {
-      http.dispatcher.setLanes(supervisor.ready)
+      options.suspicion.placeRequests()
       registrar.lanesChanged(supervisor.ready)
       snapshots.sendSoon()
     },
   })
   link.connect(supervisor)
-  return { supervisor, registrar }
+  return { supervisor, registrar, judge }
 }
 
 /** Requests that are named when a lane has to end without their answers. */
@@ -151,14 +161,20 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
 }
 
 /** Takes plugins whose handlers bring down lanes out of service for a while. */
-export function assembleCircuitBreaker(options: Pick<SupervisionOptions, 'processLog' | 'events' | 'tools' | 'http'>) {
-  const { processLog, events, tools, http } = options
+export function assembleCircuitBreaker(
+  options: Pick<SupervisionOptions, 'processLog' | 'events' | 'tools' | 'http' | 'suspicion'>,
+) {
+  const { processLog, events, tools, http, suspicion } = options
   return new CircuitBreaker((plugin, open) => {
     http.routing.close(plugin, open?.untilMs ?? 0)
     events.hub.pausePlugin(plugin, open !== null)
     events.streams?.pausePlugin(plugin, open !== null)
     tools.health.setCircuit(plugin, open?.reason ?? null)
     if (open !== null) processLog.log('ERROR', `Plugin ${plugin}: ${open.reason}`, 'supervisor')
-    else processLog.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+    else {
+      // Not among the others: it may well go on as before.
+      suspicion.confinement.confine(plugin)
+      processLog.log('WARNING', `Plugin ${plugin} is tried again`, 'supervisor')
+    }
   })
 }

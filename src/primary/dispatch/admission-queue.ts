@@ -10,6 +10,8 @@ interface Waiting {
   readonly frame: RequestFrame
   readonly exchange: Exchange
   readonly bytes: number
+  /** Milliseconds since the epoch. */
+  readonly sinceMs: number
 }
 
 /** Requests that no lane had room for, the longest waiting first. A request leaves as soon as its client is gone or its time is up. */
@@ -37,7 +39,7 @@ export class AdmissionQueue {
     // The memory of a body is only lent.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
     const id = ++this.#lastId
-    this.#waiting.set(id, { frame, exchange, bytes })
+    this.#waiting.set(id, { frame, exchange, bytes, sinceMs: Date.now() })
     this.#bytes += bytes
     exchange.assignTo(this, id)
     return true

@@ -11,6 +11,9 @@ import type { Lane } from './lane.ts'
 const RESCUE_PAUSE_MS = 5
 /** The queue is served this often, milliseconds, beside when lanes answer: for deadlines, and for lanes that do not answer. */
 const QUEUE_CHECK_MS = 5
+/** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
+export const WITHHELD_MAX_MS = 2000
+const WITHHELD_CHECK_MS = 50
 /** This many queued requests are refused at once: refusing all of them would keep the thread busy for a tenth of a second. */
 const REFUSALS_PER_CHECK = 256
 
@@ -21,6 +24,9 @@ const REFUSALS_PER_CHECK = 256
  */
 export class Dispatcher {
   readonly #queue = new AdmissionQueue()
+  /** Requests of plugins that the lanes which are up must not have: they wait for another lane. */
+  readonly #withheld = new AdmissionQueue()
+  #withheldTimer: NodeJS.Timeout | undefined
   #lanes: Lane[] = []
   #rescuedMs = 0
   #checkTimer: NodeJS.Timeout | undefined
@@ -36,17 +42,22 @@ export class Dispatcher {
     this.#lanes = lanes
     for (const lane of lanes) lane.onRoom = this.#serveQueue
     this.#serveQueue()
+    this.#serveWithheld()
   }
 
   /** Requests that wait for room in a lane. */
   get waiting(): number {
-    return this.#queue.size
+    return this.#queue.size + this.#withheld.size
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
   send(frame: RequestFrame, exchange: Exchange, isHandshake = false): boolean {
     if (isHandshake && this.#giveHandshake(frame, exchange)) return true
-    return (this.#queue.size === 0 && this.#give(frame, exchange)) || this.#enqueue(frame, exchange)
+    return (
+      (this.#queue.size === 0 && this.#give(frame, exchange)) ||
+      this.#enqueue(frame, exchange) ||
+      this.#withhold(frame, exchange)
+    )
   }
 
   /** To the lane with the fewest sockets: a socket stays where it was opened. */
@@ -126,6 +137,42 @@ export class Dispatcher {
       this.#queue.remove(id)
       exchange.fail('HTTP_OVERLOADED')
     }
+  }
+
+  /** Lets a request wait that the lanes host and must not have. */
+  #withhold(frame: RequestFrame, exchange: Exchange): boolean {
+    const { routeNumber } = frame
+    const isHosted = this.#lanes.some(({ hostsRoute }) => hostsRoute[routeNumber] === 1)
+    if (!isHosted || this.#lanes.some(({ servesRoute }) => servesRoute[routeNumber] === 1)) return false
+    if (!this.#withheld.tryAdd(frame, exchange)) return false
+    this.#withheldTimer ??= setTimeout(this.#checkWithheld, WITHHELD_CHECK_MS)
+    return true
+  }
+
+  /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
+  #serveWithheld(): void {
+    const nowMs = Date.now()
+    for (const [id, { frame, exchange, sinceMs }] of this.#withheld) {
+      try {
+        if (!this.#give(frame, exchange)) {
+          if (nowMs - sinceMs < WITHHELD_MAX_MS) continue
+          exchange.fail('HTTP_OVERLOADED')
+        }
+      } catch (error) {
+        this.#fail(exchange, error)
+      }
+      this.#withheld.remove(id)
+    }
+  }
+
+  readonly #checkWithheld = (): void => {
+    try {
+      this.#withheld.expire(Date.now())
+      this.#serveWithheld()
+    } catch (error) {
+      this.#onFault(error)
+    }
+    this.#withheldTimer = this.#withheld.size === 0 ? undefined : setTimeout(this.#checkWithheld, WITHHELD_CHECK_MS)
   }
 
   /** Thrown into a timer or the message loop, the error would end the process. */

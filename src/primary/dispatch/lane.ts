@@ -21,8 +21,11 @@ import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 const PROMPT_MS = 5
 
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
-/** Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. */
-export type LaneRole = 'regular' | 'quarantine'
+/**
+ * Regular lanes take all work. The quarantine lane gets events that lanes died of, one at a time, and nothing else. The probation lane
+ * gets the requests of plugins that are under suspicion, and nothing else.
+ */
+export type LaneRole = 'regular' | 'quarantine' | 'probation'
 
 /** Takes what a lane sends, for the rest of the primary. */
 export interface LaneListener {
@@ -72,7 +75,9 @@ export class Lane {
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
-  /** 1 at the numbers of the routes that it serves: a plugin may be up in one lane and not in another, and new code has new routes. */
+  /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */
+  readonly hostsRoute = new Uint8Array(ROUTES_MAX)
+  /** 1 at those whose requests it gets. */
   readonly servesRoute = new Uint8Array(ROUTES_MAX)
   /** True when its thread has ended and its unfinished work is not yet taken care of: it gets nothing more. */
   hasEnded = false

@@ -88,6 +88,10 @@ export class RouteTable {
     })
   }
 
+  numbered(number: number): RouteEntry | undefined {
+    return this.#entries.get(number)
+  }
+
   list(): RouteEntry[] {
     return [...this.#entries.values()]
   }

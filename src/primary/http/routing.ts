@@ -70,17 +70,18 @@ export class Routing {
       refused.add(route.plugin)
       refuse(route.plugin, taken(route, rival).message)
     }
-    lane.servesRoute.fill(0)
+    lane.hostsRoute.fill(0)
     const numbers = routes.map((route) => (refused.has(route.plugin) ? -1 : this.#numberOf(route, lane.generation)))
-    for (const number of numbers) if (number >= 0) lane.servesRoute[number] = 1
-    for (const mount of this.#mounts) for (const number of mount.numbers) lane.servesRoute[number] = 1
+    for (const number of numbers) if (number >= 0) lane.hostsRoute[number] = 1
+    for (const mount of this.#mounts) for (const number of mount.numbers) lane.hostsRoute[number] = 1
+    lane.servesRoute.set(lane.hostsRoute)
     return numbers
   }
 
   /** Removes routes that no lane serves any more. */
   keepHosted(lanes: readonly Lane[]): void {
     for (const entry of this.table.list()) {
-      if (entry.servedBy === 'lanes' && !lanes.some(({ servesRoute }) => servesRoute[entry.number] === 1))
+      if (entry.servedBy === 'lanes' && !lanes.some(({ hostsRoute }) => hostsRoute[entry.number] === 1))
         this.table.remove(entry)
     }
   }
@@ -92,6 +93,11 @@ export class Routing {
     for (const entry of this.table.list()) {
       if (entry.servedBy === 'lanes' && entry.plugin === plugin) entry.closedUntilMs = untilMs
     }
+  }
+
+  /** The plugin of a route; null when the route was removed. */
+  pluginOf(number: number): string | null {
+    return this.table.numbered(number)?.plugin ?? null
   }
 
   /** Method and path of a route, also of one that was removed. */

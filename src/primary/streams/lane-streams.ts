@@ -17,10 +17,10 @@ export class LaneStreams {
     this.#instances = instances
   }
 
-  /** A lane has booted. The quarantine lane reads nothing: it gets its events from the hub. */
+  /** A lane has booted. Lanes on demand read nothing: the quarantine lane gets its events from the hub, and the probation lane gets none. */
   up(lane: Lane, isRefused: (plugin: string) => boolean): void {
     const { coordinator } = this
-    if (coordinator === null || lane.role === 'quarantine') return
+    if (coordinator === null || lane.role !== 'regular') return
     const instances = this.#instances
     const link: StreamLane = {
       index: lane.index,

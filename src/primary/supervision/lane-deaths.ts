@@ -9,7 +9,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
 import { blackBoxOf } from './black-box.ts'
-import type { CircuitBreaker } from './circuit-breaker.ts'
+import type { Judge } from './judge.ts'
 import type { LaneDeath } from './lane-death.ts'
 import type { LaneRegistrar } from './lane-registrar.ts'
 import { shownFrame } from './stack-probe.ts'
@@ -25,7 +25,7 @@ export interface DeathParts {
   readonly domainsDir: readonly string[]
   readonly routing: Routing
   readonly registrar: LaneRegistrar
-  readonly circuitBreaker: CircuitBreaker
+  readonly judge: Judge
   callName(number: number): string
   /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
@@ -45,18 +45,15 @@ export class LaneDeaths {
   }
 
   onDeath(lane: Lane, death: LaneDeath): BlackBox {
-    const { registrar, circuitBreaker } = this.#parts
+    const { registrar, judge } = this.#parts
     for (const { exchange } of death.requests) {
       exchange.fail(death.reason === 'stalled' ? 'HTTP_LANE_STALLED' : 'HTTP_INTERNAL')
     }
     this.#parts.threadGone(lane.heartbeat.threadId)
-    const box = this.#read(lane, death)
-    const { guilty } = box
+    const box = judge.name(lane, this.#read(lane, death))
     this.#report(box)
     registrar.laneGone(lane, death.unreadDeliveries, box)
-    // The work that was begun last is a hint for people, and no proof.
-    if (guilty?.plugin && guilty.evidence !== 'last')
-      circuitBreaker.recordDeath(guilty.plugin, `${box.message}${guilty.line ? ` (${guilty.line})` : ''}`)
+    judge.punish(lane, box)
     return box
   }
 

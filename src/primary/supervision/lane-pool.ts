@@ -9,8 +9,8 @@ import type { LaneInit, WarmUp } from '../../transport/messages.ts'
 import { STANDSTILL_GROWTH } from './watchdog.ts'
 
 const WORKER_FILE = fileURLToPath(new URL('../../../workers/lane.ts', import.meta.url))
-/** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, and one that is about to end. */
-const SPARE_THREADS = 3
+/** Threads beside the lanes and as many that stand still: the one that takes over in a reload, the quarantine lane, the probation lane, and one that is about to end. */
+const SPARE_THREADS = 4
 /** Threads that wait for a lane at most, where threads are prewarmed: one more than a reload takes, because an editor often saves twice. */
 const PREWARMED_MAX_THREADS = 3
 /**

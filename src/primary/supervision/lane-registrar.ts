@@ -55,6 +55,7 @@ export class LaneRegistrar {
       this.#early.push(lane)
       return
     }
+    if (lane.role === 'probation') return this.#registerForRequests(lane)
     const refused = lane.role === 'regular' ? this.#registerRoutes(lane) : this.#withoutRoutes(lane)
     const isRefused = (plugin: string): boolean => refused.has(plugin)
     for (const subscription of lane.manifest!.subscriptions) {
@@ -83,6 +84,14 @@ export class LaneRegistrar {
     return refused
   }
 
+  /** A lane that gets requests and nothing else. The regular lanes have said what is up, and what is refused. */
+  #registerForRequests(lane: Lane): void {
+    const { routing, snapshots } = this.#options
+    const numbers = routing.register(lane, () => {})
+    lane.post({ type: 'assign', routes: numbers, mounts: [...routing.mounts] })
+    lane.post(snapshots.take())
+  }
+
   #withoutRoutes(lane: Lane): Set<string> {
     lane.post({ type: 'assign', routes: lane.manifest!.routes.map(() => -1), mounts: [] })
     return new Set()
@@ -93,6 +102,7 @@ export class LaneRegistrar {
     const { laneSubscribers, laneStreams, recordForwarder, health, jobs, onReadyRunner } = this.#options
     switch (message.type) {
       case 'subscribe':
+        if (lane.role === 'probation') return
         return laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
           laneSubscribers.add(lane, message.subscriberIndex, message.subscription),
         )

@@ -14,6 +14,8 @@ export class LaneThread {
   readonly bootedFiles: string[] = []
   /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
+  /** It has said why it ends, and takes a moment to end. */
+  isEnding = false
   /** Why it died; null while it lives. */
   deathMessage: string | null = null
   /** Resolves when the thread has ended. */

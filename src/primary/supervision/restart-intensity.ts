@@ -4,6 +4,8 @@ import { DeathWindow } from './death-window.ts'
 export const RESTART_INTENSITY = 5
 export const RESTART_WINDOW_MS = 60_000
 export const RESTART_MAX_PAUSE_MS = 30_000
+/** The restart of a lane waits no longer than this while there is no other lane. */
+export const LAST_LANE_MAX_PAUSE_MS = 500
 
 /** How long a restart waits. There is no pause unless threads die so often that one is better for all the others. */
 export class RestartIntensity {

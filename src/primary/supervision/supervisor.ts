@@ -8,8 +8,8 @@ import { infoOf } from './lane-info.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneStarter, type LaneTracing } from './lane-starter.ts'
 import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
-import { QuarantineLane } from './quarantine-lane.ts'
-import { RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
+import { OnDemandLane } from './on-demand-lane.ts'
+import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
 import { RollingReload } from './rolling-reload.ts'
 import { StandbyLane } from './standby-lane.ts'
 import { CHECK_MS, type Standstill } from './watchdog.ts'
@@ -34,6 +34,8 @@ export interface SupervisorOptions {
   onUnresponsive: (lane: Lane) => void
   /** The loop of a lane turns again after it stood still for so long that its stack was taken. */
   onRecovered: (lane: Lane, standstill: Standstill) => void
+  /** A lane is about to die: it gets nothing more. */
+  onEnding: (lane: Lane) => void
   /** A lane has died. @returns what is kept of it */
   onDeath: (lane: Lane, death: LaneDeath) => BlackBox
   /** A lane gets no new work, and ends as soon as it has none. */
@@ -54,7 +56,10 @@ export class Supervisor {
   readonly #replacement: LaneReplacement
   readonly #rollingReload: RollingReload
   readonly #standby: StandbyLane
-  readonly #quarantine: QuarantineLane
+  /** For events that lanes died of, one at a time. */
+  readonly #quarantine: OnDemandLane
+  /** For the requests of plugins that are under suspicion. */
+  readonly #probation: OnDemandLane
   readonly #intensity = new RestartIntensity()
   #checkTimer: NodeJS.Timeout | undefined
   #checkedMs = Date.now()
@@ -107,12 +112,15 @@ export class Supervisor {
       restart: (slot) => this.#restartLater(slot),
       isStopping,
     })
-    this.#quarantine = new QuarantineLane({
-      fillSlot: () => this.#fillSlot(settings.lanes, 'quarantine'),
-      restart: (slot) => this.#restart(slot),
-      drain: (thread) => replacement.drain(thread),
-      onLeaving: options.onLeaving,
-    })
+    const onDemand = (index: number, role: LaneRole): OnDemandLane =>
+      new OnDemandLane({
+        fillSlot: () => this.#fillSlot(index, role),
+        restart: (slot) => this.#restart(slot),
+        drain: (thread) => replacement.drain(thread),
+        onLeaving: options.onLeaving,
+      })
+    this.#quarantine = onDemand(settings.lanes, 'quarantine')
+    this.#probation = onDemand(settings.lanes + 1, 'probation')
   }
 
   /** Starts all lanes; each reports by itself. */
@@ -125,11 +133,23 @@ export class Supervisor {
   /** Lanes that take work. */
   get ready(): Lane[] {
     return this.#threads()
+      .filter(({ lane: { role, state }, isEnding }) => role === 'regular' && state === 'ready' && !isEnding)
       .map(({ lane }) => lane)
-      .filter(({ role, state }) => role === 'regular' && state === 'ready')
   }
 
-  /** The lanes that are in their slots, whatever their state; without the quarantine lane. */
+  /** Lanes that take requests: those, and the one that takes what is under suspicion. */
+  get serving(): Lane[] {
+    const thread = this.#probation.slot?.thread
+    return thread?.lane.state === 'ready' && !thread.isEnding ? [...this.ready, thread.lane] : this.ready
+  }
+
+  /** False until the probation lane has been up. */
+  get hasProbationBegun(): boolean {
+    const { slot } = this.#probation
+    return slot !== null && (slot.restarts > 0 || slot.thread.lane.state !== 'starting')
+  }
+
+  /** The lanes that are in their slots, whatever their state; without those on demand. */
   get regular(): Lane[] {
     return this.#slots.map(({ thread }) => thread.lane)
   }
@@ -157,13 +177,13 @@ export class Supervisor {
 
   info(): LaneInfo[] {
     const infos: LaneInfo[] = []
-    const { slot: quarantine, isWanted } = this.#quarantine
-    for (const slot of quarantine === null ? this.#slots : [...this.#slots, quarantine]) {
-      const { role, thread, standby } = slot
-      const isIdle = role === 'quarantine' && thread.lane.state === 'dead' && !isWanted
-      infos.push(infoOf(thread.lane, slot, isIdle ? { state: 'idle' } : {}))
+    for (const slot of this.#slots) {
+      const { thread, standby } = slot
+      infos.push(infoOf(thread.lane, slot, {}))
       if (standby !== null) infos.push(infoOf(standby.lane, slot, { role: 'relief', deaths: [] }))
     }
+    for (const { slot, isIdle } of [this.#quarantine, this.#probation])
+      if (slot !== null) infos.push(infoOf(slot.thread.lane, slot, isIdle ? { state: 'idle' } : {}))
     return infos
   }
 
@@ -174,7 +194,7 @@ export class Supervisor {
       threads.add(thread)
       if (standby !== null) threads.add(standby)
     }
-    if (this.#quarantine.slot !== null) threads.add(this.#quarantine.slot.thread)
+    for (const { slot } of [this.#quarantine, this.#probation]) if (slot !== null) threads.add(slot.thread)
     for (const thread of this.#replacement.outsideSlots) threads.add(thread)
     return [...threads]
   }
@@ -186,6 +206,12 @@ export class Supervisor {
 
   // ── start ─────────────────────────────────────────────────────────────────
 
+  /** The lane on demand of this role; null for a regular lane. */
+  #onDemand(role: LaneRole): OnDemandLane | null {
+    if (role === 'regular') return null
+    return role === 'quarantine' ? this.#quarantine : this.#probation
+  }
+
   #fillSlot(index: number, role: LaneRole): LaneSlot {
     return slotWith(this.#starter.start(index, role))
   }
@@ -195,7 +221,7 @@ export class Supervisor {
     if (lane.state !== 'starting') return
     this.#options.onBooted(lane)
     lane.state = 'ready'
-    if (lane.role === 'quarantine') this.#quarantine.opened()
+    this.#onDemand(lane.role)?.opened()
     this.#changed()
   }
 
@@ -212,6 +238,11 @@ export class Supervisor {
   #check(thread: LaneThread, nowMs: number, elapsedMs: number): void {
     const { lane, watchdog } = thread
     if (lane.state === 'dead' || watchdog.terminationReason !== null) return
+    if (!thread.isEnding && lane.state === 'ready' && lane.flight.hasExitReport) {
+      thread.isEnding = true
+      this.#options.onEnding(lane)
+      this.#changed()
+    }
     lane.expire(nowMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     if (lane.state !== 'starting') {
@@ -241,7 +272,7 @@ export class Supervisor {
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const unfinished = lane.dispose()
     this.#replacement.outsideSlots.delete(thread)
-    const slot = lane.role === 'quarantine' ? this.#quarantine.slot! : this.#slots[lane.index]!
+    const slot = this.#onDemand(lane.role)?.slot ?? this.#slots[lane.index]!
     if (slot.standby === thread) slot.standby = null
     if (wasTold || this.#isStopping) this.#onLeft(thread, slot, unfinished)
     else this.#onDeath(thread, slot, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
@@ -252,7 +283,7 @@ export class Supervisor {
     this.#reportingFaults(lane, () => this.#options.onLeft(lane, unfinished))
     thread.onBootEnd?.('it was ended')
     // It was leaving when it was wanted again.
-    if (slot.thread === thread && this.#quarantine.isWanted) this.#restart(slot)
+    if (slot.thread === thread && this.#onDemand(slot.role)?.isWanted) this.#restart(slot)
   }
 
   #onDeath(thread: LaneThread, slot: LaneSlot, death: LaneDeath): void {
@@ -281,10 +312,11 @@ export class Supervisor {
   }
 
   #restartLater(slot: LaneSlot): void {
-    const isQuarantine = slot.role === 'quarantine'
-    if (isQuarantine && !this.#quarantine.isWanted) return
-    const intensity = isQuarantine ? this.#quarantine.intensity : this.#intensity
-    const pauseMs = intensity.recordDeath(Date.now())
+    const onDemand = this.#onDemand(slot.role)
+    if (onDemand?.isWanted === false) return
+    const intensity = onDemand?.intensity ?? this.#intensity
+    const dueMs = intensity.recordDeath(Date.now())
+    const pauseMs = onDemand === null && this.#isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.#log(
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
@@ -294,6 +326,11 @@ export class Supervisor {
       slot.restartTimer = undefined
       this.#restart(slot)
     }, pauseMs)
+  }
+
+  /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
+  #isLast(slot: LaneSlot): boolean {
+    return this.#slots.every(({ thread: { lane } }) => lane.index === slot.index || lane.state === 'dead')
   }
 
   /** Does nothing when a reload was faster. */
@@ -322,6 +359,11 @@ export class Supervisor {
     this.#quarantine.renew()
   }
 
+  /** While it is wanted there is one lane more, for plugins that are under suspicion. */
+  wantProbation(isWanted: boolean): void {
+    if (!this.#isStopping) this.#probation.want(isWanted)
+  }
+
   // ── reload ────────────────────────────────────────────────────────────────
 
   /**
@@ -331,6 +373,7 @@ export class Supervisor {
   async reload(): Promise<void> {
     await (this.#options.isDevelopment ? this.#rollingReload.allAtOnce() : this.#rollingReload.oneByOne())
     this.#quarantine.drain()
+    this.#probation.drain()
   }
 
   // ── stop ──────────────────────────────────────────────────────────────────
@@ -340,6 +383,7 @@ export class Supervisor {
     this.#isStopping = true
     for (const { restartTimer } of this.#slots) clearTimeout(restartTimer)
     this.#quarantine.stop()
+    this.#probation.stop()
     const threads = this.#threads()
     const timeout = setTimeout(() => {
       for (const { abort } of threads) abort.abort()

@@ -163,5 +163,7 @@ function keyOf({ index, role }) {
 }
 
 function titleOf({ index, role }) {
-  return role === 'regular' ? `Lane ${index}` : role === 'relief' ? `Standby for lane ${index}` : 'Quarantine'
+  if (role === 'regular') return `Lane ${index}`
+  if (role === 'relief') return `Standby for lane ${index}`
+  return role === 'probation' ? 'Probation' : 'Quarantine'
 }

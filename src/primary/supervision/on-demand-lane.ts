@@ -2,10 +2,10 @@ import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
 import { RestartIntensity } from './restart-intensity.ts'
 
-/** The quarantine lane ends when it has not been wanted for this long. */
-const QUARANTINE_IDLE_MS = 10_000
+/** It ends when it has not been wanted for this long. */
+const IDLE_MS = 10_000
 
-export interface QuarantineLaneOptions {
+export interface OnDemandLaneOptions {
   /** Makes its slot, with a thread in it. */
   fillSlot: () => LaneSlot
   /** Starts a thread in its slot, unless one is there. */
@@ -16,16 +16,16 @@ export interface QuarantineLaneOptions {
   onLeaving: (lane: Lane) => void
 }
 
-/** The lane for events that lanes died of. It runs while it is wanted, and a little longer. */
-export class QuarantineLane {
-  /** Counted apart from the other lanes: an event that kills every lane it is tried in must not slow down their restarts. */
+/** A lane beside the regular ones, for work that is under suspicion. It runs while it is wanted, and a little longer. */
+export class OnDemandLane {
+  /** Counted apart from the other lanes: what kills every lane it is tried in must not slow down their restarts. */
   readonly intensity = new RestartIntensity()
-  readonly #options: QuarantineLaneOptions
+  readonly #options: OnDemandLaneOptions
   #slot: LaneSlot | null = null
   #isWanted = false
   #idleTimer: NodeJS.Timeout | undefined
 
-  constructor(options: QuarantineLaneOptions) {
+  constructor(options: OnDemandLaneOptions) {
     this.#options = options
   }
 
@@ -36,6 +36,11 @@ export class QuarantineLane {
 
   get isWanted(): boolean {
     return this.#isWanted
+  }
+
+  /** True while it does not run because nothing needs it. */
+  get isIdle(): boolean {
+    return this.#slot?.thread.lane.state === 'dead' && !this.#isWanted
   }
 
   want(isWanted: boolean): void {
@@ -55,16 +60,16 @@ export class QuarantineLane {
     clearTimeout(this.#idleTimer)
     this.#idleTimer = setTimeout(() => {
       if (!this.#isWanted) this.drain()
-    }, QUARANTINE_IDLE_MS).unref()
+    }, IDLE_MS).unref()
   }
 
-  /** Finishes the event that it has, and ends. It starts again when it is wanted again. */
+  /** Finishes what it has, and ends. It starts again when it is wanted again. */
   drain(): void {
     const thread = this.#slot?.thread
     if (thread?.lane.state === 'ready') void this.#options.drain(thread)
   }
 
-  /** Ends the thread because a handler in it was given up: nothing of it must be left for the next event. A new thread starts if it is wanted. */
+  /** Ends the thread because a handler in it was given up: nothing of it must be left for what comes next. A new thread starts if it is wanted. */
   renew(): void {
     const thread = this.#slot?.thread
     if (thread === undefined || thread.lane.state === 'dead') return

@@ -1,0 +1,84 @@
+import type { Lane } from '../dispatch/lane.ts'
+import { DeathWindow } from './death-window.ts'
+
+/** A plugin that may have ended a lane is confined this long after the last time, milliseconds. */
+export const CONFINED_MS = 60_000
+/** A plugin is confined when it is proved to have ended this many lanes within the window. */
+const CONFINED_AFTER = 2
+/** With this many deaths of regular lanes within the window, one lane takes only plugins that are known to do no harm. */
+const CRISIS_DEATHS = 2
+const WINDOW_MS = 60_000
+
+export interface ConfinementOptions {
+  /** Told whether the probation lane is needed. */
+  onWanted: (isWanted: boolean) => void
+  /** Lanes get other requests from now on. */
+  onChange: () => void
+}
+
+/** Plugins that are under suspicion: the probation lane alone takes their requests, so that what they do costs nobody else a lane. */
+export class Confinement {
+  readonly #options: ConfinementOptions
+  readonly #timers = new Map<string, NodeJS.Timeout>()
+  readonly #deaths = new DeathWindow(WINDOW_MS)
+  readonly #dead = new WeakSet<Lane>()
+  readonly #deathsOf = new Map<string, DeathWindow>()
+
+  constructor(options: ConfinementOptions) {
+    this.#options = options
+  }
+
+  isConfined(plugin: string): boolean {
+    return this.#timers.has(plugin)
+  }
+
+  /** A regular lane has died. It counts once. */
+  laneDied(lane: Lane, nowMs: number): void {
+    if (this.#dead.has(lane)) return
+    this.#dead.add(lane)
+    this.#deaths.add(nowMs)
+  }
+
+  /**
+   * True while lanes die so often that one of them is kept for what is known to do no harm.
+   * @param isShort a regular lane is missing: then one death is enough
+   */
+  isCrisis(isShort: boolean, nowMs: number): boolean {
+    return this.#deaths.count(nowMs) >= (isShort ? 1 : CRISIS_DEATHS)
+  }
+
+  /** A plugin is proved to have ended a lane: again and again, it is confined. */
+  blame(plugin: string, nowMs: number): void {
+    const deaths = this.#deathsOf.get(plugin) ?? new DeathWindow(WINDOW_MS)
+    this.#deathsOf.set(plugin, deaths)
+    deaths.add(nowMs)
+    if (deaths.size >= CONFINED_AFTER) this.confine(plugin)
+  }
+
+  confine(plugin: string): void {
+    clearTimeout(this.#timers.get(plugin))
+    const isNew = !this.#timers.has(plugin)
+    this.#timers.set(plugin, setTimeout(() => this.release(plugin), CONFINED_MS).unref())
+    if (isNew) this.#changed()
+  }
+
+  release(plugin: string): void {
+    clearTimeout(this.#timers.get(plugin))
+    if (this.#timers.delete(plugin)) this.#changed()
+  }
+
+  /** Releases all: the code of the plugins is new. */
+  reset(): void {
+    for (const timer of this.#timers.values()) clearTimeout(timer)
+    this.#deaths.clear()
+    this.#deathsOf.clear()
+    if (this.#timers.size === 0) return
+    this.#timers.clear()
+    this.#changed()
+  }
+
+  #changed(): void {
+    this.#options.onWanted(this.#timers.size > 0)
+    this.#options.onChange()
+  }
+}

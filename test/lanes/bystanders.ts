@@ -1,0 +1,64 @@
+import { Agent, request } from 'node:http'
+
+/** Refused clients wait this long, milliseconds. */
+const RETRY_MS = 5
+
+/** What clients of a plugin have seen that does no harm. */
+export interface Bystanders {
+  readonly served: number
+  readonly refused: number
+  /** Longest time without a success, milliseconds. */
+  readonly longestGapMs: number
+  stop(): Promise<void>
+}
+
+/** Clients that ask for a path one request after another, each on a connection that it keeps. */
+export function bystanders(port: number, path: string, clients: number): Bystanders {
+  const agent = new Agent({ keepAlive: true, maxSockets: clients })
+  const seen = { served: 0, refused: 0, longestGapMs: 0 }
+  let servedMs = performance.now()
+  let isStopped = false
+
+  const ask = (): Promise<number> =>
+    new Promise((resolve) => {
+      const sent = request({ agent, port, host: '127.0.0.1', path }, (answer) => {
+        answer.resume()
+        answer.on('close', () => resolve(answer.statusCode!))
+      })
+      sent.on('error', () => resolve(0))
+      sent.end()
+    })
+  const run = async (): Promise<void> => {
+    while (!isStopped) {
+      const status = await ask()
+      const nowMs = performance.now()
+      if (status === 200) {
+        seen.served++
+        seen.longestGapMs = Math.max(seen.longestGapMs, nowMs - servedMs)
+        servedMs = nowMs
+        continue
+      }
+      seen.refused++
+      await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+    }
+  }
+  const running = Array.from({ length: clients }, run)
+  return {
+    get served() {
+      return seen.served
+    },
+    get refused() {
+      return seen.refused
+    },
+    get longestGapMs() {
+      return Math.max(seen.longestGapMs, performance.now() - servedMs)
+    },
+    async stop() {
+      seen.longestGapMs = Math.max(seen.longestGapMs, performance.now() - servedMs)
+      servedMs = Number.POSITIVE_INFINITY
+      isStopped = true
+      await Promise.all(running)
+      agent.destroy()
+    },
+  }
+}
