@@ -41,7 +41,10 @@ export interface PublishOptions {
   key?: string
   /** Milliseconds until the event is delivered. */
   delayMs?: number
-  /** Milliseconds after which an event that no handler has begun is not delivered any more. */
+  /**
+   * Milliseconds after which an event that no handler has begun is not delivered any more. They begin when `delayMs` is over: with a delay of
+   * 60,000 and a lifetime of 5,000 the event is delivered between the 60th and the 65th second, or not at all.
+   */
   ttlMs?: number
 }
 
@@ -52,7 +55,7 @@ export interface SubscribeOptions {
   backoffMs?: number
   /** Milliseconds until an attempt counts as failed. Default 30,000. */
   timeoutMs?: number
-  /** Subscribers of one group share the events: each goes to one of them. Default: the subscriber's own identity. */
+  /** Subscribers of one group share the events: each goes to one of them. In one thread they take turns. Default: the subscriber's own identity. */
   group?: string
   /** Every thread that hosts the subscriber gets every event. Default false: one of them does. */
   broadcast?: boolean

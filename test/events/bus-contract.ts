@@ -76,7 +76,7 @@ export function runBusContract(
       })
     }
 
-    await t.test('subscribers of one group share the events', async () => {
+    await t.test('subscribers of one group share the events alike', async () => {
       for (let n = 0; n < 20; n++) await post(heddle, '/publish', { event: 'grouped', payload: { tag: 'g', n } })
       await seenOften(heddle, 'grouped', 'g', 20)
       await settled(heddle)
@@ -85,6 +85,9 @@ export function runBusContract(
         numbers.sort((a, b) => a - b),
         Array.from({ length: 20 }, (_, n) => n),
       )
+      // In each thread they take turns.
+      const first = seen(heddle, 'grouped', 'g').filter(({ by }) => by === 'watch').length
+      assert.ok(Math.abs(20 - 2 * first) <= LANES, `${first} of 20`)
     })
 
     await t.test('a broadcast reaches every lane', async () => {
@@ -218,6 +221,12 @@ export function runBusContract(
       await post(heddle, '/publish', { event: 'plain', payload: { tag: 'delayed' }, options: { delayMs: 250 } })
       await seenOften(heddle, 'plain', 'delayed', 3)
       assert.ok(Date.now() - startedMs >= 249)
+    })
+
+    await t.test('the lifetime of a delayed event begins when the delay is over', async () => {
+      const options = { delayMs: 400, ttlMs: 300 }
+      await post(heddle, '/publish', { event: 'plain', payload: { tag: 'late' }, options })
+      await seenOften(heddle, 'plain', 'late', 3)
     })
 
     await t.test('an event that nobody has begun in its lifetime is not delivered any more', async () => {

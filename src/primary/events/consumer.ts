@@ -181,6 +181,9 @@ export class Consumer {
   isGone = false
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)
   readonly #instanceQueues = new WeakMap<SubscriberInstance, DeliveryQueue>()
+  /** Several subscribers of one thread are in the group: they take turns. */
+  #isShared = false
+  #turn = 0
   /** Tells whether the consumer is paused while it has no instance. */
   #lastInstance: SubscriberInstance | null = null
 
@@ -200,6 +203,7 @@ export class Consumer {
   }
 
   addInstance(instance: SubscriberInstance): void {
+    this.#isShared ||= this.instances.some(({ thread }) => thread === instance.thread)
     this.instances.push(instance)
     this.#lastInstance = instance
   }
@@ -225,7 +229,7 @@ export class Consumer {
     return queue
   }
 
-  /** The instance with room whose thread has the fewest deliveries. */
+  /** The instance with room whose thread has the fewest deliveries; of several in that thread the one whose turn it is. */
   pickInstance(): SubscriberInstance | null {
     const { instances } = this
     let best: SubscriberInstance | null = null
@@ -234,6 +238,11 @@ export class Consumer {
       if (instance.isPaused || !instance.thread.hasRoom) continue
       if (best === null || instance.thread.deliveriesInFlight < best.thread.deliveriesInFlight) best = instance
     }
-    return best
+    return best !== null && this.#isShared ? this.#nextIn(best.thread) : best
+  }
+
+  #nextIn(thread: SubscriberThread): SubscriberInstance {
+    const members = this.instances.filter((instance) => instance.thread === thread && !instance.isPaused)
+    return members[this.#turn++ % members.length]!
   }
 }
