@@ -3,7 +3,7 @@ import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
@@ -70,7 +70,7 @@ export class PluginThread {
     const local = new LocalWorker((path, plugin, requestId, thrown) =>
       this.#log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,
-        stack: thrown instanceof Error ? thrown.stack : undefined,
+        stack: stackOf(thrown),
       }),
     )
     this.#host = this.#createHost(routing, local)
