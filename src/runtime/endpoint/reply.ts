@@ -69,7 +69,7 @@ export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }
     }
     // What is wrong with the database is for the log. The client may try again.
-    if (thrown instanceof DbError && thrown.isPassing) {
+    if (isInstance(thrown, DbError) && thrown.isPassing) {
       return { reply: errorReply('HTTP_OVERLOADED', 'The database does not take this at the moment'), isFault: true }
     }
     if (thrown.status === 503) {
