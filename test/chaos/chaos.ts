@@ -28,6 +28,8 @@ const LIMITS = {
   LANE_STALL_MS: '1000',
   LANE_MEMORY_MB: '96',
   HTTP_HANDLER_TIMEOUT_MS: '5000',
+  // All clients have one address.
+  SIGNUP_MAX_PER_ADDRESS: '1000000',
 }
 
 const SETTLE_LOOK_MS = 500

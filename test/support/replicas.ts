@@ -10,6 +10,7 @@ import { type Heddle, spawnHeddle, startHeddle } from './heddle.ts'
 import type { PostgresServer } from './servers/postgres.ts'
 import type { RedisServer } from './servers/redis.ts'
 import { toolsDirWith } from './tools-dir.ts'
+import { NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const DOMAINS = [pathOf('../../domains'), pathOf('../elastic/domains')]
@@ -110,6 +111,7 @@ export class Fleet {
       DB_AUTO_MIGRATE: 'false',
       EVENT_BUS_DRIVER: 'keyvalue_streams',
       SCHEDULER_ENABLED: 'false',
+      ...NO_LIMITS,
       ...env,
     })
     t.after(async () => {

@@ -11,6 +11,8 @@ const DOMAINS = ['../../domains', '../fixtures/users'].map((folder) => fileURLTo
 /** What passwords are hashed with where that is not what is tested. */
 export const CHEAP_AUTH = fileURLToPath(new URL('../users/tools/cheap-auth', import.meta.url))
 export const PASSWORD = 'correct horse battery staple'
+/** For tests whose clients all have one address. */
+export const NO_LIMITS = { SIGNUP_MAX_PER_ADDRESS: '1000000', LOGIN_MAX_PER_ADDRESS: '1000000' }
 export const SECRET = 'the secret of the tests of the users domain'
 
 type Owner = Parameters<typeof startHeddle>[0]
@@ -34,7 +36,7 @@ export class UsersService {
     env: Record<string, string> = {},
     { lanes, tools = [] }: { lanes?: number; tools?: string[] } = {},
   ): Promise<UsersService> {
-    const all = { AUTH_SECRET_KEY: SECRET, ...(await database.env(t, ...tools)), ...env }
+    const all = { AUTH_SECRET_KEY: SECRET, ...NO_LIMITS, ...(await database.env(t, ...tools)), ...env }
     return new UsersService(await startHeddle(t, { domains: DOMAINS, lanes, env: all }))
   }
 

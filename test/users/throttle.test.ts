@@ -1,7 +1,12 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { request } from 'node:http'
+import { describe, test } from 'node:test'
+import { networkOf } from '../../domains/users/attempts.ts'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
 import { describeOnDatabases } from '../support/databases.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { shareService } from '../support/shared-service.ts'
+import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 import { CHEAP_AUTH, PASSWORD, UsersService } from '../support/users-service.ts'
 
@@ -86,4 +91,91 @@ describeOnDatabases('throttled logins', (database) => {
     assert.equal((await service.post('/login', {})).status, 404)
     await service.createUser('ada@example.com')
   })
+})
+
+/** A request from one of the machine's own addresses: all of 127.0.0.0/8 on Linux. @returns the status */
+function postFrom(localAddress: string, port: number, path: string, body: object): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const headers = { 'content-type': 'application/json' }
+    const sent = request({ host: '127.0.0.1', port, path, method: 'POST', localAddress, headers }, (answer) => {
+      answer.resume().on('end', () => resolve(answer.statusCode!))
+    })
+    sent.on('error', reject).end(JSON.stringify(body))
+  })
+}
+
+describe('addresses', { skip: process.platform !== 'linux' && 'other systems have one loopback address' }, () => {
+  const STRANGER = '127.0.0.2'
+  const OWNER = '127.0.0.3'
+  const heddle = shareService(async (owner) => {
+    const env = { TOOLS_DIR: await toolsDirWith(owner, CHEAP_AUTH), AUTH_HASH_QUEUE: '1000' }
+    return startHeddle(owner, { lanes: 2, env })
+  })
+  const logIn = (from: string, email: string, password: string) =>
+    postFrom(from, heddle().port, '/login', { email, password })
+  const signUp = (from: string, email: string) =>
+    postFrom(from, heddle().port, '/users', { name: 'Ada', email, password: PASSWORD })
+  const counts = (statuses: number[]) => {
+    const count: Record<number, number> = {}
+    for (const status of statuses) count[status] = (count[status] ?? 0) + 1
+    return count
+  }
+
+  test("a stranger's wrong tries do not lock the owner out, and not even the owner's own are let through for ever", async () => {
+    assert.equal(await signUp(OWNER, 'ada@example.com'), 201)
+    const tries: number[] = []
+    for (let n = 0; n < 7; n++) tries.push(await logIn(STRANGER, 'ada@example.com', 'wrong password'))
+    assert.deepEqual(tries, [401, 401, 401, 401, 401, 429, 429])
+    assert.equal(await logIn(OWNER, 'ada@example.com', PASSWORD), 200)
+    assert.equal(await logIn(STRANGER, 'ada@example.com', PASSWORD), 429, 'though the owner has logged in')
+  })
+
+  test('sixty e-mails from one address do not go through', async () => {
+    const emails = Array.from({ length: 60 }, (_, n) => `user${n}@example.com`)
+    const statuses = await Promise.all(emails.map((email) => logIn('127.0.0.4', email, 'wrong password')))
+    assert.deepEqual(counts(statuses), { 401: 30, 429: 30 })
+    assert.equal(await logIn('127.0.0.5', emails[0]!, 'wrong password'), 401, 'another address has its own count')
+  })
+
+  test('a good login does not count for its address', async () => {
+    for (let round = 0; round < 8; round++) {
+      const statuses = await Promise.all(Array.from({ length: 5 }, () => logIn(OWNER, 'ada@example.com', PASSWORD)))
+      assert.deepEqual(counts(statuses), { 200: 5 })
+    }
+  })
+
+  test('twenty sign-ups from one address in a minute, and no more', async () => {
+    const flood = Array.from({ length: 64 }, (_, n) => signUp('127.0.0.6', `flood${n}@example.com`))
+    assert.deepEqual(counts(await Promise.all(flood)), { 201: 20, 429: 44 })
+    assert.equal(await logIn(OWNER, 'ada@example.com', PASSWORD), 200)
+    assert.equal(await signUp(OWNER, 'eve@example.com'), 201)
+  })
+
+  test('a login that cannot be tried does not count', async (t) => {
+    const env = { AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '0', SIGNUP_MAX_PER_ADDRESS: '1000' }
+    const { port } = await startHeddle(t, { lanes: 1, env })
+    const ada = { name: 'Ada', email: 'ada@example.com', password: PASSWORD }
+    assert.equal(await postFrom(OWNER, port, '/users', ada), 201)
+    assert.equal(await postFrom(OWNER, port, '/login', ada), 200)
+    let isOver = false
+    const busy = (async () => {
+      while (!isOver) await postFrom(STRANGER, port, '/users', ada)
+    })()
+    const statuses: number[] = []
+    while (statuses.filter((status) => status === 503).length < 8) {
+      statuses.push(await postFrom(OWNER, port, '/login', ada))
+    }
+    isOver = true
+    await busy
+    assert.ok(!statuses.includes(429), statuses.join(' '))
+  })
+})
+
+test('an IPv6 client is its network', () => {
+  assert.equal(networkOf('127.0.0.1'), '127.0.0.1')
+  assert.equal(networkOf('2001:db8:1:2:3:4:5:6'), '2001:db8:1:2')
+  assert.equal(networkOf('2001:db8:1:2::6'), '2001:db8:1:2')
+  assert.equal(networkOf('2001:db8::6'), '2001:db8:0:0')
+  assert.equal(networkOf('::1'), '0:0:0:0')
+  assert.equal(networkOf('::ffff:10.0.0.1'), '::ffff:10.0.0.1')
 })

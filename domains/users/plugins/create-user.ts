@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
+import { Attempts, networkOf } from '../attempts.ts'
 
 const newUser = z.object({
   name: z
@@ -13,15 +14,21 @@ const newUser = z.object({
   password: z.string().min(8).max(128),
 })
 
-/** `POST /users`: signs a user up. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
+/** `POST /users`: signs a user up, so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
 export default class CreateUser extends Plugin {
+  #attempts
   #auth
   #bus
   #db
   #http
 
-  constructor({ auth, db, event_bus, http }: Tools) {
+  constructor({ auth, config, db, event_bus, http, state }: Tools) {
     super()
+    this.#attempts = new Attempts(state, {
+      namespace: 'signups',
+      max: config.get('SIGNUP_MAX_PER_ADDRESS', { default: 20 }),
+      windowMs: config.get('SIGNUP_WINDOW_MS', { default: 60_000 }),
+    })
     this.#auth = auth
     this.#bus = event_bus
     this.#db = db
@@ -33,6 +40,8 @@ export default class CreateUser extends Plugin {
   }
 
   async create({ name, email, password }: z.infer<typeof newUser>, context: HttpContext) {
+    // A hash costs a core a tenth of a second: nobody gets as many as he likes.
+    if (!(await this.#attempts.take(networkOf(context.ip)))) return this.#attempts.refuse(context)
     const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
     const passwordHash = await this.#auth.hashPassword(password)
     try {

@@ -1,19 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { type HttpContext, Plugin, type Tools } from '#heddle'
-
-const NAMESPACE = 'login-attempts'
+import { Attempts, networkOf } from '../attempts.ts'
 
 const credentials = z.object({ email: z.email().max(254).toLowerCase(), password: z.string() })
 
-/** `POST /login`: a token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known. */
+/**
+ * `POST /login`: a token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known.
+ * Wrong tries count for the e-mail at one address, so that a stranger's do not lock out its owner, and for the address over all e-mails.
+ */
 export default class LogIn extends Plugin {
   #auth
   #db
   #http
-  #state
-  #maxAttempts
-  #windowMs
+  #attempts
+  #attemptsOfAddress
   #dummyHash: Promise<string> | undefined
 
   constructor({ auth, config, db, http, state }: Tools) {
@@ -21,9 +22,17 @@ export default class LogIn extends Plugin {
     this.#auth = auth
     this.#db = db
     this.#http = http
-    this.#state = state
-    this.#maxAttempts = config.get('LOGIN_MAX_ATTEMPTS', { default: 5 })
-    this.#windowMs = config.get('LOGIN_WINDOW_MS', { default: 60_000 })
+    const windowMs = config.get('LOGIN_WINDOW_MS', { default: 60_000 })
+    this.#attempts = new Attempts(state, {
+      namespace: 'login-attempts',
+      max: config.get('LOGIN_MAX_ATTEMPTS', { default: 5 }),
+      windowMs,
+    })
+    this.#attemptsOfAddress = new Attempts(state, {
+      namespace: 'login-attempts-of-address',
+      max: config.get('LOGIN_MAX_PER_ADDRESS', { default: 30 }),
+      windowMs,
+    })
   }
 
   override onBoot() {
@@ -31,12 +40,31 @@ export default class LogIn extends Plugin {
   }
 
   async logIn({ email, password }: z.infer<typeof credentials>, context: HttpContext) {
-    const attempts = await this.#state.increment(email, 1, { namespace: NAMESPACE, ttlMs: this.#windowMs })
-    if (attempts > this.#maxAttempts) {
-      context.setStatus(429)
-      context.setHeader('retry-after', String(Math.ceil(this.#windowMs / 1000)))
-      return { success: false, error: 'Too many attempts, try again later' }
+    const address = networkOf(context.ip)
+    const account = `${email} ${address}`
+    // Before the work: what is counted after it could be done at the same time as often as anybody likes. The address first: it
+    // bounds how many e-mails are counted for it.
+    if (!(await this.#attemptsOfAddress.take(address))) return this.#attemptsOfAddress.refuse(context)
+    if (!(await this.#attempts.take(account))) {
+      await this.#attemptsOfAddress.giveBack(address)
+      return this.#attempts.refuse(context)
     }
+    const user = await this.#userOf(email, password).catch(async (error) => {
+      // Nothing was compared: too many passwords wait just now, or the database is away.
+      await Promise.all([this.#attempts.giveBack(account), this.#attemptsOfAddress.giveBack(address)])
+      throw error
+    })
+    if (user === null) {
+      context.setStatus(401)
+      return { success: false, error: 'Wrong e-mail or password' }
+    }
+    await this.#attempts.forget(account)
+    await this.#attemptsOfAddress.giveBack(address)
+    return { success: true, data: { token: await this.#auth.createToken({ sub: user.id }) } }
+  }
+
+  /** The user with this e-mail and password; null when there is none. */
+  async #userOf(email: string, password: string): Promise<{ id: string } | null> {
     // Made by the first login of a thread. It is compared with when there is no such user, so that both cases take the same time.
     this.#dummyHash ??= this.#auth.hashPassword(randomUUID()).catch((error) => {
       // Too many passwords wait just now: a later login makes it.
@@ -49,11 +77,6 @@ export default class LogIn extends Plugin {
       [email],
     )
     const isRight = await this.#auth.verifyPassword(password, user?.password_hash ?? dummyHash)
-    if (user === null || !isRight) {
-      context.setStatus(401)
-      return { success: false, error: 'Wrong e-mail or password' }
-    }
-    await this.#state.delete(email, { namespace: NAMESPACE })
-    return { success: true, data: { token: await this.#auth.createToken({ sub: user.id }) } }
+    return isRight ? user : null
   }
 }
