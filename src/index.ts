@@ -37,20 +37,24 @@ import type { LintReport } from './devtools/lint/report.ts'
 
 export type { ApiInfo, AsyncApiDocument, EventParties, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
 
-/** Checks the sources of some domain folders against the rules of the architecture, and compares them with the running process. The first call loads the parser. */
+/**
+ * Checks the sources of some domain folders against the rules of the architecture, and compares them with the running process. The sources are
+ * read in another process, once per change.
+ */
 export async function lintArchitecture(
   domainsDirs: readonly string[],
   toolsDir: string,
   running?: RunningProcess,
 ): Promise<LintReport> {
-  const { lintArchitecture: lint } = await import('./devtools/lint/report.ts')
-  return lint(domainsDirs, toolsDir, running)
+  const { sourceFacts } = await import('./devtools/lint/source-reader.ts')
+  const { reportOf } = await import('./devtools/lint/report.ts')
+  return reportOf(await sourceFacts(domainsDirs, toolsDir), running)
 }
 
-/** Finds the events that the sources of some domain folders name. */
-export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
-  const { scanEvents: scan } = await import('./devtools/lint/event-scan.ts')
-  return scan(domainsDirs)
+/** Finds the events that the sources of some domain folders name: read in another process, once per change. */
+export async function scanEvents(domainsDirs: readonly string[], toolsDir = 'src/tools'): Promise<ScannedEvent[]> {
+  const { sourceFacts } = await import('./devtools/lint/source-reader.ts')
+  return (await sourceFacts(domainsDirs, toolsDir)).events
 }
 
 /** Describes the HTTP interface of the routes as an OpenAPI 3.1 document. */

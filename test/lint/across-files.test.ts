@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { scanEvents } from '../../src/devtools/lint/event-scan.ts'
-import { fixture, plugin } from '../support/lint-fixture.ts'
+import { fixture, plugin, scanEvents } from '../support/lint-fixture.ts'
 
 const Z = "import { z } from 'zod'\n"
 

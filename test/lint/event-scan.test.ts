@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { scanEvents } from '../../src/devtools/lint/event-scan.ts'
-import { fixture, plugin } from '../support/lint-fixture.ts'
+import { fixture, plugin, scanEvents } from '../support/lint-fixture.ts'
 
 test('events are found under every name that the bus can have', async (t) => {
   const { domains } = await fixture(t, {

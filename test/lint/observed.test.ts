@@ -2,9 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Observed } from '../../src/devtools/lint/observed.ts'
-import { lintArchitecture } from '../../src/devtools/lint/report.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { fixture, plugin } from '../support/lint-fixture.ts'
+import { fixture, lintArchitecture, plugin } from '../support/lint-fixture.ts'
 import { until } from '../support/until.ts'
 
 const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))

@@ -2,8 +2,7 @@ import assert from 'node:assert/strict'
 import { rm } from 'node:fs/promises'
 import path from 'node:path'
 import { test } from 'node:test'
-import { lintArchitecture } from '../../src/devtools/lint/report.ts'
-import { fixture, plugin } from '../support/lint-fixture.ts'
+import { fixture, lintArchitecture, plugin } from '../support/lint-fixture.ts'
 
 const COLLIDING = {
   'a/events.ts': "import { z } from 'zod'\nexport default { 'a.done': z.object({}) }\n",

@@ -3,7 +3,18 @@ import { tmpdir } from 'node:os'
 import path from 'node:path'
 import type { TestContext } from 'node:test'
 import { displayPath, type RuleName } from '../../src/devtools/lint/finding.ts'
-import { type LintReport, lintArchitecture } from '../../src/devtools/lint/report.ts'
+import type { RunningProcess } from '../../src/devtools/lint/observed.ts'
+import { type LintReport, reportOf } from '../../src/devtools/lint/report.ts'
+import { readSources } from '../../src/devtools/lint/sources.ts'
+
+/** The report, made in this process. */
+export const lintArchitecture = async (
+  domainsDirs: readonly string[],
+  toolsDir: string,
+  running?: RunningProcess,
+): Promise<LintReport> => reportOf(await readSources(domainsDirs, toolsDir), running)
+
+export const scanEvents = async (domainsDirs: readonly string[]) => (await readSources(domainsDirs, 'src/tools')).events
 
 export interface Fixture {
   root: string

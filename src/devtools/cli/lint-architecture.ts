@@ -4,8 +4,8 @@ import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.
 import { messageOf } from '../../core/errors/description.ts'
 import { CommandError } from '../command-error.ts'
 import { type BaselineEntry, baselineOf, baselineText, compareWithBaseline, parseBaseline } from '../lint/baseline.ts'
-import { lintArchitecture } from '../lint/report.ts'
 import { describe, reportText } from '../lint/report-text.ts'
+import { sourceFacts } from '../lint/source-reader.ts'
 
 const USAGE = `Usage: npm run lint:architecture -- [--json] [--baseline <file>] [--update-baseline | --accept]
   --json              prints the report as JSON
@@ -18,7 +18,7 @@ async function main(): Promise<void> {
   try {
     const options = readArguments()
     const { settings } = loadSettings()
-    const { findings, checked } = await lintArchitecture(settings.domainsDir, settings.toolsDir)
+    const { findings, checked } = await sourceFacts(settings.domainsDir, settings.toolsDir)
     let baseline = readBaseline(options.baseline)
     if (options['update-baseline'] && existsSync(options.baseline)) {
       baseline = shrunk(baseline, compareWithBaseline(findings, baseline).stale)

@@ -1,7 +1,7 @@
 import { eventCalls } from './event-calls.ts'
 import { compareText } from './finding.ts'
 import { pluginsByFile } from './plugin-files.ts'
-import { type Project, readProject } from './project.ts'
+import type { Project } from './project.ts'
 
 /** An event that the sources publish or subscribe to. */
 export interface ScannedEvent {
@@ -16,10 +16,6 @@ export interface ScannedEvent {
  * Finds the events of all plugins in their sources, whether they ever fired or not. Leaves out names that are only known at run time.
  * The events of a file that plugins import count for each of these plugins.
  */
-export async function scanEvents(domainsDirs: readonly string[]): Promise<ScannedEvent[]> {
-  return eventsOf(await readProject(domainsDirs))
-}
-
 export function eventsOf(project: Project): ScannedEvent[] {
   const events = new Map<string, { emitters: Set<string>; subscribers: Set<string> }>()
   const pluginsOf = pluginsByFile(project)

@@ -16,13 +16,15 @@ const cache = new FileCache<Read>()
 /** Reads the source files of one domain, each after the files that it imports, since their exports say what a name stands for. */
 export class ModuleReader {
   readonly #folder: string
+  readonly #unreadable: ReadonlySet<string>
   /** The files that were read for this report; each is read once, so that the report has one view of it. */
   readonly #done = new Map<string, ModuleFacts>()
   /** The files that are being read. In an import cycle nothing is known of the file that closes it. */
   readonly #open = new Set<string>()
 
-  /** @param folder of the domain, absolute */
-  constructor(folder: string) {
+  /** @param folder of the domain, absolute @param unreadable files that are taken as unknown */
+  constructor(folder: string, unreadable: ReadonlySet<string>) {
+    this.#unreadable = unreadable
     this.#folder = folder + path.sep
   }
 
@@ -61,7 +63,7 @@ export class ModuleReader {
   }
 
   async #imported(file: string): Promise<ModuleFacts | undefined> {
-    if (this.#open.has(file)) return undefined
+    if (this.#open.has(file) || this.#unreadable.has(file)) return undefined
     try {
       return await this.read(file)
     } catch {

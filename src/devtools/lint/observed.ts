@@ -1,9 +1,7 @@
 import type { TopologyEntry } from '../../contracts/event-bus.ts'
 import { isBuiltIn } from './event-calls.ts'
-import { contractsOf } from './event-contract.ts'
-import { eventsOf } from './event-scan.ts'
-import { compareText, displayPath } from './finding.ts'
-import type { Project } from './project.ts'
+import { compareText } from './finding.ts'
+import type { SourceFacts } from './report.ts'
 
 /** The state of a running process, for comparison with its sources. */
 export interface RunningProcess {
@@ -30,12 +28,13 @@ export interface Observed {
   unused_tools: Array<{ plugin: string; tools: string[] }>
 }
 
-export function observe(project: Project, { since, topology, uncalledTools }: RunningProcess): Observed {
-  const contracts = contractsOf(project)
+export function observe(
+  { contracts, events }: SourceFacts,
+  { since, topology, uncalledTools }: RunningProcess,
+): Observed {
   const emitters = new Map<string, string[]>()
-  for (const scanned of eventsOf(project))
-    if (scanned.emitters.length > 0) emitters.set(scanned.event, scanned.emitters)
-  const declared = new Set([...contracts.keys(), ...emitters.keys()])
+  for (const scanned of events) if (scanned.emitters.length > 0) emitters.set(scanned.event, scanned.emitters)
+  const declared = new Set([...Object.keys(contracts), ...emitters.keys()])
   const fired = Object.entries(topology).filter(([, { fire_count }]) => fire_count > 0)
   const seen = new Set(fired.map(([event]) => event))
   return {
@@ -49,15 +48,11 @@ export function observe(project: Project, { since, topology, uncalledTools }: Ru
       .sort(compareText)
       .map((event) => ({
         event,
-        contract: placeOf(contracts.get(event)),
+        contract: Object.hasOwn(contracts, event) ? contracts[event]! : null,
         emitters: emitters.get(event) ?? [],
       })),
     unused_tools: Object.entries(uncalledTools)
       .map(([plugin, tools]) => ({ plugin, tools: [...tools].sort(compareText) }))
       .sort((a, b) => compareText(a.plugin, b.plugin)),
   }
-}
-
-function placeOf(contract: { module: { file: string }; line: number } | undefined): string | null {
-  return contract ? `${displayPath(contract.module.file)}:${contract.line}` : null
 }

@@ -49,14 +49,17 @@ export interface Migration extends MigrationFacts {
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 const migrations = new FileCache<MigrationFacts>()
 
-/** Reads one file after another, so that a server can do other work in between. Unchanged files are not parsed again. */
-export async function readProject(domainsDirs: readonly string[]): Promise<Project> {
+/** Files that are left out, absolute, each with the reason. */
+export type Unreadable = Readonly<Record<string, string>>
+
+/** Reads one file after another, so that the thread can do other work in between. Unchanged files are not parsed again. */
+export async function readProject(domainsDirs: readonly string[], unreadable: Unreadable = {}): Promise<Project> {
   const project: Project = { domains: [], modules: [], plugins: [], migrations: [], faults: [] }
   for (const folder of new Set(domainsDirs.map((dir) => path.resolve(dir)))) {
     const seen = new Set<string>()
     for (const name of await list(folder, 'directory', project.faults)) {
       addFolder(project.domains, name, path.join(folder, name))
-      await readDomain(name, path.join(folder, name), project, seen)
+      await readDomain(name, path.join(folder, name), project, { seen, unreadable })
     }
     forgetModules(folder + path.sep, seen)
     migrations.prune(folder + path.sep, seen)
@@ -64,10 +67,19 @@ export async function readProject(domainsDirs: readonly string[]): Promise<Proje
   return project
 }
 
-async function readDomain(domain: string, folder: string, project: Project, seen: Set<string>): Promise<void> {
-  const modules = new ModuleReader(folder)
+async function readDomain(
+  domain: string,
+  folder: string,
+  project: Project,
+  { seen, unreadable }: { seen: Set<string>; unreadable: Unreadable },
+): Promise<void> {
+  const modules = new ModuleReader(folder, new Set(Object.keys(unreadable)))
   for (const file of await sourceFiles(folder, project.faults)) {
     seen.add(file)
+    if (Object.hasOwn(unreadable, file)) {
+      project.faults.push(errorAt('parse', file, 1, `the file cannot be read: ${unreadable[file]}`))
+      continue
+    }
     const facts = await attempt(() => modules.read(file), file, project.faults)
     if (!facts) continue
     const module: Module = { ...facts, file, domain }

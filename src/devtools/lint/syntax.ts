@@ -9,8 +9,16 @@ export interface Syntax {
   lineOf: (offset: number) => number
 }
 
+let announce: (file: string) => void = () => {}
+
+/** Has `listener` called before a file is parsed: the parser is native code, and can end the process without a word. */
+export function onParse(listener: (file: string) => void): void {
+  announce = listener
+}
+
 /** @param file its extension selects the language; nothing else of it matters */
 export async function parseSource(file: string, text: string): Promise<Syntax> {
+  announce(file)
   const result = await parse(file, text, { preserveParens: false })
   const lineOf = lineIndex(text)
   const errors = result.errors

@@ -1,0 +1,43 @@
+import { setImmediate as turnOfOthers } from 'node:timers/promises'
+import { domainIsolation } from './domain-isolation.ts'
+import { contractsOf, eventContract } from './event-contract.ts'
+import { eventsOf } from './event-scan.ts'
+import { compareFindings, displayPath } from './finding.ts'
+import { migrationOrder } from './migration-order.ts'
+import { type Project, readProject, type Unreadable } from './project.ts'
+import type { SourceFacts } from './report.ts'
+import { routeCollision, staticRoutes } from './route-collision.ts'
+import { tableOwnership } from './table-ownership.ts'
+
+/**
+ * Reads the sources of all domains and checks them against the rules of the architecture. Lets the thread do other work in between.
+ * @param domainsDirs as `DOMAINS_DIR` lists them
+ * @param toolsDir the folder of the active tools
+ * @param unreadable files that are left out, absolute, each with the reason: they have a finding instead
+ */
+export async function readSources(
+  domainsDirs: readonly string[],
+  toolsDir: string,
+  unreadable: Unreadable = {},
+): Promise<SourceFacts> {
+  const project = await readProject(domainsDirs, unreadable)
+  const found = [...project.faults]
+  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder]
+  for (const rule of [(each: Project) => domainIsolation(each, toolsDir), ...rules]) {
+    await turnOfOthers()
+    found.push(...rule(project))
+  }
+  const findings = found
+    .sort(compareFindings)
+    .filter((finding, at) => at === 0 || compareFindings(found[at - 1]!, finding) !== 0)
+  const events = eventsOf(project)
+  const contracts: Record<string, string> = {}
+  for (const [event, { module, line }] of contractsOf(project)) contracts[event] = `${displayPath(module.file)}:${line}`
+  const checked = {
+    plugins: project.plugins.length,
+    migrations: project.migrations.length,
+    routes: staticRoutes(project).length,
+    events: events.length,
+  }
+  return { findings, checked, events, contracts }
+}
