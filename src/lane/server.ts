@@ -3,6 +3,7 @@ import type { TracingInit } from '../contracts/tracing.ts'
 import { adoptVariables } from '../core/config/load.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
+import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
@@ -273,7 +274,7 @@ export class LaneServer {
   /** The primary drains a lane when nothing is in flight there except streams. It has closed the lane's sockets by then: their last frames are on the way. */
   async #drain(): Promise<void> {
     this.#requests.closeStreams()
-    const deadlineMs = Date.now() + SOCKETS_END_MS
+    const deadlineMs = steadyMs() + SOCKETS_END_MS
     await until(() => this.#requests.sockets.size === 0, deadlineMs)
     await this.#kernel.stop()
     await this.#streams?.close()

@@ -2,6 +2,7 @@ import type { Readiness } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
@@ -293,7 +294,7 @@ export class Runtime {
    * @returns how many threads and calls have not ended in that time: nothing but the end of the process ends them
    */
   async abandon(withinMs: number): Promise<number> {
-    const deadlineMs = Date.now() + withinMs
+    const deadlineMs = steadyMs() + withinMs
     const threads = await this.#lanes.supervisor.abandon(deadlineMs)
     await until(() => poolRequests().length === 0, deadlineMs)
     return threads + poolRequests().length

@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { SocketDrain } from '../http/socket-drain.ts'
@@ -33,7 +34,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   const { kernel, toolBooter } = parts.tools
   const { listener, localWorker, dispatcher } = parts.http
   const { hub } = events
-  const deadlineMs = Date.now() + shutdownTimeoutMs
+  const deadlineMs = steadyMs() + shutdownTimeoutMs
   toolBooter.stop()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
   const sockets = new SocketDrain(supervisor.all, localWorker)
@@ -44,8 +45,8 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for.
-  await until(() => requestsInFlight() === 0, Math.min(deadlineMs, Date.now() + shutdownTimeoutMs * 0.6))
-  await sockets.end(Math.min(deadlineMs, Date.now() + SOCKET_GRACE_MS))
+  await until(() => requestsInFlight() === 0, Math.min(deadlineMs, steadyMs() + shutdownTimeoutMs * 0.6))
+  await sockets.end(Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
   await Promise.race([jobs.stop(), until(() => false, deadlineMs)])
   await events.streams?.stopReading(deadlineMs - 500)
   await until(() => hub.pending === 0 && (events.streams?.open ?? 0) === 0, deadlineMs)
@@ -53,11 +54,11 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
     onLost(`${hub.pending} event deliveries were not finished and are lost with this process`)
   }
   dispatcher.setLanes([])
-  await supervisor.stop(Math.max(500, deadlineMs - Date.now()))
+  await supervisor.stop(Math.max(500, deadlineMs - steadyMs()))
   await kernel.stop()
   await events.streams?.close()
   hub.close()
   listener.close()
   // Last, so that the spans of everything else have ended.
-  await parts.tracing()?.stop(Math.max(500, deadlineMs - Date.now()))
+  await parts.tracing()?.stop(Math.max(500, deadlineMs - steadyMs()))
 }

@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { FrameBuffer } from '../../transport/frames/frame-buffer.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'
@@ -62,7 +63,7 @@ export class Dispatcher {
 
   /** To the lane with the fewest sockets: a socket stays where it was opened. */
   #giveHandshake(frame: RequestFrame, exchange: Exchange): boolean {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
       if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === 0) continue
@@ -76,7 +77,7 @@ export class Dispatcher {
   #give(frame: RequestFrame, exchange: Exchange): boolean {
     const lanes = this.#lanes
     const { routeNumber } = frame
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     let best: Lane | undefined
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
@@ -183,7 +184,7 @@ export class Dispatcher {
 
   readonly #checkQueue = (): void => {
     try {
-      this.#queue.expire(Date.now())
+      this.#queue.expire(steadyMs())
       this.#serveQueue()
     } catch (error) {
       this.#onFault(error)
@@ -212,7 +213,7 @@ export class Dispatcher {
 
   /** Requests that the other lanes have room for, or the queue. What finds no room stays: it was accepted, and late is better than refused. */
   #freeBeside(stuck: Lane): number {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     let free = 0
     let mayQueue = false
     for (const lane of this.#lanes) {

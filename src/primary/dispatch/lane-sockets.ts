@@ -1,4 +1,5 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { INLINE_MAX_BYTES, KIND } from '../../transport/frames/frame-kinds.ts'
 import { numberedText, parseNumbered, readNumber, readText } from '../../transport/frames/text-frame.ts'
 import type { Inbox } from '../../transport/rings/inbox.ts'
@@ -44,7 +45,7 @@ export class LaneSockets implements SocketWorker {
     const works: WorkInFlight[] = []
     for (const { busySinceMs, label, plugin, requestId } of this.#clients.values()) {
       if (busySinceMs === 0) continue
-      works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: Date.now() - busySinceMs })
+      works.push({ kind: 'request', name: label, plugin, id: requestId, for_ms: steadyMs() - busySinceMs })
     }
     return works
   }

@@ -1,5 +1,6 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
 import type { WireError } from '../../core/errors/wire.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, eventMaxBytes, type PayloadForm, writeEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frame-kinds.ts'
 import { type RequestFrame, ROUTES_MAX, requestMaxBytes, writeRequest } from '../../transport/frames/request-frame.ts'
@@ -87,7 +88,7 @@ export class Lane {
   onStreamReport: (report: StreamReport) => void = () => {}
   /** Runs after each batch of frames: where answers were among them, there is room. */
   onRoom: () => void = () => {}
-  readonly startedMs = Date.now()
+  readonly startedMs = steadyMs()
   readonly port: MessagePort
   readonly heartbeat: HeartbeatReader
   readonly flight: FlightReader

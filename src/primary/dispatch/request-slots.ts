@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Exchange } from '../http/exchange.ts'
 
 const STREAM = 1
@@ -54,7 +55,7 @@ export class RequestSlots {
     const slot = id & 0xffff
     this.#exchanges[slot] = exchange
     this.#positions[slot] = position
-    this.#sentMs[slot] = Date.now()
+    this.#sentMs[slot] = steadyMs()
     this.count++
   }
 

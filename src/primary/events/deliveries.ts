@@ -1,5 +1,6 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { WireError } from '../../core/errors/wire.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import {
   type BrokerDelivery,
@@ -206,7 +207,7 @@ export class Deliveries {
   }
 
   #sweep(): void {
-    for (const delivery of this.#unanswered.takeLate(Date.now())) {
+    for (const delivery of this.#unanswered.takeLate(steadyMs())) {
       const { thread } = delivery.instance!
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)

@@ -1,4 +1,5 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
 /** It takes this long at most until a thread that stands still is noticed, milliseconds. */
@@ -19,7 +20,7 @@ export class UnansweredDeliveries {
     delivery.id = id
     delivery.isBegun = true
     delivery.instance = instance
-    delivery.deadlineMs = Date.now() + delivery.consumer.timeoutMs
+    delivery.deadlineMs = steadyMs() + delivery.consumer.timeoutMs
     this.#byId.set(id, delivery)
   }
 
@@ -61,7 +62,7 @@ export class UnansweredDeliveries {
 
   /** A thread's deliveries for the log and the black box, the oldest first. */
   worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     const works: WorkInFlight[] = []
     for (const [id, { instance, event, deadlineMs, consumer }] of this.#byId) {
       if (instance?.thread !== thread || unread.has(id)) continue

@@ -1,4 +1,5 @@
 import type { WebSocket } from 'uWebSockets.js'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { UnhandledMessages } from './unhandled-messages.ts'
 
 /** Bytes that a client may leave unread; beyond, it is cut off. */
@@ -54,7 +55,7 @@ export class ClientSocket {
   /** Null before the handshake is done, and when it is closed. */
   #ws: WebSocket<SocketUserData> | null = null
   readonly #unhandled = new UnhandledMessages(SOCKET_MAX_UNHANDLED_BYTES)
-  #busySinceMs = Date.now()
+  #busySinceMs = steadyMs()
   /** Bytes that were sent and not yet reported to the worker as flushed. */
   #sentBytes = 0
   #unreadBytes = 0
@@ -122,7 +123,7 @@ export class ClientSocket {
     const ws = this.#ws
     if (ws === null || this.#closing !== null) return
     if (ws.getBufferedAmount() === 0) ws.end(code, reason)
-    else this.#closing = { code, reason, deadlineMs: Date.now() + SOCKET_CLOSE_MS }
+    else this.#closing = { code, reason, deadlineMs: steadyMs() + SOCKET_CLOSE_MS }
   }
 
   // ── from the library ──────────────────────────────────────────────────────
@@ -136,7 +137,7 @@ export class ClientSocket {
     if (this.#closing !== null) return
     if (message.byteLength > this.#options.limitBytes) return this.close(1009, 'message too large')
     const isFirst = this.#unhandled.isEmpty
-    if (isFirst) this.#busySinceMs = Date.now()
+    if (isFirst) this.#busySinceMs = steadyMs()
     this.#unhandled.add(message.byteLength)
     if (!isFirst && this.#unhandled.isExceeded) {
       return this.close(1013, 'too many messages wait')

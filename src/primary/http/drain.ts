@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 
 /** A drain stops serving when no request has come for this long, milliseconds: the connections that are still open are idle. */
@@ -34,7 +35,7 @@ export class Drain {
    * @param isReceiving true while the body of a request is on its way
    */
   async linger(lingerMs: number, closeListenSocket: () => void, isReceiving: () => boolean): Promise<void> {
-    const deadlineMs = Date.now() + lingerMs
+    const deadlineMs = steadyMs() + lingerMs
     this.#isLingering = lingerMs > 0
     this.noteRequest()
     await shortTurn()

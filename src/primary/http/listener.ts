@@ -3,6 +3,7 @@ import type { RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
@@ -153,7 +154,7 @@ export class Listener {
   }
 
   #sweep(): void {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     this.#bodies.expire(nowMs)
     this.#options.local.expire(nowMs)
     for (const socket of openSockets) socket.expire(nowMs)
@@ -210,7 +211,7 @@ export class Listener {
       route,
       method === 'HEAD',
       corsHead,
-      timeoutMs === 0 ? 0 : Date.now() + timeoutMs,
+      timeoutMs === 0 ? 0 : steadyMs() + timeoutMs,
     )
     // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
@@ -330,7 +331,7 @@ export class Listener {
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body
       // The handler's time begins when the body is complete, not with the first byte of a slow upload.
-      if (exchange.deadlineMs !== 0) exchange.deadlineMs = Date.now() + exchange.route!.timeoutMs
+      if (exchange.deadlineMs !== 0) exchange.deadlineMs = steadyMs() + exchange.route!.timeoutMs
       try {
         this.#dispatch(exchange.route!, frame, exchange)
       } catch (error) {

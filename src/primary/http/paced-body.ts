@@ -1,4 +1,5 @@
 import type { HttpResponse } from 'uWebSockets.js'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 
 /** A client that reads nothing of a file for this long is cut off, milliseconds. */
 export const FILE_STALL_MS = 30_000
@@ -21,7 +22,7 @@ export class PacedBody {
   #unreportedBytes = 0
   #isBlocked = false
   #isOver = false
-  #progressMs = Date.now()
+  #progressMs = steadyMs()
 
   /** @param onGone runs once when all is sent, or the client was cut off */
   constructor(res: HttpResponse, lengthBytes: number, onFlushed: (bytes: number) => void, onGone: () => void) {
@@ -37,7 +38,7 @@ export class PacedBody {
     })
     bodies.add(this)
     checkTimer ??= setInterval(() => {
-      for (const body of bodies) body.#checkProgress(Date.now())
+      for (const body of bodies) body.#checkProgress(steadyMs())
     }, CHECK_MS).unref()
   }
 
@@ -87,7 +88,7 @@ export class PacedBody {
   #flushed(offset: number): void {
     let flushedBytes = offset - this.#at
     if (flushedBytes <= 0) return
-    this.#progressMs = Date.now()
+    this.#progressMs = steadyMs()
     this.#unreportedBytes += flushedBytes
     while (flushedBytes > 0) {
       const piece = this.#pieces[0]!

@@ -1,4 +1,5 @@
 import type { HttpResponse } from 'uWebSockets.js'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Exchange } from './exchange.ts'
 
 /**
@@ -98,7 +99,7 @@ export class PendingBodies {
   }
 
   #begin(exchange: Exchange): PendingBody {
-    const pending = { exchange, bytes: NO_BYTES, length: 0, startedMs: Date.now() }
+    const pending = { exchange, bytes: NO_BYTES, length: 0, startedMs: steadyMs() }
     this.#pending.add(pending)
     exchange.onAbort(() => this.#drop(pending))
     return pending

@@ -1,6 +1,7 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { runJob } from '../../runtime/jobs/run-job.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
@@ -82,7 +83,7 @@ export class Jobs {
     const { lane, job, plugin, name } = place
     const run = this.#nextRun++
     return new Promise((resolve, reject) => {
-      this.#runs.set(run, { lane, plugin, name, startedMs: Date.now(), resolve, reject })
+      this.#runs.set(run, { lane, plugin, name, startedMs: steadyMs(), resolve, reject })
       lane.post({ type: 'job', run, job })
     })
   }
@@ -106,7 +107,7 @@ export class Jobs {
 
   /** Jobs that run in a lane. */
   workInFlight(lane: Lane): WorkInFlight[] {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     return [...this.#runs.values()]
       .filter((run) => run.lane === lane)
       .map(({ plugin, name, startedMs }) => ({ kind: 'job', name, plugin, id: null, for_ms: nowMs - startedMs }))

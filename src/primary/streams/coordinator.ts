@@ -2,6 +2,7 @@ import type { SubscribeOptions } from '../../contracts/event-bus.ts'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
@@ -293,7 +294,7 @@ export class StreamCoordinator {
     this.#isStopping = true
     this.#startup.stop()
     this.#options.hub.returnDelayed()
-    const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - Date.now())).unref())
+    const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - steadyMs())).unref())
     await Promise.race([this.#endReading(), late])
     await until(() => this.threads.areStopped, deadlineMs)
   }

@@ -1,5 +1,6 @@
 import { relative } from 'node:path'
 import type { BlackBox, FlightStep, WorkInFlight } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import {
   type RawStep,
   STEP_CALL,
@@ -39,7 +40,7 @@ export interface LaneKnowledge {
 
 /** Collects what is known of a lane's end. */
 export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): BlackBox {
-  const nowMs = Date.now()
+  const nowMs = steadyMs()
   const requests = death.requests.map(
     ({ exchange, sentMs }): WorkInFlight => ({
       kind: 'request',

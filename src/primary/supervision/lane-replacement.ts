@@ -1,5 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
@@ -99,12 +100,12 @@ export class LaneReplacement {
   /** Waits until a draining lane has finished its work, each kind of work up to its own time limit. */
   async #workDone(lane: Lane): Promise<void> {
     const { settings, isBusy, isStopping } = this.#options
-    const startedMs = Date.now()
+    const startedMs = steadyMs()
     const handlerDeadlineMs = startedMs + settings.httpHandlerTimeoutMs
     const socketDeadlineMs = startedMs + SOCKET_GRACE_MS
     const readDeadlineMs = startedMs + longestSubscriberMs(lane) + READ_GRACE_MS
     const hasWork = (): boolean => {
-      const nowMs = Date.now()
+      const nowMs = steadyMs()
       return (
         lane.requestsInFlight > lane.streamsOpen ||
         lane.deliveriesInFlight > 0 ||

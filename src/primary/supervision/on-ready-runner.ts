@@ -1,4 +1,5 @@
 import type { BlackBox } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
 
@@ -52,7 +53,7 @@ export class OnReadyRunner {
   }
 
   #begin(lane: Lane, plugins: string[]): void {
-    this.#rounds.push({ lane, plugins, sinceMs: Date.now() })
+    this.#rounds.push({ lane, plugins, sinceMs: steadyMs() })
     lane.post({ type: 'ready', plugins: [...plugins] })
   }
 
@@ -62,13 +63,13 @@ export class OnReadyRunner {
     const round = this.#rounds.find((each) => each.lane === lane && each.plugins[0] === plugin)
     if (round === undefined) return
     round.plugins.shift()
-    round.sinceMs = Date.now()
+    round.sinceMs = steadyMs()
     if (round.plugins.length === 0) this.#rounds.splice(this.#rounds.indexOf(round), 1)
   }
 
   /** True while a lane runs an `onReady` that it should be let finish. */
   isBusy(lane: Lane): boolean {
-    const begunMs = Date.now() - READY_GRACE_MS
+    const begunMs = steadyMs() - READY_GRACE_MS
     return this.#rounds.some(
       ({ lane: at, plugins, sinceMs }) => at === lane && sinceMs > begunMs && !this.#endless.has(plugins[0]!),
     )

@@ -1,6 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { ReloadInfo } from '../../contracts/registry.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 
 export interface ReloadsOptions {
   /** False while the process starts or stops. */
@@ -33,7 +34,7 @@ export class Reloads {
   async #run(): Promise<string | null> {
     const { isServing, replace, onNewCode, onEnd, log } = this.#options
     if (!isServing()) return 'the process is starting or stopping'
-    const startedMs = Date.now()
+    const startedMs = steadyMs()
     let error: string | null = null
     try {
       await replace()
@@ -42,7 +43,7 @@ export class Reloads {
       error = messageOf(thrown)
     }
     onEnd({ at: new Date().toISOString(), ok: error === null, error })
-    if (error === null) log('INFO', `Reloaded in ${Date.now() - startedMs} ms`)
+    if (error === null) log('INFO', `Reloaded in ${steadyMs() - startedMs} ms`)
     // The lanes have logged the rest of it.
     else log('ERROR', `Not reloaded, the old code goes on: ${withoutCode(error)}`)
     return error

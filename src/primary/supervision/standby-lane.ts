@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LaneReplacement } from './lane-replacement.ts'
 import type { LaneSlot, LaneThread } from './lane-thread.ts'
@@ -37,7 +38,7 @@ export class StandbyLane {
     if (still.watchdog.stillMs < Math.min(STANDBY_AFTER_MS, this.#options.laneStallMs / 2)) return
     const slot = this.#slotOf(still)
     if (slot === undefined || slot.isStandbyStarting || slot.standby !== null || this.#options.isStopping()) return
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     if (this.#options.isPaused(nowMs) || this.#intensity.isExceeded(nowMs)) return
     this.#intensity.recordDeath(nowMs)
     void this.#start(slot, still)

@@ -1,5 +1,6 @@
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
@@ -62,7 +63,7 @@ export class Supervisor {
   readonly #probation: OnDemandLane
   readonly #intensity = new RestartIntensity()
   #checkTimer: NodeJS.Timeout | undefined
-  #checkedMs = Date.now()
+  #checkedMs = steadyMs()
   readonly #bootWaiters: (() => void)[] = []
   #isStopping = false
 
@@ -228,7 +229,7 @@ export class Supervisor {
   // ── watch ─────────────────────────────────────────────────────────────────
 
   #checkThreads(): void {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
     this.#checkedMs = nowMs
     for (const thread of this.#threads())
@@ -297,7 +298,7 @@ export class Supervisor {
       slot.isRetried = thread.bootingFile !== null
       if (thread.bootingFile !== null) this.#starter.bar(thread, death, box?.guilty?.line)
       this.#restartLater(slot)
-    } else this.#intensity.recordDeath(Date.now())
+    } else this.#intensity.recordDeath(steadyMs())
     this.#changed()
   }
 
@@ -315,7 +316,7 @@ export class Supervisor {
     const onDemand = this.#onDemand(slot.role)
     if (onDemand?.isWanted === false) return
     const intensity = onDemand?.intensity ?? this.#intensity
-    const dueMs = intensity.recordDeath(Date.now())
+    const dueMs = intensity.recordDeath(steadyMs())
     const pauseMs = onDemand === null && this.#isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.#log(
@@ -402,7 +403,7 @@ export class Supervisor {
 
   /**
    * Ends all threads at once, whatever they do.
-   * @param deadlineMs milliseconds since the epoch
+   * @param deadlineMs by `steadyMs`
    * @returns how many have not ended by then: they are inside native calls
    */
   async abandon(deadlineMs: number): Promise<number> {

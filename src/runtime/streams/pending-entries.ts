@@ -1,6 +1,7 @@
 import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import type { WireError } from '../../core/errors/wire.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import type { StreamHandOver } from '../../transport/stream-messages.ts'
 import type { DeliverySink } from '../events/event-server.ts'
@@ -66,7 +67,7 @@ export class PendingEntries implements DeliverySink {
   /** Characters of all their payloads. */
   #chars = 0
   #lastDelivery = 0
-  #lastSweepMs = Date.now()
+  #lastSweepMs = steadyMs()
   #isStopping = false
 
   constructor(options: PendingEntriesOptions) {
@@ -133,7 +134,7 @@ export class PendingEntries implements DeliverySink {
       return this.#acknowledge(group, entry.entryId)
     }
     pending.subscriberIndex = subscriberIndex
-    pending.deadlineMs = Date.now() + group.timeoutMs
+    pending.deadlineMs = steadyMs() + group.timeoutMs
     const id = (this.#lastDelivery % 0x3fffffff) + 1
     this.#lastDelivery = id
     this.#begun.set(id, pending)
@@ -188,7 +189,7 @@ export class PendingEntries implements DeliverySink {
 
   /** Fails the deliveries whose time is up, and forgets entries that were handed over long ago. */
   #sweep(): void {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
     this.#lastSweepMs = nowMs
     if (wasBlocked) return
@@ -220,7 +221,7 @@ export class PendingEntries implements DeliverySink {
     span: DeliverySpan | null = null,
   ): void {
     const { handOver, settled } = this.#options
-    this.#handedOver.push({ group, entryId, untilMs: Date.now() + HANDED_OVER_MS })
+    this.#handedOver.push({ group, entryId, untilMs: steadyMs() + HANDED_OVER_MS })
     handOver({ event: group.event, group: group.consumerGroup, subscriberIndex, entryId, frame, replyTo, fault, span })
     settled()
   }

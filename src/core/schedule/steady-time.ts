@@ -1,0 +1,10 @@
+const ORIGIN_MS = performance.timeOrigin
+
+/**
+ * Milliseconds since the epoch, by a clock that nobody sets: what is measured or limited with it does not notice when the system's clock
+ * is moved. The two then differ, and so do two threads, so it is for durations and limits within one thread; what is stored, sent or
+ * shown as a date has `Date.now()`.
+ */
+export function steadyMs(): number {
+  return Math.trunc(ORIGIN_MS + performance.now())
+}
