@@ -1,3 +1,4 @@
+import { availableParallelism } from 'node:os'
 import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -126,8 +127,7 @@ export class Supervisor {
 
   /** Starts all lanes; each reports by itself. */
   start(): void {
-    for (let index = 0; index < this.#options.settings.lanes; index++)
-      this.#slots.push(this.#fillSlot(index, 'regular'))
+    this.#startLanes()
     this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_MS)
   }
 
@@ -167,6 +167,7 @@ export class Supervisor {
 
   /** False while a lane boots for the first time, or once more without a plugin that brought it down. */
   get #isBootOver(): boolean {
+    if (this.#slots.length < this.#options.settings.lanes) return false
     return this.#slots.every(({ isRetried, thread }) => !isRetried && thread.lane.state !== 'starting')
   }
 
@@ -201,6 +202,7 @@ export class Supervisor {
   }
 
   #changed(): void {
+    if (!this.#isStopping) this.#startLanes()
     this.#options.onChange()
     for (const wake of this.#bootWaiters.splice(0)) wake()
   }
@@ -211,6 +213,13 @@ export class Supervisor {
   #onDemand(role: LaneRole): OnDemandLane | null {
     if (role === 'regular') return null
     return role === 'quarantine' ? this.#quarantine : this.#probation
+  }
+
+  /** Starts lanes that have not started yet: so many that no more boot than there are cores, because together they would only take longer. */
+  #startLanes(): void {
+    const booting = this.#slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
+    const due = Math.min(availableParallelism() - booting, this.#options.settings.lanes - this.#slots.length)
+    for (let n = 0; n < due; n++) this.#slots.push(this.#fillSlot(this.#slots.length, 'regular'))
   }
 
   #fillSlot(index: number, role: LaneRole): LaneSlot {
@@ -331,6 +340,7 @@ export class Supervisor {
 
   /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
   #isLast(slot: LaneSlot): boolean {
+    if (this.#slots.length < this.#options.settings.lanes) return false
     return this.#slots.every(({ thread: { lane } }) => lane.index === slot.index || lane.state === 'dead')
   }
 
