@@ -37,7 +37,7 @@ export function assembleSuspicion({ settings, http, link }: SuspicionOptions): S
     lanesWanted: settings.lanes,
     isConfined: (plugin) => confinement.isConfined(plugin),
     isKnown: (plugin) => sightings.isKnown(plugin),
-    isCrisis: (isShort) => confinement.isCrisis(isShort, Date.now()),
+    isCrisis: () => confinement.isCrisis(Date.now()),
   })
   function placeRequests(): void {
     const { serving, hasProbationBegun } = link.supervisor

@@ -9,8 +9,8 @@ export interface PlacementOptions {
   isConfined: (plugin: string) => boolean
   /** True for a plugin that has worked without harm. */
   isKnown: (plugin: string) => boolean
-  /** True while one lane has to be sheltered. @param isShort a regular lane is missing */
-  isCrisis: (isShort: boolean) => boolean
+  /** True while one lane has to be sheltered. */
+  isCrisis: () => boolean
 }
 
 /**
@@ -18,8 +18,8 @@ export interface PlacementOptions {
  *
  * - what is under suspicion goes to the probation lane. Until that is up for the first time it goes to the regular lanes, except for the
  *   sheltered one;
- * - the sheltered lane, which is the oldest, takes only plugins that are known to do no harm, while it is
- *   the last one because of a death, and while lanes die one after the other;
+ * - the sheltered lane, which is the oldest, takes only plugins that are known to do no harm, for some
+ *   seconds after any death, and while lanes die one after the other;
  * - everything else goes to any regular lane.
  */
 export class RequestPlacement {
@@ -37,7 +37,7 @@ export class RequestPlacement {
       (oldest, lane) => (oldest === null || lane.startedMs < oldest.startedMs ? lane : oldest),
       null,
     )
-    const hasShelter = lanesWanted > 1 && isCrisis(regular.length < lanesWanted)
+    const hasShelter = lanesWanted > 1 && isCrisis()
     for (const { servedBy, number, plugin } of routes.list()) {
       if (servedBy !== 'lanes') continue
       const confined = isConfined(plugin)

@@ -8,6 +8,8 @@ const CONFINED_AFTER = 2
 /** With this many deaths of regular lanes within the window, one lane takes only plugins that are known to do no harm. */
 const CRISIS_DEATHS = 2
 const WINDOW_MS = 60_000
+/** After any death, until the lane that takes over has shown that what waited for it does it no harm, milliseconds. */
+const SHELTER_MS = 5_000
 
 export interface ConfinementOptions {
   /** Told whether the probation lane is needed. */
@@ -22,6 +24,7 @@ export class Confinement {
   readonly #timers = new Map<string, NodeJS.Timeout>()
   readonly #deaths = new DeathWindow(WINDOW_MS)
   readonly #dead = new WeakSet<Lane>()
+  #lastDeathMs = Number.NEGATIVE_INFINITY
   readonly #deathsOf = new Map<string, DeathWindow>()
 
   constructor(options: ConfinementOptions) {
@@ -36,15 +39,13 @@ export class Confinement {
   laneDied(lane: Lane, nowMs: number): void {
     if (this.#dead.has(lane)) return
     this.#dead.add(lane)
+    this.#lastDeathMs = nowMs
     this.#deaths.add(nowMs)
   }
 
-  /**
-   * True while lanes die so often that one of them is kept for what is known to do no harm.
-   * @param isShort a regular lane is missing: then one death is enough
-   */
-  isCrisis(isShort: boolean, nowMs: number): boolean {
-    return this.#deaths.count(nowMs) >= (isShort ? 1 : CRISIS_DEATHS)
+  /** True while lanes die so often that one of them is kept for what is known to do no harm, and for a while after any death. */
+  isCrisis(nowMs: number): boolean {
+    return nowMs - this.#lastDeathMs < SHELTER_MS || this.#deaths.count(nowMs) >= CRISIS_DEATHS
   }
 
   /** A plugin is proved to have ended a lane: again and again, it is confined. */
@@ -70,6 +71,7 @@ export class Confinement {
   /** Releases all: the code of the plugins is new. */
   reset(): void {
     for (const timer of this.#timers.values()) clearTimeout(timer)
+    this.#lastDeathMs = Number.NEGATIVE_INFINITY
     this.#deaths.clear()
     this.#deathsOf.clear()
     if (this.#timers.size === 0) return
