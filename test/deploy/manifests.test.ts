@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { existsSync, readdirSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -265,5 +266,22 @@ test('files that the deployment names are there, and tools that the image takes 
       ['tools', 'extras'].some((place) => existsSync(join(ROOT, 'src', place, tool, 'index.ts'))),
       tool,
     )
+  }
+})
+
+test('every start that is shipped sizes the thread pool before the loader uses it', async () => {
+  const root = new URL('../../', import.meta.url)
+  const files = {
+    'package.json': 2,
+    'deploy/Dockerfile': 1,
+    'deploy/heddle.service': 1,
+    'deploy/heddle@.service': 1,
+    'deploy/heddle-migrate.service': 1,
+    'deploy/ecosystem.config.cjs': 1,
+  }
+  for (const [file, count] of Object.entries(files)) {
+    const starts = (await readFile(new URL(file, root), 'utf8')).match(/.*\bsrc\/main\.ts\b.*/g)!
+    assert.equal(starts.length, count, file)
+    for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/thread-pool\.cjs[", ]+--import/, file)
   }
 })
