@@ -85,7 +85,7 @@ export const DEVTOOLS_IMPORTERS = ['src/devtools/', 'src/index.ts', 'src/main.ts
 export const ONLY_IMPORTERS = [
   {
     target: 'package:uWebSockets.js',
-    importer: 'src/primary/http/door.ts',
+    importer: 'src/primary/http/listen-socket.ts',
     reason: 'an unguarded call of it aborts the process: one wrapper for all routes',
   },
   {

@@ -62,7 +62,7 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
       )
   }
   checkTogether(settings as Settings, faults)
-  warnOfOpenDoors(settings as Settings, warnings)
+  warnOfOpenAddresses(settings as Settings, warnings)
   if (isUnset(secrets.AUTH_SECRET_KEY ?? env.AUTH_SECRET_KEY) && isUnset(env.AUTH_SECRET_KEY_FILE))
     settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 
@@ -135,7 +135,7 @@ function checkTogether(settings: Settings, faults: string[]): void {
 }
 
 /** Says what everybody may reach who reaches the address. */
-function warnOfOpenDoors(settings: Settings, warnings: string[]): void {
+function warnOfOpenAddresses(settings: Settings, warnings: string[]): void {
   const { httpHost, httpAllowedHosts, systemToken, systemReadToken, systemPort, systemHost } = settings
   const hasToken = systemToken !== undefined || systemReadToken !== undefined
   if (systemPort !== undefined && !hasToken && systemHost !== undefined && !isLoopback(systemHost))

@@ -42,7 +42,7 @@ export class Exchange {
   /** The answer is the last one of its connection. */
   isLast = false
   /** It came to the port of `/system`. */
-  isAtSystemDoor = false
+  isAtSystemAddress = false
   /** Who sends a request under `/system`; null for a stranger, and for all other routes. */
   operator: Operator | null = null
   /** What `X-Forwarded-For` says, where proxies are trusted; else null. */

@@ -9,13 +9,13 @@ import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { openSockets, type SocketUserData } from './client-socket.ts'
 import { Cors } from './cors.ts'
-import { Door, type DoorOptions, loadLibrary } from './door.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { isForeignPage } from './foreign-page.ts'
 import { occupyFreedMemory } from './freed-memory.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
+import { ListenSocket, type ListenSocketOptions, loadLibrary } from './listen-socket.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
@@ -64,7 +64,7 @@ export class Listener {
   readonly #scan = new HeadScan()
   readonly #bodies = new PendingBodies()
   readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
-  readonly #doors: Door[] = []
+  readonly #listenSockets: ListenSocket[] = []
   readonly #system: SystemAccess
   readonly #proxies: TrustedProxies
   #systemPort: number | null = null
@@ -87,11 +87,11 @@ export class Listener {
     const library = await loadLibrary()
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
-    const open = (options: DoorOptions): Promise<number> => {
-      const door = new Door(library, options)
-      this.#doors.push(door)
-      this.#serve(door)
-      return door.open()
+    const open = (options: ListenSocketOptions): Promise<number> => {
+      const listenSocket = new ListenSocket(library, options)
+      this.#listenSockets.push(listenSocket)
+      this.#serve(listenSocket)
+      return listenSocket.open()
     }
     const port = await open({ ...shared, name: 'HTTP', host: httpHost, port: httpPort, isExclusive: exclusive })
     if (systemPort !== undefined) {
@@ -115,18 +115,18 @@ export class Listener {
     return this.#systemPort
   }
 
-  #serve(door: Door): void {
-    const { app } = door
+  #serve(listenSocket: ListenSocket): void {
+    const { app } = listenSocket
     const { routes } = this.#options
-    app.any('/*', (res, req) => this.#onRequest(door, res, req))
+    app.any('/*', (res, req) => this.#onRequest(listenSocket, res, req))
     app.filter(this.#drain.countConnection)
     // Only where there is a WebSocket, because it costs every GET a little.
-    if (routes.hasSockets) this.#serveSockets(door)
+    if (routes.hasSockets) this.#serveSockets(listenSocket)
     else {
       const { onFirstSocket } = routes
       routes.onFirstSocket = () => {
         onFirstSocket()
-        this.#serveSockets(door)
+        this.#serveSockets(listenSocket)
       }
     }
   }
@@ -140,7 +140,7 @@ export class Listener {
     await this.#drain.linger(
       lingerMs,
       () => {
-        for (const door of this.#doors) door.shut()
+        for (const listenSocket of this.#listenSockets) listenSocket.shut()
         draining.on = true
       },
       () => this.#bodies.size > 0,
@@ -150,7 +150,7 @@ export class Listener {
   /** Ends all connections. */
   close(): void {
     clearInterval(this.#sweepTimer)
-    for (const door of this.#doors) door.close()
+    for (const listenSocket of this.#listenSockets) listenSocket.close()
   }
 
   #sweep(): void {
@@ -160,7 +160,7 @@ export class Listener {
     for (const socket of openSockets) socket.expire(nowMs)
   }
 
-  #serveSockets(door: Door): void {
+  #serveSockets(listenSocket: ListenSocket): void {
     const guard = (work: () => void): void => {
       try {
         work()
@@ -169,14 +169,14 @@ export class Listener {
         this.#options.onFault(error)
       }
     }
-    door.app.ws<SocketUserData>('/*', {
+    listenSocket.app.ws<SocketUserData>('/*', {
       // A message beyond the limit closes the socket with a code. Far beyond it the library cuts the socket off without one.
       maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
       // `ClientSocket` counts it.
       maxBackpressure: 0,
       idleTimeout: SOCKET_IDLE_SEC,
       sendPingsAutomatically: true,
-      upgrade: (res, req, context) => this.#onRequest(door, res, req, context),
+      upgrade: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
       open: (ws) => {
         occupyFreedMemory()
         guard(() => ws.getUserData().socket.opened(ws))
@@ -188,7 +188,12 @@ export class Listener {
   }
 
   /** Everything about a request must be read before this returns: `req` is gone then. */
-  #onRequest(door: Door, res: HttpResponse, req: HttpRequest, socketContext: us_socket_context_t | null = null): void {
+  #onRequest(
+    listenSocket: ListenSocket,
+    res: HttpResponse,
+    req: HttpRequest,
+    socketContext: us_socket_context_t | null = null,
+  ): void {
     const scan = this.#scan
     scan.read(req)
     const method = req.getCaseSensitiveMethod()
@@ -201,9 +206,9 @@ export class Listener {
     }
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
-    const isOurHost = door.hosts.allows(scan.host)
+    const isOurHost = listenSocket.hosts.allows(scan.host)
     const found = isOurHost ? this.#options.routes.find(method, path) : null
-    const route = found !== null && this.#system.isServed(found.zone, door.isSystem) ? found : null
+    const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
     const timeoutMs = route === null ? 0 : route.timeoutMs
     const exchange = new Exchange(
       res,
@@ -221,7 +226,7 @@ export class Listener {
       // Browsers let any page send forms and open WebSockets, and send cookies along: the server must look who asks.
       const isGuarded = !SAFE_METHODS.has(method) || route?.isStream || route?.isSocket
       if (isGuarded && isForeignPage(scan, this.#cors)) return exchange.fail('HTTP_ORIGIN_REFUSED')
-      exchange.isAtSystemDoor = door.isSystem
+      exchange.isAtSystemAddress = listenSocket.isSystem
       if (route !== null && route.zone !== 'application' && this.#isStranger(exchange, route.zone, method, req)) return
       if (route?.isSocket && !this.#isHandshake(req, exchange, socketContext)) return
       this.#admit(res, req, exchange, method, path, trace)
@@ -234,7 +239,7 @@ export class Listener {
   #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: HttpRequest): boolean {
     const authorization = req.getHeader('authorization')
     const cookie = req.getHeader('cookie')
-    exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemDoor)
+    exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemAddress)
     const code = this.#system.refusal(zone, method, exchange.operator, authorization !== '' || cookie !== '')
     if (code === null) return false
     const isPage = method === 'GET' && req.getHeader('accept').includes('text/html')
@@ -363,7 +368,7 @@ export class Listener {
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
   #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
     const { routes } = this.#options
-    const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemDoor))
+    const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemAddress))
     if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')
     const { zone } = routes.find(allowed[0]!, path)!
     if (method !== 'OPTIONS' && zone !== 'application' && this.#isStranger(exchange, zone, method, req)) return

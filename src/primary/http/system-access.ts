@@ -30,14 +30,14 @@ export class SystemAccess {
   }
 
   /** False for a route that a listener does not have. With a port of its own, only the health of `/system` is public. */
-  isServed(zone: RouteZone, isSystemDoor: boolean): boolean {
+  isServed(zone: RouteZone, isSystemAddress: boolean): boolean {
     if (!this.#hasOwnPort) return true
-    return isSystemDoor ? zone !== 'application' : zone === 'application' || zone === 'health'
+    return isSystemAddress ? zone !== 'application' : zone === 'application' || zone === 'health'
   }
 
   /** Who sends a request, by its headers; null for a stranger. */
-  operatorOf(authorization: string, cookie: string, isSystemDoor: boolean): Operator | null {
-    if (this.#isOpen) return this.#hasOwnPort && !isSystemDoor ? null : 'anyone'
+  operatorOf(authorization: string, cookie: string, isSystemAddress: boolean): Operator | null {
+    if (this.#isOpen) return this.#hasOwnPort && !isSystemAddress ? null : 'anyone'
     return this.#holderOf(BEARER.exec(authorization)?.[1]) ?? this.#holderOf(COOKIE.exec(cookie)?.[1])
   }
 

@@ -17,8 +17,8 @@ export type LibraryApp = TemplatedApp & {
   listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): LibraryApp
 }
 
-export interface DoorOptions {
-  /** `HTTP` for the public door, `SYSTEM` for the one of `/system` alone: their variables begin so. */
+export interface ListenSocketOptions {
+  /** `HTTP` for the public address, `SYSTEM` for the one of `/system` alone: their variables begin so. */
   readonly name: 'HTTP' | 'SYSTEM'
   readonly host: string
   readonly port: number
@@ -35,16 +35,16 @@ export async function loadLibrary(): Promise<Library> {
 }
 
 /** One address that the listener listens on, with its connections. This file alone loads uWebSockets.js. */
-export class Door {
+export class ListenSocket {
   readonly app: LibraryApp
   readonly hosts: AllowedHosts
   readonly isSystem: boolean
   readonly #library: Library
-  readonly #options: DoorOptions
+  readonly #options: ListenSocketOptions
   #socket: us_listen_socket | null = null
   #isClosed = false
 
-  constructor(library: Library, options: DoorOptions) {
+  constructor(library: Library, options: ListenSocketOptions) {
     this.#library = library
     this.#options = options
     this.app = library.App()
