@@ -97,7 +97,7 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
     execArgv: [
       ...[
         '--require',
-        join(ROOT, 'src/thread-pool.cjs'),
+        join(ROOT, 'src/preload.cjs'),
         '--import',
         import.meta.resolve('tsx'),
         '--import',

@@ -8,7 +8,7 @@ import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log-writer.ts'
 
 const NO_POOL_SIZE =
-  'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/thread-pool.cjs before the loader'
+  'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/preload.cjs before the loader'
 
 /** Null until there is something to end in order. */
 let service: ServiceProcess | null = null

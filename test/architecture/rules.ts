@@ -22,6 +22,7 @@ export const LAYERS: readonly Layer[] = [
     may: [],
     types: ['node:', 'package:', 'src/core/'],
   },
+  { folder: 'src/preload/', reason: 'it runs before the TypeScript loader', may: ['node:'] },
   {
     folder: 'src/core/',
     reason: 'it runs in any thread, before anything else',
@@ -103,8 +104,8 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
-/** Runs before the loader, and so before that file: it gives one variable its default. */
-export const PRELOADED = 'src/thread-pool.cjs'
+/** Run before the loader, and so before that file: each gives one variable its value. */
+export const PRELOADED = ['src/preload/thread-pool.cjs', 'src/preload/transpiler-cache.cjs'] as const
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */
 export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly }: Omit<Edge, 'line'>): boolean {

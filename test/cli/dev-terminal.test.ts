@@ -30,7 +30,7 @@ const plugin = (version: number, more = ''): string => `export default class Tel
 /** `npm run dev` on a terminal, with the shipped domains and one more folder. */
 async function startDev(t: TestContext, folder: string) {
   const port = await freePort()
-  const command = `exec ${process.execPath} --require ./src/thread-pool.cjs --import tsx src/main.ts --watch`
+  const command = `exec ${process.execPath} --require ./src/preload.cjs --import tsx src/main.ts --watch`
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'ignore'],

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { LOADER } from './loader.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const THREAD_POOL = fileURLToPath(new URL('../../src/thread-pool.cjs', import.meta.url))
+const PRELOAD = fileURLToPath(new URL('../../src/preload.cjs', import.meta.url))
 /** Ends it when the process of the test is gone, however that ended. */
 const ORPHAN_GUARD = fileURLToPath(new URL('../../bench/orphan-guard.cjs', import.meta.url))
 
@@ -91,7 +91,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const child = spawn(
     process.execPath,
-    ['--require', THREAD_POOL, ...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+    ['--require', PRELOAD, ...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -6,7 +6,7 @@ import type { LogEntry } from './app.ts'
 import type { ChildCalls, FromChild } from './child-messages.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
-const THREAD_POOL = fileURLToPath(new URL('../../thread-pool.cjs', import.meta.url))
+const PRELOAD = fileURLToPath(new URL('../../preload.cjs', import.meta.url))
 /** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
@@ -33,7 +33,7 @@ export class RuntimeProcess {
   constructor(env: Record<string, string>, listener: ProcessListener) {
     const outer = copyEnvironment()
     const inherited = Object.fromEntries(INHERITED.flatMap((name) => (outer[name] ? [[name, outer[name]]] : [])))
-    this.#child = spawn(process.execPath, ['--require', THREAD_POOL, '--import', import.meta.resolve('tsx'), ENTRY], {
+    this.#child = spawn(process.execPath, ['--require', PRELOAD, '--import', import.meta.resolve('tsx'), ENTRY], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: { ...inherited, ...env },
     })

@@ -9,8 +9,11 @@ const { isMainThread } = require('node:worker_threads')
  * no thread is needed that loads modules for another. A module with a top-level `await` cannot be loaded so.
  * On other versions, and with TEST_LOADER=tsx, it is tsx.
  */
-if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx') require('tsx')
-else {
+if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx') {
+  // What tsx keeps must be this user's.
+  require('../../../src/preload/transpiler-cache.cjs')
+  require('tsx')
+} else {
   const { strip } = require('./strip.cjs')
   const { add, nameLines } = require('./stack-lines.cjs')
   nameLines()

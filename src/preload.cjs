@@ -1,0 +1,3 @@
+// Every start preloads this file (`--require`), before the TypeScript loader.
+require('./preload/thread-pool.cjs')
+require('./preload/transpiler-cache.cjs')
