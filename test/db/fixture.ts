@@ -81,6 +81,8 @@ export function postgresSettings({ host, port, user, password }: ServerAccess, d
     rdbMaxPool: 10,
     rdbMinPool: 2,
     rdbStatementTimeoutMs: 30_000,
+    rdbTls: 'off',
+    rdbAllowCleartextPassword: false,
     lanes: 1,
     replicaId: 'test',
   }

@@ -14,6 +14,9 @@ export interface Store {
   connect(): Promise<RedisClient>
 }
 
+/** No TLS, and the store's default user. */
+export const IN_THE_CLEAR = { kvTls: 'off', kvCaFile: undefined, kvUser: undefined } as const
+
 /** A server of the test's own, and connections to it. @returns null where none can be had: the test has been skipped then */
 export async function streamStore(t: ServerOwner, args?: readonly string[]): Promise<Store | null> {
   const server = await redisServer(t, { own: true, args })
@@ -24,6 +27,7 @@ export async function streamStore(t: ServerOwner, args?: readonly string[]): Pro
     kvDb: 0,
     kvPassword: server.password,
     kvConnectTimeout: 5,
+    ...IN_THE_CLEAR,
   }
   const logs: string[] = []
   const connect = async (): Promise<RedisClient> => {

@@ -4,7 +4,16 @@ import { openRedis } from '../../src/stores/redis/client.ts'
 /** A process that holds a replica's name: `held` when it has it, `refused <message>` when it does not, `lost <pid>` when it loses it. */
 const [port, password, replicaId, ttlMs] = process.argv.slice(2)
 const redis = openRedis(
-  { kvHost: '127.0.0.1', kvPort: Number(port), kvDb: 0, kvPassword: password!, kvConnectTimeout: 5 },
+  {
+    kvHost: '127.0.0.1',
+    kvPort: Number(port),
+    kvDb: 0,
+    kvPassword: password!,
+    kvConnectTimeout: 5,
+    kvTls: 'off',
+    kvCaFile: undefined,
+    kvUser: undefined,
+  },
   { name: 'heddle:test:holder', log: () => {} },
 )
 const lock = new ReplicaLock(redis, replicaId!, {

@@ -25,6 +25,7 @@ export type VariableRow =
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+const TLS_MODES = ['off', 'require', 'verify'] as const
 /** What a bearer token can be made of (RFC 6750), and long enough not to be guessed. */
 const TOKEN = {
   pattern: /^[A-Za-z0-9\-._~+/=]{16,1024}$/,
@@ -223,6 +224,24 @@ export const VARIABLES = {
   RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },
   RDB_PASSWORD: { type: 'text', default: undefined, secret: true, effect: 'Password of `RDB_USER`; unset: none.' },
   RDB_DATABASE: { type: 'text', default: 'service', effect: 'Name of the database on the server.' },
+  RDB_TLS: {
+    type: 'choice',
+    choices: TLS_MODES,
+    default: 'off',
+    effect:
+      'Encryption of all connections to the database server: `off`: none; `require`: any certificate; `verify`: one for `RDB_HOST` by an authority that is trusted.',
+  },
+  RDB_CA_FILE: {
+    type: 'text',
+    default: undefined,
+    unit: 'path of a PEM file',
+    effect: 'Certificates of the authorities that `RDB_TLS=verify` trusts; unset: those that Node trusts.',
+  },
+  RDB_ALLOW_CLEARTEXT_PASSWORD: {
+    type: 'boolean',
+    default: false,
+    effect: 'Sends `RDB_PASSWORD` as text to a server that asks for it so, even without TLS.',
+  },
   RDB_MAX_POOL: {
     type: 'integer',
     min: 1,
@@ -262,7 +281,26 @@ export const VARIABLES = {
   KV_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the key-value store.' },
   KV_PORT: { type: 'integer', ...PORT_RANGE, default: 6379, effect: 'Port of the key-value store.' },
   KV_DB: { type: 'integer', min: 0, max: 1_000_000, default: 0, effect: 'Number of the database in the store.' },
+  KV_USER: {
+    type: 'text',
+    ...NO_BLANKS,
+    default: undefined,
+    effect: "User (ACL) of the store, whose password is `KV_PASSWORD`; unset: the store's default user.",
+  },
   KV_PASSWORD: { type: 'text', default: '', secret: true, effect: 'Password of the store; empty: no authentication.' },
+  KV_TLS: {
+    type: 'choice',
+    choices: TLS_MODES,
+    default: 'off',
+    effect:
+      'Encryption of all connections to the store: `off`: none; `require`: any certificate; `verify`: one for `KV_HOST` by an authority that is trusted.',
+  },
+  KV_CA_FILE: {
+    type: 'text',
+    default: undefined,
+    unit: 'path of a PEM file',
+    effect: 'Certificates of the authorities that `KV_TLS=verify` trusts; unset: those that Node trusts.',
+  },
   KV_CONNECT_TIMEOUT: {
     type: 'number',
     min: 0.05,

@@ -1,6 +1,8 @@
 import type { ClientConfig } from 'pg'
 import type { ThreadRef, ToolRuntime } from '../../contracts/tool.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import { TRANSACTION_IDLE_MS, WAIT_MS } from '../../stores/sql/limits.ts'
+import { clientTls } from '../../stores/tls/client-tls.ts'
 
 /** Milliseconds without traffic after which TCP checks whether the other side is still there. */
 const KEEP_ALIVE_MS = 10_000
@@ -20,6 +22,7 @@ const SESSION = {
 
 export function connectionConfig(settings: ToolRuntime['settings'], thread: ThreadRef): ClientConfig {
   const { rdbHost, rdbPort, rdbUser, rdbPassword, rdbDatabase, rdbStatementTimeoutMs, replicaId } = settings
+  const { rdbTls, rdbCaFile } = settings
   const place = thread.kind === 'primary' ? 'primary' : `lane ${thread.index}`
   return {
     host: rdbHost,
@@ -28,6 +31,8 @@ export function connectionConfig(settings: ToolRuntime['settings'], thread: Thre
     // A function, because pg looks for a password in other places when it gets none.
     password: () => rdbPassword ?? '',
     database: rdbDatabase,
+    // Said, because pg would read PGSSLMODE, which a lane does not have.
+    ssl: clientTls(rdbTls, rdbCaFile) ?? false,
     application_name: `heddle ${place} ${replicaId}`.slice(0, NAME_MAX),
     connectionTimeoutMillis: WAIT_MS,
     statement_timeout: rdbStatementTimeoutMs,
@@ -38,4 +43,20 @@ export function connectionConfig(settings: ToolRuntime['settings'], thread: Thre
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   }
+}
+
+/** The password as text may go to this server: the connection is encrypted, or it was told so. */
+export function mayTellPassword({
+  rdbTls,
+  rdbAllowCleartextPassword,
+}: Pick<ToolRuntime['settings'], 'rdbTls' | 'rdbAllowCleartextPassword'>): boolean {
+  return rdbTls !== 'off' || rdbAllowCleartextPassword
+}
+
+/** The server asks for the password as text, and nothing hides it. */
+export function cleartextRefused(): DbError {
+  return new DbError(
+    'unavailable',
+    'The server asks for the password as text, and the connection is not encrypted: set RDB_TLS, let the server ask with scram-sha-256, or set RDB_ALLOW_CLEARTEXT_PASSWORD=true',
+  )
 }

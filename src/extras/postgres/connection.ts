@@ -1,5 +1,6 @@
 import pg, { type ClientConfig } from 'pg'
 import { DbError } from '../../core/errors/db-error.ts'
+import { cleartextRefused } from './connection-config.ts'
 import type { Columns, Execution, Preparations } from './execution.ts'
 import { endsConnection, toDbError } from './failure.ts'
 import type { Statement } from './statement.ts'
@@ -10,6 +11,7 @@ const MAX_PREPARED = 256
 /** One connection to the server. Takes one statement at a time. */
 export class Connection implements Preparations {
   readonly #client: pg.Client
+  readonly #mayTellPassword: boolean
   readonly #onDead: (connection: Connection) => void
   readonly #prepared = new Map<Statement, Columns>()
   #closed: string[] = []
@@ -21,9 +23,13 @@ export class Connection implements Preparations {
   /** Since when it is idle, by `performance.now()`. Set by the pool. */
   idleSinceMs = 0
 
-  /** @param onDead called once when the connection has ended, for any reason */
-  constructor(config: ClientConfig, onDead: (connection: Connection) => void) {
+  /**
+   * @param mayTellPassword the password may be sent as text
+   * @param onDead called once when the connection has ended, for any reason
+   */
+  constructor(config: ClientConfig, mayTellPassword: boolean, onDead: (connection: Connection) => void) {
     this.#client = new pg.Client(config)
+    this.#mayTellPassword = mayTellPassword
     this.#onDead = onDead
     // Without a listener the end of the server's backend process would end this process.
     this.#client.on('error', () => this.#die())
@@ -32,8 +38,17 @@ export class Connection implements Preparations {
 
   /** @throws the error of the driver or the server */
   async open(): Promise<void> {
-    await this.#client.connect()
+    const opened = this.#client.connect()
+    if (!this.#mayTellPassword) this.#refuseToTell()
+    await opened
     this.#isOpen = true
+  }
+
+  /** pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before. */
+  #refuseToTell(): void {
+    const wire = this.#client.connection
+    wire.removeAllListeners('authenticationCleartextPassword')
+    wire.on('authenticationCleartextPassword', () => wire.emit('error', cleartextRefused()))
   }
 
   /** It was open at some time. */

@@ -1,6 +1,7 @@
 import type { DbErrorKind } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance, messageOf } from '../../core/errors/description.ts'
+import { tlsAdvice } from '../../stores/tls/client-tls.ts'
 
 // https://www.postgresql.org/docs/current/errcodes-appendix.html; what is not listed goes by its class, the first two characters.
 const KINDS: Record<string, DbErrorKind> = {
@@ -84,6 +85,7 @@ interface Access {
 
 /** The error for a connection that could not be opened. It says why, and what to do about it. */
 export function toConnectError(thrown: unknown, access: Access): DbError {
+  if (isInstance(thrown, DbError)) return toDbError(thrown)
   const address = `${access.host}:${access.port}`
   const fault = firstOf(thrown)
   const message = messageOf(fault)
@@ -113,11 +115,13 @@ function adviceFor(fault: unknown, message: string, address: string, { user, dat
     case '28P01':
       return 'correct RDB_USER and RDB_PASSWORD'
     case '28000':
-      return `the server does not accept "${user}" from this address: correct RDB_USER, or its pg_hba.conf; if it requires TLS, set PGSSLMODE=require`
+      return `the server does not accept "${user}" from this address: correct RDB_USER, or its pg_hba.conf; if it requires TLS, set RDB_TLS`
     case '53300':
       return 'lower RDB_MAX_POOL, or raise max_connections of the server'
     default:
+      if (message.includes('does not support SSL'))
+        return 'nothing was sent: switch TLS on at the server, or set RDB_TLS=off where the network is trusted'
       if (message.includes('password must be')) return 'the server asks for a password: set RDB_PASSWORD'
-      return `${database} on ${address}`
+      return tlsAdvice(code, 'RDB') ?? `${database} on ${address}`
   }
 }

@@ -11,7 +11,7 @@ import {
   giveBackOfThread,
 } from '../../transport/memory/connection-budget.ts'
 import type { Connection } from './connection.ts'
-import { connectionConfig } from './connection-config.ts'
+import { connectionConfig, mayTellPassword } from './connection-config.ts'
 import { Execution } from './execution.ts'
 import { isStalePlan, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
@@ -59,6 +59,7 @@ export default class PostgresDb implements Tool, Db {
       ...poolShare({ max: rdbMaxPool, min: rdbMinPool }, lanes, thread),
       budget: new ConnectionBudget(this.#budgetMemory, rdbMaxPool),
       config: connectionConfig(settings, thread),
+      mayTellPassword: mayTellPassword(settings),
       statementTimeoutMs: rdbStatementTimeoutMs,
     })
   }

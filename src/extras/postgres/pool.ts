@@ -52,6 +52,8 @@ interface Waiter {
 export interface PoolOptions extends PoolShare {
   readonly budget: Budget
   readonly config: ClientConfig
+  /** The password may be sent as text. */
+  readonly mayTellPassword: boolean
   readonly statementTimeoutMs: number
 }
 
@@ -221,7 +223,8 @@ export class Pool {
     return this.#scope.runInAsyncScope(() => {
       this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref()
       if (!this.#options.budget.tryTake()) return false
-      const connection = new Connection(this.#options.config, (dead) => this.#gone(dead))
+      const { config, mayTellPassword } = this.#options
+      const connection = new Connection(config, mayTellPassword, (dead) => this.#gone(dead))
       this.#all.add(connection)
       this.#opening++
       connection.open().then(

@@ -1,5 +1,6 @@
 import { Command, Redis } from 'ioredis'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { clientTls } from '../tls/client-tls.ts'
 import { ConnectionLog, type WriteLog } from './connection-log.ts'
 import { isAnswer, type KvSettings, type Outcome, placeOf, redisFault, unavailable } from './fault.ts'
 import { Watch } from './watch.ts'
@@ -85,11 +86,14 @@ export class Connection {
       onTimeout: () => this.#giveUp(unavailable(kv, `it has not answered for ${timeoutMs} ms`)),
       onSilence: () => this.#giveUp(unavailable(kv, 'it takes connections and does not answer: it may be frozen')),
     })
+    const tls = clientTls(kv.kvTls, kv.kvCaFile)
     this.#redis = new Redis({
       host: kv.kvHost,
       port: kv.kvPort,
       db: kv.kvDb,
+      ...(kv.kvUser === undefined ? {} : { username: kv.kvUser }),
       password: kv.kvPassword === '' ? undefined : kv.kvPassword,
+      ...(tls === null ? {} : { tls }),
       connectTimeout: connectTimeoutMs,
       connectionName: options.name.replace(/[^!-~]/g, '_'),
       keepAlive: KEEP_ALIVE_MS,

@@ -1,9 +1,13 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { tlsAdvice } from '../tls/client-tls.ts'
 
 /** The variables of the key-value store. */
-export type KvSettings = Pick<Settings, 'kvHost' | 'kvPort' | 'kvDb' | 'kvPassword' | 'kvConnectTimeout'>
+export type KvSettings = Pick<
+  Settings,
+  'kvHost' | 'kvPort' | 'kvDb' | 'kvUser' | 'kvPassword' | 'kvTls' | 'kvCaFile' | 'kvConnectTimeout'
+>
 
 /** The outcome of a command whose connection was lost. `unknown`: the server may have run it. */
 export type Outcome = 'not sent' | 'unknown'
@@ -19,9 +23,9 @@ const SYSTEM_REASONS: Record<string, Reason> = {
     'KV_UNAVAILABLE',
     `the address of ${kvHost} cannot be looked up at the moment; check the name service, or correct KV_HOST`,
   ],
-  ETIMEDOUT: ({ kvConnectTimeout }) => [
+  ETIMEDOUT: ({ kvConnectTimeout, kvTls }) => [
     'KV_UNAVAILABLE',
-    `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); check that it runs and that the network lets this host through`,
+    `no connection within KV_CONNECT_TIMEOUT (${kvConnectTimeout} s); check that it runs and that the network lets this host through${kvTls === 'off' ? '' : `, and that it speaks TLS, which KV_TLS=${kvTls} wants`}`,
   ],
   EHOSTUNREACH: () => ['KV_UNAVAILABLE', 'that host cannot be reached; check the network, or correct KV_HOST'],
   ENETUNREACH: () => ['KV_UNAVAILABLE', 'that network cannot be reached; check the network, or correct KV_HOST'],
@@ -29,7 +33,15 @@ const SYSTEM_REASONS: Record<string, Reason> = {
 
 /** Errors that a server answers with, by the beginning of their message. */
 const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
-  [/^(?:WRONGPASS|ERR invalid password)/, () => ['KV_REFUSED', 'it refuses the password; correct KV_PASSWORD']],
+  [
+    /^(?:WRONGPASS|ERR invalid password)/,
+    ({ kvUser }) => [
+      'KV_REFUSED',
+      kvUser === undefined
+        ? 'it refuses the password; correct KV_PASSWORD'
+        : `it refuses the user ${kvUser} with this password; correct KV_USER or KV_PASSWORD`,
+    ],
+  ],
   [
     /^NOAUTH/,
     ({ kvPassword }) => [
@@ -49,7 +61,10 @@ const ANSWERS: readonly (readonly [beginning: RegExp, reason: Reason])[] = [
   ],
   [
     /^NOPERM/,
-    (_, text) => ['KV_REFUSED', `the user of KV_PASSWORD may not do this; widen its rights on the server (${text})`],
+    (_, text) => [
+      'KV_REFUSED',
+      `the user of KV_USER and KV_PASSWORD may not do this; widen its rights on the server (${text})`,
+    ],
   ],
   [/^DENIED/, () => ['KV_REFUSED', 'it is in protected mode and accepts only its own host; give it a password']],
   [
@@ -114,6 +129,8 @@ export function isAnswer(error: unknown): boolean {
 function diagnose(error: unknown, text: string, kv: KvSettings): Diagnosis {
   const { code } = (error ?? {}) as { code?: unknown }
   if (typeof code === 'string' && Object.hasOwn(SYSTEM_REASONS, code)) return SYSTEM_REASONS[code]!(kv, text)
+  const advice = tlsAdvice(code, 'KV')
+  if (advice !== undefined) return ['KV_REFUSED', advice]
   for (const [beginning, reason] of ANSWERS) if (beginning.test(text)) return reason(kv, text)
   if (isAnswer(error)) return ['KV_REFUSED', `it refuses the command (${text})`]
   if (/Unknown RESP|unexpected|Protocol error|Command queue state|Please report this/i.test(text)) {

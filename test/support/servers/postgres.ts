@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
+import { chmod, chown, copyFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import pg from 'pg'
@@ -43,6 +44,8 @@ export interface PostgresOptions {
   durable?: boolean
   /** Server settings, for example `{ max_connections: '20' }`. */
   settings?: Record<string, string>
+  /** It also takes encrypted connections. */
+  tls?: { certificateFile: string; keyFile: string }
 }
 
 /**
@@ -75,6 +78,7 @@ async function ownServer(t: ServerOwner, program: string, options: PostgresOptio
     // Not in /dev/shm: what a killed server leaves there stays until the next boot of the machine.
     dynamic_shared_memory_type: 'mmap',
     ...(options.durable === true ? {} : { fsync: 'off', synchronous_commit: 'off', full_page_writes: 'off' }),
+    ...(options.tls === undefined ? {} : await tlsSettings(folder, options.tls, user)),
     ...options.settings,
   }
   const server = new ServerProcess({
@@ -99,6 +103,16 @@ async function ownServer(t: ServerOwner, program: string, options: PostgresOptio
     freeze: () => server.freeze(),
     thaw: () => server.thaw(),
   }
+}
+
+/** PostgreSQL refuses a key that others may read, or that is not its own. */
+async function tlsSettings(folder: string, tls: NonNullable<PostgresOptions['tls']>, user: SystemUser | undefined) {
+  const own = { ssl_cert_file: join(folder, 'server.crt'), ssl_key_file: join(folder, 'server.key') }
+  await copyFile(tls.certificateFile, own.ssl_cert_file)
+  await copyFile(tls.keyFile, own.ssl_key_file)
+  await chmod(own.ssl_key_file, 0o600)
+  if (user !== undefined) for (const file of Object.values(own)) await chown(file, user.uid, user.gid)
+  return { ssl: 'on', ...own }
 }
 
 /** PostgreSQL refuses to run as root. */
