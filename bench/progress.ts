@@ -13,7 +13,7 @@ export class Progress {
   #done: { share: number; atMs: number } | null = null
   #timer: NodeJS.Timeout | undefined
 
-  constructor(terminal = new Terminal(), nowMs = () => performance.now()) {
+  constructor(terminal = new Terminal((text) => void process.stdout.write(text)), nowMs = () => performance.now()) {
     this.#terminal = terminal
     this.#nowMs = nowMs
   }

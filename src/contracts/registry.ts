@@ -151,6 +151,15 @@ export interface Readiness {
   lanes: Record<string, number>
 }
 
+/** Something that the process counts since its start, or measures now. */
+export interface ProcessCounter {
+  /** As metrics systems name it: `heddle_log_records_dropped_total`. */
+  name: string
+  kind: 'counter' | 'gauge'
+  help: string
+  samples: { labels: Record<string, string>; value: number }[]
+}
+
 /** Introspection of the process. */
 export interface Registry {
   /**
@@ -168,6 +177,8 @@ export interface Registry {
   getLanes(): Awaitable<LaneInfo[]>
   /** Whether a load balancer should send requests to this process. */
   getReadiness(): Awaitable<Readiness>
+  /** What the process counts beside tool calls, lanes and events: dropped log records, refused connections, dead letters. */
+  getCounters(): Awaitable<ProcessCounter[]>
   /** The routes that this process serves. */
   getRoutes(): Awaitable<RouteInfo[]>
   /** Sets a tool's health; message null when left out. */

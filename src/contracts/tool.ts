@@ -5,7 +5,15 @@ import type { BusTransport } from './event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from './http.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type { Owner } from './owner.ts'
-import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from './registry.ts'
+import type {
+  LaneInfo,
+  MetricRecord,
+  MetricsSink,
+  ProcessCounter,
+  Readiness,
+  SystemDump,
+  ToolStatus,
+} from './registry.ts'
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { CallDetails } from './tracing.ts'
@@ -56,6 +64,7 @@ export interface ToolHost {
   systemDump(): SystemDump
   lanes(): Awaitable<LaneInfo[]>
   readiness(): Awaitable<Readiness>
+  counters(): Awaitable<ProcessCounter[]>
   routeList(): Awaitable<RouteInfo[]>
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void

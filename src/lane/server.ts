@@ -66,7 +66,7 @@ export class LaneServer {
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new PrimaryCalls(this.#outbox)
-    this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message))
+    this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
       this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
         request_id: requestId,

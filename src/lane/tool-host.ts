@@ -1,17 +1,27 @@
 import type { BusTransport } from '../contracts/event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
-import type { LaneInfo, MetricRecord, MetricsSink, Readiness, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type {
+  LaneInfo,
+  MetricRecord,
+  MetricsSink,
+  ProcessCounter,
+  Readiness,
+  SystemDump,
+  ToolStatus,
+} from '../contracts/registry.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
+import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
-import { namesIn } from '../core/errors/description.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
 import { routeShape } from '../runtime/endpoint/route-shape.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
+import { LogRate } from '../runtime/logging/log-rate.ts'
+import { limitRecord } from '../runtime/logging/record-limit.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
 import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
@@ -32,16 +42,27 @@ export class LaneToolHost implements ToolHost {
   readonly #outbox: Outbox
   readonly #calls: PrimaryCalls
   readonly #post: (message: ToPrimary) => void
+  readonly #logRate: LogRate
+  readonly #logRecordBytes: number
   #kernel!: ThreadKernel
   #bus!: BusTransport
-  #lostLogs = 0
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
   isBooted = false
 
-  constructor(outbox: Outbox, calls: PrimaryCalls, post: (message: ToPrimary) => void) {
+  constructor(
+    outbox: Outbox,
+    calls: PrimaryCalls,
+    post: (message: ToPrimary) => void,
+    { logPluginRate, logRecordBytes }: Pick<Settings, 'logPluginRate' | 'logRecordBytes'>,
+  ) {
     this.#outbox = outbox
     this.#calls = calls
     this.#post = post
+    this.#logRecordBytes = logRecordBytes
+    this.#logRate = new LogRate({
+      perSecond: logPluginRate,
+      onLeftOut: (identity, message, leftOut) => this.#sendLog('WARNING', message, identity, leftOut),
+    })
   }
 
   /** Closes the circle: the tools of the kernel need the host, and the host needs the sinks of the kernel. */
@@ -98,16 +119,15 @@ export class LaneToolHost implements ToolHost {
   }
 
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
-    if (fields !== undefined) record.fields = fields
-    let json: string
-    try {
-      json = JSON.stringify(record)
-    } catch {
-      json = JSON.stringify({ ...record, fields: { unserialisable: namesIn(fields ?? {}) } })
-    }
-    if (!this.#outbox.sendText(KIND.LOG, this.#lostLogs, json)) this.#lostLogs++
-    this.#kernel.tellLogSinks(level, message, record.timestampMs, identity)
+    if (this.#logRate.admits(level, identity)) this.#sendLog(level, message, identity, fields)
+  }
+
+  #sendLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
+    const whole: LogRecord = { level, message, timestampMs: Date.now(), identity }
+    if (fields !== undefined) whole.fields = fields
+    const { record, json } = limitRecord(whole, this.#logRecordBytes)
+    if (!this.#outbox.sendText(KIND.LOG, 0, json)) this.#logRate.leaveOut(level, identity)
+    this.#kernel.tellLogSinks(level, record.message, record.timestampMs, identity)
   }
 
   addLogSink(sink: LogSink): () => void {
@@ -137,6 +157,10 @@ export class LaneToolHost implements ToolHost {
 
   readiness(): Promise<Readiness> {
     return this.#calls.call('#host', 'readiness', []) as Promise<Readiness>
+  }
+
+  counters(): Promise<ProcessCounter[]> {
+    return this.#calls.call('#host', 'counters', []) as Promise<ProcessCounter[]>
   }
 
   routeList(): Promise<RouteInfo[]> {

@@ -152,5 +152,6 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     lanes: () => [],
     routeList: () => [],
     readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+    counters: () => [],
   }
 }

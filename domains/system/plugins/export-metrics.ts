@@ -81,7 +81,7 @@ export default class ExportMetrics extends Plugin {
   }
 
   async scrape(_data: Data, context: HttpContext) {
-    const text = this.#toolCalls() + (await this.#lanes()) + (await this.#events())
+    const text = this.#toolCalls() + (await this.#lanes()) + (await this.#events()) + (await this.#counters())
     context.sendBinary(Buffer.from(text), CONTENT_TYPE)
   }
 
@@ -129,6 +129,19 @@ export default class ExportMetrics extends Plugin {
     const topology = Object.entries(await this.#bus.getTopology())
     const fired = topology.map(([event, { fire_count }]): Sample => [{ event }, fire_count])
     return family('heddle_events_total', 'counter', 'Events published since boot.', fired)
+  }
+
+  async #counters(): Promise<string> {
+    const counters = await this.#registry.getCounters()
+    const text = counters.map(({ name, kind, help, samples }) =>
+      family(
+        name,
+        kind,
+        help,
+        samples.map(({ labels, value }): Sample => [labels, value]),
+      ),
+    )
+    return text.join('')
   }
 }
 

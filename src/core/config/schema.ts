@@ -394,6 +394,32 @@ export const VARIABLES = {
     default: () => (process.stdout.isTTY ? 'pretty' : 'json'),
     effect: 'Format of the log lines; unset: pretty on a terminal, else json.',
   },
+  LOG_BUFFER_BYTES: {
+    type: 'integer',
+    min: 65_536,
+    max: 1_073_741_824,
+    default: 4_194_304,
+    unit: 'bytes',
+    effect:
+      'Log lines that wait while nobody reads standard output; beyond it the least important are dropped, and counted.',
+  },
+  LOG_RECORD_BYTES: {
+    type: 'integer',
+    min: 1024,
+    max: 1_048_576,
+    default: 32_768,
+    unit: 'bytes',
+    effect: 'Largest log record; the texts of a larger one are cut, and its size is its field `cut_bytes`.',
+  },
+  LOG_PLUGIN_RATE: {
+    type: 'integer',
+    min: 1,
+    max: 1_000_000,
+    default: 5000,
+    unit: 'records per second',
+    effect:
+      'Log records of one plugin in one thread; further ones are left out, which is told. A fifth is for WARNING and ERROR.',
+  },
   OTEL_ENABLED: { type: 'boolean', default: false, effect: 'Exports spans; false: the SDK is never loaded.' },
   OTEL_SERVICE_NAME: { type: 'text', default: 'service', effect: 'Name of this service in traces.' },
   OTEL_EXPORTER_OTLP_ENDPOINT: {

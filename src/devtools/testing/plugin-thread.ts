@@ -123,6 +123,7 @@ export class PluginThread {
       dump: () => this.#health.dump(),
       lanes: () => [],
       readiness: () => ({ ready: true, reasons: [], lanes: {} }),
+      counters: () => [],
       setTool: (tool, status, message) => this.#health.setTool(tool, status, message),
       addJob: (job) => {
         this.jobs.set(job.name, job)

@@ -2,6 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
+import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { Routing } from '../http/routing.ts'
@@ -14,6 +15,7 @@ export interface HttpParts {
   /** Gives all other requests to the lanes. */
   readonly dispatcher: Dispatcher
   readonly listener: Listener
+  readonly framingFaults: FramingFaults
 }
 
 interface HttpOptions {
@@ -30,16 +32,17 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
   const dispatcher = new Dispatcher((error) =>
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
+  const framingFaults = new FramingFaults(log)
   const listener = new Listener({
     settings,
     routes: routing.table,
     lanes: dispatcher,
     isCrowded: () => hub.isCrowded,
     local: localWorker,
-    onFramingFault: (fault, ip) => log('WARNING', `A connection was closed: ${fault}`, 'http', { ip }),
+    onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
     onHostRefused: (host) =>
       log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
-  return { routing, localWorker, dispatcher, listener }
+  return { routing, localWorker, dispatcher, listener, framingFaults }
 }

@@ -11,6 +11,7 @@ import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable } from '../../transport/memory/status-table.ts'
 import { PoolProbe } from '../health/pool-probe.ts'
+import { processCounters } from '../health/process-counters.ts'
 import { readinessOf } from '../health/readiness.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
@@ -61,7 +62,7 @@ export class Runtime {
     const { settings, logWriter, isDevelopment = false } = options
     const shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
     const link = new SupervisorLink()
-    const processLog = new ProcessLog(logWriter)
+    const processLog = new ProcessLog(logWriter, settings)
     const { log } = processLog
     const events = assembleEvents({ settings, log, link })
     const tools = assembleTools({ settings, shared, processLog, events, link })
@@ -83,6 +84,7 @@ export class Runtime {
       dump: () => tools.health.dump(),
       lanes: () => link.supervisor.info(),
       readiness: () => this.readiness(),
+      counters: () => processCounters(logWriter.output, http.framingFaults),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),

@@ -1,43 +1,85 @@
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { LogOutput, type Stall } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
+import { standardOutput } from './standard-output.ts'
 import { type Colour, Terminal } from './terminal.ts'
 
 const PINO_LEVELS = { DEBUG: 'debug', INFO: 'info', WARNING: 'warn', ERROR: 'error' } as const
 /** Columns of a request's method: the longest usual one is OPTIONS. */
 const METHOD_WIDTH = 7
 
+const LEVEL_NAMES: Readonly<Record<number, LogLevel>> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
+
 /** Writes all log records of the process to standard output: as JSON lines or, on a terminal, as text for people. */
 export async function createLog(settings: Settings, terminal?: Terminal): Promise<LogWriter> {
+  const output = new LogOutput({
+    maxBytes: settings.logBufferBytes,
+    write: standardOutput(),
+    onBack: (stall) => writer.onReaderBack(stall),
+  })
+  // However the process ends, as far as its code still runs.
+  process.on('exit', () => output.flush())
+  const writeLine: WriteLine = (line, level) => output.write(line, level)
+  const people = settings.logFormat === 'json' ? null : (terminal ?? new Terminal(writeLine))
   const options: pino.LoggerOptions = {
     base: { replica: settings.replicaId },
     level: PINO_LEVELS[settings.logLevel.toUpperCase() as LogLevel],
     timestamp: false,
   }
-  if (settings.logFormat === 'json') return new LogWriter(pino(options, pino.destination({ sync: true })), null)
-  // Loaded on demand: it costs some megabytes.
+  const destination = new LineDestination(people === null ? writeLine : await prettyLines(people))
+  const writer: LogWriter = new LogWriter(pino(options, destination), people, output)
+  return writer
+}
+
+type WriteLine = (line: string, level: LogLevel) => void
+
+/** Loaded on demand: it costs some megabytes. */
+async function prettyLines(people: Terminal): Promise<WriteLine> {
   const { prettyFactory } = await import('pino-pretty')
-  const people = terminal ?? new Terminal()
   const format = prettyFactory({
     colorize: people.hasColours,
     translateTime: 'SYS:HH:MM:ss.l',
     hideObject: true,
     messageFormat: (line) => forPeople(line as unknown as LogLine),
   })
-  return new LogWriter(pino(options, { write: (line: string) => people.write(format(line)) }), people)
+  return (line, level) => people.write(format(line), level)
+}
+
+const METADATA: unique symbol = Symbol.for('pino.metadata')
+
+/** Gets each line from pino, and its level. */
+class LineDestination {
+  readonly [METADATA] = true
+  /** Set by pino before each line, for a destination with that symbol. */
+  lastLevel = 0
+  readonly #write: WriteLine
+
+  constructor(write: WriteLine) {
+    this.#write = write
+  }
+
+  write(line: string): void {
+    this.#write(line, LEVEL_NAMES[this.lastLevel] ?? 'INFO')
+  }
 }
 
 export class LogWriter {
   readonly #pino: Pino
   readonly #terminal: Terminal | null
+  /** Where it goes: how much waits there, and what was dropped. */
+  readonly output: LogOutput
   /** Faults of the lanes' boot with the current code, which each lane reports: shown once. */
   readonly #bootFaults = new Set<string>()
+  /** Told when a reader of standard output that had not read reads again. */
+  onReaderBack: (stall: Stall) => void = () => {}
 
   /** @param terminal null when the output is for programs, not for people */
-  constructor(logger: Pino, terminal: Terminal | null) {
+  constructor(logger: Pino, terminal: Terminal | null, output: LogOutput) {
     this.#pino = logger
     this.#terminal = terminal
+    this.output = output
   }
 
   write(
@@ -93,8 +135,9 @@ export class LogWriter {
     if (this.#terminal !== null) this.#terminal.write(lines.map((line) => `${line}\n`).join(''))
   }
 
+  /** Writes what waits, within LOG_FLUSH_MS: the process ends. */
   flush(): void {
-    this.#pino.flush()
+    this.output.flush()
   }
 }
 

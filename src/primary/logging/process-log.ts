@@ -1,5 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { namesIn } from '../../core/errors/description.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { LogRate } from '../../runtime/logging/log-rate.ts'
+import { limitRecord } from '../../runtime/logging/record-limit.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LogWriter } from './log-writer.ts'
@@ -9,10 +11,24 @@ export type Log = (level: LogLevel, message: string, identity: string, fields?: 
 /** Takes the log records of all threads: writes them, then gives them to the sinks that plugins have added. */
 export class ProcessLog {
   readonly #writer: LogWriter
+  readonly #maxBytes: number
+  readonly #rate: LogRate
   #onRecord: (record: LogRecord, origin: Lane | null) => void = () => {}
 
-  constructor(writer: LogWriter) {
+  constructor(writer: LogWriter, settings: Pick<Settings, 'logRecordBytes' | 'logPluginRate'>) {
     this.#writer = writer
+    this.#maxBytes = settings.logRecordBytes
+    this.#rate = new LogRate({
+      perSecond: settings.logPluginRate,
+      onLeftOut: (identity, message, leftOut) => this.#own('WARNING', message, identity, leftOut),
+    })
+    writer.onReaderBack = ({ count, dropped, durationMs }) =>
+      this.#own(
+        'WARNING',
+        `${count} log records were dropped: nobody read standard output for ${durationMs} ms, and LOG_BUFFER_BYTES was used up`,
+        'log',
+        { dropped, duration_ms: durationMs },
+      )
   }
 
   /** Connects the log to the sinks. Late, because the parts that hold the sinks write to the log themselves. */
@@ -20,21 +36,21 @@ export class ProcessLog {
     this.#onRecord = onRecord
   }
 
+  /** Logs for the primary and its plugins. */
   readonly log: Log = (level, message, identity, fields) => {
-    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
-    if (fields !== undefined) record.fields = fields
-    this.record(record, null)
+    if (this.#rate.admits(level, identity)) this.#own(level, message, identity, fields)
   }
 
-  /** @param origin the lane that wrote the record; null for the primary */
+  #own(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> | undefined): void {
+    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
+    if (fields !== undefined) record.fields = fields
+    this.record(limitRecord(record, this.#maxBytes).record, null)
+  }
+
+  /** @param origin the lane that wrote the record, within the limits; null for the primary */
   record(record: LogRecord, origin: Lane | null): void {
     const { level, message, timestampMs, identity, fields } = record
-    try {
-      this.#writer.write(level, message, timestampMs, identity, fields)
-    } catch {
-      // A plugin of the primary has logged fields that cannot be read.
-      this.#writer.write(level, message, timestampMs, identity, { unserialisable: namesIn(fields ?? {}) })
-    }
+    this.#writer.write(level, message, timestampMs, identity, fields)
     this.#onRecord(record, origin)
   }
 }

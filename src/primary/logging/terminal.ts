@@ -1,4 +1,4 @@
-import pino from 'pino'
+import type { LogLevel } from '../../contracts/logger.ts'
 import { copyEnvironment } from '../../core/config/load.ts'
 
 const CODES = { red: 31, green: 32, yellow: 33, cyan: 36, dim: 2 } as const
@@ -23,14 +23,14 @@ export class Terminal {
   readonly hasColours: boolean
   /** True where a line can be overwritten. */
   readonly canReplace: boolean
-  readonly #write: (text: string) => void
+  readonly #write: (text: string, level: LogLevel) => void
   readonly #columns: () => number
   /** Text of the line that may be overwritten; null when there is none. */
   #open: string | null = null
 
-  /** @param write to standard output; it has been written when this returns */
+  /** @param write to standard output */
   constructor(
-    write?: (text: string) => void,
+    write: (text: string, level: LogLevel) => void,
     isTerminal = process.stdout.isTTY === true,
     environment: Environment = copyEnvironment(),
     columns = () => process.stdout.columns || 80,
@@ -38,16 +38,12 @@ export class Terminal {
     this.hasColours = wantsColours(isTerminal, environment)
     this.canReplace = isTerminal && environment.TERM !== 'dumb'
     this.#columns = columns
-    if (write !== undefined) this.#write = write
-    else {
-      const output = pino.destination({ sync: true })
-      this.#write = (text) => void output.write(text)
-    }
+    this.#write = write
   }
 
   /** @param text whole lines, each with its end */
-  write(text: string): void {
-    this.#write(this.#open === null ? text : `\n${text}`)
+  write(text: string, level: LogLevel = 'INFO'): void {
+    this.#write(this.#open === null ? text : `\n${text}`, level)
     this.#open = null
   }
 
@@ -56,13 +52,13 @@ export class Terminal {
     // A line that wraps could not be overwritten.
     const line = [...text].slice(0, this.#columns() - 1).join('')
     if (!this.canReplace || line === this.#open) return
-    this.#write(this.#open === null ? line : `${CLEAR}${line}`)
+    this.#write(this.#open === null ? line : `${CLEAR}${line}`, 'INFO')
     this.#open = line
   }
 
   /** Removes the line that could still be overwritten. */
   clear(): void {
-    if (this.#open !== null) this.#write(CLEAR)
+    if (this.#open !== null) this.#write(CLEAR, 'INFO')
     this.#open = null
   }
 

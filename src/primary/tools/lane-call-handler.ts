@@ -35,6 +35,8 @@ export class LaneCallHandler {
         return this.#host.lanes()
       case 'readiness':
         return this.#host.readiness()
+      case 'counters':
+        return this.#host.counters()
       case 'routeList':
         return this.#host.routeList()
     }

@@ -4,6 +4,7 @@ import type {
   LaneInfo,
   MetricRecord,
   MetricsSink,
+  ProcessCounter,
   Readiness,
   SystemDump,
   ToolStatus,
@@ -32,6 +33,7 @@ export interface PrimaryToolHostOptions {
   dump(): SystemDump
   lanes(): LaneInfo[]
   readiness(): Readiness
+  counters(): ProcessCounter[]
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): JobInfo[]
@@ -118,6 +120,9 @@ export class PrimaryToolHost implements ToolHost {
   }
   readiness(): Readiness {
     return this.#options.readiness()
+  }
+  counters(): ProcessCounter[] {
+    return this.#options.counters()
   }
   routeList(): RouteInfo[] {
     return this.#options.routing.table.list().map(routeInfo)

@@ -26,6 +26,7 @@ export default class RegistryTool implements Tool {
       getUncalledTools: () => this.#uncalledTools(),
       getLanes: () => host.lanes(),
       getReadiness: () => host.readiness(),
+      getCounters: () => host.counters(),
       getRoutes: () => host.routeList(),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null

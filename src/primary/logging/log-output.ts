@@ -1,0 +1,184 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
+import { codeOf } from '../../core/errors/description.ts'
+import { pauseThread } from '../../transport/memory/thread-pause.ts'
+
+/** The least important first. */
+const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
+/** What waits is written in pieces of about this size, bytes. */
+const PIECE_BYTES = 65_536
+/** While nothing can be written it is tried again after a time that doubles between these, milliseconds. */
+const RETRY_MIN_MS = 1
+const RETRY_MAX_MS = 64
+/** At the end of the process the reader has this long to take what waits, milliseconds. */
+export const LOG_FLUSH_MS = 1000
+
+/** What happened while the reader did not read. */
+export interface Stall {
+  /** Records per level that were dropped; levels without are missing. */
+  dropped: Partial<Record<LogLevel, number>>
+  count: number
+  durationMs: number
+}
+
+interface LogOutputOptions {
+  /** LOG_BUFFER_BYTES: what waits for the reader at most. */
+  maxBytes: number
+  /** Writes to where the log goes, and returns how many bytes were taken. @throws with `code` EAGAIN when there is no room now */
+  write: (bytes: Buffer | string) => number
+  /** Told when a reader that had not read has read everything, and lines were dropped meanwhile. */
+  onBack: (stall: Stall) => void
+}
+
+interface Line {
+  text: string
+  bytes: number
+  /** Its place among all lines. */
+  number: number
+}
+
+/**
+ * Where the log leaves the process. A line is written at once, and has been written when `write` returns. When the reader does not take it,
+ * lines wait, in their order and up to a limit, while the thread goes on; beyond it the oldest of the least important are dropped.
+ */
+export class LogOutput {
+  readonly #options: LogOutputOptions
+  readonly #waiting: readonly Fifo<Line>[] = LEVELS.map(() => new Fifo<Line>())
+  #waitingBytes = 0
+  #nextNumber = 0
+  /** Taken from the lines that wait, and begun. */
+  #piece: Buffer | null = null
+  #timer: NodeJS.Timeout | undefined
+  #retryMs = RETRY_MIN_MS
+  #stalledSinceMs = 0
+  #dropped: Partial<Record<LogLevel, number>> = {}
+  /** A flush has ended before everything was written: the next one does not wait again. */
+  #hasGivenUp = false
+  /** Since the start of the process. */
+  readonly droppedTotal: Record<LogLevel, number> = { DEBUG: 0, INFO: 0, WARNING: 0, ERROR: 0 }
+
+  constructor(options: LogOutputOptions) {
+    this.#options = options
+  }
+
+  /** Bytes that wait for the reader. */
+  get waitingBytes(): number {
+    return this.#waitingBytes + (this.#piece?.length ?? 0)
+  }
+
+  /** @param text one or several whole lines */
+  write(text: string, level: LogLevel): void {
+    if (this.#timer !== undefined) return this.#wait(text, level)
+    let written = 0
+    try {
+      written = this.#options.write(text)
+    } catch (error) {
+      return this.#begin(text, level, error)
+    }
+    if (written >= Buffer.byteLength(text)) return
+    this.#piece = Buffer.from(text).subarray(written)
+    this.#stall()
+  }
+
+  #begin(text: string, level: LogLevel, error: unknown): void {
+    // The reader is gone, and will not come back.
+    if (codeOf(error) === 'EPIPE') return this.#drop(level)
+    this.#wait(text, level)
+    this.#stall()
+  }
+
+  #stall(): void {
+    this.#stalledSinceMs = performance.now()
+    this.#retryLater(false)
+  }
+
+  #retryLater(hasProgressed: boolean): void {
+    this.#retryMs = hasProgressed ? RETRY_MIN_MS : Math.min(this.#retryMs * 2, RETRY_MAX_MS)
+    this.#timer = setTimeout(this.#retry, this.#retryMs).unref()
+  }
+
+  readonly #retry = (): void => {
+    const before = this.waitingBytes
+    const isEmpty = this.#writeWaiting()
+    if (!isEmpty) return this.#retryLater(this.waitingBytes < before)
+    this.#timer = undefined
+    this.#retryMs = RETRY_MIN_MS
+    this.#hasGivenUp = false
+    const dropped = this.#dropped
+    const count = Object.values(dropped).reduce((sum, lines) => sum + lines, 0)
+    if (count === 0) return
+    this.#dropped = {}
+    this.#options.onBack({ dropped, count, durationMs: Math.round(performance.now() - this.#stalledSinceMs) })
+  }
+
+  #wait(text: string, level: LogLevel): void {
+    const bytes = Buffer.byteLength(text)
+    const rank = LEVELS.indexOf(level)
+    if (!this.#makeRoom(bytes, rank)) return this.#drop(level)
+    this.#waiting[rank]!.push({ text, bytes, number: this.#nextNumber++ })
+    this.#waitingBytes += bytes
+  }
+
+  /** Drops the oldest of the least important lines. False when only more important ones are left. */
+  #makeRoom(bytes: number, rank: number): boolean {
+    const room = this.#options.maxBytes - bytes
+    for (let lower = 0; lower <= rank; lower++) {
+      const lines = this.#waiting[lower]!
+      while (this.waitingBytes > room && lines.size > 0) {
+        this.#waitingBytes -= lines.shift()!.bytes
+        this.#drop(LEVELS[lower]!)
+      }
+    }
+    return this.waitingBytes <= room
+  }
+
+  #drop(level: LogLevel): void {
+    this.#dropped[level] = (this.#dropped[level] ?? 0) + 1
+    this.droppedTotal[level]++
+  }
+
+  /** Writes what waits, as far as it is taken. @returns whether nothing waits any more */
+  #writeWaiting(): boolean {
+    for (;;) {
+      this.#piece ??= this.#nextPiece()
+      if (this.#piece === null) return true
+      try {
+        const written = this.#options.write(this.#piece)
+        this.#piece = written < this.#piece.length ? this.#piece.subarray(written) : null
+      } catch (error) {
+        if (codeOf(error) !== 'EPIPE') return false
+        this.#piece = null
+      }
+    }
+  }
+
+  /** The first lines that wait, of all levels in their order. */
+  #nextPiece(): Buffer | null {
+    let text = ''
+    while (text.length < PIECE_BYTES) {
+      let first: Fifo<Line> | null = null
+      for (const lines of this.#waiting) {
+        const line = lines.peek()
+        if (line !== undefined && (first === null || line.number < first.peek()!.number)) first = lines
+      }
+      if (first === null) break
+      const line = first.shift()!
+      this.#waitingBytes -= line.bytes
+      text += line.text
+    }
+    return text === '' ? null : Buffer.from(text)
+  }
+
+  /** Writes what waits, for the process ends: for LOG_FLUSH_MS at most, while this thread stands still. */
+  flush(): void {
+    if (this.#timer === undefined) return
+    const deadlineMs = performance.now() + (this.#hasGivenUp ? 0 : LOG_FLUSH_MS)
+    while (!this.#writeWaiting()) {
+      if (performance.now() >= deadlineMs) {
+        this.#hasGivenUp = true
+        return
+      }
+      pauseThread(RETRY_MIN_MS)
+    }
+  }
+}
