@@ -10,9 +10,13 @@ import type { PathTemplate } from './path-template.ts'
 import { PluginSocket, type PluginSocketOptions } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
 import { bearerToken, checkToken } from './run.ts'
+import { atTokenEnd } from './token-end.ts'
 
 /** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
 export const BEARER_PROTOCOL = 'bearer'
+
+/** Policy violation: the client may come again with another token. Source: RFC 6455, section 7.4.1. */
+const TOKEN_ENDED = 1008
 
 /** Takes what sockets send: over the ring in a lane, straight to the listener in the primary. */
 export interface SocketSink {
@@ -108,6 +112,8 @@ export class WebSocketServer {
     this.#open.set(socketOptions.number, socket)
     this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()
+    if (options.authValidator !== undefined)
+      atTokenEnd(socket.data._auth, socket.signal, () => socket.close(TOKEN_ENDED, 'the token has expired'))
   }
 
   // ── from the client ───────────────────────────────────────────────────────
