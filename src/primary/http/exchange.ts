@@ -31,7 +31,7 @@ const SSE_LINES =
   '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
 
 /**
- * One request and its one answer. The only place that writes to a response.
+ * One request and its one answer. The only place that writes to a response, beside the refusal of a request whose end is not certain.
  * Everything is put together before `cork`, so that nothing can throw inside it.
  */
 export class Exchange {

@@ -12,6 +12,7 @@ import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { isForeignPage } from './foreign-page.ts'
+import { refuseFraming } from './framing-refusal.ts'
 import { occupyFreedMemory } from './freed-memory.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
@@ -198,13 +199,12 @@ export class Listener {
     scan.read(req)
     const method = req.getCaseSensitiveMethod()
     const path = req.getUrl()
+    const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const fault = scan.framingFault()
     if (fault !== null) {
       this.#options.onFramingFault(fault, addressOf(res))
-      res.close()
-      return
+      return refuseFraming(res, method, requestId, fault)
     }
-    const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
     const isOurHost = listenSocket.hosts.allows(scan.host)
     const found = isOurHost ? this.#options.routes.find(method, path) : null
