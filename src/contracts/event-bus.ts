@@ -107,8 +107,11 @@ export interface EventBus {
   getSubscribers(): Awaitable<Record<string, string[]>>
   /** Event name → its emitters, its subscribers, and how often it was published since the start. */
   getTopology(): Awaitable<Record<string, TopologyEntry>>
-  /** The dead letters, oldest first, without payload values. */
-  getDeadLetters(): Awaitable<DeadLetter[]>
+  /**
+   * The newest dead letters, or the newest that are older than one of them: oldest first, without payload values. At most 4 MiB of JSON.
+   * @throws EVENT_OPTIONS_INVALID
+   */
+  getDeadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
   /** Delivers a dead letter once more, to its own subscriber only. False when there is no such dead letter, or its subscriber no longer exists. */
   replayDeadLetter(id: string): Awaitable<boolean>
   /** False when there is no such dead letter. */
@@ -128,6 +131,14 @@ export interface TopologyEntry {
   emitters: string[]
   subscribers: string[]
   fire_count: number
+}
+
+/** Which dead letters are listed. */
+export interface DeadLetterPage {
+  /** How many at most, from 1 to 1000. Default 1000. */
+  limit?: number
+  /** Only letters that are older than this one: the id of the first letter of the page before. */
+  before?: string
 }
 
 /** A dead letter, without its payload's values. */
@@ -154,7 +165,7 @@ export interface BusTransport {
   addFailureListener(listener: FailureListener): () => void
   history(): Awaitable<EventRecord[]>
   topology(): Awaitable<Record<string, TopologyEntry>>
-  deadLetters(): Awaitable<DeadLetter[]>
+  deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter. */
   replayDeadLetter(id: string): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>

@@ -1,6 +1,7 @@
 import type {
   BusTransport,
   DeadLetter,
+  DeadLetterPage,
   EventRecord,
   FailureListener,
   PublishOptions,
@@ -132,8 +133,8 @@ export class LaneBus implements BusTransport {
   topology(): Promise<Record<string, TopologyEntry>> {
     return this.#options.calls.call('#host', 'topology', []) as Promise<Record<string, TopologyEntry>>
   }
-  deadLetters(): Promise<DeadLetter[]> {
-    return this.#options.calls.call('#host', 'deadLetters', []) as Promise<DeadLetter[]>
+  deadLetters(page: DeadLetterPage = {}): Promise<DeadLetter[]> {
+    return this.#options.calls.call('#host', 'deadLetters', [page]) as Promise<DeadLetter[]>
   }
   replayDeadLetter(id: string): Promise<boolean> {
     return this.#options.calls.call('#host', 'replayDeadLetter', [id]) as Promise<boolean>

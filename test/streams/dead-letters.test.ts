@@ -208,3 +208,39 @@ test('a letter whose group is gone is not replayed, and stays', async (t) => {
   assert.equal((await letters.list()).length, 1)
   assert.equal(await letters.replay('dl_1-1'), false)
 })
+
+test('letters take so many bytes at most, the newest always stays, and the list has pages', async (t) => {
+  const store = await streamStore(t)
+  if (store === null) return
+  let cut = 0
+  const letters = new StreamDeadLetters(store.redis, {
+    maxBytes: 20_000,
+    onCut: (count) => {
+      cut += count
+    },
+  })
+  const ids: (string | null)[] = []
+  for (let n = 0; n < 50; n++) ids.push(await letters.add(letter(n, { payload: 'x'.repeat(1000) })))
+  const kept = (await letters.list()).map(({ id }) => id)
+  assert.ok(kept.length >= 14 && kept.length < 20, String(kept.length))
+  assert.deepEqual(kept, ids.slice(-kept.length))
+  assert.equal(cut, 50 - kept.length)
+
+  const newest = (await letters.list({ limit: 5 })).map(({ id }) => id)
+  assert.deepEqual(newest, kept.slice(-5))
+  const before = (await letters.list({ limit: 5, before: newest[0]! })).map(({ id }) => id)
+  assert.deepEqual(before, kept.slice(-10, -5))
+  assert.deepEqual(await letters.list({ before: kept[0]! }), [])
+
+  // What is deleted at the end counts no more.
+  for (const id of kept.slice(-5)) await letters.delete(id)
+  cut = 0
+  for (let n = 0; n < 5; n++) await letters.add(letter(n, { payload: 'x'.repeat(1000) }))
+  assert.equal(cut, 0)
+
+  const large = await letters.add(letter(1, { payload: 'x'.repeat(100_000) }))
+  assert.deepEqual(
+    (await letters.list()).map(({ id }) => id),
+    [large],
+  )
+})

@@ -18,7 +18,8 @@ export default class ManageDeadLetters extends Plugin {
     const tags = ['system']
     this.#http.addEndpoint('/system/dead-letters', 'GET', this.list, {
       tags,
-      summary: 'Deliveries that failed for good, oldest first',
+      summary:
+        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`',
     })
     this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
       tags,
@@ -30,17 +31,43 @@ export default class ManageDeadLetters extends Plugin {
     })
   }
 
-  async list(): Promise<DeadLetter[]> {
-    return this.#bus.getDeadLetters()
+  /** One page. Where there are older letters, the header `link` names the next one. */
+  async list({ limit, before }: Data, context: HttpContext): Promise<DeadLetter[] | object> {
+    const fault = faultOf(limit, before)
+    if (fault !== null) {
+      context.setStatus(422)
+      return { success: false, error: 'Validation failed', details: [fault] }
+    }
+    const page = {
+      ...(limit === undefined ? {} : { limit: Number(limit) }),
+      ...(before === undefined ? {} : { before }),
+    }
+    const letters = await this.#bus.getDeadLetters(page)
+    const oldest = letters[0]
+    if (oldest !== undefined && (await this.#bus.getDeadLetters({ limit: 1, before: oldest.id })).length > 0) {
+      const size = limit === undefined ? '' : `limit=${limit}&`
+      context.setHeader('link', `</system/dead-letters?${size}before=${oldest.id}>; rel="next"`)
+    }
+    return letters
   }
 
   /** Removes the letter once it is handed over. A delivery that fails again leaves a new letter. */
   async replay({ id }: Data, context: HttpContext) {
     if (await this.#bus.replayDeadLetter(id)) return this.#done('dead_letter.replay', id, context)
-    const letter = (await this.#bus.getDeadLetters()).find((each) => each.id === id)
+    const letter = await this.#find(id)
     if (letter === undefined) return this.#unknown(id, context)
     context.setStatus(409)
     return { success: false, error: `${letter.subscriber} does not subscribe to ${letter.event} any more` }
+  }
+
+  async #find(id: string): Promise<DeadLetter | undefined> {
+    let page = await this.#bus.getDeadLetters()
+    while (page.length > 0) {
+      const letter = page.find((each) => each.id === id)
+      if (letter !== undefined) return letter
+      page = await this.#bus.getDeadLetters({ before: page[0]!.id })
+    }
+    return undefined
   }
 
   async delete({ id }: Data, context: HttpContext) {
@@ -71,4 +98,13 @@ export default class ManageDeadLetters extends Plugin {
     context.setStatus(404)
     return { success: false, error: `There is no dead letter ${id}` }
   }
+}
+
+/** Why a page cannot be listed; null when it can. */
+function faultOf(limit: unknown, before: unknown): { path: string; message: string } | null {
+  const isLimit =
+    limit === undefined || (/^\d{1,4}$/.test(String(limit)) && Number(limit) >= 1 && Number(limit) <= 1000)
+  if (!isLimit) return { path: 'limit', message: 'Expected a whole number from 1 to 1000' }
+  const isId = before === undefined || (typeof before === 'string' && /^dl_[0-9a-f-]{1,64}$/.test(before))
+  return isId ? null : { path: 'before', message: 'Expected the id of a dead letter' }
 }

@@ -325,6 +325,15 @@ export const VARIABLES = {
     unit: 'events',
     effect: 'Most events that wait in process; above it, `publish` rejects with EVENT_BUS_FULL.',
   },
+  EVENT_BUS_MAX_DEAD_BYTES: {
+    type: 'integer',
+    min: 1_048_576,
+    max: 68_719_476_736,
+    default: 67_108_864,
+    unit: 'bytes',
+    effect:
+      'What the dead letters take, in this process or in the store; beyond it the oldest are dropped, and counted.',
+  },
   EVENT_BUS_CLAIM_IDLE_MS: {
     type: 'integer',
     min: 50,

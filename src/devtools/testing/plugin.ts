@@ -68,7 +68,7 @@ export async function plugin<P extends object>(
         payloads.set(event.id, JSON.parse(event.payload))
         return driver.request(event, origin, timeoutMs)
       },
-      deadLetters: () => driver.deadLetters(),
+      deadLetters: (page) => driver.deadLetters(page),
       replayDeadLetter: (id) => driver.replayDeadLetter(id),
       deleteDeadLetter: (id) => driver.deleteDeadLetter(id),
     }),

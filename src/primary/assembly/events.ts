@@ -32,6 +32,7 @@ interface EventOptions {
 export function assembleEvents({ settings, log, link }: EventOptions): EventParts {
   const hub = new Hub({
     maxQueue: settings.eventBusMaxQueue,
+    maxDeadBytes: settings.eventBusMaxDeadBytes,
     onQuarantine: (isWanted) => link.supervisor.wantQuarantine(isWanted),
     onQuarantineUsed: () => link.supervisor.renewQuarantine(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),

@@ -84,7 +84,7 @@ export class Runtime {
       dump: () => tools.health.dump(),
       lanes: () => link.supervisor.info(),
       readiness: () => this.readiness(),
-      counters: () => processCounters(logWriter.output, http.framingFaults),
+      counters: () => processCounters(logWriter.output, http.framingFaults, events.hub.records.droppedLetters),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),

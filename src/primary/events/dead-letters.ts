@@ -1,10 +1,15 @@
-import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
+import { LetterPage } from './letter-page.ts'
 
 /** Dead letters that are kept at most; then the oldest one is dropped. */
 export const DEAD_LETTERS_MAX = 1000
+/** What they take together, where nothing else is set: the default of EVENT_BUS_MAX_DEAD_BYTES. */
+export const DEAD_LETTERS_MAX_BYTES = 67_108_864
+/** What a letter takes beside its texts, bytes: a guess. */
+const LETTER_BYTES = 1024
 
 /** A delivery that failed for good, with all that its replay needs. */
 export interface StoredLetter<Event> {
@@ -15,14 +20,16 @@ export interface StoredLetter<Event> {
   readonly subscriber: string
   readonly error: string
   readonly attempts: number
-  /** The report of the last death, when threads died of the delivery. */
+  /** The report of the last death, when threads died of the delivery, without its steps. */
   readonly blackBox: BlackBox | null
   readonly atMs: number
+  readonly bytes: number
 }
 
 interface LetterEvent {
   readonly id: string
   readonly event: string
+  readonly payload: string
   readonly payloadKeys: string
   readonly requestId: string | null
 }
@@ -30,31 +37,41 @@ interface LetterEvent {
 /** The dead-letter store of the in-process bus. */
 export class DeadLetters<Event extends LetterEvent> {
   readonly #letters = new Map<string, StoredLetter<Event>>()
+  readonly #maxBytes: number
+  #bytes = 0
 
-  /** @returns the letter that was dropped for it, if any */
-  add(letter: Omit<StoredLetter<Event>, 'id' | 'atMs'>): StoredLetter<Event> | undefined {
+  constructor(maxBytes = DEAD_LETTERS_MAX_BYTES) {
+    this.#maxBytes = maxBytes
+  }
+
+  /** @returns how many old letters were dropped for it */
+  add(failed: Omit<StoredLetter<Event>, 'id' | 'atMs' | 'bytes'>): number {
     const id = `dl_${timeOrderedId()}`
-    this.#letters.set(id, { ...letter, id, atMs: Date.now() })
-    if (this.#letters.size <= DEAD_LETTERS_MAX) return undefined
-    const oldest = this.#letters.values().next().value!
-    this.#letters.delete(oldest.id)
-    return oldest
+    const { event, error } = failed
+    const blackBox = failed.blackBox === null ? null : { ...failed.blackBox, steps: [] }
+    const boxBytes = blackBox === null ? 0 : JSON.stringify(blackBox).length
+    const bytes = LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
+    this.#letters.set(id, { ...failed, blackBox, id, atMs: Date.now(), bytes })
+    this.#bytes += bytes
+    let dropped = 0
+    // The new one stays, whatever its size: an event has a limit of its own.
+    while (this.#letters.size > DEAD_LETTERS_MAX || (this.#bytes > this.#maxBytes && this.#letters.size > 1)) {
+      this.delete(this.#letters.keys().next().value!)
+      dropped++
+    }
+    return dropped
   }
 
   /** Oldest first, without payload values. */
-  list(): DeadLetter[] {
-    return [...this.#letters.values()].map((letter) => ({
-      id: letter.id,
-      event: letter.event.event,
-      event_id: letter.event.id,
-      subscriber: letter.subscriber,
-      error: letter.error,
-      attempts: letter.attempts,
-      ...(letter.blackBox === null ? {} : { black_box: { ...letter.blackBox, steps: [] } }),
-      payload_keys: splitKeys(letter.event.payloadKeys),
-      timestamp: new Date(letter.atMs).toISOString(),
-      request_id: letter.event.requestId,
-    }))
+  list(wanted: DeadLetterPage = {}): DeadLetter[] {
+    const page = new LetterPage(wanted)
+    const newestFirst = [...this.#letters.values()].reverse()
+    for (const letter of newestFirst) {
+      // Ids grow with time.
+      if (wanted.before !== undefined && letter.id >= wanted.before) continue
+      if (!page.add(listed(letter))) break
+    }
+    return page.oldestFirst()
   }
 
   get(id: string): StoredLetter<Event> | undefined {
@@ -62,6 +79,22 @@ export class DeadLetters<Event extends LetterEvent> {
   }
 
   delete(id: string): boolean {
+    this.#bytes -= this.#letters.get(id)?.bytes ?? 0
     return this.#letters.delete(id)
+  }
+}
+
+function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
+  return {
+    id: letter.id,
+    event: letter.event.event,
+    event_id: letter.event.id,
+    subscriber: letter.subscriber,
+    error: letter.error,
+    attempts: letter.attempts,
+    ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
+    payload_keys: splitKeys(letter.event.payloadKeys),
+    timestamp: new Date(letter.atMs).toISOString(),
+    request_id: letter.event.requestId,
   }
 }

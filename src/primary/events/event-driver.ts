@@ -1,5 +1,5 @@
 import type { Awaitable } from '../../contracts/awaitable.ts'
-import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from './consumer.ts'
 import type { Hub } from './hub.ts'
@@ -10,7 +10,7 @@ export interface EventDriver {
   publish(event: EventFrame, origin: SubscriberThread | null): Awaitable<void>
   /** Publishes and resolves with the first object that a subscriber returns, as JSON. */
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string>
-  deadLetters(): Awaitable<DeadLetter[]>
+  deadLetters(page: DeadLetterPage): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter, or nobody to take it. */
   replayDeadLetter(id: string): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>
@@ -32,8 +32,8 @@ export class InProcessDriver implements EventDriver {
     return this.#hub.request(asBytes(event), origin, timeoutMs)
   }
 
-  deadLetters(): DeadLetter[] {
-    return this.#hub.records.deadLetters()
+  deadLetters(page: DeadLetterPage): DeadLetter[] {
+    return this.#hub.records.deadLetters(page)
   }
   replayDeadLetter(id: string): boolean {
     return this.#hub.replayDeadLetter(id)

@@ -13,7 +13,10 @@ import { Topology } from './topology.ts'
 
 export { POISON_DEATHS }
 
-export type HubOptions = DeliveriesOptions
+export interface HubOptions extends DeliveriesOptions {
+  /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
+  maxDeadBytes?: number
+}
 
 /**
  * The event hub of the in-process bus: publisher → hub → thread → acknowledgement.
@@ -30,7 +33,7 @@ export class Hub {
 
   constructor(options: HubOptions) {
     this.#log = options.log
-    this.records = new Records(options.log)
+    this.records = new Records(options.log, options.maxDeadBytes)
     this.#deliveries = new Deliveries(options, this.records)
   }
 

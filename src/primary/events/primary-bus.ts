@@ -2,6 +2,7 @@ import type { Awaitable } from '../../contracts/awaitable.ts'
 import type {
   BusTransport,
   DeadLetter,
+  DeadLetterPage,
   EventRecord,
   FailureListener,
   PublishOptions,
@@ -164,8 +165,8 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   topology(): Record<string, TopologyEntry> {
     return this.#hub.topology()
   }
-  deadLetters(): Awaitable<DeadLetter[]> {
-    return this.#driver().deadLetters()
+  deadLetters(page: DeadLetterPage = {}): Awaitable<DeadLetter[]> {
+    return this.#driver().deadLetters(page)
   }
   replayDeadLetter(id: string): Awaitable<boolean> {
     return this.#driver().replayDeadLetter(id)

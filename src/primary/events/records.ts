@@ -1,4 +1,10 @@
-import type { DeadLetter, DeliveryFailure, EventRecord, FailureListener } from '../../contracts/event-bus.ts'
+import type {
+  DeadLetter,
+  DeadLetterPage,
+  DeliveryFailure,
+  EventRecord,
+  FailureListener,
+} from '../../contracts/event-bus.ts'
 import { causality } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
@@ -6,6 +12,7 @@ import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+import { DroppedLetters } from './dropped-letters.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
@@ -16,12 +23,17 @@ export type RecordListener = (record: EventRecord, origin: SubscriberThread | nu
 export class Records {
   readonly #log: RecordLog
   readonly #traces = new TraceRing()
-  readonly #letters = new DeadLetters<HubEvent>()
+  readonly #letters: DeadLetters<HubEvent>
+  /** Letters that were dropped for new ones, here or in the store of the streams. */
+  readonly droppedLetters: DroppedLetters
   readonly #listeners: RecordListener[] = []
   readonly #failureListeners: FailureListener[] = []
 
-  constructor(log: RecordLog) {
+  /** @param maxDeadBytes what the dead letters take at most; a default when left out */
+  constructor(log: RecordLog, maxDeadBytes?: number) {
     this.#log = log
+    this.#letters = new DeadLetters(maxDeadBytes)
+    this.droppedLetters = new DroppedLetters((message) => log('WARNING', message))
   }
 
   /** @param subscribers the plugins that it goes to */
@@ -59,12 +71,7 @@ export class Records {
       ),
     )
     if (source !== null) return source.storeDeadLetter(failed)
-    const givenUp = this.#letters.add(letter)
-    if (givenUp === undefined) return undefined
-    this.#log('WARNING', 'The dead-letter store is full: the oldest letter was dropped', {
-      id: givenUp.id,
-      event: givenUp.event.event,
-    })
+    this.droppedLetters.add(this.#letters.add(letter))
     return undefined
   }
 
@@ -80,8 +87,8 @@ export class Records {
     return this.#traces.records()
   }
 
-  deadLetters(): DeadLetter[] {
-    return this.#letters.list()
+  deadLetters(page: DeadLetterPage = {}): DeadLetter[] {
+    return this.#letters.list(page)
   }
 
   deadLetter(id: string): StoredLetter<HubEvent> | undefined {

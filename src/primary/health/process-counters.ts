@@ -1,9 +1,10 @@
 import type { ProcessCounter } from '../../contracts/registry.ts'
+import type { DroppedLetters } from '../events/dropped-letters.ts'
 import type { FramingFaults } from '../http/framing-faults.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
 /** What the primary counts, and nothing else tells. */
-export function processCounters(log: LogOutput, framing: FramingFaults): ProcessCounter[] {
+export function processCounters(log: LogOutput, framing: FramingFaults, letters: DroppedLetters): ProcessCounter[] {
   return [
     {
       name: 'heddle_log_records_dropped_total',
@@ -16,6 +17,12 @@ export function processCounters(log: LogOutput, framing: FramingFaults): Process
       kind: 'gauge',
       help: 'Log lines that wait for the reader of standard output.',
       samples: [{ labels: {}, value: log.waitingBytes }],
+    },
+    {
+      name: 'heddle_dead_letters_dropped_total',
+      kind: 'counter',
+      help: 'Dead letters that were dropped for newer ones.',
+      samples: [{ labels: {}, value: letters.count }],
     },
     {
       name: 'heddle_framing_faults_total',

@@ -83,7 +83,7 @@ export class StreamCoordinator {
       settings,
       own: this.#own,
       published: (event, origin) => this.#records.published(event, origin),
-      log,
+      dropped: hub.records.droppedLetters,
     })
 
     // ── reading ──

@@ -1,15 +1,19 @@
-import type { DeadLetter } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
+import { cutText } from '../../core/errors/cut-text.ts'
 import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
+import { DEAD_LETTERS_MAX_BYTES } from '../events/dead-letters.ts'
+import { DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/letter-page.ts'
 
 /** Letters that are kept, approximately; then the oldest are dropped. */
 export const DEAD_LETTERS_STREAM_MAX = 10_000
-/** Letters that a list shows at most. */
-const LISTED_MAX = 1000
-const PAGE = 50
+/** Letters that are read in one step: each may have a MiB. */
+const STEP = 50
+/** A letter of an older release may have an error of any length. */
+const LISTED_ERROR_MAX_LENGTH = 8192
 
 /** A delivery that failed for good. */
 export interface StreamLetter {
@@ -47,6 +51,8 @@ interface Options {
   onCut: (letters: number) => void
   /** Default DEAD_LETTERS_STREAM_MAX. */
   max?: number
+  /** EVENT_BUS_MAX_DEAD_BYTES. */
+  maxBytes?: number
 }
 
 type Reply = [entryId: string, fields: string[]]
@@ -68,30 +74,34 @@ export class StreamDeadLetters {
    * @returns the letter's id; null when the entry had been acknowledged before
    */
   async add(letter: StreamLetter, entry?: FailedEntry): Promise<string | null> {
+    const { max = DEAD_LETTERS_STREAM_MAX, maxBytes = DEAD_LETTERS_MAX_BYTES } = this.#options
     const fields = ['e', letter.envelope, 'p', letter.payload, 'event', letter.event, 'group', letter.group]
     fields.push('subscriber', letter.subscriber, 'error', letter.error, 'attempts', letter.attempts)
     if (letter.blackBox !== null) fields.push('black_box', JSON.stringify(letter.blackBox))
     const [entryId, cut] = await this.#redis.run<[string, number]>(
       SCRIPTS.addDeadLetter,
       [DEAD_STREAM, entry?.stream ?? DEAD_STREAM],
-      [this.#options.max ?? DEAD_LETTERS_STREAM_MAX, entry?.group ?? '', entry?.entryId ?? '', ...fields],
+      [max, maxBytes, entry?.group ?? '', entry?.entryId ?? '', ...fields],
     )
     if (cut > 0) this.#options.onCut(cut)
     return entryId === '' ? null : idOf(entryId)
   }
 
-  /** The newest 1000, oldest first, without payload values. */
-  async list(): Promise<DeadLetter[]> {
-    const letters: DeadLetter[] = []
-    let from = '+'
+  /** Oldest first, without payload values. */
+  async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
+    const page = new LetterPage(wanted)
+    const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
+    if (wanted.before !== undefined && before === null) return []
+    let from = before === null ? '+' : `(${before}`
     for (;;) {
-      const page = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], [from, PAGE])
-      for (const reply of page) {
+      const limits = [from, STEP, DEAD_LETTERS_PAGE_BYTES]
+      const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], limits)
+      for (const reply of replies) {
         const letter = listed(reply)
-        if (letter !== null) letters.push(letter)
+        if (letter !== null && !page.add(letter)) return page.oldestFirst()
       }
-      if (page.length < PAGE || letters.length >= LISTED_MAX) return letters.slice(0, LISTED_MAX).reverse()
-      from = `(${page.at(-1)![0]}`
+      if (replies.length === 0 || page.isFull) return page.oldestFirst()
+      from = `(${replies.at(-1)![0]}`
     }
   }
 
@@ -146,7 +156,7 @@ function listed(reply: Reply): DeadLetter | null {
     event,
     event_id: id,
     subscriber,
-    error,
+    error: cutText(error, LISTED_ERROR_MAX_LENGTH),
     attempts: Number(attempts),
     ...(blackBox === null ? {} : { black_box: { ...(blackBox as unknown as BlackBox), steps: [] } }),
     payload_keys: payload_keys.map(String),

@@ -1,5 +1,4 @@
-import type { DeadLetter } from '../../contracts/event-bus.ts'
-import type { LogLevel } from '../../contracts/logger.ts'
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { listGroups } from '../../runtime/streams/consumers.ts'
@@ -8,6 +7,7 @@ import type { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
+import type { DroppedLetters } from '../events/dropped-letters.ts'
 import { StreamDeadLetters } from './dead-letters.ts'
 import { Replies } from './replies.ts'
 
@@ -16,7 +16,8 @@ export interface StreamDriverOptions {
   own: ThreadStreams
   /** Told of each event that the store has taken. */
   published: (event: EventFrame, origin: SubscriberThread | null) => void
-  log: (level: LogLevel, message: string) => void
+  /** Counts the letters that were dropped for new ones. */
+  dropped: DroppedLetters
 }
 
 /** Publishes, requests and keeps dead letters for the primary, by the streams. Payloads are JSON text. */
@@ -28,9 +29,10 @@ export class StreamDriver {
 
   constructor(options: StreamDriverOptions) {
     this.#options = options
-    const { settings, own, log } = options
+    const { settings, own, dropped } = options
     this.letters = new StreamDeadLetters(own.redis, {
-      onCut: (letters) => log('WARNING', `The dead-letter store is full: the oldest ${letters} letters were dropped`),
+      maxBytes: settings.eventBusMaxDeadBytes,
+      onCut: (letters) => dropped.add(letters),
     })
     // The primary's own connection logs the state of the store: this one would log the same.
     this.#listening = openRedis(settings, { name: `heddle:${settings.replicaId}:replies`, log: () => {} })
@@ -54,8 +56,8 @@ export class StreamDriver {
     })
   }
 
-  deadLetters(): Promise<DeadLetter[]> {
-    return this.letters.list()
+  deadLetters(page: DeadLetterPage): Promise<DeadLetter[]> {
+    return this.letters.list(page)
   }
   /** False when there is no such letter, or no such group any more. */
   replayDeadLetter(id: string): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
@@ -24,7 +25,7 @@ export class LaneCallHandler {
       case 'topology':
         return this.#bus.topology()
       case 'deadLetters':
-        return this.#bus.deadLetters()
+        return this.#bus.deadLetters(args[0] as DeadLetterPage | undefined)
       case 'replayDeadLetter':
         return this.#bus.replayDeadLetter(args[0] as string)
       case 'deleteDeadLetter':

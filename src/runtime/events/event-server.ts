@@ -3,8 +3,9 @@ import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
-import { toWire, type WireError } from '../../core/errors/wire.ts'
+import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import { deliveryError } from './delivery-error.ts'
 
 /** Takes the answers to the deliveries of one broker: the hub, or the streams. Each broker numbers its own deliveries. */
 export interface DeliverySink {
@@ -77,7 +78,7 @@ export class EventServer {
       isLater = isThenable(outcome)
     } catch (thrown) {
       span?.fail(thrown)
-      return sink.failed(deliveryId, toWire(thrown))
+      return sink.failed(deliveryId, deliveryError(thrown))
     }
     if (!isLater) {
       span?.end()
@@ -94,7 +95,7 @@ export class EventServer {
       (thrown) => {
         this.#inFlight--
         span?.fail(thrown)
-        sink.failed(deliveryId, toWire(thrown))
+        sink.failed(deliveryId, deliveryError(thrown))
       },
     )
   }
@@ -106,7 +107,7 @@ function settle(sink: DeliverySink, deliveryId: number, value: unknown, wantsRep
   try {
     json = JSON.stringify(value)
   } catch (thrown) {
-    return sink.failed(deliveryId, toWire(thrown))
+    return sink.failed(deliveryId, deliveryError(thrown))
   }
   // An object whose `toJSON` returns nothing is no reply.
   if (json === undefined) return sink.delivered(deliveryId)

@@ -9,6 +9,7 @@ import { ContractFaults } from './contract-faults.ts'
 import {
   checkEventName,
   checkFunction,
+  checkLetterPage,
   checkPublishOptions,
   checkRequestOptions,
   checkSubscribeOptions,
@@ -95,7 +96,7 @@ export default class EventBusTool implements Tool {
         return topology instanceof Promise ? topology.then(subscribersOf) : subscribersOf(topology)
       },
       getTopology: () => bus.topology(),
-      getDeadLetters: () => bus.deadLetters(),
+      getDeadLetters: (page) => bus.deadLetters(checkLetterPage(page)),
       replayDeadLetter: (id) => bus.replayDeadLetter(id),
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }

@@ -1,4 +1,4 @@
-import type { PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { DeadLetterPage, PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
@@ -8,6 +8,8 @@ const MAX_RETRIES = 1000
 const MAX_KEY_CHARS = 512
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
+const MAX_LETTERS = 1000
+const LETTER_ID = /^dl_[0-9a-f-]{1,64}$/
 const DEFAULT_REQUEST_TIMEOUT_MS = 5000
 // Shared, because most events are published without options.
 const NO_OPTIONS: PublishOptions = Object.freeze({})
@@ -59,6 +61,15 @@ export function checkRequestOptions(options: unknown): number {
   const { timeoutMs = DEFAULT_REQUEST_TIMEOUT_MS } = asObject<{ timeoutMs?: number }>(options)
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
   return timeoutMs
+}
+
+export function checkLetterPage(page: unknown): DeadLetterPage {
+  const { limit, before } = asObject<DeadLetterPage>(page)
+  checkRange('limit', limit, 1, MAX_LETTERS)
+  if (before !== undefined && !(typeof before === 'string' && LETTER_ID.test(before))) {
+    throw invalid('before must be the id of a dead letter', before)
+  }
+  return defined({ limit, before })
 }
 
 function asObject<T extends object>(options: unknown): T {

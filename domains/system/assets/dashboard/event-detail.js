@@ -99,7 +99,7 @@ export class EventDetail {
           attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
         ],
         ['Error', el('code', { class: 'wrap', text: error })],
-        ['Dead letter', letter === undefined ? 'no longer kept' : el('code', { text: letter.id })],
+        ['Dead letter', letter === undefined ? 'not among the newest ones' : el('code', { text: letter.id })],
       ]),
       letter === undefined ? null : this.#page.letterButtons(letter),
     )

@@ -1,5 +1,6 @@
 import { el, setAttribute, setText } from './dom.js'
 import { bytes, count, rate } from './format.js'
+import { countOf } from './letters-view.js'
 import { Sparkline } from './sparkline.js'
 
 const CHART_SECONDS = 60
@@ -48,7 +49,7 @@ export class Figures {
   }
 
   onLetters(letters) {
-    tell(this.#letters, count(letters.length), letters.length > 0 ? 'warn' : null)
+    tell(this.#letters, countOf(letters), letters.length > 0 ? 'warn' : null)
   }
 }
 

@@ -1,8 +1,8 @@
 import { el, empty, facts } from './dom.js'
 import { ago, clock, count, plural } from './format.js'
 
-/** Most letters that are shown. All of them are counted. */
-const SHOWN_MAX = 100
+/** Most letters that are shown. One more is read, to tell whether there are more. */
+export const LETTERS_SHOWN_MAX = 100
 
 /** Deliveries that failed for good, with buttons to replay and to delete them. */
 export class LettersView {
@@ -33,7 +33,7 @@ export class LettersView {
 
   /** @param letters oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
-    this.badge = letters === null || letters.length === 0 ? '' : count(letters.length)
+    this.badge = letters === null || letters.length === 0 ? '' : countOf(letters)
     const shape = JSON.stringify(letters?.map(({ id }) => id) ?? null)
     if (shape === this.#drawn) return
     this.#drawn = shape
@@ -41,12 +41,11 @@ export class LettersView {
       this.#list.replaceChildren(el('li', {}, empty('The plugin manage-dead-letters is not installed')))
       return
     }
-    const newest = letters.slice(-SHOWN_MAX).reverse()
-    const left = letters.length - newest.length
+    const newest = letters.slice(-LETTERS_SHOWN_MAX).reverse()
     this.#note.textContent =
-      left === 0
+      letters.length === newest.length
         ? plural(letters.length, 'letter')
-        : `${plural(letters.length, 'letter')}, the newest ${SHOWN_MAX} are shown`
+        : `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`
     const none = el(
       'li',
       {},
@@ -100,3 +99,6 @@ export class LettersView {
     )
   }
 }
+
+/** More than are read are not counted. */
+export const countOf = ({ length }) => (length > LETTERS_SHOWN_MAX ? `${LETTERS_SHOWN_MAX}+` : count(length))

@@ -4,7 +4,7 @@ import { EventsView } from './events-view.js'
 import { Figures } from './figures.js'
 import { LanesView } from './lanes-view.js'
 import { letterButtons } from './letter-buttons.js'
-import { LettersView } from './letters-view.js'
+import { LETTERS_SHOWN_MAX, LettersView } from './letters-view.js'
 import { LintView } from './lint-view.js'
 import { logIn } from './login.js'
 import { LogsView } from './logs-view.js'
@@ -41,7 +41,7 @@ const page = {
     }
   },
   async loadLetters() {
-    const letters = await page.fetchJson('/system/dead-letters')
+    const letters = await page.fetchJson(`/system/dead-letters?limit=${LETTERS_SHOWN_MAX + 1}`)
     if (letters === null && !connected) return
     page.deadLetters = letters ?? []
     views.letters.onLetters(letters)

@@ -4,23 +4,55 @@
   KEYS[1] stream of the dead letters
   KEYS[2] stream of the entry; any when there is none
   ARGV[1] how many letters are kept, approximately
-  ARGV[2] group
-  ARGV[3] id of the entry, '' for none: the letter is stored and nothing is acknowledged
-  ARGV[4…] fields and values
+  ARGV[2] how many bytes of letters are kept; the new one always is
+  ARGV[3] group
+  ARGV[4] id of the entry, '' for none: the letter is stored and nothing is acknowledged
+  ARGV[5…] fields and values
+
+  Each letter has in `t` the bytes of all letters before it, so that the first and the last tell what the stream takes. A letter that was
+  deleted between them counts until the ones before it are gone.
 
   Output: the letter's entry id, '' when the entry was acknowledged before; how many old letters were dropped.
   Guarantee: an entry becomes one letter, also when this is called again because its answer was lost. When the group is gone
   (a wiped server) the letter is stored all the same.
 ]]
-if ARGV[3] ~= '' then
-  local pending = redis.pcall('XPENDING', KEYS[2], ARGV[2], ARGV[3], ARGV[3], 1)
+if ARGV[4] ~= '' then
+  local pending = redis.pcall('XPENDING', KEYS[2], ARGV[3], ARGV[4], ARGV[4], 1)
   if not pending.err and #pending == 0 then
     return { '', 0 }
   end
 end
-local before = redis.call('XLEN', KEYS[1])
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', unpack(ARGV, 4))
-if ARGV[3] ~= '' then
-  redis.call('XACK', KEYS[2], ARGV[2], ARGV[3])
+local function sizes(fields)
+  local before, own = 0, 0
+  for at = 1, #fields, 2 do
+    if fields[at] == 't' then
+      before = tonumber(fields[at + 1]) or 0
+    else
+      own = own + #fields[at] + #fields[at + 1]
+    end
+  end
+  return before, own
 end
-return { id, before + 1 - redis.call('XLEN', KEYS[1]) }
+local count = redis.call('XLEN', KEYS[1])
+local start = 0
+local last = redis.call('XREVRANGE', KEYS[1], '+', '-', 'COUNT', 1)[1]
+if last then
+  local before, own = sizes(last[2])
+  start = before + own
+end
+local stop = start
+for at = 5, #ARGV do
+  stop = stop + #ARGV[at]
+end
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[1], '*', 't', string.format('%.0f', start), unpack(ARGV, 5))
+if ARGV[4] ~= '' then
+  redis.call('XACK', KEYS[2], ARGV[3], ARGV[4])
+end
+while stop > tonumber(ARGV[2]) do
+  local first = redis.call('XRANGE', KEYS[1], '-', '+', 'COUNT', 1)[1]
+  if not first or first[1] == id or stop - sizes(first[2]) <= tonumber(ARGV[2]) then
+    break
+  end
+  redis.call('XDEL', KEYS[1], first[1])
+end
+return { id, count + 1 - redis.call('XLEN', KEYS[1]) }

@@ -1,0 +1,13 @@
+import { cutText } from '../../core/errors/cut-text.ts'
+import { toWire, type WireError } from '../../core/errors/wire.ts'
+
+/** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
+export const DELIVERY_ERROR_MAX_LENGTH = 4096
+
+/** What a subscriber threw, for the hub, the failure listeners and the dead letter. */
+export function deliveryError(thrown: unknown): WireError {
+  const wire = toWire(thrown)
+  wire.message = cutText(wire.message, DELIVERY_ERROR_MAX_LENGTH)
+  if (wire.stack !== undefined) wire.stack = cutText(wire.stack, DELIVERY_ERROR_MAX_LENGTH)
+  return wire
+}
