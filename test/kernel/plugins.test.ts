@@ -111,11 +111,11 @@ test('a route belongs to the plugin of the primary, however long that takes to b
 test('onReady runs in another lane when the lane that was at it dies', async (t) => {
   const domains = await folderOf(t, {
     'a/plugins/dies-once.ts': `import { existsSync, writeFileSync } from 'node:fs'
-      export default class DiesOnce { #log; constructor({ logger }) { this.#log = logger }
+      export default class DiesOnce { #log; #mark
+        constructor({ logger, config }) { this.#log = logger; this.#mark = config.get('SQLITE_PATH') + '.mark' }
         onReady() {
-          const mark = process.env.SQLITE_PATH + '.mark'
-          if (existsSync(mark)) return this.#log.info('ready at last')
-          writeFileSync(mark, '')
+          if (existsSync(this.#mark)) return this.#log.info('ready at last')
+          writeFileSync(this.#mark, '')
           process.exit(1)
         } }`,
   })

@@ -142,7 +142,7 @@ export default class SqliteDb implements Tool, Db {
     return new Promise<T>((resolvePromise, reject) => {
       const failed = (thrown: unknown): void => {
         // A timeout may be the transaction's own.
-        const kind = thrown instanceof DbError ? faultOf(thrown) : 'none'
+        const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
         if (kind === 'full' || kind === 'failed') this.#noteFault(thrown as DbError)
         reject(thrown)
       }
