@@ -282,6 +282,6 @@ test('every start that is shipped sizes the thread pool before the loader uses i
   for (const [file, count] of Object.entries(files)) {
     const starts = (await readFile(new URL(file, root), 'utf8')).match(/.*\bsrc\/main\.ts\b.*/g)!
     assert.equal(starts.length, count, file)
-    for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/thread-pool\.cjs[", ]+--import/, file)
+    for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/preload\.cjs[", ]+--import/, file)
   }
 })
