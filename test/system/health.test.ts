@@ -9,7 +9,10 @@ import { until } from '../support/until.ts'
 const INTERVAL_SEC = 0.1
 
 test('the periodic health check', async (t) => {
-  const heddle = await startSystem(t, { flaky: true, env: { HEALTH_CHECK_INTERVAL: String(INTERVAL_SEC) } })
+  const heddle = await startSystem(t, {
+    flaky: true, // The check of `db` writes, and the time that it has here is short for a disk.
+    env: { HEALTH_CHECK_INTERVAL: String(INTERVAL_SEC), SQLITE_SYNCHRONOUS: 'normal' },
+  })
   const logs = await SseClient.open(t, heddle, '/system/logs/stream')
   const toolsNow = async () => (await heddle.json('/system/status')).body.tools
   const turn = (mode: FlakyMode) => post(heddle, '/ailing/mode', { mode })
