@@ -75,12 +75,13 @@ export interface EventBus {
   /**
    * Resolves with the event's id once the bus has taken it.
    * @throws EVENT_CONTRACT with `details: [{ path, message }]` when the event has a contract and the payload does not fit it,
-   * EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_BUS_FULL
+   * EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_NAMES_LIMIT, EVENT_BUS_FULL
    */
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
   /**
    * @param handler gets the payload with the type of the event's contract; without a contract it may state a type, which nobody checks
    * @returns a function that ends the subscription in this thread
+   * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_SUBSCRIPTIONS_LIMIT
    */
   subscribe<Name extends EventName, Own extends object = Payload>(
     event: Name,

@@ -49,7 +49,7 @@ export class LaneServer {
   readonly #host: LaneToolHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
-  readonly #events = new EventServer()
+  readonly #events: EventServer
   readonly #recorder: FlightRecorder
   readonly #heartbeat: HeartbeatWriter
   readonly #flight: LaneFlight
@@ -60,6 +60,7 @@ export class LaneServer {
     const { port, bulk, settings, shared } = init
     adoptVariables(init.variables)
     this.#outbox = new Outbox(init.outbound, port, bulk)
+    this.#events = new EventServer(settings.eventBusMaxSubscriptions)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     const recorder = new FlightRecorder(init.flight)
     this.#recorder = recorder

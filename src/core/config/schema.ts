@@ -325,6 +325,22 @@ export const VARIABLES = {
     unit: 'events',
     effect: 'Most events that wait in process; above it, `publish` rejects with EVENT_BUS_FULL.',
   },
+  EVENT_BUS_MAX_NAMES: {
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1000,
+    unit: 'event names',
+    effect: 'Different events that one plugin publishes; `publish` of a further name rejects with EVENT_NAMES_LIMIT.',
+  },
+  EVENT_BUS_MAX_SUBSCRIPTIONS: {
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1000,
+    unit: 'subscriptions',
+    effect: 'Subscriptions of one plugin in one thread; a further one throws EVENT_SUBSCRIPTIONS_LIMIT.',
+  },
   EVENT_BUS_MAX_DEAD_BYTES: {
     type: 'integer',
     min: 1_048_576,

@@ -46,6 +46,8 @@ export const CATALOGUE = {
   EVENT_PAYLOAD_TOO_LARGE: [500, 'An event payload is larger than 1 MiB'],
   EVENT_OPTIONS_INVALID: [500, 'An option of publish or subscribe is not valid'],
   EVENT_CONTRACT: [500, 'An event payload does not fit its contract'],
+  EVENT_NAMES_LIMIT: [500, 'A plugin publishes too many different events'],
+  EVENT_SUBSCRIPTIONS_LIMIT: [500, 'A plugin has too many subscriptions'],
   EVENT_BUS_FULL: [503, 'The event queue is full'],
   EVENT_BUS_UNAVAILABLE: [503, 'The store does not accept events'],
   EVENT_BUS_NO_SUBSCRIBER: [500, 'The requested event has no subscriber'],

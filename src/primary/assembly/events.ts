@@ -33,6 +33,7 @@ export function assembleEvents({ settings, log, link }: EventOptions): EventPart
   const hub = new Hub({
     maxQueue: settings.eventBusMaxQueue,
     maxDeadBytes: settings.eventBusMaxDeadBytes,
+    maxNames: settings.eventBusMaxNames,
     onQuarantine: (isWanted) => link.supervisor.wantQuarantine(isWanted),
     onQuarantineUsed: () => link.supervisor.renewQuarantine(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
@@ -41,6 +42,7 @@ export function assembleEvents({ settings, log, link }: EventOptions): EventPart
     hub,
     () => parts.driver,
     (thrown) => log('ERROR', sinkFault('event listener', thrown), 'kernel'),
+    settings.eventBusMaxSubscriptions,
   )
   const laneSubscribers = new LaneSubscribers(hub)
   const parts: EventParts = {

@@ -121,6 +121,7 @@ export class Runtime {
         return lanes.supervisor.reload()
       },
       onNewCode: () => {
+        events.hub.forgetNames()
         lanes.registrar.codeChanged(lanes.supervisor.ready)
         circuitBreaker.reset()
         lanes.judge.reset()

@@ -9,13 +9,15 @@ import type { DeliveryTrace } from './delivery-trace.ts'
 import { POISON_DEATHS } from './quarantine.ts'
 import { Records } from './records.ts'
 import { awaitReply, replySettled } from './requester.ts'
-import { Topology } from './topology.ts'
+import { type Topic, Topology } from './topology.ts'
 
 export { POISON_DEATHS }
 
 export interface HubOptions extends DeliveriesOptions {
   /** EVENT_BUS_MAX_DEAD_BYTES; its default when left out. */
   maxDeadBytes?: number
+  /** EVENT_BUS_MAX_NAMES; its default when left out. */
+  maxNames?: number
 }
 
 /**
@@ -25,7 +27,7 @@ export interface HubOptions extends DeliveriesOptions {
 export class Hub {
   readonly records: Records
   readonly #log: HubOptions['log']
-  readonly #topology = new Topology()
+  readonly #topology: Topology
   readonly #deliveries: Deliveries
   /** Time limits of requests that wait for a reply. */
   readonly #requestTimers = new Set<NodeJS.Timeout>()
@@ -33,6 +35,7 @@ export class Hub {
 
   constructor(options: HubOptions) {
     this.#log = options.log
+    this.#topology = new Topology(options.maxNames)
     this.records = new Records(options.log, options.maxDeadBytes)
     this.#deliveries = new Deliveries(options, this.records)
   }
@@ -111,18 +114,23 @@ export class Hub {
     if (!isPaused) this.#deliveries.subscribersChanged()
   }
 
+  /** The code is new: plugins that had published too many events begin anew. */
+  forgetNames(): void {
+    this.#topology.forgetNames()
+  }
+
   topology(): Record<string, TopologyEntry> {
     return this.#topology.entries()
   }
 
   // ── publishing ────────────────────────────────────────────────────────────
 
-  /** Takes an event. @throws EVENT_BUS_FULL */
+  /** Takes an event. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
   publish(event: EventFrame, origin: SubscriberThread | null, requester: Requester | null = null): void {
     if (this.#closed) throw new HeddleError('EVENT_BUS_FULL', 'The service is shutting down and takes no more events')
-    const { consumers } = this.#topology.topic(event.event)
+    const consumers = this.#topology.consumersOf(event.event)
     if (consumers.length > 0) this.#checkRoom(event, consumers)
-    this.record(event, origin)
+    this.#fired(this.#topology.emitting(event.event, event.emitter), event, origin)
     if (consumers.length === 0) return
     const taken = event as HubEvent
     taken.producer = event.trace
@@ -147,11 +155,20 @@ export class Hub {
     if (paused > 0) budget.checkPaused(this.#topology.pausedPending(), paused, payload.length)
   }
 
-  /** Records an event and tells the listeners, whichever broker delivers it. */
+  /** Records an event that a broker has taken, and tells the listeners. One name too many is in the trace alone. */
   record(event: EventFrame, origin: SubscriberThread | null): void {
-    const topic = this.#topology.topic(event.event)
+    let topic: Topic
+    try {
+      topic = this.#topology.emitting(event.event, event.emitter)
+    } catch {
+      // Its own replica has let it pass: it has more names than this one allows, or its lanes have together.
+      return this.records.published(event, this.#topology.subscribersOf(event.event), origin)
+    }
+    this.#fired(topic, event, origin)
+  }
+
+  #fired(topic: Topic, event: EventFrame, origin: SubscriberThread | null): void {
     topic.fireCount++
-    topic.emitters.add(event.emitter)
     this.records.published(event, topic.subscribers, origin)
   }
 

@@ -31,10 +31,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly isStill = false
   readonly #hub: Hub
   readonly #driver: () => EventDriver
-  readonly #events = new EventServer()
+  readonly #events: EventServer
   /** Takes the answers to the hub's deliveries. */
   readonly #hubSink: DeliverySink
-  readonly #subscribed: { plugin: string; unsubscribe: () => void }[] = []
+  readonly #subscribed = new Set<{ plugin: string; unsubscribe: () => void }>()
   readonly #instances = new Map<number, SubscriberInstance>()
   readonly #deliveries = new DeliveryCount()
   readonly #onListenerFault: (thrown: unknown) => void
@@ -46,7 +46,14 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#events.tracing = tracing
   }
 
-  constructor(hub: Hub, driver: () => EventDriver, onListenerFault: (thrown: unknown) => void) {
+  /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS; its default when left out */
+  constructor(
+    hub: Hub,
+    driver: () => EventDriver,
+    onListenerFault: (thrown: unknown) => void,
+    maxSubscriptions?: number,
+  ) {
+    this.#events = new EventServer(maxSubscriptions)
     this.#hub = hub
     this.#driver = driver
     this.#onListenerFault = onListenerFault
@@ -137,18 +144,20 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     const leave = this.#hub.subscribe(event, options.group ?? identity, options, instance)
     this.streams?.add(subscriberIndex, owner.name, event, identity, options)
     const unsubscribe = (): void => {
+      if (!this.#subscribed.delete(subscribed)) return
       this.#events.remove(subscriberIndex)
       this.#instances.delete(subscriberIndex)
       this.streams?.remove(subscriberIndex)
       leave()
     }
-    this.#subscribed.push({ plugin: owner.name, unsubscribe })
+    const subscribed = { plugin: owner.name, unsubscribe }
+    this.#subscribed.add(subscribed)
     return unsubscribe
   }
 
   /** Removes the subscriptions of a plugin that has failed. */
   drop(plugin: string): void {
-    for (const each of this.#subscribed) if (each.plugin === plugin) each.unsubscribe()
+    for (const each of [...this.#subscribed]) if (each.plugin === plugin) each.unsubscribe()
   }
 
   addListener(listener: (record: EventRecord) => void): () => void {

@@ -1,4 +1,5 @@
 import type { SubscribeOptions, TopologyEntry } from '../../contracts/event-bus.ts'
+import { EVENT_NAMES_MAX, tooManyNames } from '../../runtime/events/event-names.ts'
 import { Consumer, type SubscriberInstance, type SubscriberThread } from './consumer.ts'
 
 /** One event name: who consumes it, who emits it, how often it fired. */
@@ -14,13 +15,57 @@ export class Topic {
   }
 }
 
+const NO_CONSUMERS: readonly Consumer[] = []
+const NO_NAMES: readonly string[] = []
+
 /** Who subscribes to what, in which threads. */
 export class Topology {
   readonly #topics = new Map<string, Topic>()
+  /** How many events each plugin has published. */
+  readonly #namesOf = new Map<string, number>()
+  readonly #maxNames: number
   /** Plugins whose instances get no events. */
   readonly #paused = new Set<string>()
   /** Instances in the quarantine lane without a consumer. They do not create one: its events would wait for nobody. */
   readonly #unattached = new Map<string, SubscriberInstance[]>()
+
+  /** @param maxNames EVENT_BUS_MAX_NAMES */
+  constructor(maxNames = EVENT_NAMES_MAX) {
+    this.#maxNames = maxNames
+  }
+
+  /** The topic of an event that a plugin publishes. @throws EVENT_NAMES_LIMIT */
+  emitting(event: string, emitter: string): Topic {
+    const known = this.#topics.get(event)
+    if (known?.emitters.has(emitter)) return known
+    const names = this.#namesOf.get(emitter) ?? 0
+    if (names >= this.#maxNames) throw tooManyNames(emitter, event, this.#maxNames)
+    this.#namesOf.set(emitter, names + 1)
+    const topic = known ?? this.topic(event)
+    topic.emitters.add(emitter)
+    return topic
+  }
+
+  /** The code is new: plugins that had reached their limit begin anew. Their events that nobody subscribes to are forgotten. */
+  forgetNames(): void {
+    for (const [emitter, names] of this.#namesOf) {
+      if (names < this.#maxNames) continue
+      this.#namesOf.delete(emitter)
+      for (const [event, topic] of this.#topics) {
+        if (!topic.emitters.delete(emitter)) continue
+        if (topic.emitters.size === 0 && topic.consumers.length === 0) this.#topics.delete(event)
+      }
+    }
+  }
+
+  consumersOf(event: string): readonly Consumer[] {
+    return this.#topics.get(event)?.consumers ?? NO_CONSUMERS
+  }
+
+  /** Names of the plugins that subscribe to it. */
+  subscribersOf(event: string): readonly string[] {
+    return this.#topics.get(event)?.subscribers ?? NO_NAMES
+  }
 
   topic(event: string): Topic {
     let topic = this.#topics.get(event)
@@ -107,7 +152,8 @@ export class Topology {
     topic.consumers = topic.consumers.filter((each) => each !== consumer)
     const { event, group, quarantineInstances } = consumer
     if (quarantineInstances.length > 0) this.#unattached.set(`${event}\0${group}`, quarantineInstances)
-    topic.refresh()
+    if (topic.consumers.length === 0 && topic.emitters.size === 0) this.#topics.delete(event)
+    else topic.refresh()
   }
 
   /** Consumers without an instance. */

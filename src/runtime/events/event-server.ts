@@ -3,6 +3,7 @@ import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
 import { deliveryError } from './delivery-error.ts'
@@ -14,20 +15,35 @@ export interface DeliverySink {
   failed(deliveryId: number, error: WireError): void
 }
 
+/** The default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
+const SUBSCRIPTIONS_MAX = 1000
+
 /** The subscribers of one thread. */
 export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
-  readonly #origins: Origin[] = []
+  readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
   readonly #identities = new Map<string, Set<number>>()
   readonly #numbers = new Map<number, { key: string; number: number }>()
+  /** How many each plugin has. */
+  readonly #counts = new Map<string, number>()
+  readonly #max: number
   #inFlight = 0
 
-  /** @returns the subscriber's index in this thread, and the identity by which the bus knows it */
+  /** @param max EVENT_BUS_MAX_SUBSCRIPTIONS */
+  constructor(max = SUBSCRIPTIONS_MAX) {
+    this.#max = max
+  }
+
+  /**
+   * @returns the subscriber's index in this thread, and the identity by which the bus knows it
+   * @throws EVENT_SUBSCRIPTIONS_LIMIT
+   */
   add(subscription: Subscription): { subscriberIndex: number; identity: string } {
     const { owner, event, handler } = subscription
+    this.#count(owner.name, event)
     const base = `${owner.name}.${handler.name.replace(/^bound /, '') || 'anonymous'}`
     // The same method may subscribe twice to one event, and two anonymous functions are two subscribers.
     const key = `${base} ${event}`
@@ -49,11 +65,28 @@ export class EventServer {
     return number === 1 ? base : `${base}#${number}`
   }
 
+  #count(plugin: string, event: string): void {
+    const count = this.#counts.get(plugin) ?? 0
+    if (count >= this.#max) {
+      throw new HeddleError(
+        'EVENT_SUBSCRIPTIONS_LIMIT',
+        `${plugin} has ${count} subscriptions in this thread, and the one to ${event} is one more than EVENT_BUS_MAX_SUBSCRIPTIONS allows: subscribe once, in onBoot, and end what is not needed`,
+      )
+    }
+    this.#counts.set(plugin, count + 1)
+  }
+
   remove(subscriberIndex: number): void {
+    const numbered = this.#numbers.get(subscriberIndex)
+    if (numbered === undefined) return
+    const { name } = this.#subscriptions[subscriberIndex]!.owner
+    this.#counts.set(name, this.#counts.get(name)! - 1)
     this.#subscriptions[subscriberIndex] = undefined
-    const { key, number } = this.#numbers.get(subscriberIndex) ?? { key: '', number: 0 }
-    this.#identities.get(key)?.delete(number)
+    this.#origins[subscriberIndex] = undefined
     this.#numbers.delete(subscriberIndex)
+    const used = this.#identities.get(numbered.key)!
+    used.delete(numbered.number)
+    if (used.size === 0) this.#identities.delete(numbered.key)
   }
 
   get inFlight(): number {

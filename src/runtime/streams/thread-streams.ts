@@ -4,6 +4,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { StreamCommand, StreamReport } from '../../transport/stream-messages.ts'
+import { EventNames } from '../events/event-names.ts'
 import type { DeliverySink } from '../events/event-server.ts'
 import { PendingEntries, type PendingEntriesOptions } from './pending-entries.ts'
 import { StreamPublisher } from './publisher.ts'
@@ -26,6 +27,7 @@ export interface ThreadStreamsOptions extends Pick<PendingEntriesOptions, 'serve
 export class ThreadStreams {
   readonly redis: RedisClient
   readonly #publisher: StreamPublisher
+  readonly #names: EventNames
   readonly #groups = new ThreadGroups()
   readonly #pending: PendingEntries
   readonly #reader: StreamReader
@@ -39,6 +41,7 @@ export class ThreadStreams {
       log,
       scripts: STREAM_SCRIPTS,
     })
+    this.#names = new EventNames(settings.eventBusMaxNames)
     this.#publisher = new StreamPublisher({
       redis: this.redis,
       kv: settings,
@@ -73,7 +76,9 @@ export class ThreadStreams {
     return this.#pending
   }
 
+  /** @throws EVENT_NAMES_LIMIT at once */
   publish(frame: EventFrame, replyTo: string | null = null): Promise<string> {
+    this.#names.check(frame.emitter, frame.event)
     return this.#publisher.publish(frame, replyTo)
   }
 
