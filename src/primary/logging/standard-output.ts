@@ -1,4 +1,4 @@
-import { constants, fstatSync, openSync, writeSync } from 'node:fs'
+import { constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 
 const STDOUT_FD = 1
 
@@ -10,7 +10,11 @@ export function standardOutput(): (bytes: Buffer | string) => number {
 
 /** Standard output as a descriptor that never makes a writer wait. A file has no reader, and is left as it is. */
 function unblockedOutput(): number {
-  if (fstatSync(STDOUT_FD).isFile()) return STDOUT_FD
+  const isFile = fstatSync(STDOUT_FD).isFile()
+  // Node's `realpathSync` looks at what was asked last, whatever that was: after a pipe or a socket it takes the next path as it is, and a
+  // module behind a link is loaded under the wrong name. So the last is a folder.
+  statSync('.')
+  if (isFile) return STDOUT_FD
   try {
     // The terminal's own description: another process that writes to it is not to be surprised.
     if (process.stdout.isTTY) {
