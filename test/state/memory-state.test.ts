@@ -58,19 +58,54 @@ test('only the methods of a store can be called from a lane', () => {
 
 test('a store that is full refuses what would add to it, keeps what it has, and takes more once there is room', () => {
   const store = new MemoryStore(10_000)
-  let kept = 0
-  assert.throws(
-    () => {
-      for (; ; kept++) store.set('default', `key${kept}`, JSON.stringify('x'.repeat(100)), null)
-    },
-    { code: 'STATE_FULL' },
-  )
+  // No plugin and no namespace reaches its share.
+  const set = (n: number, key = `key${n}`): void =>
+    store.set(`space${n % 3}`, key, JSON.stringify('x'.repeat(100)), null, `plugin${n % 3}`)
+  const fill = (): number => {
+    let kept = 0
+    assert.throws(
+      () => {
+        for (; ; kept++) set(kept)
+      },
+      { code: 'STATE_FULL' },
+    )
+    return kept
+  }
+  const kept = fill()
   assert.ok(kept > 10 && kept < 50, `${kept} keys`)
-  assert.equal(store.get('default', 'key0'), JSON.stringify('x'.repeat(100)))
+  assert.equal(store.get('space0', 'key0'), JSON.stringify('x'.repeat(100)))
   assert.throws(() => store.increment('default', 'counter', 1, null), { code: 'STATE_FULL' })
-  store.set('default', 'key0', '1', null)
-  store.delete('default', 'key1')
-  store.set('default', 'new', JSON.stringify('y'.repeat(100)), null)
+  store.set('space0', 'key0', '1', null, 'plugin0')
+  store.delete('space1', 'key1')
+  set(3, 'new')
+  for (const space of ['space0', 'space1', 'space2']) store.clear(space)
+  assert.equal(fill(), kept)
+})
+
+test('a plugin gets a half and a namespace three quarters, and each has room again for what it gives back', () => {
+  const store = new MemoryStore(100_000)
+  const text = JSON.stringify('x'.repeat(1000))
+  const fill = (owner: string, namespace: (n: number) => string): number => {
+    for (let n = 0; ; n++) {
+      try {
+        store.set(namespace(n), `${owner}${n}`, text, null, owner)
+      } catch (error) {
+        assert.equal((error as { code: string }).code, 'STATE_QUOTA')
+        return n
+      }
+    }
+  }
+  const first = fill('a.First', () => 'default')
+  const second = fill('a.Second', () => 'default')
+  assert.ok(Math.abs(first - 2 * second) <= 2, `${first} and ${second} of the default namespace`)
+  assert.equal(store.increment('tries', 'somebody', 1, null, 'users.LogIn'), 1)
+  // Another plugin may replace what stands there: it is its own then.
+  store.set('default', 'a.First0', text, null, 'a.Third')
+  store.set('default', 'a.First1', '1', null, 'a.First')
   store.clear('default')
-  for (let n = 0; n < kept; n++) store.set('default', `key${n}`, JSON.stringify('x'.repeat(100)), null)
+  assert.equal(
+    fill('a.First', (n) => `space${n}`),
+    first,
+    'many namespaces do not help',
+  )
 })

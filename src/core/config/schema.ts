@@ -277,6 +277,17 @@ export const VARIABLES = {
     effect: 'Interval of the health checks.',
   },
 
+  // state
+  STATE_MAX_BYTES: {
+    type: 'integer',
+    min: 65_536,
+    max: 68_719_476_736,
+    default: 268_435_456,
+    unit: 'bytes',
+    effect:
+      'What the in-memory state takes, by estimate; one plugin may take a half, one namespace three quarters (STATE_QUOTA).',
+  },
+
   // key-value store
   KV_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the key-value store.' },
   KV_PORT: { type: 'integer', ...PORT_RANGE, default: 6379, effect: 'Port of the key-value store.' },

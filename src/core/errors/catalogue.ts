@@ -58,6 +58,7 @@ export const CATALOGUE = {
   STATE_NOT_A_NUMBER: [500, 'The key does not hold an integer'],
   STATE_VALUE_INVALID: [500, 'A state value is not JSON'],
   STATE_FULL: [503, 'The state store is full'],
+  STATE_QUOTA: [503, 'A plugin or a namespace has its share of the state store'],
   STATE_OPTIONS_INVALID: [500, 'A key or an option of state is not valid'],
   KV_UNAVAILABLE: [500, 'The key-value store cannot be reached or does not answer'],
   KV_REFUSED: [500, 'The key-value store refuses the connection or the command'],

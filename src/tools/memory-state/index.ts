@@ -1,3 +1,4 @@
+import type { Owner } from '../../contracts/owner.ts'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../stores/state/input.ts'
@@ -21,13 +22,15 @@ export default class MemoryStateTool implements Tool {
   readonly name = 'state'
   #runtime: ToolRuntime
   /** Used in the primary only. */
-  #store = new MemoryStore()
+  #store: MemoryStore
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    this.#store = new MemoryStore(runtime.settings.stateMaxBytes)
   }
 
-  api(): State {
+  api(owner?: Owner): State {
+    const plugin = owner?.name ?? ''
     // Arguments are checked in the caller's thread: a fault needs no message to the primary, and its stack names the caller.
     const call = (method: StoreMethod, ...args: unknown[]) => this.#runtime.callPrimary(method, args)
     return {
@@ -36,17 +39,18 @@ export default class MemoryStateTool implements Tool {
         return text === null ? null : (JSON.parse(text) as T)
       },
       set: async (key, value, options) => {
-        await call('set', checkNamespace(options), checkKey(key), toJson(value), checkTtl(options))
+        await call('set', checkNamespace(options), checkKey(key), toJson(value), checkTtl(options), plugin)
       },
       delete: async (key, options) => (await call('delete', checkNamespace(options), checkKey(key))) as boolean,
       has: async (key, options) => (await call('has', checkNamespace(options), checkKey(key))) as boolean,
       increment: async (key, by = 1, options) => {
-        const sum = await call('increment', checkNamespace(options), checkKey(key), checkStep(by), checkTtl(options))
+        const [namespace, name] = [checkNamespace(options), checkKey(key)]
+        const sum = await call('increment', namespace, name, checkStep(by), checkTtl(options), plugin)
         return sum as number
       },
       compareAndSet: async (key, expected, next, options) => {
         const [namespace, name] = [checkNamespace(options), checkKey(key)]
-        return (await call('compareAndSet', namespace, name, toJson(expected), toJson(next))) as boolean
+        return (await call('compareAndSet', namespace, name, toJson(expected), toJson(next), plugin)) as boolean
       },
       keys: async (options) => (await call('keys', checkNamespace(options))) as string[],
       clear: async (options) => {

@@ -1,9 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import { integerIn, notANumber, outOfRange } from '../../stores/state/input.ts'
+import { Quotas, STATE_MAX_BYTES, type Taker } from './quotas.ts'
 
-/** Most bytes of keys and values together, estimated. */
-export const STATE_MAX_BYTES = 256 * 1024 * 1024
 const ENTRY_OVERHEAD_BYTES = 200
 
 const SWEEP_SLICE = 1000
@@ -11,8 +9,7 @@ const SWEEP_PAUSE_MS = 1000
 // After a sweep that took t, none for at least 20 t: sweeping takes at most five percent of the thread's time.
 const SWEEP_PAUSE_FACTOR = 20
 
-interface Entry {
-  namespace: string
+interface Entry extends Taker {
   key: string
   /** JSON text. */
   text: string
@@ -29,12 +26,11 @@ export class MemoryStore {
   #namespaces = new Map<string, Map<string, Entry>>()
   #expiring = new Set<Entry>()
   #timer: NodeJS.Timeout | undefined
-  #bytes = 0
-  readonly #maxBytes: number
+  readonly #quotas: Quotas
 
-  /** @param maxBytes calls that would make the store larger are refused with STATE_FULL */
+  /** @param maxBytes calls that would make the store larger are refused with STATE_FULL, those beyond a share with STATE_QUOTA */
   constructor(maxBytes = STATE_MAX_BYTES) {
-    this.#maxBytes = maxBytes
+    this.#quotas = new Quotas(maxBytes)
   }
 
   /** Entries in memory, including expired ones that were not swept yet. */
@@ -46,11 +42,13 @@ export class MemoryStore {
     return this.#live(namespace, key)?.text ?? null
   }
 
-  set(namespace: string, key: string, text: string, ttlMs: number | null): void {
+  /** @param owner the plugin, whose entry it is from now on */
+  set(namespace: string, key: string, text: string, ttlMs: number | null, owner = ''): void {
     const known = this.#namespaces.get(namespace)?.get(key)
-    this.#reserve(text, known)
+    const entry = { namespace, key, owner, text, expiresAtMs: expiryOf(ttlMs) }
+    this.#reserve(entry, known)
     if (known) this.#remove(known)
-    this.#put({ namespace, key, text, expiresAtMs: expiryOf(ttlMs) })
+    this.#put(entry)
   }
 
   has(namespace: string, key: string): boolean {
@@ -63,11 +61,12 @@ export class MemoryStore {
     return entry !== undefined
   }
 
-  increment(namespace: string, key: string, by: number, ttlMs: number | null): number {
+  increment(namespace: string, key: string, by: number, ttlMs: number | null, owner = ''): number {
     const entry = this.#live(namespace, key)
     if (!entry) {
-      this.#reserve('', undefined)
-      this.#put({ namespace, key, text: JSON.stringify(by), expiresAtMs: expiryOf(ttlMs) })
+      const first = { namespace, key, owner, text: JSON.stringify(by), expiresAtMs: expiryOf(ttlMs) }
+      this.#reserve(first, undefined)
+      this.#put(first)
       return by
     }
     const value = integerIn(entry.text)
@@ -79,13 +78,14 @@ export class MemoryStore {
   }
 
   /** `null` as expected text matches a missing value and a stored null, because `get` returns null for both. */
-  compareAndSet(namespace: string, key: string, expected: string, next: string): boolean {
+  compareAndSet(namespace: string, key: string, expected: string, next: string, owner = ''): boolean {
     const entry = this.#live(namespace, key)
     const current = entry?.text ?? 'null'
     if (current !== expected && !isDeepStrictEqual(JSON.parse(current), JSON.parse(expected))) return false
-    this.#reserve(next, entry)
+    const changed = { namespace, key, owner, text: next, expiresAtMs: Number.POSITIVE_INFINITY }
+    this.#reserve({ ...changed, owner: entry?.owner ?? owner }, entry)
     if (entry) this.#rewrite(entry, next)
-    else this.#put({ namespace, key, text: next, expiresAtMs: Number.POSITIVE_INFINITY })
+    else this.#put(changed)
     return true
   }
 
@@ -98,7 +98,7 @@ export class MemoryStore {
   clear(namespace: string): void {
     for (const entry of this.#namespaces.get(namespace)?.values() ?? []) {
       this.#expiring.delete(entry)
-      this.#bytes -= bytesOf(entry)
+      this.#quotas.add(entry, -bytesOf(entry), -1)
     }
     this.#namespaces.delete(namespace)
   }
@@ -108,7 +108,7 @@ export class MemoryStore {
     clearTimeout(this.#timer)
     this.#timer = undefined
     this.#namespaces.clear()
-    this.#bytes = 0
+    this.#quotas.clear()
     this.#expiring.clear()
   }
 
@@ -119,23 +119,20 @@ export class MemoryStore {
     return undefined
   }
 
-  /** @throws STATE_FULL when there is no room to replace `known` by `text` */
-  #reserve(text: string, known: Entry | undefined): void {
+  /** @throws STATE_FULL, STATE_QUOTA when there is no room for `entry` instead of `known` */
+  #reserve(entry: Entry, known: Entry | undefined): void {
+    const bytes = bytesOf(entry)
     const freed = known === undefined ? 0 : bytesOf(known)
-    if (this.#bytes - freed + ENTRY_OVERHEAD_BYTES + text.length * 2 <= this.#maxBytes) return
-    throw new HeddleError(
-      'STATE_FULL',
-      `The in-memory state holds ${this.#maxBytes} bytes; delete keys or give them a ttlMs`,
-    )
+    this.#quotas.check(entry, bytes - freed, known?.owner === entry.owner ? bytes - freed : bytes, known === undefined)
   }
 
   #rewrite(entry: Entry, text: string): void {
-    this.#bytes += (text.length - entry.text.length) * 2
+    this.#quotas.add(entry, (text.length - entry.text.length) * 2, 0)
     entry.text = text
   }
 
   #put(entry: Entry): void {
-    this.#bytes += bytesOf(entry)
+    this.#quotas.add(entry, bytesOf(entry), 1)
     const entries = this.#namespaces.get(entry.namespace) ?? new Map<string, Entry>()
     this.#namespaces.set(entry.namespace, entries.set(entry.key, entry))
     if (entry.expiresAtMs === Number.POSITIVE_INFINITY) return
@@ -144,7 +141,7 @@ export class MemoryStore {
   }
 
   #remove(entry: Entry): void {
-    this.#bytes -= bytesOf(entry)
+    this.#quotas.add(entry, -bytesOf(entry), -1)
     this.#expiring.delete(entry)
     const entries = this.#namespaces.get(entry.namespace)
     entries?.delete(entry.key)
