@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
+import { ConnectionLimit } from '../../src/primary/http/connection-limit.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
 import { Listener, type ListenerOptions } from '../../src/primary/http/listener.ts'
 import { LocalWorker } from '../../src/primary/http/local-worker.ts'
@@ -24,6 +25,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     lanes: { send: () => true },
     isCrowded: () => false,
     local: new LocalWorker(() => {}),
+    connectionLimit: new ConnectionLimit(() => {}),
     onFramingFault: () => {},
     onHostRefused: () => {},
     onFault: (error) => void faults.push(error),

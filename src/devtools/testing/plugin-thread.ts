@@ -8,6 +8,7 @@ import { type EventDriver, InProcessDriver } from '../../primary/events/event-dr
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
 import { Health } from '../../primary/health/health.ts'
+import { ConnectionLimit } from '../../primary/http/connection-limit.ts'
 import { Listener } from '../../primary/http/listener.ts'
 import { LocalWorker } from '../../primary/http/local-worker.ts'
 import { Routing } from '../../primary/http/routing.ts'
@@ -141,6 +142,7 @@ export class PluginThread {
       lanes: { send: () => false },
       isCrowded: () => this.hub.isCrowded,
       local,
+      connectionLimit: new ConnectionLimit((...record) => this.#log(...record)),
       onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
       onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),
       onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),

@@ -2,6 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
+import { ConnectionLimit } from '../http/connection-limit.ts'
 import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
@@ -16,6 +17,7 @@ export interface HttpParts {
   readonly dispatcher: Dispatcher
   readonly listener: Listener
   readonly framingFaults: FramingFaults
+  readonly connectionLimit: ConnectionLimit
 }
 
 interface HttpOptions {
@@ -33,16 +35,18 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
   const framingFaults = new FramingFaults(log)
+  const connectionLimit = new ConnectionLimit(log)
   const listener = new Listener({
     settings,
     routes: routing.table,
     lanes: dispatcher,
     isCrowded: () => hub.isCrowded,
     local: localWorker,
+    connectionLimit,
     onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
     onHostRefused: (host) =>
       log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
-  return { routing, localWorker, dispatcher, listener, framingFaults }
+  return { routing, localWorker, dispatcher, listener, framingFaults, connectionLimit }
 }

@@ -84,7 +84,7 @@ export class Runtime {
       dump: () => tools.health.dump(),
       lanes: () => link.supervisor.info(),
       readiness: () => this.readiness(),
-      counters: () => processCounters(logWriter.output, http.framingFaults, events.hub.records.droppedLetters),
+      counters: () => processCounters(logWriter.output, http, events.hub.records.droppedLetters),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),
@@ -178,6 +178,7 @@ export class Runtime {
       wasBusOpen: streams?.wasOpen ?? false,
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
+      connectionFault: this.#http.connectionLimit.fault,
     })
   }
 

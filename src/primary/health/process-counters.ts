@@ -1,10 +1,17 @@
 import type { ProcessCounter } from '../../contracts/registry.ts'
 import type { DroppedLetters } from '../events/dropped-letters.ts'
+import type { ConnectionLimit } from '../http/connection-limit.ts'
 import type { FramingFaults } from '../http/framing-faults.ts'
 import type { LogOutput } from '../logging/log-output.ts'
 
+interface HttpCounts {
+  readonly framingFaults: FramingFaults
+  readonly connectionLimit: ConnectionLimit
+}
+
 /** What the primary counts, and nothing else tells. */
-export function processCounters(log: LogOutput, framing: FramingFaults, letters: DroppedLetters): ProcessCounter[] {
+export function processCounters(log: LogOutput, http: HttpCounts, letters: DroppedLetters): ProcessCounter[] {
+  const { framingFaults, connectionLimit } = http
   return [
     {
       name: 'heddle_log_records_dropped_total',
@@ -28,7 +35,25 @@ export function processCounters(log: LogOutput, framing: FramingFaults, letters:
       name: 'heddle_framing_faults_total',
       kind: 'counter',
       help: 'Connections that were closed because the end of a request was not certain.',
-      samples: framing.totals().map(([reason, value]) => ({ labels: { reason }, value })),
+      samples: framingFaults.totals().map(([reason, value]) => ({ labels: { reason }, value })),
+    },
+    {
+      name: 'heddle_http_connections',
+      kind: 'gauge',
+      help: 'Connections that are open, WebSockets included.',
+      samples: [{ labels: {}, value: connectionLimit.open }],
+    },
+    {
+      name: 'heddle_http_connections_max',
+      kind: 'gauge',
+      help: 'Connections that may be open by the limit of descriptors.',
+      samples: Number.isFinite(connectionLimit.max) ? [{ labels: {}, value: connectionLimit.max }] : [],
+    },
+    {
+      name: 'heddle_http_accept_pauses_total',
+      kind: 'counter',
+      help: 'Times that no new connections were taken because that many were open.',
+      samples: [{ labels: {}, value: connectionLimit.pauses }],
     },
   ]
 }

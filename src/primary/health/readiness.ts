@@ -16,6 +16,8 @@ export interface ReadinessFacts {
   readonly isCrowded: boolean
   /** Why the process's thread pool does not serve; null while it does. */
   readonly poolFault: string | null
+  /** Why no new connection is taken; null while they are. */
+  readonly connectionFault: string | null
 }
 
 /** Whether a process should get requests, and the reasons where it should not or is impaired. */
@@ -27,6 +29,7 @@ export function readinessOf(facts: ReadinessFacts): Readiness {
   if (lanes.ready === 0) reasons.push('no lane is up')
   reasons.push(...facts.toolReasons)
   if (facts.poolFault !== null) reasons.push(facts.poolFault)
+  if (facts.connectionFault !== null) reasons.push(facts.connectionFault)
   if (busFault !== null && !facts.wasBusOpen) reasons.push(`event bus: ${busFault}`)
   const ready = reasons.length === 0
   if (ready && lanes.ready! < lanesWanted)

@@ -14,8 +14,8 @@ export class Drain {
   #isLingering = false
   #lastRequestMs = 0
 
-  /** Called by the library with 1 when a connection opens and with -1 when it is gone; never per request. */
-  readonly countConnection = (_: unknown, change: number): void => {
+  /** @param change 1 for a connection that opens, -1 for one that is gone */
+  countConnection(change: number): void {
     this.#connections += change
   }
 

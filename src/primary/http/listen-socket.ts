@@ -42,6 +42,7 @@ export class ListenSocket {
   readonly #library: Library
   readonly #options: ListenSocketOptions
   #socket: us_listen_socket | null = null
+  #port = 0
   #isClosed = false
 
   constructor(library: Library, options: ListenSocketOptions) {
@@ -57,19 +58,40 @@ export class ListenSocket {
     const { name, host, port, isExclusive } = this.#options
     // The library's flag for an exclusive port would refuse a port for a minute after the end of the process that had it.
     const mayListen = !isExclusive || port === 0 || (await addressFault(host, port)) === undefined
-    let socket: us_listen_socket | false = false
-    if (mayListen) socket = await new Promise((resolve) => this.app.listen(host, port, 0, resolve))
-    // Two processes that looked at the same moment would share the port unnoticed.
-    if (socket && isExclusive && port !== 0 && listeningSockets(port).length > 1) {
-      this.#library.us_listen_socket_close(socket)
-      socket = false
-    }
-    if (!socket) {
+    this.#port = port === 0 ? this.#freePort() : port
+    if (!mayListen || this.#port === 0 || !this.#listen()) {
       const fault = await listenFault(host, port, name)
       throw new HeddleError('HTTP_LISTEN', `Cannot listen on ${host}:${port}: ${fault}`)
     }
-    this.#socket = socket
-    return this.#library.us_socket_local_port(socket)
+    return this.#port
+  }
+
+  /** Listens again after `shut`. False when the port has been taken meanwhile. */
+  reopen(): boolean {
+    return this.#isClosed || this.#socket !== null || this.#listen()
+  }
+
+  /** A port that nobody listens on; 0 when there is none. The library makes a port that it chose itself unfit to be listened on again. */
+  #freePort(): number {
+    let port = 0
+    this.app.listen(this.#options.host, 0, 0, (socket) => {
+      if (socket === false) return
+      port = this.#library.us_socket_local_port(socket)
+      this.#library.us_listen_socket_close(socket)
+    })
+    return port
+  }
+
+  #listen(): boolean {
+    const { host, port, isExclusive } = this.#options
+    // The library calls back at once.
+    this.app.listen(host, this.#port, 0, (socket) => {
+      this.#socket = socket === false ? null : socket
+    })
+    // Two processes that looked at the same moment would share the port unnoticed.
+    const isShared = this.#socket !== null && isExclusive && port !== 0 && listeningSockets(this.#port).length > 1
+    if (isShared) this.shut()
+    return this.#socket !== null
   }
 
   /** Takes no new connections. */

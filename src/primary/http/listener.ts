@@ -1,4 +1,4 @@
-import type { HttpRequest, HttpResponse, us_socket_context_t, WebSocketBehavior } from 'uWebSockets.js'
+import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
@@ -7,13 +7,13 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
-import { openSockets, type SocketUserData } from './client-socket.ts'
+import { openSockets } from './client-socket.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
 import { isForeignPage } from './foreign-page.ts'
 import { refuseFraming } from './framing-refusal.ts'
-import { occupyFreedMemory } from './freed-memory.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { ListenSocket, type ListenSocketOptions, loadLibrary } from './listen-socket.ts'
@@ -22,6 +22,7 @@ import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
+import { serveSockets } from './socket-server.ts'
 import { loginPage, SystemAccess } from './system-access.ts'
 import { TrustedProxies } from './trusted-proxies.ts'
 
@@ -34,8 +35,6 @@ const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 
 /** WebSockets that are open at a time; a handshake beyond is answered with 503. */
 export const SOCKETS_MAX_OPEN = 16_384
-/** A WebSocket whose client is silent for this long is closed; it is pinged before. */
-export const SOCKET_IDLE_SEC = 120
 
 /** Takes requests for the lanes. */
 export interface LaneGate {
@@ -50,6 +49,7 @@ export interface ListenerOptions {
   /** True when so many events wait that no new request should be begun. */
   isCrowded: () => boolean
   local: LocalWorker
+  connectionLimit: ConnectionLimit
   /** Told of a connection that was closed because the framing of its request is not certain. */
   onFramingFault: (fault: string, ip: string) => void
   /** Told of the first request that was refused because of its `Host`. */
@@ -106,6 +106,7 @@ export class Listener {
       } as const
       this.#systemPort = await open(own)
     }
+    this.#options.connectionLimit.guard(this.#listenSockets[0]!)
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS)
     this.state = 'open'
     return port
@@ -120,7 +121,7 @@ export class Listener {
     const { app } = listenSocket
     const { routes } = this.#options
     app.any('/*', (res, req) => this.#onRequest(listenSocket, res, req))
-    app.filter(this.#drain.countConnection)
+    app.filter(this.#countConnection)
     // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(listenSocket)
     else {
@@ -154,7 +155,14 @@ export class Listener {
     for (const listenSocket of this.#listenSockets) listenSocket.close()
   }
 
+  /** Called by the library with 1 when a connection opens and with -1 when it is gone; never per request. */
+  readonly #countConnection = (_: unknown, change: number): void => {
+    this.#drain.countConnection(change)
+    this.#options.connectionLimit.count(change)
+  }
+
   #sweep(): void {
+    if (this.state === 'open') this.#options.connectionLimit.check()
     const nowMs = steadyMs()
     this.#bodies.expire(nowMs)
     this.#options.local.expire(nowMs)
@@ -162,30 +170,13 @@ export class Listener {
   }
 
   #serveSockets(listenSocket: ListenSocket): void {
-    const guard = (work: () => void): void => {
-      try {
-        work()
-      } catch (error) {
-        // Thrown into the library, the error would end the process.
-        this.#options.onFault(error)
-      }
-    }
-    listenSocket.app.ws<SocketUserData>('/*', {
-      // A message beyond the limit closes the socket with a code. Far beyond it the library cuts the socket off without one.
-      maxPayloadLength: 2 * this.#options.settings.httpBodyLimit,
-      // `ClientSocket` counts it.
-      maxBackpressure: 0,
-      idleTimeout: SOCKET_IDLE_SEC,
-      sendPingsAutomatically: true,
-      upgrade: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
-      open: (ws) => {
-        occupyFreedMemory()
-        guard(() => ws.getUserData().socket.opened(ws))
-      },
-      message: (ws, message, isBinary) => guard(() => ws.getUserData().socket.received(message, isBinary)),
-      drain: (ws) => guard(() => ws.getUserData().socket.drained()),
-      close: (ws, code, reason) => guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString())),
-    } satisfies WebSocketBehavior<SocketUserData>)
+    serveSockets(listenSocket.app, {
+      limitBytes: this.#options.settings.httpBodyLimit,
+      onHandshake: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
+      // The library counts only connections that have not become WebSockets.
+      onGone: () => this.#countConnection(null, -1),
+      onFault: this.#options.onFault,
+    })
   }
 
   /** Everything about a request must be read before this returns: `req` is gone then. */

@@ -1,0 +1,124 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Log } from '../logging/process-log.ts'
+import type { ListenSocket } from './listen-socket.ts'
+
+/** Descriptors that are kept for everything but connections, at least: files, databases, threads that start. */
+const RESERVED_MIN_DESCRIPTORS = 64
+/** And this share of the limit. */
+const RESERVED_SHARE = 0.1
+/** New connections are taken again when no more than this share of them is open. */
+const RESUME_SHARE = 0.95
+/** The log tells of one pause in this time, milliseconds: a crowd at the limit comes and goes. */
+const TOLD_EVERY_MS = 60_000
+
+/**
+ * Takes no new connections while as many are open as the process may have by its limit of descriptors (`ulimit -n`). Clients are refused
+ * then, so that a proxy goes elsewhere. Without a descriptor left, the HTTP library would try to accept the same connection over and over,
+ * with a whole core. An operator still comes in at the address of `/system`.
+ */
+export class ConnectionLimit {
+  readonly #log: Log
+  #listenSocket: ListenSocket | null = null
+  /** Descriptors that the process may have; infinite where the system does not tell. */
+  #descriptors = Number.POSITIVE_INFINITY
+  /** Those that it had before its first connection. */
+  #usedOtherwise = 0
+  #open = 0
+  #pauses = 0
+  /** Since when no connection is taken; null while they are. */
+  #pausedMs: number | null = null
+  #toldMs = Number.NEGATIVE_INFINITY
+  #isListenFaultTold = false
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** @param listenSocket that of the public address, open */
+  guard(listenSocket: ListenSocket): void {
+    this.#listenSocket = listenSocket
+    this.#descriptors = descriptorLimit()
+    this.#usedOtherwise = usedDescriptors()
+  }
+
+  /** Connections that are open, WebSockets included. */
+  get open(): number {
+    return this.#open
+  }
+
+  /** Times that connections were refused since the start. */
+  get pauses(): number {
+    return this.#pauses
+  }
+
+  /** Connections that may be open. */
+  get max(): number {
+    const reserved = Math.max(RESERVED_MIN_DESCRIPTORS, this.#descriptors * RESERVED_SHARE)
+    return Math.max(1, Math.floor(this.#descriptors - this.#usedOtherwise - reserved))
+  }
+
+  /** Why no connection is taken; null while they are. */
+  get fault(): string | null {
+    if (this.#pausedMs === null) return null
+    const { open, max } = this
+    return `no new connections are taken: ${open} connections are open of ${max} (ulimit -n is ${this.#descriptors})`
+  }
+
+  /** @param change 1 for a connection that opens, -1 for one that is gone */
+  count(change: number): void {
+    this.#open += change
+    if (change < 0 || this.#pausedMs !== null || this.#listenSocket === null || this.#open < this.max) return
+    this.#pausedMs = steadyMs()
+    this.#pauses++
+    this.#listenSocket.shut()
+    if (this.#pausedMs - this.#toldMs < TOLD_EVERY_MS) return
+    this.#toldMs = this.#pausedMs
+    this.#log(
+      'WARNING',
+      `Not ready: ${this.fault}. They are taken again when some have closed; raise ulimit -n`,
+      'http',
+      {
+        connections: this.#open,
+        connections_max: this.max,
+        descriptors: this.#descriptors,
+      },
+    )
+  }
+
+  /** Called regularly while the listener is open. */
+  check(): void {
+    if (this.#pausedMs === null) return
+    // An operator may have raised it meanwhile (`prlimit`).
+    this.#descriptors = descriptorLimit()
+    if (this.#open > this.max * RESUME_SHARE) return
+    if (this.#listenSocket!.reopen()) {
+      const isTold = this.#toldMs === this.#pausedMs || this.#isListenFaultTold
+      const forMs = Math.round(steadyMs() - this.#pausedMs)
+      this.#pausedMs = null
+      this.#isListenFaultTold = false
+      if (isTold) this.#log('INFO', `New connections are taken again, after ${forMs} ms`, 'http')
+    } else if (!this.#isListenFaultTold) {
+      this.#isListenFaultTold = true
+      this.#log('ERROR', 'Cannot listen again on the address: another process has taken it. It is tried on', 'http')
+    }
+  }
+}
+
+/** Node raises the soft limit to the hard one when it starts. Source: proc(5), /proc/[pid]/limits. */
+function descriptorLimit(): number {
+  try {
+    const limit = /^Max open files\s+(\d+)/m.exec(readFileSync('/proc/self/limits', 'latin1'))?.[1]
+    return limit === undefined ? Number.POSITIVE_INFINITY : Number(limit)
+  } catch {
+    return Number.POSITIVE_INFINITY
+  }
+}
+
+function usedDescriptors(): number {
+  try {
+    return readdirSync('/proc/self/fd').length
+  } catch {
+    return 0
+  }
+}
