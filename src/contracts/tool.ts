@@ -16,6 +16,7 @@ import type {
 } from './registry.ts'
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
+import type { Tools } from './tools.ts'
 import type { CallDetails } from './tracing.ts'
 import type { SocketRoute } from './web-socket.ts'
 
@@ -47,6 +48,11 @@ export interface ToolRuntime {
   sharedMemory(name: string, byteLength: number): SharedArrayBuffer
   /** Wraps the methods of an object that this tool hands out, so that calls of them are measured as calls of this tool. */
   instrument<T extends object>(target: T): T
+  /**
+   * Another tool of this thread by its contract, since no tool imports another; undefined when none of that name is installed. Calls of it are
+   * not measured: no plugin made them. Not before all tools are installed, so not in the constructor.
+   */
+  peer<Name extends keyof Tools>(name: Name): Tools[Name] | undefined
   readonly host: ToolHost
 }
 

@@ -63,6 +63,11 @@ test('an empty environment yields the documented defaults', () => {
     eventBusClaimIdleMs: 60_000,
     eventBusStreamMaxlen: undefined,
     schedulerEnabled: true,
+    authSecretKeys: undefined,
+    authIssuer: undefined,
+    authAudience: undefined,
+    authJwksUrl: undefined,
+    authJwksIssuer: undefined,
     authTokenTtlSec: 3600,
     logLevel: 'info',
     otelEnabled: false,
@@ -177,7 +182,7 @@ test('a PEM key is no secret', () => {
 test('without a secret a loopback host gets a random one and a warning', () => {
   for (const host of ['127.0.0.1', '127.8.8.8', 'localhost', '::1']) {
     const first = loadSettings({ HTTP_HOST: host })
-    assert.ok(first.settings.authSecretKey.length >= 32)
+    assert.ok(first.settings.authSecretKey!.length >= 32)
     assert.equal(first.warnings.filter((warning) => warning.includes('AUTH_SECRET_KEY')).length, 1)
     assert.notEqual(first.settings.authSecretKey, loadSettings({ HTTP_HOST: host }).settings.authSecretKey)
   }

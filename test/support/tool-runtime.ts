@@ -72,6 +72,7 @@ export function fixtureRuntime(options: FixtureOptions = {}): { runtime: ToolRun
     },
     sharedMemory: (_name, byteLength) => new SharedArrayBuffer(byteLength),
     instrument: (target) => target,
+    peer: () => undefined,
     host: recordingHost(recorded, options.topology ?? {}),
   }
   return { runtime, recorded }

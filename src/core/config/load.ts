@@ -7,6 +7,7 @@ import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { checkTls, warnOfClearText } from './tls-settings.ts'
+import { checkTokens } from './token-settings.ts'
 import { likelyTypos } from './typos.ts'
 
 /** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
@@ -63,10 +64,12 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
       )
   }
   checkTogether(settings as Settings, faults)
+  checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
   if (isUnset(env.KV_TLS)) warnOfClearText(settings as Settings, warnings)
-  if (isUnset(secrets.AUTH_SECRET_KEY ?? env.AUTH_SECRET_KEY) && isUnset(env.AUTH_SECRET_KEY_FILE))
+  const isGiven = (name: string): boolean => !isUnset(secrets[name] ?? env[name]) || !isUnset(env[name + FILE_SUFFIX])
+  if (!isGiven('AUTH_SECRET_KEY') && !isGiven('AUTH_SECRET_KEYS'))
     settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 
   if (faults.length > 0) throw new ConfigFaults(faults)

@@ -25,6 +25,8 @@ export type VariableRow =
 const DAY_MS = 86_400_000
 const PORT_RANGE = { min: 1, max: 65_535 } as const
 const NO_BLANKS = { pattern: /^\S+$/, wanted: 'a text without blanks' } as const
+/** An entry of AUTH_SECRET_KEYS. */
+const KEY_ENTRY = '[A-Za-z0-9._-]{1,64}:[^\\s,]{32,}'
 const TLS_MODES = ['off', 'require', 'verify'] as const
 /** What a bearer token can be made of (RFC 6750), and long enough not to be guessed. */
 const TOKEN = {
@@ -390,8 +392,36 @@ export const VARIABLES = {
     wanted: 'at least 32 characters, but not a PEM key',
     default: undefined,
     secret: true,
-    effect: 'Key that signs tokens; the same on all replicas. Unset on a loopback host: a random key.',
+    effect:
+      'Key that signs tokens; the same on all replicas. Unset on a loopback host, without `AUTH_SECRET_KEYS`: a random key.',
   },
+  AUTH_SECRET_KEYS: {
+    type: 'text',
+    // Up to 16: a token without a key id may be tried with each.
+    pattern: new RegExp(`^(?!.*-----BEGIN)\\s*${KEY_ENTRY}(?:\\s*,\\s*${KEY_ENTRY}){0,15}\\s*$`, 's'),
+    wanted:
+      '1 to 16 of kid:secret with commas between them, each secret of at least 32 characters without blanks and commas',
+    default: undefined,
+    secret: true,
+    effect:
+      'Keys with ids, to change them while tokens are about: the first signs, all are accepted, as is `AUTH_SECRET_KEY`.',
+  },
+  AUTH_ISSUER: { type: 'text', default: undefined, effect: 'The `iss` of own tokens; set, others are refused.' },
+  AUTH_AUDIENCE: {
+    type: 'text',
+    default: undefined,
+    effect: 'The `aud` of tokens; set, those for others are refused.',
+  },
+  AUTH_JWKS_URL: {
+    type: 'text',
+    pattern: /^(?:https:\/\/|http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])[:/])\S+$/,
+    wanted: 'an https URL, or an http one on a loopback host',
+    default: undefined,
+    unit: 'URL',
+    effect:
+      'Keys of an identity provider whose tokens are accepted, too; needs `AUTH_JWKS_ISSUER` and `AUTH_AUDIENCE`.',
+  },
+  AUTH_JWKS_ISSUER: { type: 'text', default: undefined, effect: "The `iss` of that provider's tokens." },
   AUTH_TOKEN_TTL_SEC: {
     type: 'integer',
     min: 1,
@@ -574,9 +604,7 @@ type ValueOf<Row> = Row extends { type: 'integer' | 'number' }
 
 /** The parsed environment, deep-frozen; a plain object that can be posted to another thread. */
 export type Settings = {
-  readonly [Name in VariableName as CamelCase<Name>]: Name extends 'AUTH_SECRET_KEY'
-    ? string // always set: `loadSettings` makes one or throws
-    : ValueOf<(typeof VARIABLES)[Name]>
+  readonly [Name in VariableName as CamelCase<Name>]: ValueOf<(typeof VARIABLES)[Name]>
 }
 
 /** `HTTP_PORT` → `httpPort`. */

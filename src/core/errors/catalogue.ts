@@ -67,6 +67,8 @@ export const CATALOGUE = {
   KV_WRONG_TYPE: [500, 'A key of the key-value store holds another type'],
   AUTH_INVALID_INPUT: [500, 'A password or claim is not valid'],
   AUTH_BUSY: [503, 'Too many passwords are being hashed'],
+  AUTH_UNAVAILABLE: [503, 'Tokens cannot be checked at the moment'],
+  AUTH_REVOCATIONS_FULL: [503, 'Too many tokens are revoked'],
   AUTH_ABANDONED: [503, 'The request was over before its password was hashed'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],
   // threads

@@ -60,7 +60,7 @@ function envelopeText(envelope: { success: false; error: string; details?: unkno
 }
 
 /** Overload that strangers can cause at will: a log line for each would be one more thing that they can cause. The calls are counted as failed. */
-const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED'])
+const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED', 'AUTH_UNAVAILABLE'])
 
 /** The answer to a thrown error. A client learns of its own mistakes and of overload, and nothing of other errors. */
 export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {

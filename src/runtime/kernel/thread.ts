@@ -1,6 +1,7 @@
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
 import type { MetricRecord, MetricsSink, ToolStatus } from '../../contracts/registry.ts'
 import type { ThreadRef, ToolHost, ToolRuntime } from '../../contracts/tool.ts'
+import type { Tools } from '../../contracts/tools.ts'
 import { causality } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { readVariable } from '../../core/config/load.ts'
@@ -91,6 +92,8 @@ export class ThreadKernel {
       callPrimary: (method, args) => callPrimary(name(), method, args),
       sharedMemory: (key, byteLength) => sharedMemory(`${name()}/${key}`, byteLength),
       instrument: (target) => this.toolbox.instrument(name(), target),
+      peer: <Name extends keyof Tools>(other: Name) =>
+        this.toolbox.peer({ name: name(), instance: undefined }, other) as Tools[Name],
       host,
     })
   }

@@ -145,6 +145,12 @@ export class Toolbox {
     return this.#meter.wrap(name, this.indexOf(name), target, describeOf(this.get(name)))
   }
 
+  /** What a tool gives to another tool: without the meter. Undefined when it is not installed. */
+  peer(owner: Owner, name: string): object | undefined {
+    const tool = this.get(name)
+    return tool?.api === undefined ? tool : tool.api(owner)
+  }
+
   /**
    * The object that a plugin's constructor destructures.
    * @param touched gets the names that it took

@@ -1,48 +1,78 @@
-import type { KeyObject } from 'node:crypto'
 import { threadId } from 'node:worker_threads'
-import type { Auth } from '../../contracts/auth.ts'
+import type { Auth, Claims } from '../../contracts/auth.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { GENERATION_BYTES, Generation } from '../../transport/memory/generation.ts'
 import { type Derivation, HashThreads } from './hash-threads.ts'
 import { hashPassword, verifyPassword } from './password.ts'
-import { createToken, toKey, validateToken } from './token.ts'
+import { RevocationLog, type RevocationPage } from './revocation-log.ts'
+import { RevokedTokens, revocationId } from './revoked-tokens.ts'
+import { CLOCK_TOLERANCE_SEC, Tokens } from './token.ts'
 
 /** A derivation on its way to the primary: bytes in base64. */
 type SentDerivation = Omit<Derivation, 'password' | 'salt'> & { password: string; salt: string }
 
-/** Passwords with scrypt, on threads of their own, one set for the process; tokens with HS256. Nothing is stored, so any replica validates any token. */
+/**
+ * Passwords with scrypt, on threads of their own, one set for the process; tokens with HS256, and those of an identity provider. Nothing is
+ * stored but which tokens are revoked, so any replica validates any token.
+ */
 export default class AuthTool implements Tool {
   readonly name = 'auth'
   #runtime: ToolRuntime
-  #key: KeyObject | undefined
+  #tokens: Tokens | undefined
+  readonly #revoked: RevokedTokens
+  /** Of the primary's instance, which keeps them for all. */
+  readonly #revocations: RevocationLog | null
   /** Of the primary's instance, which derives for all. */
   #threads: HashThreads | undefined
   #sent = 0
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    const generation = new Generation(runtime.sharedMemory('revocations', GENERATION_BYTES))
+    const ask = (after: number) => runtime.callPrimary('revoked', [after]) as Promise<RevocationPage>
+    this.#revoked = new RevokedTokens(generation, ask)
+    const warn = (message: string) => runtime.log('WARNING', message)
+    this.#revocations =
+      runtime.thread.kind === 'primary' ? new RevocationLog(() => runtime.peer('state'), generation, warn) : null
   }
 
   boot(): void {
-    this.#key = toKey(this.#runtime.settings.authSecretKey)
+    this.#tokensOf()
+    this.#revocations?.start()
   }
 
   api(): Auth {
     const { settings } = this.#runtime
-    const key = () => {
-      this.#key ??= toKey(settings.authSecretKey)
-      return this.#key
-    }
     return {
       hashPassword: (password) => hashPassword(password, this.#derive),
       verifyPassword: (password, hash) => verifyPassword(password, hash, this.#derive),
       createToken: async (claims, options) =>
-        createToken(key(), claims, options?.expiresInSec ?? settings.authTokenTtlSec),
-      validateToken: async (token) => validateToken(key(), token),
+        this.#tokensOf().create(claims, options?.expiresInSec ?? settings.authTokenTtlSec),
+      validateToken: async (token) => {
+        const claims = await this.#tokensOf().verify(token)
+        if (claims === null) return null
+        const isRevoked = this.#revoked.has(claims)
+        return (typeof isRevoked === 'boolean' ? isRevoked : await isRevoked) ? null : claims
+      },
+      revokeToken: async (token) => {
+        const claims = typeof token === 'string' ? await this.#tokensOf().verify(token) : checked(token)
+        if (claims === null) return false
+        await this.#runtime.callPrimary('revoke', [revocationId(claims), claims.exp + CLOCK_TOLERANCE_SEC])
+        return true
+      },
     }
   }
 
+  #tokensOf(): Tokens {
+    const { settings, log } = this.#runtime
+    this.#tokens ??= new Tokens(settings, (message) => log('WARNING', message))
+    return this.#tokens
+  }
+
   serve(method: string, [id, sent]: readonly unknown[]): unknown {
+    if (method === 'revoked') return this.#revocations!.after(id as number)
+    if (method === 'revoke') return this.#revocations!.revoke(id as string, sent as number)
     const { authHashThreads, authHashQueue } = this.#runtime.settings
     this.#threads ??= new HashThreads(authHashThreads, authHashQueue)
     if (method !== 'derive') return this.#threads.abandon((each) => each === id)
@@ -56,6 +86,7 @@ export default class AuthTool implements Tool {
   }
 
   stop(): Promise<void> | undefined {
+    this.#revocations?.stop()
     return this.#threads?.close()
   }
 
@@ -73,6 +104,12 @@ export default class AuthTool implements Tool {
       signal?.removeEventListener('abort', abandon)
     }
   }
+}
+
+/** @throws AUTH_INVALID_INPUT */
+function checked(claims: Pick<Claims, 'exp'>): Claims {
+  if (typeof claims === 'object' && claims !== null && Number.isFinite(claims.exp)) return claims as Claims
+  throw new HeddleError('AUTH_INVALID_INPUT', 'auth.revokeToken: expected a token or its claims with exp')
 }
 
 const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64')

@@ -1,10 +1,18 @@
-import { createSecretKey, type KeyObject } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
+import type { JWTVerifyGetKey, JWTVerifyOptions } from 'jose'
 import type { Claims } from '../../contracts/auth.ts'
+import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { isInstance, messageOf } from '../../core/errors/description.ts'
+import { ProviderKeys } from './provider-keys.ts'
+import { SigningKeys } from './signing-keys.ts'
 
 const ALGORITHM = 'HS256'
-const MIN_SECRET_BYTES = 32
+/** Of an identity provider: signatures by a key that is not secret here. */
+const PROVIDER_ALGORITHMS = ['EdDSA', 'Ed25519', 'ES256', 'RS256']
+/** How far the clock of an identity provider may be off. */
+export const CLOCK_TOLERANCE_SEC = 5
+const TOKEN_ID_BYTES = 12
 const MAX_TOKEN_BYTES = 8192
 const MAX_TTL_SEC = 315_360_000
 
@@ -15,55 +23,107 @@ function loadJose() {
   return jose
 }
 
-/**
- * The key of `AUTH_SECRET_KEY`.
- * @throws CONFIG_INVALID for less than 32 bytes, and for a PEM: with a public key here the secret would be public
- */
-export function toKey(secret: string): KeyObject {
-  const bytes = Buffer.from(secret)
-  if (bytes.length < MIN_SECRET_BYTES) {
-    throw new HeddleError('CONFIG_INVALID', `AUTH_SECRET_KEY: expected at least ${MIN_SECRET_BYTES} bytes`)
-  }
-  if (secret.includes('-----BEGIN')) {
-    throw new HeddleError('CONFIG_INVALID', 'AUTH_SECRET_KEY: expected a random text, got a PEM key')
-  }
-  return createSecretKey(bytes)
-}
+/** Signs tokens with the service's own secrets, and checks those and an identity provider's. */
+export class Tokens {
+  readonly #settings: Settings
+  readonly #keys: SigningKeys
+  readonly #ownRules: JWTVerifyOptions
+  readonly #providerRules: JWTVerifyOptions
+  readonly #onProviderFailure: (message: string) => void
+  #providerKeys: JWTVerifyGetKey | undefined
 
-/**
- * Signs claims. `iat` and `exp` are always set here, even if the claims have them, so that old claims can be signed again.
- * @throws AUTH_INVALID_INPUT for claims without a `sub`, a lifetime out of range, or a token that would be too long
- */
-export async function createToken(key: KeyObject, claims: { sub: string }, expiresInSec: number): Promise<string> {
-  if (typeof claims !== 'object' || claims === null) throw invalid('claims must be an object')
-  if (typeof claims.sub !== 'string' || claims.sub === '') throw invalid('claims.sub must be a non-empty string')
-  if (!Number.isInteger(expiresInSec) || expiresInSec < 1 || expiresInSec > MAX_TTL_SEC) {
-    throw invalid(`expiresInSec must be a whole number from 1 to ${MAX_TTL_SEC}`)
+  /** @throws CONFIG_INVALID, CONFIG_MISSING for secrets that are none */
+  constructor(settings: Settings, onProviderFailure: (message: string) => void) {
+    this.#settings = settings
+    this.#keys = new SigningKeys(settings)
+    this.#onProviderFailure = onProviderFailure
+    const { authIssuer, authAudience, authJwksIssuer } = settings
+    const all: JWTVerifyOptions = { requiredClaims: ['sub', 'exp'] }
+    if (authAudience !== undefined) all.audience = authAudience
+    this.#ownRules = { ...all, algorithms: [ALGORITHM] }
+    if (authIssuer !== undefined) this.#ownRules.issuer = authIssuer
+    this.#providerRules = { ...all, algorithms: PROVIDER_ALGORITHMS, clockTolerance: CLOCK_TOLERANCE_SEC }
+    if (authJwksIssuer !== undefined) this.#providerRules.issuer = authJwksIssuer
   }
-  const { SignJWT } = await loadJose()
-  const nowSec = Math.floor(Date.now() / 1000)
-  const payload = { ...claims, iat: nowSec, exp: nowSec + expiresInSec }
-  const token = await sign(() => new SignJWT(payload).setProtectedHeader({ alg: ALGORITHM, typ: 'JWT' }).sign(key))
-  if (token.length > MAX_TOKEN_BYTES) throw invalid(`the token would be longer than ${MAX_TOKEN_BYTES} bytes`)
-  return token
-}
 
-/** The claims of a valid, unexpired token with `sub` and `exp`; null for anything else. */
-export async function validateToken(key: KeyObject, token: unknown): Promise<Claims | null> {
-  if (typeof token !== 'string' || token.length > MAX_TOKEN_BYTES || !isStrictCompactJws(token)) return null
-  try {
-    const { jwtVerify } = await loadJose()
-    const { payload, protectedHeader } = await jwtVerify(token, key, {
-      algorithms: [ALGORITHM],
-      requiredClaims: ['sub', 'exp'],
-    })
-    // Our tokens do not have it, and this code does not implement it.
-    if (protectedHeader.crit !== undefined) return null
-    return typeof payload.sub === 'string' && payload.sub !== '' ? (payload as Claims) : null
-  } catch {
-    // Whatever the error is, the token is not valid. The caller needs no reason, and a client must not learn it.
+  /**
+   * Signs claims. `iat`, `exp` and `jti` are always set here, even if the claims have them, so that old claims can be signed again; so are `iss`
+   * and `aud` when there are settings for them.
+   * @throws AUTH_INVALID_INPUT for claims without a `sub`, a lifetime out of range, or a token that would be too long
+   */
+  async create(claims: { sub: string }, expiresInSec: number): Promise<string> {
+    if (typeof claims !== 'object' || claims === null) throw invalid('claims must be an object')
+    if (typeof claims.sub !== 'string' || claims.sub === '') throw invalid('claims.sub must be a non-empty string')
+    if (!Number.isInteger(expiresInSec) || expiresInSec < 1 || expiresInSec > MAX_TTL_SEC) {
+      throw invalid(`expiresInSec must be a whole number from 1 to ${MAX_TTL_SEC}`)
+    }
+    const { SignJWT } = await loadJose()
+    const nowSec = Math.floor(Date.now() / 1000)
+    const { authIssuer, authAudience } = this.#settings
+    const payload: Record<string, unknown> = { ...claims, iat: nowSec, exp: nowSec + expiresInSec, jti: newTokenId() }
+    if (authIssuer !== undefined) payload.iss = authIssuer
+    if (authAudience !== undefined) payload.aud = authAudience
+    const { kid, key } = this.#keys.first
+    const header = kid === undefined ? { alg: ALGORITHM, typ: 'JWT' } : { alg: ALGORITHM, typ: 'JWT', kid }
+    const token = await sign(() => new SignJWT(payload).setProtectedHeader(header).sign(key))
+    if (token.length > MAX_TOKEN_BYTES) throw invalid(`the token would be longer than ${MAX_TOKEN_BYTES} bytes`)
+    return token
+  }
+
+  /**
+   * The claims of a valid, unexpired token with `sub` and `exp`; null for anything else.
+   * @throws AUTH_UNAVAILABLE when an identity provider's keys cannot be had
+   */
+  async verify(token: unknown): Promise<Claims | null> {
+    if (typeof token !== 'string' || token.length > MAX_TOKEN_BYTES || !isStrictCompactJws(token)) return null
+    const { decodeProtectedHeader } = await loadJose()
+    const { only } = this.#keys
+    if (only !== null && this.#settings.authJwksUrl === undefined) return this.#verified(token, only, this.#ownRules)
+    let header: { alg?: unknown; kid?: unknown }
+    try {
+      header = decodeProtectedHeader(token)
+    } catch {
+      return null
+    }
+    if (header.alg !== ALGORITHM) return this.#verifyByProvider(token)
+    for (const { key } of this.#keys.candidates(header.kid)) {
+      const claims = await this.#verified(token, key, this.#ownRules)
+      if (claims !== null) return claims
+    }
     return null
   }
+
+  async #verifyByProvider(token: string): Promise<Claims | null> {
+    const { authJwksUrl } = this.#settings
+    if (authJwksUrl === undefined) return null
+    this.#providerKeys ??= new ProviderKeys(await loadJose(), authJwksUrl, this.#onProviderFailure).get
+    return this.#verified(token, this.#providerKeys, this.#providerRules)
+  }
+
+  async #verified(
+    token: string,
+    key: Parameters<typeof import('jose').jwtVerify>[1] | JWTVerifyGetKey,
+    rules: JWTVerifyOptions,
+  ) {
+    const { jwtVerify } = await loadJose()
+    try {
+      // One signature for both kinds of keys, which the types of jose tell apart.
+      const { payload, protectedHeader } = await jwtVerify(token, key as JWTVerifyGetKey, rules)
+      // Our tokens do not have it, and this code does not implement it.
+      if (protectedHeader.crit !== undefined) return null
+      return typeof payload.sub === 'string' && payload.sub !== '' ? (payload as Claims) : null
+    } catch (thrown) {
+      // Nothing is wrong with the token: it cannot be checked.
+      if (isInstance(thrown, HeddleError)) throw thrown
+      // Whatever the error is, the token is not valid. The caller needs no reason, and a client must not learn it.
+      return null
+    }
+  }
+}
+
+/** Short, since each request carries it. */
+function newTokenId(): string {
+  return randomBytes(TOKEN_ID_BYTES).toString('base64url')
 }
 
 /** True for three parts of canonical base64url. jose's decoder also accepts padding, blanks and unused last bits. */
