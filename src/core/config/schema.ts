@@ -464,7 +464,7 @@ export const VARIABLES = {
     type: 'integer',
     min: 65_536,
     max: 1_073_741_824,
-    default: 4_194_304,
+    default: 16_777_216,
     unit: 'bytes',
     effect:
       'Log lines that wait while nobody reads standard output; beyond it the least important are dropped, and counted.',

@@ -45,6 +45,8 @@ export class LogOutput {
   readonly #options: LogOutputOptions
   readonly #waiting: readonly Fifo<Line>[] = LEVELS.map(() => new Fifo<Line>())
   #waitingBytes = 0
+  /** What has come since it was tried to write. */
+  #untriedBytes = 0
   #nextNumber = 0
   /** Taken from the lines that wait, and begun. */
   #piece: Buffer | null = null
@@ -98,6 +100,7 @@ export class LogOutput {
   }
 
   readonly #retry = (): void => {
+    this.#untriedBytes = 0
     const before = this.waitingBytes
     const isEmpty = this.#writeWaiting()
     if (!isEmpty) return this.#retryLater(this.waitingBytes < before)
@@ -117,6 +120,11 @@ export class LogOutput {
     if (!this.#makeRoom(bytes, rank)) return this.#drop(level)
     this.#waiting[rank]!.push({ text, bytes, number: this.#nextNumber++ })
     this.#waitingBytes += bytes
+    // In a long turn of the loop no timer looks whether the reader goes on.
+    this.#untriedBytes += bytes
+    if (this.#untriedBytes < PIECE_BYTES || this.#timer === undefined) return
+    clearTimeout(this.#timer)
+    this.#retry()
   }
 
   /** Drops the oldest of the least important lines. False when only more important ones are left. */
