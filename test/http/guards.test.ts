@@ -27,6 +27,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     local: new LocalWorker(() => {}),
     connectionLimit: new ConnectionLimit(() => {}),
     onFramingFault: () => {},
+    onHeaderLoss: () => {},
     onHostRefused: () => {},
     onFault: (error) => void faults.push(error),
     ...options,

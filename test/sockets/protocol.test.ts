@@ -7,6 +7,8 @@ import { startTalk, talk } from './support.ts'
 
 /** One lane, so that every client hears what becomes of the others. */
 let heddle: Heddle
+/** How a client sees a close frame without a code. */
+const NO_CODE = [1005, '']
 /** Hears what plugins are told of sockets that have closed. */
 let witness: RawWebSocket
 
@@ -130,16 +132,34 @@ for (const [what, bytes, told] of BROKEN) {
   })
 }
 
-test('a close with a code that the library does not know is answered by the end of the connection, as is one whose reason is no UTF-8', async () => {
+// Stated limit: the library answers these itself, without the 1002 of RFC 6455, and has closed the connection before it tells us.
+test('a close that must not be sent is answered by one without a code and the end; the plugin is told 1002', async () => {
   // Those from 3000 to 3999 may be sent, and the library takes them for malformed.
-  for (const close of [999, 1004, 1005, 1006, 3000, 5000].map((code) => closeFrame(code))) {
+  const closes = [0, 999, 1004, 1005, 1006, 1015, 3000, 5000].map((code) => closeFrame(code))
+  for (const close of [...closes, frameOf(OPCODE.CLOSE, Buffer.of(3, 232, 0xff))]) {
     const client = await talk(heddle)
-    client.tcp.write(close)
-    await client.ended()
+    const told = await toldAfter(async () => {
+      client.tcp.write(close)
+      await client.ended()
+    })
+    assert.deepEqual([client.closed, told], [NO_CODE, [1002, '']])
   }
   const client = await talk(heddle)
-  client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(3, 232, 0xff)))
-  await client.ended()
+  const told = await toldAfter(async () => {
+    client.tcp.write(frameOf(OPCODE.CLOSE, Buffer.of(3)))
+    await client.ended()
+  })
+  assert.deepEqual([client.closed, told], [NO_CODE, [1005, '']])
+})
+
+// Stated limit: the library takes the first four bytes of such a frame for its mask, and waits for as many more.
+test('a frame without a mask is never handled as it was sent', async () => {
+  const client = await talk(heddle)
+  client.tcp.write(Buffer.concat([Buffer.of(0x81, 5), Buffer.from('hello')]))
+  client.tcp.write(Buffer.concat([Buffer.of(0x81, 5), Buffer.from('hello')]))
+  await until(() => client.closed !== null || client.texts.length > 1 || client.tcp.destroyed, 'an echo or the end')
+  assert.equal(client.texts.includes('hello'), false)
+  client.tcp.destroy()
 })
 
 test('a message beyond the limit is closed with 1009, one far beyond is cut off', async () => {

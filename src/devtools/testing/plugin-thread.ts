@@ -144,6 +144,7 @@ export class PluginThread {
       local,
       connectionLimit: new ConnectionLimit((...record) => this.#log(...record)),
       onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
+      onHeaderLoss: () => {},
       onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),
       onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })

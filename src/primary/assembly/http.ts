@@ -6,6 +6,7 @@ import { ConnectionLimit } from '../http/connection-limit.ts'
 import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
+import { pipelining } from '../http/pipelining.ts'
 import { Routing } from '../http/routing.ts'
 import type { Log } from '../logging/process-log.ts'
 
@@ -19,6 +20,9 @@ export interface HttpParts {
   readonly framingFaults: FramingFaults
   readonly connectionLimit: ConnectionLimit
 }
+
+const CLOSED = 'its connection was closed without that. This is told once'
+const LOST = 'such bytes at the start or the end of a value are lost. This is told once'
 
 interface HttpOptions {
   settings: Settings
@@ -36,6 +40,11 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
   )
   const framingFaults = new FramingFaults(log)
   const connectionLimit = new ConnectionLimit(log)
+  pipelining.onFirst = ({ requestId, label }) =>
+    log('WARNING', `A client sent a request before it had the answer to its last one: ${CLOSED}`, 'http', {
+      request_id: requestId,
+      route: label,
+    })
   const listener = new Listener({
     settings,
     routes: routing.table,
@@ -44,6 +53,8 @@ export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
     local: localWorker,
     connectionLimit,
     onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
+    onHeaderLoss: ({ requestId, label }) =>
+      log('WARNING', `A request has a header beyond ASCII: ${LOST}`, 'http', { request_id: requestId, route: label }),
     onHostRefused: (host) =>
       log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),

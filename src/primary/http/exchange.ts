@@ -7,6 +7,7 @@ import { ClientSocket, type SocketUserData, type SocketWorker } from './client-s
 import type { Handshake } from './handshake.ts'
 import { PacedBody } from './paced-body.ts'
 import { policyFor } from './page-policy.ts'
+import { pipelining } from './pipelining.ts'
 import type { RouteEntry } from './route-table.ts'
 import { SseClient } from './sse-client.ts'
 import { statusLine } from './status-line.ts'
@@ -113,6 +114,7 @@ export class Exchange {
   }
 
   #aborted(): void {
+    pipelining.aborted(this)
     // A stream ends when its client leaves. A file that breaks off was not answered.
     this.#endSpan(this.#client instanceof SseClient ? STREAM_STATUS : 0)
     this.#done = true

@@ -18,7 +18,9 @@ import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { ListenSocket, type ListenSocketOptions, loadLibrary } from './listen-socket.ts'
 import type { LocalWorker } from './local-worker.ts'
+import { faultOfPath } from './path-fault.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
+import { pipelining } from './pipelining.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
@@ -52,6 +54,8 @@ export interface ListenerOptions {
   connectionLimit: ConnectionLimit
   /** Told of a connection that was closed because the framing of its request is not certain. */
   onFramingFault: (fault: string, ip: string) => void
+  /** Told of the first request whose headers may have lost bytes. */
+  onHeaderLoss: (exchange: Exchange) => void
   /** Told of the first request that was refused because of its `Host`. */
   onHostRefused: (host: string) => void
   /** Told of a fault of the listener itself while it received a request. */
@@ -72,6 +76,7 @@ export class Listener {
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
   #hasRefusedHost = false
+  #isLossTold = false
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
@@ -209,6 +214,7 @@ export class Listener {
       corsHead,
       timeoutMs === 0 ? 0 : steadyMs() + timeoutMs,
     )
+    pipelining.begun(exchange)
     // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
     if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
     const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
@@ -313,6 +319,7 @@ export class Listener {
       traceLength: trace.length,
       text: exchange.requestId + ip + path + query + trace + scan.text,
       body: null,
+      isBeyondAscii: false,
     }
     if (exchange.operator !== null) frame.operator = exchange.operator
     if (scan.contentLength === '' && scan.transferEncoding === '')
@@ -349,11 +356,24 @@ export class Listener {
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
+      if (frame.isBeyondAscii && !this.#isLossTold) this.#tellLoss(frame, exchange)
       return
     }
     // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
     if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
+  }
+
+  /** The library drops bytes beyond ASCII at both ends of a header's value. Only where others are left does it show. */
+  #tellLoss(
+    { text, pathLength, queryLength, requestIdLength, ipLength, traceLength }: RequestFrame,
+    exchange: Exchange,
+  ): void {
+    const headersAt = requestIdLength + ipLength + pathLength + queryLength + traceLength
+    const headers = text.slice(headersAt)
+    if (Buffer.byteLength(headers) === headers.length) return
+    this.#isLossTold = true
+    this.#options.onHeaderLoss(exchange)
   }
 
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
@@ -376,17 +396,3 @@ export class Listener {
 }
 
 const LOGIN_HEAD = 'content-type: text/html; charset=utf-8\r\ncache-control: no-store\r\nwww-authenticate: Bearer\r\n'
-
-function faultOfPath(path: string): string | null {
-  if (path.includes('%')) {
-    let decoded: string
-    try {
-      decoded = decodeURIComponent(path)
-    } catch {
-      return 'The path has invalid percent-encoding'
-    }
-    if (decoded.includes('\0')) return 'The path has a NUL'
-  } else if (path.includes('\0')) return 'The path has a NUL'
-  if (path.includes('\ufffd')) return 'The path is not valid UTF-8'
-  return null
-}

@@ -17,6 +17,8 @@ export interface RequestFrame {
   traceLength: number
   text: string
   body: Uint8Array | null
+  /** Set when the frame was written: its text has characters beyond ASCII. */
+  isBeyondAscii?: boolean
   /** Only for routes under `/system`, and only within the primary: it does not travel to a lane. */
   operator?: Operator | null
 }
@@ -35,6 +37,7 @@ export function writeRequest(to: FrameBuffer, at: number, frame: RequestFrame): 
   const word = at >> 2
   const { bytes, words } = to
   const textBytes = bytes.utf8Write(frame.text, at + REQUEST_FIXED_BYTES)
+  if (textBytes !== frame.text.length) frame.isBeyondAscii = true
   words[word] = frame.routeNumber | (frame.methodNumber << 16)
   words[word + 1] = frame.requestIdLength | (frame.ipLength << 16)
   words[word + 2] = frame.pathLength
