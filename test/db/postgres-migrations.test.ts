@@ -165,6 +165,6 @@ function runTests(server: PostgresServer): void {
   test('the shipped migrations run', async (t) => {
     const { driver } = await connected(t, server)
     const shipped = join(import.meta.dirname, '../../domains')
-    assert.deepEqual(await migrate(driver, [shipped], () => {}), ['users/001_users'])
+    assert.deepEqual(await migrate(driver, [shipped], () => {}), ['users/001_users', 'users/002_sessions'])
   })
 }

@@ -113,7 +113,7 @@ function runTests(server: PostgresServer): void {
     const { env, tables } = await withDatabase(t)
     const heddle = await startHeddle(t, { lanes: 1, env: { ...env, DB_AUTO_MIGRATE: 'false' } })
     const line = heddle.logs.find(({ msg }) => /Migrations are pending/.test(msg))
-    assert.deepEqual(line?.migrations, ['users/001_users'])
+    assert.deepEqual(line?.migrations, ['users/001_users', 'users/002_sessions'])
     assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
     assert.equal(await heddle.stop(), 0)
     assert.deepEqual(await tables(), [])
@@ -219,7 +219,7 @@ function runTests(server: PostgresServer): void {
     }
     await use('postgres')
     assert.deepEqual(await signUps(2), [201, 409])
-    assert.deepEqual(await tables(), ['_migrations', 'users'])
+    assert.deepEqual(await tables(), ['_migrations', 'sessions', 'users'])
     await use('sqlite')
     assert.deepEqual(await signUps(1), [201])
     await use('postgres')

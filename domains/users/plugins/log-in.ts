@@ -2,17 +2,19 @@ import { randomUUID } from 'node:crypto'
 import { z } from 'zod'
 import { type HttpContext, Plugin, type Tools } from '#heddle'
 import { Attempts, networkOf } from '../attempts.ts'
+import { keepOutOfCaches, Sessions } from '../sessions.ts'
 
 const credentials = z.object({ email: z.email().max(254).toLowerCase(), password: z.string() })
 
 /**
- * `POST /login`: a token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known.
+ * `POST /login`: a token and a refresh token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known.
  * Wrong tries count for the e-mail at one address, so that a stranger's do not lock out its owner, and for the address over all e-mails.
  */
 export default class LogIn extends Plugin {
   #auth
   #db
   #http
+  #sessions
   #attempts
   #attemptsOfAddress
   #dummyHash: Promise<string> | undefined
@@ -22,6 +24,7 @@ export default class LogIn extends Plugin {
     this.#auth = auth
     this.#db = db
     this.#http = http
+    this.#sessions = new Sessions({ auth, config, db })
     const windowMs = config.get('LOGIN_WINDOW_MS', { default: 60_000 })
     this.#attempts = new Attempts(state, {
       namespace: 'login-attempts',
@@ -60,7 +63,8 @@ export default class LogIn extends Plugin {
     }
     await this.#attempts.forget(account)
     await this.#attemptsOfAddress.giveBack(address)
-    return { success: true, data: { token: await this.#auth.createToken({ sub: user.id }) } }
+    keepOutOfCaches(context)
+    return { success: true, data: await this.#sessions.begin(user.id) }
   }
 
   /** The user with this e-mail and password; null when there is none. */
