@@ -199,6 +199,10 @@ test('what is no handshake is answered as a request', async () => {
     if (status !== 101) assert.match(client.head, /"success":false/)
     client.tcp.destroy()
   }
+  const ambiguous = await openWebSocket(heddle.port, '/talk/a', { 'content-length': '2, 3' })
+  assert.equal(ambiguous.status, 400)
+  assert.match(ambiguous.head, /content-length is no number/)
+  ambiguous.tcp.destroy()
   const { status, headers, body } = await heddle.json('/talk/a')
   assert.deepEqual(body, { success: false, error: 'This path speaks WebSocket, version 13' })
   assert.deepEqual([status, headers.get('upgrade'), headers.get('sec-websocket-version')], [426, 'websocket', '13'])
