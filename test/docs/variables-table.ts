@@ -1,4 +1,5 @@
-import { settingKey, VARIABLES, type VariableRow } from '../../src/core/config/schema.ts'
+import { settingKey, VARIABLES } from '../../src/core/config/schema.ts'
+import type { VariableRow } from '../../src/core/config/variables/row.ts'
 
 export const TABLE_START = '<!-- The table is generated: UPDATE_DOCS=1 npm test docs -->'
 export const TABLE_END = '<!-- end of the table -->'

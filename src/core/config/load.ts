@@ -4,11 +4,12 @@ import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
-import { type Settings, settingKey, VARIABLES, type VariableRow } from './schema.ts'
+import { type Settings, settingKey, VARIABLES } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { checkTls, warnOfClearText } from './tls-settings.ts'
 import { checkTokens } from './token-settings.ts'
 import { likelyTypos } from './typos.ts'
+import type { VariableRow } from './variables/row.ts'
 
 /** Exit status of a process whose environment is not valid (EX_CONFIG of sysexits.h). */
 export const EXIT_CONFIG = 78

@@ -1,6 +1,6 @@
 import { isIP, isIPv6 } from 'node:net'
 import { delimiter, resolve } from 'node:path'
-import type { VariableRow } from './schema.ts'
+import type { VariableRow } from './variables/row.ts'
 
 export type Parsed = { value: unknown } | { wanted: string }
 

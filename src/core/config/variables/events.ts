@@ -1,0 +1,65 @@
+import { DAY_MS, type VariableRow } from './row.ts'
+
+/** Events and jobs. */
+export const EVENT_VARIABLES = {
+  EVENT_BUS_DRIVER: {
+    type: 'choice',
+    choices: ['in_process', 'keyvalue_streams'],
+    default: 'in_process',
+    effect: 'Transport of events: within this process, or streams of the key-value store that all replicas share.',
+  },
+  EVENT_BUS_MAX_QUEUE: {
+    type: 'integer',
+    min: 1,
+    max: 10_000_000,
+    default: 100_000,
+    unit: 'events',
+    effect: 'Most events that wait in process; above it, `publish` rejects with EVENT_BUS_FULL.',
+  },
+  EVENT_BUS_MAX_NAMES: {
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1000,
+    unit: 'event names',
+    effect: 'Different events that one plugin publishes; `publish` of a further name rejects with EVENT_NAMES_LIMIT.',
+  },
+  EVENT_BUS_MAX_SUBSCRIPTIONS: {
+    type: 'integer',
+    min: 1,
+    max: 100_000,
+    default: 1000,
+    unit: 'subscriptions',
+    effect: 'Subscriptions of one plugin in one thread; a further one throws EVENT_SUBSCRIPTIONS_LIMIT.',
+  },
+  EVENT_BUS_MAX_DEAD_BYTES: {
+    type: 'integer',
+    min: 1_048_576,
+    max: 68_719_476_736,
+    default: 67_108_864,
+    unit: 'bytes',
+    effect:
+      'What the dead letters take, in this process or in the store; beyond it the oldest are dropped, and counted.',
+  },
+  EVENT_BUS_CLAIM_IDLE_MS: {
+    type: 'integer',
+    min: 50,
+    max: DAY_MS,
+    default: 60_000,
+    unit: 'ms',
+    effect: 'Stream driver: another consumer claims a delivery that has been idle for longer.',
+  },
+  EVENT_BUS_STREAM_MAXLEN: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'entries',
+    effect: 'Stream driver: approximate limit per stream; unset: unread entries are never trimmed.',
+  },
+  SCHEDULER_ENABLED: {
+    type: 'boolean',
+    default: ({ nodeAppInstance }) => !nodeAppInstance,
+    effect: 'Jobs run in this process; set it to true on one replica only.',
+  },
+} as const satisfies Record<string, VariableRow>

@@ -1,0 +1,25 @@
+import { hostname } from 'node:os'
+import { fileURLToPath } from 'node:url'
+import type { VariableRow } from './row.ts'
+
+const TOOLS_FOLDER = fileURLToPath(new URL('../../../tools', import.meta.url))
+
+/** The name of the process, and its folders. */
+export const IDENTITY_VARIABLES = {
+  REPLICA_ID: {
+    type: 'text',
+    pattern: /^[A-Za-z0-9._:-]{1,200}$/,
+    wanted: '1 to 200 of the characters A-Z a-z 0-9 . _ : -',
+    // With port 0 the process id tells the replicas of one host apart.
+    default: ({ httpPort, nodeAppInstance }) =>
+      `${hostname()}:${httpPort || `pid${process.pid}`}${nodeAppInstance === undefined ? '' : `:${nodeAppInstance}`}`,
+    effect: 'Name of this replica, unique and stable.',
+  },
+  DOMAINS_DIR: {
+    type: 'folders',
+    default: 'domains',
+    unit: "folders separated by the platform's path delimiter",
+    effect: 'Folders of domains (plugins, migrations, event contracts), in order.',
+  },
+  TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Folder of the active tools.' },
+} as const satisfies Record<string, VariableRow>

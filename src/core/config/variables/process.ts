@@ -1,0 +1,108 @@
+import { availableParallelism } from 'node:os'
+import { DAY_MS, type VariableRow } from './row.ts'
+
+/** Enough to notice that threads do not share their memory. With more of them a change of the code takes longer to reach all. */
+const DEVELOPED_LANES = 2
+
+/** Threads, and the life of the process. */
+export const PROCESS_VARIABLES = {
+  LANES: {
+    type: 'integer',
+    min: 1,
+    max: 256,
+    default: (_above, isDevelopment) =>
+      Math.max(1, Math.min(availableParallelism() - 1, isDevelopment ? DEVELOPED_LANES : 256)),
+    unit: 'threads',
+    effect: 'Number of worker threads that run the plugins.',
+  },
+  LANE_MAX_INFLIGHT: {
+    type: 'integer',
+    min: 1,
+    max: 65_535,
+    default: 1024,
+    unit: 'requests',
+    effect: 'Most requests in one lane at a time; if every lane is full, the answer is 503.',
+  },
+  LANE_STALL_MS: {
+    type: 'integer',
+    min: 50,
+    max: DAY_MS,
+    default: 10_000,
+    unit: 'ms',
+    effect: 'A lane that is blocked for longer is replaced.',
+  },
+  LANE_MEMORY_MB: {
+    type: 'integer',
+    min: 32,
+    max: 1_048_576,
+    default: 512,
+    unit: 'MiB',
+    effect: 'Largest JavaScript heap of a lane; a lane that needs more is replaced.',
+  },
+  LANE_ENV: {
+    type: 'names',
+    default: [],
+    unit: 'comma-separated names, `AWS_*` for all that begin so',
+    effect:
+      'Variables that libraries in lanes read from `process.env`, beside those of Node and the system. A plugin reads its own with `config.get`.',
+  },
+  UV_THREADPOOL_SIZE: {
+    type: 'integer',
+    min: 1,
+    max: 1024,
+    default: undefined,
+    unit: 'threads',
+    effect: 'Threads for files and DNS, fixed before the start; unset, `npm start` takes 4 × cores, at least 16.',
+  },
+  POOL_STALL_MS: {
+    type: 'integer',
+    min: 100,
+    max: DAY_MS,
+    default: 5000,
+    unit: 'ms',
+    effect: 'The process is not ready while that pool lets a call wait for longer.',
+  },
+  SHUTDOWN_TIMEOUT_MS: {
+    type: 'integer',
+    min: 0,
+    max: DAY_MS,
+    default: 10_000,
+    unit: 'ms',
+    effect: 'Timeout of a graceful shutdown; the process then ends anyway.',
+  },
+  NODE_ENV: {
+    type: 'text',
+    default: 'development',
+    effect: 'Unless it is `production`, answers are checked against the `response` schemas of their routes.',
+  },
+  NODE_APP_INSTANCE: {
+    type: 'integer',
+    min: 0,
+    max: 1_000_000,
+    default: undefined,
+    effect: 'Number of this process, set by a supervisor that runs several processes of one service (pm2 does).',
+  },
+  NOTIFY_SOCKET: {
+    type: 'text',
+    default: undefined,
+    unit: 'path of a socket',
+    effect:
+      'Set by systemd for a unit of `Type=notify`: the process reports there when it is ready, reloads and stops.',
+  },
+  WATCHDOG_USEC: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'µs',
+    effect: 'Set by systemd for `WatchdogSec`: it ends a process whose main thread has not turned for so long.',
+  },
+  WATCHDOG_PID: {
+    type: 'integer',
+    min: 1,
+    max: Number.MAX_SAFE_INTEGER,
+    default: undefined,
+    unit: 'process id',
+    effect: 'Set by systemd with `WATCHDOG_USEC`: the process that reports; another one does not.',
+  },
+} as const satisfies Record<string, VariableRow>
