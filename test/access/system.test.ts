@@ -160,8 +160,17 @@ describe('what an operator does', () => {
     const headers = bearer(TOKEN)
     await heddle.fetch('/fail', { method: 'POST' })
     const letters = async () => (await heddle.json('/system/dead-letters', { headers })).body as { id: string }[]
-    await until(async () => (await letters()).length === 1, 'a dead letter')
-    const [{ id }] = (await letters()) as [{ id: string }]
+    const [{ id: failed }] = await until(async () => {
+      const found = await letters()
+      return found.length === 1 ? (found as [{ id: string }]) : null
+    }, 'a dead letter')
+    const replayed = await heddle.fetch(`/system/dead-letters/${failed}/replay`, { method: 'POST', headers })
+    assert.equal(replayed.status, 200)
+    // It fails again.
+    const [{ id }] = await until(async () => {
+      const found = await letters()
+      return found.length === 1 && found[0]!.id !== failed ? (found as [{ id: string }]) : null
+    }, 'the next dead letter')
     const response = await heddle.fetch(`/system/dead-letters/${id}`, { method: 'DELETE', headers })
     assert.equal(response.status, 200)
     heddle.process.kill('SIGHUP')
@@ -171,6 +180,7 @@ describe('what an operator does', () => {
     assert.deepEqual(
       told.map(({ action, target, by, address }) => [action, target, by, address]),
       [
+        ['dead_letter.replay', failed, 'token', '127.0.0.1'],
         ['dead_letter.delete', id, 'token', '127.0.0.1'],
         ['reload', null, 'signal', null],
       ],
@@ -183,7 +193,7 @@ describe('what an operator does', () => {
     const acts = roots.filter(({ event }) => event === 'runtime.operator.acted')
     assert.deepEqual(
       acts.map(({ request_id }) => request_id),
-      [response.headers.get('x-request-id'), null],
+      [replayed.headers.get('x-request-id'), response.headers.get('x-request-id'), null],
     )
   })
 })
