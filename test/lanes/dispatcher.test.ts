@@ -68,6 +68,29 @@ test('what is thrown while a request that waited is served costs that one, and t
   )
 })
 
+test('a request that no lane may have yet waits by its own time, whatever the clock says', async (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const lane = laneOf(t)
+  lane.hostsRoute[0] = 1
+  lane.drainSpeedWhenFull = () => 'fast'
+  dispatcher.setLanes([lane])
+  const { seen, exchange } = exchangeOf()
+  let hasExpired = false
+  Object.assign(exchange, { deadlineMs: Date.now() + 60_000, expire: () => (hasExpired = true) })
+  assert.equal(dispatcher.send(frame(), exchange), true)
+  const { now } = Date
+  t.mock.method(Date, 'now', () => now() + 3_600_000)
+  // Long enough to be looked at several times.
+  await new Promise((resolve) => setTimeout(resolve, 200))
+  assert.deepEqual([dispatcher.waiting, seen.failure, hasExpired], [1, '', false])
+  lane.servesRoute[0] = 1
+  dispatcher.setLanes([lane])
+  assert.equal(dispatcher.waiting, 0)
+  assert.equal(seen.at, lane)
+})
+
 test('nothing is given back to a lane whose thread has ended', (t) => {
   const dispatcher = new Dispatcher((error) => {
     throw error

@@ -1,4 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { RequestPlacement } from '../dispatch/request-placement.ts'
 import { Confinement } from '../supervision/confinement.ts'
@@ -37,7 +38,7 @@ export function assembleSuspicion({ settings, http, link }: SuspicionOptions): S
     lanesWanted: settings.lanes,
     isConfined: (plugin) => confinement.isConfined(plugin),
     isKnown: (plugin) => sightings.isKnown(plugin),
-    isCrisis: () => confinement.isCrisis(Date.now()),
+    isCrisis: () => confinement.isCrisis(steadyMs()),
   })
   function placeRequests(): void {
     const { serving, hasProbationBegun } = link.supervisor

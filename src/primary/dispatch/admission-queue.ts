@@ -1,3 +1,4 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { Exchange } from '../http/exchange.ts'
 
@@ -10,7 +11,7 @@ interface Waiting {
   readonly frame: RequestFrame
   readonly exchange: Exchange
   readonly bytes: number
-  /** Milliseconds since the epoch. */
+  /** By `steadyMs`, as the deadline of the exchange is. */
   readonly sinceMs: number
 }
 
@@ -39,7 +40,7 @@ export class AdmissionQueue {
     // The memory of a body is only lent.
     if (frame.body !== null) frame.body = Buffer.from(frame.body)
     const id = ++this.#lastId
-    this.#waiting.set(id, { frame, exchange, bytes, sinceMs: Date.now() })
+    this.#waiting.set(id, { frame, exchange, bytes, sinceMs: steadyMs() })
     this.#bytes += bytes
     exchange.assignTo(this, id)
     return true

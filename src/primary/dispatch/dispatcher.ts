@@ -152,7 +152,7 @@ export class Dispatcher {
 
   /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
   #serveWithheld(): void {
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     for (const [id, { frame, exchange, sinceMs }] of this.#withheld) {
       try {
         if (!this.#give(frame, exchange)) {
@@ -168,7 +168,7 @@ export class Dispatcher {
 
   readonly #checkWithheld = (): void => {
     try {
-      this.#withheld.expire(Date.now())
+      this.#withheld.expire(steadyMs())
       this.#serveWithheld()
     } catch (error) {
       this.#onFault(error)

@@ -1,5 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { CircuitBreaker } from './circuit-breaker.ts'
 import type { Confinement } from './confinement.ts'
@@ -37,7 +38,7 @@ export class Judge {
       return { ...box, guilty: { plugin: only.plugin, handler, line, evidence: 'alone' } }
     }
     if (lane.role !== 'regular') return box
-    const nowMs = Date.now()
+    const nowMs = steadyMs()
     this.#acquit(nowMs)
     const suspect = this.#options.suspicion.unexplained(handlers, nowMs)
     if (suspect === null) return box
@@ -64,7 +65,7 @@ export class Judge {
 
   /** A lane has died, or is about to. */
   died(lane: Lane): void {
-    if (lane.role === 'regular') this.#options.confinement.laneDied(lane, Date.now())
+    if (lane.role === 'regular') this.#options.confinement.laneDied(lane, steadyMs())
   }
 
   /** Confines who is guilty, and counts the death where there is proof. */
@@ -75,7 +76,7 @@ export class Judge {
     if (!guilty?.plugin || guilty.evidence === 'last') return
     if (lane.role !== 'quarantine' && lane.manifest !== null) {
       sightings.forget(guilty.plugin)
-      if (isProved(box)) confinement.blame(guilty.plugin, Date.now())
+      if (isProved(box)) confinement.blame(guilty.plugin, steadyMs())
       else confinement.confine(guilty.plugin)
     }
     if (!isProved(box)) return
