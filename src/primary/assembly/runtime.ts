@@ -71,7 +71,7 @@ export class Runtime {
     const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
-      lanes: () => link.supervisor.ready,
+      lanes: () => link.supervisor.lanes.ready,
       isPaused: (plugin) => circuitBreaker.isOpen(plugin),
       log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })
@@ -82,7 +82,7 @@ export class Runtime {
       kernel: tools.kernel,
       log,
       dump: () => tools.health.dump(),
-      lanes: () => link.supervisor.info(),
+      lanes: () => link.supervisor.lanes.info(),
       readiness: () => this.readiness(),
       counters: () => processCounters(logWriter.output, http, events.hub.records.droppedLetters),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
@@ -93,7 +93,7 @@ export class Runtime {
       stallMs: settings.poolStallMs,
       askThreads: () => {
         pool.report('primary', poolUses())
-        for (const lane of link.supervisor.all) lane.post({ type: 'pool-uses' })
+        for (const lane of link.supervisor.lanes.all) lane.post({ type: 'pool-uses' })
       },
       onHeld: (reason) => log('ERROR', `Not ready: ${reason}`, 'main'),
       onFree: (heldMs) => log('INFO', `The thread pool serves again, after ${Math.round(heldMs)} ms`, 'main'),
@@ -122,7 +122,7 @@ export class Runtime {
       },
       onNewCode: () => {
         events.hub.forgetNames()
-        lanes.registrar.codeChanged(lanes.supervisor.ready)
+        lanes.registrar.codeChanged(lanes.supervisor.lanes.ready)
         circuitBreaker.reset()
         lanes.judge.reset()
       },
@@ -169,7 +169,7 @@ export class Runtime {
   readiness(): Readiness {
     const { hub, streams } = this.#events
     return readinessOf({
-      lanes: this.#lanes.supervisor.countByState(),
+      lanes: this.#lanes.supervisor.lanes.countByState(),
       lanesWanted: this.#options.settings.lanes,
       isDraining: this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
@@ -208,7 +208,7 @@ export class Runtime {
     health.setPlugins(this, kernel.plugins.health)
     registrar.open()
     await supervisor.booted()
-    if (supervisor.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
+    if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
     await this.#events.streams?.opened()
     const port = await listener.listen(options.exclusivePort)
     await kernel.plugins.ready()

@@ -37,11 +37,11 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   const deadlineMs = steadyMs() + shutdownTimeoutMs
   toolBooter.stop()
   await listener.drain(Math.min(LINGER_MAX_MS, shutdownTimeoutMs * 0.3))
-  const sockets = new SocketDrain(supervisor.all, localWorker)
+  const sockets = new SocketDrain(supervisor.lanes.all, localWorker)
   sockets.begin()
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
-    supervisor.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
+    supervisor.lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for.

@@ -60,7 +60,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     jobs,
     health,
     onReadyRunner: new OnReadyRunner(
-      () => link.supervisor.regular,
+      () => link.supervisor.lanes.regular,
       (message) => log('ERROR', message, 'kernel'),
     ),
     snapshots,
@@ -110,7 +110,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     },
     onChange: () => {
       options.suspicion.placeRequests()
-      registrar.lanesChanged(supervisor.ready)
+      registrar.lanesChanged(supervisor.lanes.ready)
       snapshots.sendSoon()
     },
   })

@@ -41,10 +41,10 @@ export function assembleSuspicion({ settings, http, link }: SuspicionOptions): S
     isCrisis: () => confinement.isCrisis(steadyMs()),
   })
   function placeRequests(): void {
-    const { serving, hasProbationBegun } = link.supervisor
+    const { serving, hasProbationBegun } = link.supervisor.lanes
     placement.place(serving, hasProbationBegun)
     dispatcher.setLanes(serving)
   }
-  sightings.start(() => link.supervisor.ready, placeRequests)
+  sightings.start(() => link.supervisor.lanes.ready, placeRequests)
   return { sightings, suspicion: new Suspicion(sightings), confinement, handlersOf: ofLane, placeRequests }
 }

@@ -47,10 +47,10 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
     statuses: new StatusTable(shared.statuses),
     toolIndex: (tool) => kernel.toolbox.indexOf(tool),
     toolNames: () => kernel.toolbox.names,
-    lanes: () => link.supervisor.countByState(),
+    lanes: () => link.supervisor.lanes.countByState(),
     onChange: () => snapshots.sendSoon(),
   })
-  const snapshots = new Snapshots(health, events.hub, () => link.supervisor.all)
+  const snapshots = new Snapshots(health, events.hub, () => link.supervisor.lanes.all)
   processLog.connect((record, origin) => {
     kernel.tellLogSinks(record.level, record.message, record.timestampMs, record.identity)
     events.recordForwarder.log(record, origin)

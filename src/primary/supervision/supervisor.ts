@@ -1,13 +1,13 @@
 import { availableParallelism } from 'node:os'
-import type { BlackBox, LaneInfo } from '../../contracts/registry.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import { type LaneDeath, laneDeath } from './lane-death.ts'
-import { infoOf } from './lane-info.ts'
 import { LaneReplacement } from './lane-replacement.ts'
+import { LaneSlots } from './lane-slots.ts'
 import { LaneStarter, type LaneTracing } from './lane-starter.ts'
 import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
 import { OnDemandLane } from './on-demand-lane.ts'
@@ -54,7 +54,7 @@ export interface SupervisorOptions {
 export class Supervisor {
   readonly #options: SupervisorOptions
   readonly #starter: LaneStarter
-  readonly #slots: LaneSlot[] = []
+  readonly #slots: LaneSlots
   readonly #replacement: LaneReplacement
   readonly #rollingReload: RollingReload
   readonly #standby: StandbyLane
@@ -70,6 +70,7 @@ export class Supervisor {
 
   constructor(options: SupervisorOptions) {
     this.#options = options
+    const slots: LaneSlot[] = []
     const { settings, shared, isDevelopment, tracing, listener, onRecovered, refusalOf, isBusy } = options
     const isStopping = (): boolean => this.#isStopping
     const open = (lane: Lane): void => this.#open(lane)
@@ -79,7 +80,7 @@ export class Supervisor {
       isPrewarmed: isDevelopment,
       tracing,
       listener,
-      all: () => this.all,
+      all: () => this.#slots.all,
       onBooted: open,
       onRecovered,
       onEnd: (thread, error) => this.#onEnd(thread, error),
@@ -98,7 +99,7 @@ export class Supervisor {
     })
     this.#replacement = replacement
     this.#rollingReload = new RollingReload({
-      slots: this.#slots,
+      slots,
       replacement,
       beginGeneration: () => this.#starter.beginGeneration(),
       refusalOf,
@@ -107,7 +108,7 @@ export class Supervisor {
     })
     this.#standby = new StandbyLane({
       laneStallMs: settings.laneStallMs,
-      slots: this.#slots,
+      slots,
       replacement,
       isPaused: (nowMs) => this.#intensity.isExceeded(nowMs),
       open,
@@ -123,6 +124,13 @@ export class Supervisor {
       })
     this.#quarantine = onDemand(settings.lanes, 'quarantine')
     this.#probation = onDemand(settings.lanes + 1, 'probation')
+    this.#slots = new LaneSlots({
+      lanesWanted: settings.lanes,
+      slots,
+      quarantine: this.#quarantine,
+      probation: this.#probation,
+      outside: replacement.outsideSlots,
+    })
   }
 
   /** Starts all lanes; each reports by itself. */
@@ -131,74 +139,14 @@ export class Supervisor {
     this.#checkTimer = setInterval(() => this.#checkThreads(), CHECK_MS)
   }
 
-  /** Lanes that take work. */
-  get ready(): Lane[] {
-    return this.#threads()
-      .filter(({ lane: { role, state }, isEnding }) => role === 'regular' && state === 'ready' && !isEnding)
-      .map(({ lane }) => lane)
-  }
-
-  /** Lanes that take requests: those, and the one that takes what is under suspicion. */
-  get serving(): Lane[] {
-    const thread = this.#probation.slot?.thread
-    return thread?.lane.state === 'ready' && !thread.isEnding ? [...this.ready, thread.lane] : this.ready
-  }
-
-  /** False until the probation lane has been up. */
-  get hasProbationBegun(): boolean {
-    const { slot } = this.#probation
-    return slot !== null && (slot.restarts > 0 || slot.thread.lane.state !== 'starting')
-  }
-
-  /** The lanes that are in their slots, whatever their state; without those on demand. */
-  get regular(): Lane[] {
-    return this.#slots.map(({ thread }) => thread.lane)
-  }
-
-  /** Every lane whose thread runs, or is about to. */
-  get all(): Lane[] {
-    return this.#threads().map(({ lane }) => lane)
+  /** Every thread's lane, its state and its deaths. */
+  get lanes(): LaneSlots {
+    return this.#slots
   }
 
   /** Resolves when every lane is up, or has failed once. */
   async booted(): Promise<void> {
-    while (!this.#isBootOver) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
-  }
-
-  /** False while a lane boots for the first time, or once more without a plugin that brought it down. */
-  get #isBootOver(): boolean {
-    if (this.#slots.length < this.#options.settings.lanes) return false
-    return this.#slots.every(({ isRetried, thread }) => !isRetried && thread.lane.state !== 'starting')
-  }
-
-  countByState(): Record<string, number> {
-    const counts: Record<string, number> = { starting: 0, ready: 0, draining: 0, dead: 0 }
-    for (const { state } of this.regular) counts[state]!++
-    return counts
-  }
-
-  info(): LaneInfo[] {
-    const infos: LaneInfo[] = []
-    for (const slot of this.#slots) {
-      const { thread, standby } = slot
-      infos.push(infoOf(thread.lane, slot, {}))
-      if (standby !== null) infos.push(infoOf(standby.lane, slot, { role: 'relief', deaths: [] }))
-    }
-    for (const { slot, isIdle } of [this.#quarantine, this.#probation])
-      if (slot !== null) infos.push(infoOf(slot.thread.lane, slot, isIdle ? { state: 'idle' } : {}))
-    return infos
-  }
-
-  /** Every thread that runs, or is about to. */
-  #threads(): LaneThread[] {
-    const threads = new Set<LaneThread>()
-    for (const { thread, standby } of this.#slots) {
-      threads.add(thread)
-      if (standby !== null) threads.add(standby)
-    }
-    for (const { slot } of [this.#quarantine, this.#probation]) if (slot !== null) threads.add(slot.thread)
-    for (const thread of this.#replacement.outsideSlots) threads.add(thread)
-    return [...threads]
+    while (!this.#slots.isBootOver) await new Promise<void>((resolve) => this.#bootWaiters.push(resolve))
   }
 
   #changed(): void {
@@ -217,9 +165,8 @@ export class Supervisor {
 
   /** Starts lanes that have not started yet: so many that no more boot than there are cores, because together they would only take longer. */
   #startLanes(): void {
-    const booting = this.#slots.filter(({ isRetried, thread }) => isRetried || thread.lane.state === 'starting').length
-    const due = Math.min(availableParallelism() - booting, this.#options.settings.lanes - this.#slots.length)
-    for (let n = 0; n < due; n++) this.#slots.push(this.#fillSlot(this.#slots.length, 'regular'))
+    const due = Math.min(availableParallelism() - this.#slots.booting, this.#slots.missing)
+    for (let n = 0; n < due; n++) this.#slots.add(this.#fillSlot(this.#slots.next, 'regular'))
   }
 
   #fillSlot(index: number, role: LaneRole): LaneSlot {
@@ -241,7 +188,7 @@ export class Supervisor {
     const nowMs = steadyMs()
     const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
     this.#checkedMs = nowMs
-    for (const thread of this.#threads())
+    for (const thread of this.#slots.threads)
       this.#reportingFaults(thread.lane, () => this.#check(thread, nowMs, elapsedMs))
   }
 
@@ -282,7 +229,7 @@ export class Supervisor {
     if (!this.#isStopping) this.#options.onUnresponsive(lane)
     const unfinished = lane.dispose()
     this.#replacement.outsideSlots.delete(thread)
-    const slot = this.#onDemand(lane.role)?.slot ?? this.#slots[lane.index]!
+    const slot = this.#slots.slotOf(lane)
     if (slot.standby === thread) slot.standby = null
     if (wasTold || this.#isStopping) this.#onLeft(thread, slot, unfinished)
     else this.#onDeath(thread, slot, laneDeath(thread, error, unfinished, this.#options.settings.laneMemoryMb))
@@ -326,7 +273,7 @@ export class Supervisor {
     if (onDemand?.isWanted === false) return
     const intensity = onDemand?.intensity ?? this.#intensity
     const dueMs = intensity.recordDeath(steadyMs())
-    const pauseMs = onDemand === null && this.#isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
+    const pauseMs = onDemand === null && this.#slots.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.#log(
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
@@ -336,12 +283,6 @@ export class Supervisor {
       slot.restartTimer = undefined
       this.#restart(slot)
     }, pauseMs)
-  }
-
-  /** True when no other lane serves or is about to: the innocent must not wait for what the guilty have done. */
-  #isLast(slot: LaneSlot): boolean {
-    if (this.#slots.length < this.#options.settings.lanes) return false
-    return this.#slots.every(({ thread: { lane } }) => lane.index === slot.index || lane.state === 'dead')
   }
 
   /** Does nothing when a reload was faster. */
@@ -392,10 +333,10 @@ export class Supervisor {
   /** Ends all lanes in order: each runs its `onStop` and closes its tools. Lanes that take longer than the timeout are ended anyway. */
   async stop(timeoutMs: number): Promise<void> {
     this.#isStopping = true
-    for (const { restartTimer } of this.#slots) clearTimeout(restartTimer)
+    for (const { restartTimer } of this.#slots.regularSlots) clearTimeout(restartTimer)
     this.#quarantine.stop()
     this.#probation.stop()
-    const threads = this.#threads()
+    const threads = this.#slots.threads
     const timeout = setTimeout(() => {
       for (const { abort } of threads) abort.abort()
     }, timeoutMs)
@@ -418,7 +359,7 @@ export class Supervisor {
    */
   async abandon(deadlineMs: number): Promise<number> {
     this.#isStopping = true
-    for (const { abort } of this.#threads()) abort.abort()
+    for (const { abort } of this.#slots.threads) abort.abort()
     await until(() => this.#starter.threadsRunning === 0, deadlineMs)
     return this.#starter.threadsRunning
   }
