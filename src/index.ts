@@ -26,6 +26,7 @@ export type { Socket, SocketHandlers, SocketOptions } from './contracts/web-sock
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
 export { HeddleError } from './core/errors/catalogue.ts'
 export { DbError } from './core/errors/db-error.ts'
+export { Unrecoverable } from './core/errors/unrecoverable.ts'
 export { Plugin } from './runtime/kernel/plugin.ts'
 
 import type { RouteInfo } from './contracts/route-info.ts'

@@ -39,17 +39,22 @@ export type Subscriber = (data: Payload, event: EventMeta) => unknown | Promise<
 export interface PublishOptions {
   /** Events with the same key reach a subscriber one after another, in the order in which they were published. */
   key?: string
-  /** Milliseconds until the event is delivered. */
+  /** Milliseconds until the event is delivered, at most 2,147,483,647 (24.8 days). */
   delayMs?: number
   /**
-   * Milliseconds after which an event that no handler has begun is not delivered any more. They begin when `delayMs` is over: with a delay of
+   * When the event is delivered, instead of `delayMs`: by the clock of the publisher, at the earliest. A time that has passed is now; 24.8 days
+   * ahead is the furthest.
+   */
+  at?: Date
+  /**
+   * Milliseconds after which an event that no handler has begun is not delivered any more. They begin when `delayMs` is over or `at` is reached: with a delay of
    * 60,000 and a lifetime of 5,000 the event is delivered between the 60th and the 65th second, or not at all.
    */
   ttlMs?: number
 }
 
 export interface SubscribeOptions {
-  /** Further attempts after the first one failed. Default 0. */
+  /** Further attempts after the first one failed, unless it threw an `Unrecoverable`. Default 0. */
   retries?: number
   /** Before retry n: a random time up to `backoffMs * 2^(n-1)` milliseconds (full jitter). Default 500. */
   backoffMs?: number

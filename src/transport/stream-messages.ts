@@ -45,6 +45,8 @@ export interface StreamHandOver {
   replyTo: string | null
   /** Why the first attempt has failed, or why it is no event; null when none was made. */
   fault: string | null
+  /** True when the subscriber has said that no further attempt can help. */
+  isUnrecoverable: boolean
   /** Of the delivery, when it has begun and is traced. */
   span: DeliverySpan | null
 }

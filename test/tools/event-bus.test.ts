@@ -21,6 +21,16 @@ test('publish names the plugin as emitter and resolves with the id', async () =>
   ])
 })
 
+test('publish at a point in time is a delay until then, none when it has passed', async () => {
+  const { publish, recorded } = build()
+  await publish('item.sold', {}, { at: new Date(Date.now() + 60_000), ttlMs: 5 })
+  await publish('item.sold', {}, { at: new Date(0) })
+  const [ahead, passed] = recorded.published.map((args) => args[3] as PublishOptions)
+  assert.ok(ahead!.delayMs! > 50_000 && ahead!.delayMs! <= 60_000, `${ahead!.delayMs}`)
+  assert.deepEqual(Object.keys(ahead!).sort(), ['delayMs', 'ttlMs'])
+  assert.deepEqual(passed, { delayMs: 0 })
+})
+
 test('request waits five seconds unless told', async () => {
   const { request, recorded } = build()
   assert.deepEqual(await request('price.of', { sku: 'a' }), { reply: true })
@@ -76,6 +86,10 @@ for (const options of [
   { delayMs: '5' },
   { delayMs: 2 ** 31 },
   { ttlMs: 0 },
+  { at: 5 },
+  { at: new Date(Number.NaN) },
+  { at: new Date(Date.now() + 2 ** 31 + 60_000) },
+  { at: new Date(), delayMs: 5 },
   { ttlMs: Number.NaN },
 ]) {
   test(`publish refuses the options ${String(JSON.stringify(options)).slice(0, 40)}`, async () => {

@@ -7,6 +7,8 @@ export interface WireError {
   code?: string
   details?: unknown
   stack?: string
+  /** Only of a subscriber that threw an `Unrecoverable`. */
+  unrecoverable?: true
 }
 
 export function toWire(thrown: unknown): WireError {

@@ -68,6 +68,8 @@ export interface BrokerDelivery {
   blackBox: BlackBox | null
   /** Why this attempt has failed; null when the attempt is still to be made. */
   fault: string | null
+  /** True when its subscriber has said that no further attempt can help. */
+  isUnrecoverable: boolean
   /** Set when the delivery began elsewhere and is traced. */
   span: DeliverySpan | null
   requester: Requester | null

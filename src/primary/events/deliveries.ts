@@ -29,6 +29,9 @@ export const SUBSCRIBER_GONE = 'The subscriber is gone'
 /** How often deadlines are checked, milliseconds. */
 const SWEEP_MS = 100
 
+/** How an attempt has failed: only after `once` may another follow. */
+type Failure = 'once' | 'unrecoverable' | 'poison'
+
 export interface DeliveriesOptions {
   /** Deliveries that wait or are under way at most, delayed ones and retries included. */
   maxQueue: number
@@ -79,12 +82,12 @@ export class Deliveries {
   }
 
   acceptFromBroker(queue: DeliveryQueue, event: HubEvent, brokerDelivery: BrokerDelivery): void {
-    const { instance, attempt, deaths, blackBox, fault, span, requester, source } = brokerDelivery
+    const { instance, attempt, deaths, blackBox, fault, isUnrecoverable, span, requester, source } = brokerDelivery
     const delivery = deliveryOf(queue, event, requester, source)
     Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun: true })
     this.budget.take(delivery)
-    if (fault !== null) this.#fail(delivery, fault, false)
-    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+    if (fault !== null) this.#fail(delivery, fault, isUnrecoverable ? 'unrecoverable' : 'once')
+    else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
     else this.#enqueue(delivery)
   }
 
@@ -152,7 +155,7 @@ export class Deliveries {
 
   failed(deliveryId: number, error: WireError): void {
     const delivery = this.#take(deliveryId)
-    if (delivery !== undefined) this.#fail(delivery, error.message, false)
+    if (delivery !== undefined) this.#fail(delivery, error.message, error.unrecoverable ? 'unrecoverable' : 'once')
     this.#pump()
   }
 
@@ -176,10 +179,10 @@ export class Deliveries {
     this.#keys.finished(delivery)
   }
 
-  /** Tries it again later, or makes it a dead letter. @param isFinal true: it is not tried again, whatever the subscriber's options say */
-  #fail(delivery: Delivery, error: string, isFinal: boolean): void {
+  /** Tries it again later, or makes it a dead letter. */
+  #fail(delivery: Delivery, error: string, failure: Failure): void {
     const { consumer, event, attempt } = delivery
-    if (!isFinal && attempt <= consumer.retries) {
+    if (failure === 'once' && attempt <= consumer.retries) {
       delivery.attempt++
       delivery.instance = null
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
@@ -196,7 +199,7 @@ export class Deliveries {
         subscriber: delivery.instance?.plugin ?? consumer.instances[0]?.plugin ?? consumer.group,
         error,
         attempts: attempt,
-        blackBox: isFinal ? delivery.blackBox : null,
+        blackBox: failure === 'poison' ? delivery.blackBox : null,
         trace: this.trace.scopeOf(delivery),
       },
       source,
@@ -212,7 +215,7 @@ export class Deliveries {
       thread.abandon(delivery.id)
       this.#quarantine.ended(delivery)
       if (thread.isQuarantine) this.#options.onQuarantineUsed()
-      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, false)
+      this.#fail(delivery, `The subscriber did not finish within ${delivery.consumer.timeoutMs} ms`, 'once')
     }
     // Nobody says when a lane becomes ready, or its loop turns again.
     this.subscribersChanged()
@@ -261,7 +264,7 @@ export class Deliveries {
         delivery.blackBox = blackBox
         this.trace.note(delivery, { name: 'thread_death', deaths: delivery.deaths })
       }
-      if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), true)
+      if (delivery.deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
       else {
         delivery.instance = null
         if (delivery.deaths > 0) this.#enqueue(delivery)

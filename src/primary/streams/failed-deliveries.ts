@@ -63,13 +63,13 @@ export class FailedDeliveries {
   /** Takes an event that a thread does not finish. @param from the consumer of that thread; @param instance its subscriber */
   takeHandOver(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
     const { redis, consumer } = this.#options
-    const { event, group, entryId, frame, replyTo, fault, span } = taken
+    const { event, group, entryId, frame, replyTo, fault, isUnrecoverable, span } = taken
     const stream = streamOf(event)
     this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
     if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays pending at that thread's consumer, and is handled here all the same.
     handOver(redis, { stream, group, ids: [entryId] }, { from, to: consumer }).catch(() => {})
-    const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, span }
+    const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, isUnrecoverable, span }
     if (!this.#deliver(stream, group, { entryId, frame, replyTo }, brokerDelivery)) this.release(stream, group, entryId)
   }
 
@@ -80,7 +80,15 @@ export class FailedDeliveries {
     { group, deaths, blackBox }: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) {
-    const brokerDelivery = { instance: null, attempt: 1, deaths, blackBox, fault: null, span: null }
+    const brokerDelivery = {
+      instance: null,
+      attempt: 1,
+      deaths,
+      blackBox,
+      fault: null,
+      isUnrecoverable: false,
+      span: null,
+    }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
       onEnded()
@@ -93,7 +101,7 @@ export class FailedDeliveries {
     stream: string,
     group: string,
     { entryId, frame, replyTo }: Pick<StreamEvent, 'entryId' | 'frame' | 'replyTo'>,
-    brokerDelivery: Pick<BrokerDelivery, 'instance' | 'attempt' | 'deaths' | 'blackBox' | 'fault' | 'span'>,
+    brokerDelivery: Omit<BrokerDelivery, 'group' | 'requester' | 'source'>,
     onEnded: () => void = () => {},
   ): boolean {
     return this.#options.hub.deliverFromBroker(frame, {

@@ -1,4 +1,6 @@
 import { cutText } from '../../core/errors/cut-text.ts'
+import { isInstance } from '../../core/errors/description.ts'
+import { Unrecoverable } from '../../core/errors/unrecoverable.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 
 /** Characters of the message of a subscriber's error, and of its stack, that leave its thread. */
@@ -9,5 +11,6 @@ export function deliveryError(thrown: unknown): WireError {
   const wire = toWire(thrown)
   wire.message = cutText(wire.message, DELIVERY_ERROR_MAX_LENGTH)
   if (wire.stack !== undefined) wire.stack = cutText(wire.stack, DELIVERY_ERROR_MAX_LENGTH)
+  if (isInstance(thrown, Unrecoverable)) wire.unrecoverable = true
   return wire
 }

@@ -100,12 +100,8 @@ export class PendingEntries implements DeliverySink {
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
     if (typeof entry === 'string') {
-      return this.#handOver(
-        group,
-        { entryId, frame: null, replyTo: null },
-        group.members[0]?.subscriberIndex ?? -1,
-        entry,
-      )
+      const subscriberIndex = group.members[0]?.subscriberIndex ?? -1
+      return this.#handOver(group, { entryId, frame: null, replyTo: null }, { subscriberIndex, fault: entry })
     }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group.consumerGroup) return this.#acknowledge(group, entryId)
     if (entry.replica !== this.#options.replica) this.#options.received(entry.frame)
@@ -126,7 +122,7 @@ export class PendingEntries implements DeliverySink {
     // The subscriber has left this thread meanwhile; another thread may have it.
     if (subscriberIndex === null) {
       this.#chars -= entry.frame.payload.length
-      return this.#handOver(group, entry, -1, null)
+      return this.#handOver(group, entry, { subscriberIndex: -1 })
     }
     if (entry.expiresMs !== 0 && entry.expiresMs < Date.now()) {
       this.#chars -= entry.frame.payload.length
@@ -163,7 +159,7 @@ export class PendingEntries implements DeliverySink {
 
   failed(deliveryId: number, error: WireError): void {
     const pending = this.#removeBegun(deliveryId)
-    if (pending !== undefined) this.#fail(pending, error.message)
+    if (pending !== undefined) this.#fail(pending, error.message, error.unrecoverable)
   }
 
   /** @returns undefined for an entry that was given up: it is handed over by now */
@@ -208,21 +204,21 @@ export class PendingEntries implements DeliverySink {
   // ── done or handed over ───────────────────────────────────────────────────────────
 
   /** An attempt has failed. The span is handed over too: it ends when the hub has finished the delivery. */
-  #fail({ group, entry, subscriberIndex, span }: PendingEntry, fault: string): void {
+  #fail({ group, entry, subscriberIndex, span }: PendingEntry, fault: string, isUnrecoverable = false): void {
     if (span !== null) entry.frame.trace = span.parent
-    this.#handOver(group, entry, subscriberIndex, fault, span)
+    this.#handOver(group, entry, { subscriberIndex, fault, isUnrecoverable, span })
   }
 
   #handOver(
     group: Group,
     { entryId, frame, replyTo }: Pick<StreamHandOver, 'entryId' | 'frame' | 'replyTo'>,
-    subscriberIndex: number,
-    fault: string | null,
-    span: DeliverySpan | null = null,
+    how: Pick<StreamHandOver, 'subscriberIndex'> & Partial<StreamHandOver>,
   ): void {
     const { handOver, settled } = this.#options
     this.#handedOver.push({ group, entryId, untilMs: steadyMs() + HANDED_OVER_MS })
-    handOver({ event: group.event, group: group.consumerGroup, subscriberIndex, entryId, frame, replyTo, fault, span })
+    const { event, consumerGroup } = group
+    const untried = { fault: null, isUnrecoverable: false, span: null }
+    handOver({ event, group: consumerGroup, entryId, frame, replyTo, ...untried, ...how })
     settled()
   }
 

@@ -27,13 +27,23 @@ export function checkFunction(what: string, value: unknown): void {
 
 export function checkPublishOptions(options: unknown): PublishOptions {
   if (options === undefined) return NO_OPTIONS
-  const { key, delayMs, ttlMs } = asObject<PublishOptions>(options)
+  const { key, delayMs, ttlMs, at } = asObject<PublishOptions>(options)
   if (key !== undefined && !(typeof key === 'string' && key.length >= 1 && key.length <= MAX_KEY_CHARS)) {
     throw invalid(`key must be a string of 1 to ${MAX_KEY_CHARS} characters`, key)
   }
   checkRange('delayMs', delayMs, 0, MAX_MS)
   checkRange('ttlMs', ttlMs, 1, MAX_MS)
-  return defined({ key, delayMs, ttlMs })
+  if (at === undefined) return defined({ key, delayMs, ttlMs })
+  if (delayMs !== undefined) throw new HeddleError('EVENT_OPTIONS_INVALID', 'Give either at or delayMs')
+  return defined({ key, delayMs: delayUntil(at), ttlMs })
+}
+
+/** Milliseconds from now; 0 for a time that has passed. */
+function delayUntil(at: unknown): number {
+  if (!(at instanceof Date) || Number.isNaN(at.getTime())) throw invalid('at must be a Date that is a time', at)
+  const delayMs = Math.max(0, at.getTime() - Date.now())
+  if (delayMs <= MAX_MS) return delayMs
+  throw invalid(`at must be no more than ${MAX_MS} ms (24.8 days) from now`, at.toISOString())
 }
 
 /** @returns the options with the defaults filled in; `group` stays unset when it was */
