@@ -6,6 +6,7 @@ import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../c
 import { postRequest } from '../load/http-request.ts'
 import type { LoadResult } from '../load/plan.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
+import { measureTransactions, type TransactionFigures } from '../sqlite/transactions.ts'
 
 const BODIES = 32
 const CONNECTIONS = 64
@@ -20,8 +21,38 @@ export const write: BenchCase = {
     )
     const runs = []
     for (const synchronous of ['full', 'normal']) runs.push(await measured(context, requests, synchronous))
-    return { rows: runs.map(({ row }) => row), details: { rounds: runs.map(({ rounds }) => rounds) } }
+    const transactions = context.baselinesOnly ? [] : await measuredTransactions(context)
+    return {
+      rows: [...runs.map(({ row }) => row), ...transactions.map(({ row }) => row)],
+      details: { rounds: runs.map(({ rounds }) => rounds), transactions: transactions.map(({ figures }) => figures) },
+    }
   },
+}
+
+/** Two inserts in a transaction, through the tool and with the driver alone, in one thread. */
+async function measuredTransactions(context: CaseContext) {
+  const { measureMs, rounds } = context
+  const measured: { row: Row; figures: TransactionFigures }[] = []
+  for (const synchronous of ['full', 'normal'] as const) {
+    context.step(`transactions, ${synchronous}`)
+    const plan = { synchronous, callers: CONNECTIONS, measureMs, rounds }
+    const figures = await measureTransactions(plan, context.profileDir(`transactions-${synchronous}`))
+    const { heddle, bare, ratio, lost } = figures
+    const row: Row = {
+      label: `write: two inserts in a transaction, synchronous=${synchronous}`,
+      unit: 'transactions/s',
+      heddle: heddle.perSecond,
+      baseline: bare.perSecond,
+      baselineName: 'better-sqlite3, one after another',
+      ratio,
+      target: { of: 'ratio', sense: 'at least', value: 2, unit: '×' },
+      faults: lost === 0 ? [] : [`${lost} acknowledged rows are not there`],
+      note: `CPU ${heddle.cpuUs.toFixed(1)} µs each, bare ${bare.cpuUs.toFixed(1)} µs`,
+    }
+    context.say(`${row.label}: ${Math.round(heddle.perSecond)}/s, bare ${Math.round(bare.perSecond)}/s`)
+    measured.push({ row, figures })
+  }
+  return measured
 }
 
 /** Both sides write with the same setting of SQLite. */

@@ -6,6 +6,11 @@ import { createStatusTable, StatusTable } from '../../src/transport/memory/statu
 
 /** The tool as a plugin gets it, through the runtime's proxy. No other file of the benchmarks depends on how that is built. */
 export function proxied<T extends object>(name: string, tool: T): T {
+  return proxy()(name, tool)
+}
+
+/** Puts many objects behind one proxy. */
+export function proxy(): <T extends object>(name: string, tool: T) => T {
   const meter = new Meter({
     threadNumber: 0,
     metrics: new MetricsRing(createMetricsRing()),
@@ -20,5 +25,5 @@ export function proxied<T extends object>(name: string, tool: T): T {
       throw thrown
     },
   })
-  return meter.wrap(name, 0, tool)
+  return (name, tool) => meter.wrap(name, 0, tool)
 }

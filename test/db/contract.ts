@@ -419,6 +419,31 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
         assert.equal(await countAuthors(db), 3)
       })
 
+      test('of transactions that are sent together each has its own result, and those that fail leave nothing', async (t) => {
+        const db = await withSchema(t)
+        await addAuthor(db, 'taken')
+        const add = (id: string, end: (seen: number) => unknown) =>
+          db.transaction(async (tx) => {
+            await addAuthor(tx, id)
+            return end(await countAuthors(tx))
+          })
+        await add('first', () => null)
+        const results = await Promise.allSettled(
+          Array.from({ length: 30 }, (_, n) => {
+            if (n % 3 === 0) return add(`a${n}`, () => n)
+            if (n % 3 === 1) return add('taken', () => n)
+            return add(`b${n}`, () => Promise.reject(new Error(`no ${n}`)))
+          }),
+        )
+        assert.deepEqual(
+          results.map((result) =>
+            result.status === 'fulfilled' ? result.value : (result.reason.kind ?? result.reason.message),
+          ),
+          Array.from({ length: 30 }, (_, n) => [n, 'unique_violation', `no ${n}`][n % 3]),
+        )
+        assert.equal(await countAuthors(db), 12)
+      })
+
       test('statements of a transaction that are sent together run in the order in which they were sent', async (t) => {
         const db = await withSchema(t)
         await addAuthor(db, 'a', '')

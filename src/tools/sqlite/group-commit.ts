@@ -2,12 +2,12 @@ import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
-import type { Exclusive, Write } from './write.ts'
+import type { Item, Write } from './write.ts'
 
 /** Most writes in one commit. */
-const MAX_WRITES = 512
+export const MAX_WRITES = 512
 /** After so many milliseconds a batch is committed as it is, so that the event loop and other threads get their turn. */
-const MAX_BATCH_MS = 5
+export const MAX_BATCH_MS = 5
 
 interface Batch {
   /** How many items at the front of the queue were answered. */
@@ -26,7 +26,7 @@ export type Settle = (answer: () => void, fail: (error: DbError) => void) => voi
  * (https://sqlite.org/lang_conflict.html, ABORT). When it rolls back everything (`OR ROLLBACK`, a full disk), or when the commit
  * finds a violated constraint (deferred foreign keys), nothing of the batch is stored, and each write is run again alone.
  */
-export function commitTogether(connection: Connection, items: readonly (Write | Exclusive)[], settle: Settle): Batch {
+export function commitTogether(connection: Connection, items: readonly Item[], settle: Settle): Batch {
   const writes = leadingWrites(items)
   if (writes.length === 1) return commitAlone(connection, writes, settle)
   try {
@@ -53,13 +53,14 @@ export function commitTogether(connection: Connection, items: readonly (Write | 
   return { settled: done.length, busy: false }
 }
 
-function leadingWrites(items: readonly (Write | Exclusive)[]): Write[] {
+function leadingWrites(items: readonly Item[]): Write[] {
   const writes: Write[] = []
   for (const item of items) {
     if (item.kind !== 'write' || writes.length === MAX_WRITES) break
-    if (item.solitary && writes.length > 0) break
+    const isAlone = item.solitary || item.isAlone
+    if (isAlone && writes.length > 0) break
     writes.push(item)
-    if (item.solitary) break
+    if (isAlone) break
   }
   return writes
 }

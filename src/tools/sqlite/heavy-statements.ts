@@ -21,7 +21,6 @@ export async function runHeavy(
 /** A transaction in this thread, up to its first heavy statement: with that one it begins again in a process. */
 export class LaneSession implements TransactionSession {
   readonly #connection: Connection
-  /** It has met a heavy statement. */
   mustMove = false
 
   /** @param connection on which the transaction has begun */
@@ -48,6 +47,7 @@ export class LaneSession implements TransactionSession {
 
 /** A transaction in a process for heavy statements. Its statements run one after another. */
 export class ProcessSession implements TransactionSession {
+  readonly mustMove = false
   readonly #send: SendOrder
   readonly #id: number
   #last: Promise<unknown> = Promise.resolve()

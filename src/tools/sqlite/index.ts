@@ -7,6 +7,7 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
+import type { TransactionCompanion } from '../../stores/sql/companion.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { WriteFault } from '../../transport/memory/write-fault.ts'
@@ -14,12 +15,13 @@ import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-loc
 import { Connection } from './connection.ts'
 import { DatabaseFile } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { LaneSession, ProcessSession, runHeavy, type SendOrder } from './heavy-statements.ts'
+import { runHeavy, type SendOrder } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import { type Answer, failed, type Order } from './process-messages.ts'
+import { PromptFunctions } from './promptness.ts'
 import { StatementProcesses } from './statement-processes.ts'
-import { PULSE_MS, runTransaction, type TransactionSession } from './transaction.ts'
+import { PULSE_MS, TransactionRun, type TransactionSession } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
 
@@ -32,8 +34,9 @@ const BUSY_PAUSE_MS = 5
  * The tool `db` on SQLite. One instance per thread, each with its own connections to the one file.
  *
  * Reads run at once and see committed data. Writes run in the order in which this thread issued them. Those of one turn of the event
- * loop are committed together and answered after the commit, and with SQLITE_SYNCHRONOUS=full when the disk has it. Transactions (`BEGIN IMMEDIATE`, also those that only read) have their
- * own connection and hold the write lock from the first to the last statement.
+ * loop are committed together, transactions among them, and answered after the commit, and with SQLITE_SYNCHRONOUS=full when the disk has it.
+ * Transactions (`BEGIN IMMEDIATE`, also those that only read) have their own connection. One that waits for more than its `tx` has a commit of
+ * its own, and holds the write lock from the first to the last statement.
  */
 export default class SqliteDb implements Tool, Db {
   readonly name = 'db'
@@ -52,6 +55,8 @@ export default class SqliteDb implements Tool, Db {
   #transactions: Connection | null = null
   /** In the primary, once a heavy statement has come. */
   #processes: StatementProcesses | null = null
+  readonly #promptFunctions = new PromptFunctions()
+  #makeCompanion: (() => TransactionCompanion) | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -61,7 +66,13 @@ export default class SqliteDb implements Tool, Db {
     this.#fault = new WriteFault(runtime.sharedMemory('write-fault', 4))
     this.#identity = runtime.sharedMemory('file-identity', 16)
     this.#logSync = runtime.settings.sqliteSynchronous === 'normal' ? null : new LogSync(runtime.settings.sqlitePath)
-    this.#writes = new WriteQueue(this.#lock, () => this.#openShared(), this.#logSync)
+    this.#writes = new WriteQueue({
+      lock: this.#lock,
+      connection: () => this.#openShared(),
+      transactions: () => this.#openForTransactions(),
+      logSync: this.#logSync,
+      send: this.#send,
+    })
   }
 
   /** A lane has died, perhaps during a write. Its lock is released, so that the others need not wait until it expires. */
@@ -132,8 +143,41 @@ export default class SqliteDb implements Tool, Db {
    */
   async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
     this.#refuseWhileUseless()
-    return this.#exclusive((connection) => this.#transact(work, connection))
+    if (!this.#shared) await this.#open()
+    if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
+    return new Promise<T>((resolvePromise, reject) => {
+      // The queue would run it in the context of another caller.
+      const context = new AsyncResource('DbTransaction')
+      this.#writes.push({
+        kind: 'transaction',
+        mode: 'shared',
+        promptness: this.#promptFunctions.of(work),
+        deadlineMs: performance.now() + WAIT_MS,
+        start: (session) => context.runInAsyncScope(() => this.#start(work, session)),
+        resolve: resolvePromise as (result: unknown) => void,
+        fail: (thrown) => {
+          this.#noteFailure(thrown)
+          reject(thrown)
+        },
+        reject: (error) => {
+          this.#noteFault(error)
+          reject(error)
+        },
+      })
+    })
   }
+
+  /** Has each run of a transaction's function accompanied by what `makeCompanion` returns. */
+  accompany(makeCompanion: () => TransactionCompanion): void {
+    this.#makeCompanion = makeCompanion
+  }
+
+  #start(work: (tx: Queryable) => Promise<unknown>, session: TransactionSession): TransactionRun {
+    const companion = this.#makeCompanion?.() ?? null
+    return new TransactionRun(work, { session, companion, instrument: this.#instrument })
+  }
+
+  readonly #instrument = <T extends object>(tx: T): T => this.#runtime.instrument(tx)
 
   /** Runs `work` when it is its turn, with the write lock and a transaction that has begun. */
   async #exclusive<T>(work: (connection: Connection) => T | Promise<T>): Promise<T> {
@@ -141,9 +185,7 @@ export default class SqliteDb implements Tool, Db {
     const connection = this.#transactions ?? (await this.#retry(() => this.#openForTransactions()))
     return new Promise<T>((resolvePromise, reject) => {
       const failed = (thrown: unknown): void => {
-        // A timeout may be the transaction's own.
-        const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
-        if (kind === 'full' || kind === 'failed') this.#noteFault(thrown as DbError)
+        this.#noteFailure(thrown)
         reject(thrown)
       }
       this.#writes.push({
@@ -174,27 +216,16 @@ export default class SqliteDb implements Tool, Db {
     if (this.#fault.kind === 'replaced') throw new DbError('unavailable', FAULT_TEXTS.replaced)
   }
 
+  /** Of a transaction that has run: a timeout may be its own. */
+  #noteFailure(thrown: unknown): void {
+    const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
+    if (kind === 'full' || kind === 'failed') this.#noteFault(thrown as DbError)
+  }
+
   /** What the failure of one write says about all writes is known to all threads, and the primary looks after it. */
   #noteFault(error: DbError): void {
     const kind = faultOf(error)
     if (kind !== 'none' && this.#fault.kind === 'none') this.#fault.kind = kind
-  }
-
-  /** The transaction has begun on `connection`. With its first heavy statement it begins again in a process. */
-  async #transact<T>(work: (tx: Queryable) => Promise<T>, connection: Connection): Promise<T> {
-    const runOn = (session: TransactionSession): Promise<T> =>
-      runTransaction(work, {
-        connection: session,
-        onPulse: () => this.#lock.renew(),
-        instrument: (tx) => this.#runtime.instrument(tx),
-      })
-    const lane = new LaneSession(connection)
-    try {
-      return await runOn(lane)
-    } catch (thrown) {
-      if (!lane.mustMove) throw thrown
-    }
-    return runOn(await this.#pulsing(ProcessSession.begin(this.#send)))
   }
 
   /** Keeps the write lock until the work is done. */
@@ -299,6 +330,7 @@ export default class SqliteDb implements Tool, Db {
         sql,
         params,
         solitary,
+        isAlone: false,
         deadlineMs: performance.now() + WAIT_MS,
         resolve: resolvePromise,
         reject: (error) => {

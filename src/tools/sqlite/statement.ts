@@ -9,6 +9,8 @@ import { Weigher } from './weigher.ts'
 
 // In a transaction these fail or have no effect.
 const SOLITARY = new Set(['VACUUM', 'PRAGMA', 'ATTACH', 'DETACH'])
+/** What others in the same commit may follow. A definition or a PRAGMA may change what the constraints of the rest mean. */
+const SHARING = new Set(['SELECT', 'WITH', 'VALUES', 'INSERT', 'REPLACE', 'UPDATE', 'DELETE'])
 
 /**
  * One prepared statement of one connection.
@@ -20,6 +22,8 @@ export class Statement {
   readonly readonly: boolean
   /** It cannot run in one transaction with others. */
   readonly solitary: boolean
+  /** Others may follow it in its commit. */
+  readonly shares: boolean
   /** It makes room. */
   readonly deletes: boolean
   readonly #prepared: Database.Statement
@@ -42,6 +46,7 @@ export class Statement {
     this.#prepared = prepared
     this.#parameterCount = shape.parameterCount
     this.solitary = SOLITARY.has(shape.command)
+    this.shares = SHARING.has(shape.command)
     this.deletes = shape.command === 'DELETE'
     this.readonly = prepared.readonly && shape.command !== 'ATTACH' && shape.command !== 'DETACH'
     this.#weigher = new Weigher(prepared.database, sql, shape.command, shape.parameterCount)

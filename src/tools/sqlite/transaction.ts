@@ -1,5 +1,6 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { DbError } from '../../core/errors/db-error.ts'
+import { DbError } from '../../core/errors/db-error.ts'
+import type { TransactionCompanion } from '../../stores/sql/companion.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
@@ -10,99 +11,147 @@ export const PULSE_MS = 100
 
 /** Where the statements of a transaction run: a connection of this thread, or a process. A process answers later. */
 export interface TransactionSession {
+  /** It has met a heavy statement: the transaction has to begin again in a process. */
+  readonly mustMove: boolean
   run(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome>
   commit(): void | Promise<void>
   /** Never fails because there is nothing to roll back. */
   rollback(): void | Promise<void>
 }
 
-export interface TransactionOptions {
+export interface RunOptions {
   /** It has begun. */
-  readonly connection: TransactionSession
-  /** Called every 100 ms while the transaction lasts. */
-  readonly onPulse: () => void
+  readonly session: TransactionSession
   readonly instrument: <T extends object>(target: T) => T
-  readonly idleMs?: number
+  readonly companion: TransactionCompanion | null
 }
 
-type Status = 'open' | 'failed' | 'over'
+type Ending = { readonly result: unknown } | { readonly thrown: unknown }
 
 /**
- * Runs `work` on a connection on which `BEGIN IMMEDIATE` has succeeded, and ends the transaction.
+ * One run of the function of a transaction, up to its end but without the commit.
  *
- * When a statement fails, further statements are refused and the transaction is rolled back, even when `work` caught the error. It is
- * the same on PostgreSQL.
- * @throws what `work` rejects with, or DbError
+ * When a statement fails, further statements are refused and the transaction is to be rolled back, even when the function caught the error.
+ * It is the same on PostgreSQL.
  */
-export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
-  const { connection, idleMs = TRANSACTION_IDLE_MS } = options
-  let status: Status = 'open'
-  let failure: DbError | null = null
-  let lastStatementMs = performance.now()
-  let runningCount = 0
+export class TransactionRun {
+  readonly session: TransactionSession
+  readonly companion: TransactionCompanion | null
+  /** Resolves when it has ended. Never rejects. */
+  readonly settled: Promise<void>
+  readonly #instrument: RunOptions['instrument']
+  /** How it ended; null while it runs. */
+  ending: Ending | null = null
+  #isOver = false
+  /** Why its statements are refused although it has not ended. */
+  #refusal: DbError | null = null
+  #failure: DbError | null = null
+  #lastStatementMs = performance.now()
+  #runningCount = 0
 
-  async function run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
-    refuseInTransaction(status === 'over', failure)
-    runningCount++
+  /** Calls the function. */
+  constructor(work: (tx: Queryable) => Promise<unknown>, { session, instrument, companion }: RunOptions) {
+    this.session = session
+    this.#instrument = instrument
+    this.companion = companion
+    this.settled = this.#perform(work)
+  }
+
+  async #perform(work: (tx: Queryable) => Promise<unknown>): Promise<void> {
+    let ending: Ending
     try {
-      const outcome = connection.run(sql, params)
-      return outcome instanceof Promise ? await outcome : outcome
+      const result = await work(this.#instrument(this.companion?.extend(this.#tx()) ?? this.#tx()))
+      if (this.#failure !== null) throw this.#failure
+      this.#isOver = true
+      for (const { sql, params } of this.companion?.lastStatements() ?? []) {
+        const outcome = this.session.run(sql, params)
+        if (outcome instanceof Promise) await outcome
+      }
+      ending = { result }
     } catch (thrown) {
-      if (status === 'open') status = 'failed'
-      failure ??= toDbError(thrown)
-      throw failure
-    } finally {
-      runningCount--
-      lastStatementMs = performance.now()
+      // After the function, only the last statements can fail.
+      ending = { thrown: this.#isOver ? toDbError(thrown) : thrown }
+    }
+    this.#isOver = true
+    this.ending ??= ending
+  }
+
+  /** Ends it from outside. Its statements are refused from now on. */
+  abandon(thrown: DbError): void {
+    this.#refusal = thrown
+    this.ending ??= { thrown }
+  }
+
+  /** Milliseconds since it has last sent a statement; 0 while one runs. */
+  get idleMs(): number {
+    return this.#runningCount > 0 ? 0 : performance.now() - this.#lastStatementMs
+  }
+
+  // Closures, not methods: they do not depend on `this`, which differs behind a proxy.
+  #tx(): Queryable {
+    return {
+      query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await this.#run(sql, params)).rows as R[],
+      queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
+        ((await this.#run(sql, params)).rows[0] as R) ?? null,
+      execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
+        const { rowCount, rows } = await this.#run(sql, params)
+        return { rowCount, rows: rows as R[] }
+      },
     }
   }
 
-  // Closures, not a class: they do not depend on `this`, which differs behind a proxy.
-  const tx: Queryable = {
-    query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
-    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
-      ((await run(sql, params)).rows[0] as R) ?? null,
-    execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
-      const { rowCount, rows } = await run(sql, params)
-      return { rowCount, rows: rows as R[] }
-    },
+  #run(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome> {
+    if (this.#refusal?.kind === 'serialization') throw this.#refusal
+    refuseInTransaction(this.#isOver || this.#refusal !== null, this.#failure)
+    try {
+      const outcome = this.session.run(sql, params)
+      if (outcome instanceof Promise) return this.#outcomeOf(outcome)
+      this.#lastStatementMs = performance.now()
+      return outcome
+    } catch (thrown) {
+      throw this.#fail(thrown)
+    }
   }
 
-  let heartbeat: NodeJS.Timeout | undefined
-  const idle = new Promise<never>((_, reject) => {
-    heartbeat = setInterval(() => {
-      options.onPulse()
-      if (runningCount > 0 || performance.now() - lastStatementMs < idleMs) return
-      reject(idleTransactionRefused(idleMs))
+  async #outcomeOf(outcome: Promise<Outcome>): Promise<Outcome> {
+    this.#runningCount++
+    try {
+      return await outcome
+    } catch (thrown) {
+      throw this.#fail(thrown)
+    } finally {
+      this.#runningCount--
+      this.#lastStatementMs = performance.now()
+    }
+  }
+
+  #fail(thrown: unknown): DbError {
+    this.#lastStatementMs = performance.now()
+    this.#failure ??= toDbError(thrown)
+    return this.#failure
+  }
+}
+
+/**
+ * Waits for the end of a run that takes its time.
+ * @param onPulse called every 100 ms meanwhile
+ * @param idleMs it is abandoned after so many milliseconds without a statement
+ */
+export async function endOf(run: TransactionRun, onPulse: () => void, idleMs = TRANSACTION_IDLE_MS): Promise<void> {
+  let pulse: NodeJS.Timeout | undefined
+  const idle = new Promise<void>((resolve) => {
+    pulse = setInterval(() => {
+      onPulse()
+      if (run.idleMs < idleMs) return
+      run.abandon(idleTransactionRefused(idleMs))
+      resolve()
     }, PULSE_MS)
   })
-
-  try {
-    const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
-    if (failure) throw failure
-    await commit(connection)
-    return result
-  } catch (thrown) {
-    await rollback(connection)
-    throw thrown
-  } finally {
-    status = 'over'
-    clearInterval(heartbeat)
-  }
+  await Promise.race([run.settled, idle])
+  clearInterval(pulse)
 }
 
-async function commit(connection: TransactionSession): Promise<void> {
-  try {
-    await connection.commit()
-  } catch (thrown) {
-    throw toDbError(thrown)
-  }
-}
-
-async function rollback(connection: TransactionSession): Promise<void> {
-  try {
-    await connection.rollback()
-  } catch {
-    // The first error matters more. The next `begin` of this connection rolls back what may be left.
-  }
+/** The run waits for something that may take long, and others would have to wait with it. */
+export function beginsAgainAlone(): DbError {
+  return new DbError('serialization', 'The transaction waits for more than its tx: it begins again by itself')
 }

@@ -3,21 +3,37 @@ import { MAX_WAITING, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { WriteLock } from '../../transport/memory/write-lock.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, toDbError } from './failure.ts'
-import { commitTogether, type Settle } from './group-commit.ts'
+import { commitTogether, MAX_WRITES, type Settle } from './group-commit.ts'
+import { ProcessSession, type SendOrder } from './heavy-statements.ts'
 import type { LogSync } from './log-sync.ts'
-import type { Exclusive, Write } from './write.ts'
+import { type Front, finish, type Late, SharedCommit } from './shared-commit.ts'
+import { endOf, PULSE_MS } from './transaction.ts'
+import type { Exclusive, Item, Transaction } from './write.ts'
 
 /** Longest pause between two attempts while another process holds SQLite's lock, in milliseconds. */
 const MAX_PAUSE_MS = 25
 
-type Item = Write | Exclusive
 type Blocker = 'transaction' | 'thread' | 'process'
 
-/** The writes of one thread, in the order in which they were issued. Each thread has one queue. */
+export interface QueueOptions {
+  readonly lock: WriteLock
+  /** For writes by themselves. */
+  readonly connection: () => Connection
+  /** For commits with a transaction in them, which reads of this thread must not see before they are committed. */
+  readonly transactions: () => Connection
+  /** What a commit waits for before it is answered; null: for nothing. */
+  readonly logSync: LogSync | null
+  /** Has a heavy statement run in a process. */
+  readonly send: SendOrder
+}
+
+/** The writes and transactions of one thread, in the order in which they were issued. Each thread has one queue. */
 export class WriteQueue {
+  readonly #options: QueueOptions
   readonly #lock: WriteLock
-  readonly #connection: () => Connection
   readonly #logSync: LogSync | null
+  /** Taken from the front and not yet settled. */
+  #takenCount = 0
   #items: Item[] = []
   #draining = false
   #closed = false
@@ -26,15 +42,14 @@ export class WriteQueue {
   #expiry: NodeJS.Timeout | null = null
   #busyCount = 0
 
-  /** @param logSync what a commit waits for before it is answered; null: for nothing */
-  constructor(lock: WriteLock, connection: () => Connection, logSync: LogSync | null) {
-    this.#lock = lock
-    this.#connection = connection
-    this.#logSync = logSync
+  constructor(options: QueueOptions) {
+    this.#options = options
+    this.#lock = options.lock
+    this.#logSync = options.logSync
   }
 
   get length(): number {
-    return this.#items.length
+    return this.#items.length + this.#takenCount
   }
 
   push(item: Item): void {
@@ -90,18 +105,83 @@ export class WriteQueue {
     const head = this.#items[0]
     if (head === undefined) return false
     if (head.kind === 'exclusive') return this.#runExclusive(head)
-    // No await before the commit, so that the lock is held only for synchronous work.
     try {
-      const { settled, busy } = commitTogether(this.#connection(), this.#items, this.#settle)
+      if (head.kind === 'transaction' && head.mode === 'process') return await this.#runInProcess(head)
+      if (this.#hasTransactionAhead()) return await this.#runShared()
+      // No await before the commit, so that the lock is held only for synchronous work.
+      const { settled, busy } = commitTogether(this.#options.connection(), this.#items, this.#settle)
       this.#items.splice(0, settled)
       if (settled > 0) this.#busyCount = 0
       return busy
     } catch (thrown) {
       // A fault of the connection itself: the queue continues with the next item.
-      this.#items.shift()
+      if (this.#items[0] === head) this.#items.shift()
       head.reject(toDbError(thrown))
       return false
     }
+  }
+
+  /** True when a transaction is among what the next commit may hold. */
+  #hasTransactionAhead(): boolean {
+    const length = Math.min(this.#items.length, MAX_WRITES)
+    for (let i = 0; i < length; i++) {
+      const item = this.#items[i]!
+      if (item.kind === 'transaction') return true
+      if (item.kind === 'exclusive' || item.solitary || item.isAlone) return false
+    }
+    return false
+  }
+
+  async #runShared(): Promise<boolean> {
+    const connection = this.#options.transactions()
+    try {
+      const end = await new SharedCommit(connection, this.#front, this.#settle).run()
+      if (end === 'busy') return true
+      this.#busyCount = 0
+      if (end !== 'done') await this.#finish(end, () => connection.hasWritten)
+    } finally {
+      this.#takenCount = 0
+    }
+    return false
+  }
+
+  readonly #front: Front = {
+    peek: () => this.#items[0],
+    take: () => {
+      this.#items.shift()
+      this.#takenCount++
+    },
+    putBack: (items) => {
+      if (!this.#closed) this.#items.unshift(...items)
+      else for (const item of items) item.reject(new DbError('unavailable', 'The database is closed'))
+    },
+  }
+
+  async #runInProcess(item: Transaction): Promise<boolean> {
+    this.#items.shift()
+    this.#block('transaction')
+    const pulse = setInterval(() => this.#lock.renew(), PULSE_MS)
+    try {
+      const run = item.start(await ProcessSession.begin(this.#options.send))
+      await this.#finish({ item, run }, () => false)
+    } catch (thrown) {
+      item.fail(thrown)
+    } finally {
+      clearInterval(pulse)
+      this.#unblock()
+    }
+    return false
+  }
+
+  /** The others wait until this one has ended. */
+  async #finish(late: Late, wrote: () => boolean): Promise<void> {
+    this.#block('transaction')
+    await endOf(late.run, () => this.#lock.renew())
+    if (!(await finish(late, wrote, this.#settle))) {
+      late.item.mode = 'process'
+      this.#front.putBack([late.item])
+    }
+    this.#unblock()
   }
 
   async #runExclusive(head: Exclusive): Promise<boolean> {

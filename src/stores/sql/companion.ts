@@ -1,0 +1,24 @@
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
+
+/**
+ * What goes with one run of a transaction's function, for example events that are stored with its rows. Each run has its own: a function
+ * that is run again gets another one.
+ */
+export interface TransactionCompanion {
+  /** What the function gets: the `tx` with more methods. */
+  extend(tx: Queryable): Queryable
+  /** Statements that run last, after the function has resolved and before the transaction can commit. The first that fails rolls it back. */
+  lastStatements(): readonly LastStatement[]
+  /** The commit has succeeded (with SQLITE_SYNCHRONOUS=full, on the disk, too). Called right before the promise of `transaction` resolves. */
+  committed(): void
+  /** Nothing of this run is stored. Another run may follow, or the promise of `transaction` rejects right afterwards. */
+  rolledBack(): void
+  /** The outcome of the commit is not known, or not that it is on the disk. The promise of `transaction` rejects with the error. */
+  unknown(error: DbError): void
+}
+
+export interface LastStatement {
+  readonly sql: string
+  readonly params: readonly SqlValue[]
+}

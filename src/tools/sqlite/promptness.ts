@@ -1,0 +1,41 @@
+/** So many prompt runs outweigh one that was not. */
+const LATE_WEIGHT = 64
+/** Functions that are remembered. The one that came first is forgotten first. */
+const MAX_FUNCTIONS = 1024
+
+/** What is known of the functions with one source text. */
+export interface Promptness {
+  /** Above zero: their last runs waited for nothing but their `tx`. */
+  score: number
+}
+
+/**
+ * Remembers which functions of transactions wait for nothing but their `tx`. Only such a one may follow others in a commit, because they wait
+ * for it. A function is known by its source text: each call of the code around it makes a new function object.
+ */
+export class PromptFunctions {
+  readonly #known = new Map<string, Promptness>()
+
+  of(work: unknown): Promptness {
+    const source = sourceOf(work)
+    const known = this.#known.get(source)
+    if (known !== undefined) return known
+    if (this.#known.size >= MAX_FUNCTIONS) this.#known.delete(this.#known.keys().next().value as string)
+    const unknown: Promptness = { score: 0 }
+    this.#known.set(source, unknown)
+    return unknown
+  }
+}
+
+export function noteRun(promptness: Promptness, wasPrompt: boolean): void {
+  if (!wasPrompt) promptness.score = -LATE_WEIGHT
+  else if (promptness.score < 1) promptness.score++
+}
+
+// Not `work.toString()`, which may be anything.
+const textOf = Function.prototype.toString
+
+/** What is no function fails when it is called. */
+function sourceOf(work: unknown): string {
+  return typeof work === 'function' ? textOf.call(work) : ''
+}

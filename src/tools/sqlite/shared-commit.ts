@@ -1,0 +1,262 @@
+import { DbError } from '../../core/errors/db-error.ts'
+import type { Outcome } from '../../stores/sql/outcome.ts'
+import type { Connection } from './connection.ts'
+import { isBusy, isConstraint, toDbError } from './failure.ts'
+import { MAX_BATCH_MS, MAX_WRITES, type Settle } from './group-commit.ts'
+import { LaneSession } from './heavy-statements.ts'
+import { noteRun } from './promptness.ts'
+import { Quiet } from './quiet.ts'
+import { beginsAgainAlone, type TransactionRun } from './transaction.ts'
+import type { Item, Transaction, Write } from './write.ts'
+
+/** The front of the queue. */
+export interface Front {
+  peek(): Item | undefined
+  take(): void
+  /** They run again, before all others and in this order. */
+  putBack(items: readonly (Write | Transaction)[]): void
+}
+
+/** A transaction that waits for more than its `tx`. The connection is its own until it has ended. */
+export interface Late {
+  readonly item: Transaction
+  readonly run: TransactionRun
+}
+
+/** `done`: the others go on. `busy`: nothing has run, for SQLite's lock is taken. */
+export type BatchEnd = 'done' | 'busy' | Late
+
+interface Part {
+  readonly item: Write | Transaction
+  /** Of a write. */
+  readonly outcome: Outcome | DbError | null
+  readonly run: TransactionRun | null
+  readonly wrote: boolean
+}
+
+/**
+ * Runs the transactions and the writes at the front of the queue in one commit, one after the other, and answers them after it.
+ *
+ * Each transaction has a savepoint, so that it can fail alone. The first may be one that waits for more than its `tx`: it then goes on by
+ * itself. Others follow only where that is not to be expected. When it happens nevertheless, the run is given up and undone, and the
+ * transaction runs again by itself after the commit of those before it, which do not wait. When the commit is refused, or when SQLite
+ * rolls back everything, each of them runs again by itself. What a transaction has read of those before it is thus never answered unless it is stored.
+ */
+export class SharedCommit {
+  readonly #connection: Connection
+  readonly #front: Front
+  readonly #settle: Settle
+  #parts: Part[] = []
+  #hasDeferred = false
+
+  constructor(connection: Connection, front: Front, settle: Settle) {
+    this.#connection = connection
+    this.#front = front
+    this.#settle = settle
+  }
+
+  /** Never rejects for what the items do. */
+  async run(): Promise<BatchEnd> {
+    const connection = this.#connection
+    try {
+      connection.begin()
+      this.#hasDeferred = connection.hasDeferredConstraints
+    } catch (thrown) {
+      if (isBusy(thrown)) return 'busy'
+      const item = this.#front.peek()!
+      this.#front.take()
+      item.reject(toDbError(thrown))
+      return 'done'
+    }
+    const quiet = new Quiet()
+    const endMs = performance.now() + MAX_BATCH_MS
+    for (let item = this.#next(); item !== null; item = performance.now() < endMs ? this.#next() : null) {
+      const goesOn = item.kind === 'write' ? this.#write(item) : await this.#transaction(item, quiet)
+      if (goesOn === false) break
+      if (goesOn !== true) return goesOn
+    }
+    if (this.#parts.length > 0) this.#commit()
+    else rollback(connection)
+    return 'done'
+  }
+
+  /** Takes the next item, if it may share the commit of those before it. */
+  #next(): Write | Transaction | null {
+    const item = this.#front.peek()
+    if (item === undefined || item.kind === 'exclusive') return null
+    const { length } = this.#parts
+    if (length > 0) {
+      if (length >= MAX_WRITES || this.#connection.endsSharing) return null
+      const joins = item.kind === 'write' ? !item.solitary && !item.isAlone : item.mode === 'shared'
+      if (!joins || (item.kind === 'transaction' && item.promptness.score < 1)) return null
+      const last = this.#parts.at(-1)!
+      if (isAlone(last.item) || (this.#hasDeferred && last.wrote)) return null
+    }
+    this.#front.take()
+    return item
+  }
+
+  /** False: no other follows. */
+  #write(item: Write): boolean {
+    let outcome: Outcome | DbError
+    try {
+      outcome = this.#connection.run(item.sql, item.params)
+    } catch (thrown) {
+      outcome = toDbError(thrown)
+    }
+    this.#parts.push({ item, outcome, run: null, wrote: true })
+    return this.#connection.inTransaction || this.#lost()
+  }
+
+  async #transaction(item: Transaction, quiet: Quiet): Promise<boolean | Late> {
+    const connection = this.#connection
+    const isFirst = this.#parts.length === 0
+    const isPart = !isFirst || this.#front.peek() !== undefined
+    if (isPart) connection.savepoint()
+    connection.hasWritten = false
+    const session = new LaneSession(connection)
+    const run = item.start(session)
+    const isPrompt = await quiet.outlasts(run)
+    noteRun(item.promptness, isPrompt && !session.mustMove)
+    if (!isPrompt) {
+      if (isFirst) return { item, run }
+      run.abandon(beginsAgainAlone())
+      return this.#again(item, run, 'alone')
+    }
+    const wrote = connection.hasWritten && 'result' in run.ending!
+    const part = { item, outcome: null, run, wrote }
+    if (!connection.inTransaction) {
+      this.#parts.push(part)
+      return this.#lost()
+    }
+    if (session.mustMove) return this.#again(item, run, 'process')
+    this.#parts.push(part)
+    if ('result' in run.ending!) {
+      if (isPart) connection.releaseSavepoint()
+      return true
+    }
+    if (isPart) connection.rollbackToSavepoint()
+    else connection.rollback()
+    return isPart
+  }
+
+  /** The last one is undone, and run again by itself. */
+  #again(item: Transaction, run: TransactionRun, mode: Transaction['mode']): false {
+    if (this.#parts.length > 0) this.#connection.rollbackToSavepoint()
+    run.companion?.rolledBack()
+    item.mode = mode
+    this.#front.putBack([item])
+    return false
+  }
+
+  /** SQLite has rolled back everything. */
+  #lost(): false {
+    if (this.#parts.length > 1) this.#eachAlone()
+    else this.#answer()
+    this.#parts = []
+    return false
+  }
+
+  #eachAlone(): void {
+    for (const { item, run } of this.#parts) {
+      run?.companion?.rolledBack()
+      if (item.kind === 'write') item.isAlone = true
+      else item.mode = 'alone'
+    }
+    this.#front.putBack(this.#parts.map(({ item }) => item))
+  }
+
+  #commit(): void {
+    try {
+      // Rolled back already: the only one has failed.
+      if (this.#connection.inTransaction) this.#connection.commit()
+    } catch (thrown) {
+      rollback(this.#connection)
+      if (isConstraint(thrown) && this.#parts.length > 1) this.#eachAlone()
+      else for (const part of this.#parts) refuse(part, toDbError(thrown))
+      return
+    }
+    this.#answer()
+  }
+
+  #answer(): void {
+    const written = this.#parts.filter(({ wrote }) => wrote)
+    for (const part of this.#parts) if (!part.wrote) answer(part)
+    if (written.length === 0) return
+    this.#settle(
+      () => written.forEach(answer),
+      (error) => {
+        for (const part of written) doubt(part, error)
+      },
+    )
+  }
+}
+
+/** Commits or rolls back a run that has ended by itself, and answers it. Never rejects. @returns false: it has to begin again in a process */
+export async function finish({ item, run }: Late, wrote: () => boolean, settle: Settle): Promise<boolean> {
+  const { session } = run
+  const part: Part = { item, run, outcome: null, wrote: true }
+  if ('result' in run.ending!) {
+    try {
+      await session.commit()
+      if (wrote()) {
+        settle(
+          () => answer(part),
+          (error) => doubt(part, error),
+        )
+      } else answer(part)
+      return true
+    } catch (thrown) {
+      await rollback(session)
+      refuse(part, toDbError(thrown))
+      return true
+    }
+  }
+  await rollback(session)
+  if (!session.mustMove) answer(part)
+  else run.companion?.rolledBack()
+  return !session.mustMove
+}
+
+const isAlone = (item: Write | Transaction): boolean =>
+  item.kind === 'write' ? item.isAlone || item.solitary : item.mode !== 'shared'
+
+function answer({ item, outcome, run }: Part): void {
+  if (item.kind === 'write') {
+    if (outcome instanceof DbError) item.reject(outcome)
+    else item.resolve(outcome!)
+    return
+  }
+  const { ending, companion } = run!
+  if ('result' in ending!) {
+    companion?.committed()
+    item.resolve(ending.result)
+  } else {
+    companion?.rolledBack()
+    item.fail(ending!.thrown)
+  }
+}
+
+/** The commit has failed. */
+function refuse(part: Part, error: DbError): void {
+  const { item, outcome, run } = part
+  if (outcome instanceof DbError || (run !== null && 'thrown' in run.ending!)) return answer(part)
+  run?.companion?.rolledBack()
+  if (item.kind === 'write') item.reject(error)
+  else item.fail(error)
+}
+
+/** It is committed, and may be lost in a power cut. */
+function doubt({ item, run }: Part, error: DbError): void {
+  run?.companion?.unknown(error)
+  if (item.kind === 'write') item.reject(error)
+  else item.fail(error)
+}
+
+async function rollback(session: { rollback(): void | Promise<void> }): Promise<void> {
+  try {
+    await session.rollback()
+  } catch {
+    // The first error matters more. The next `begin` of this connection rolls back what may be left.
+  }
+}
