@@ -34,6 +34,9 @@ export class Connection implements Preparations {
     // Without a listener the end of the server's backend process would end this process.
     this.#client.on('error', () => this.#die())
     this.#client.on('end', () => this.#die())
+    this.#client.connection.on('bindComplete', () => {
+      if (this.#execution !== null) this.#execution.isBound = true
+    })
   }
 
   /** @throws the error of the driver or the server */

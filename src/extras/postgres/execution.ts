@@ -33,6 +33,8 @@ export class Execution implements Submittable, Outcome {
   rows: Row[] = []
   /** The error of the server or the connection; null when it succeeded. */
   failure: unknown = null
+  /** The server has taken the statement with its values: from here on it may have taken effect, whatever follows. */
+  isBound = false
   readonly statement: Statement
   readonly values: readonly WireValue[]
   readonly #done: (execution: Execution) => void

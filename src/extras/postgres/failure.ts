@@ -68,6 +68,17 @@ export function endsConnection(thrown: unknown): boolean {
 }
 
 /**
+ * True when the server has ended a connection that it found idle, because it is told to (57P01) or it was idle for too long (57P05): it
+ * says so in front of the answer to what was sent meanwhile, which it has not read. What it has begun is answered with at least a
+ * BindComplete before this error, so a statement without one has not run.
+ * @param isBound the statement has had its BindComplete
+ */
+export function hasEndedIdle(thrown: unknown, isBound: boolean): boolean {
+  const state = sqlStateOf(thrown)
+  return !isBound && (state === '57P01' || state === '57P05')
+}
+
+/**
  * True when the server refused a prepared statement because a migration has changed its table since. The statement has not run.
  * @param thrown the server's error
  */

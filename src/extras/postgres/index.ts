@@ -13,7 +13,7 @@ import {
 import type { Connection } from './connection.ts'
 import { connectionConfig, mayTellPassword } from './connection-config.ts'
 import { Execution } from './execution.ts'
-import { isStalePlan, toDbError } from './failure.ts'
+import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { Pool } from './pool.ts'
 import { isShort, poolShare } from './pool-share.ts'
@@ -173,22 +173,41 @@ export default class PostgresDb implements Tool, Db {
     return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
   }
 
-  /** Repeats a failed statement when that helps. @throws DbError */
-  async #repair({ statement, values, failure }: Execution): Promise<Outcome> {
-    if (!isStalePlan(failure)) throw toDbError(failure)
-    // The statement has not run. Statements that other connections prepared on the old table would fail in the same way.
-    this.#pool.forgetPrepared()
-    const execution = await new Promise<Execution>((resolve) =>
-      this.#pool.run(new Execution(statement, values, resolve)),
-    )
-    if (execution.failure !== null) throw toDbError(execution.failure)
+  /** Repeats a failed statement that has not run, when that helps. @throws DbError */
+  async #repair(failed: Execution): Promise<Outcome> {
+    const { statement, values } = failed
+    const endMs = performance.now() + WAIT_MS
+    let execution = failed
+    for (let isStale = false; execution.failure !== null; ) {
+      const { failure, isBound } = execution
+      // One connection after the other may have been ended.
+      const isRepeated = hasEndedIdle(failure, isBound) || (isStalePlan(failure) && !isStale)
+      if (!isRepeated || performance.now() >= endMs) throw toDbError(failure)
+      if (isStalePlan(failure)) {
+        isStale = true
+        // Statements that other connections prepared on the old table would fail in the same way.
+        this.#pool.forgetPrepared()
+      }
+      execution = await new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))
+    }
     return execution
   }
 
+  /** A connection in a transaction. It must be released. @throws DbError */
+  async #begin(): Promise<Connection> {
+    const endMs = performance.now() + WAIT_MS
+    for (;;) {
+      const connection = await this.#pool.acquire()
+      const { failure, isBound } = await this.#executeOn(connection, BEGIN, [])
+      if (failure === null) return connection
+      this.#pool.release(connection)
+      if (!hasEndedIdle(failure, isBound) || performance.now() >= endMs) throw toDbError(failure)
+    }
+  }
+
   async #transactionOnce<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
-    const connection = await this.#pool.acquire()
+    const connection = await this.#begin()
     try {
-      await this.#runOn(connection, BEGIN, [])
       return await runTransaction(work, {
         connection: {
           run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
@@ -214,12 +233,15 @@ export default class PostgresDb implements Tool, Db {
 
   /** @throws DbError */
   async #runOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Outcome> {
-    const values = wireValues(params, statement.parameterCount)
-    const execution = await new Promise<Execution>((resolve) =>
-      this.#pool.runOn(connection, new Execution(statement, values, resolve)),
-    )
+    const execution = await this.#executeOn(connection, statement, params)
     if (execution.failure !== null) throw toDbError(execution.failure)
     return execution
+  }
+
+  /** Does not reject for errors of the server or the connection. */
+  #executeOn(connection: Connection, statement: Statement, params: readonly unknown[]): Promise<Execution> {
+    const values = wireValues(params, statement.parameterCount)
+    return new Promise((resolve) => this.#pool.runOn(connection, new Execution(statement, values, resolve)))
   }
 }
 
