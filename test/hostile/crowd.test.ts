@@ -10,7 +10,7 @@ import { MIB, residentBytes, TARGET_DOMAINS } from './target.ts'
 
 const IDLE = 5_000
 const SLOW = 500
-const STREAMS = 500
+const STREAMS = 200
 const DEAF = 40
 const DEAF_BYTES = 8_000_000
 /** For each client at a time. */
@@ -229,7 +229,7 @@ describe('a crowd that waits', { concurrency: true }, () => {
   })
 
   it(`of ${DEAF} clients that never read their answers is given up after some seconds`, {
-    timeout: 60_000,
+    timeout: 120_000,
   }, async (t) => {
     const before = await residentBytes(calm.pid)
     const bystander = new Bystander(calm)
@@ -252,12 +252,14 @@ describe('a crowd that waits', { concurrency: true }, () => {
       let peakBytes = 0
       await until(
         async () => {
+          // A process that has nothing to do collects no garbage: the buffers of answers that nobody took would stay for long.
+          for (const thread of ['w', 'p']) await ask(calm.port, 'GET', `/${thread}/large/${DEAF_BYTES}`)
           now = (await residentBytes(calm.pid))!
           peakBytes = Math.max(peakBytes, now)
           return now < before + 0.6 * DEAF * DEAF_BYTES
         },
         'most of the memory is free again',
-        30_000,
+        45_000,
       )
       t.diagnostic(
         `memory: ${(before / MIB).toFixed(0)} MiB before, ${(peakBytes / MIB).toFixed(0)} MiB at its peak, ${(now / MIB).toFixed(0)} MiB after`,

@@ -18,8 +18,8 @@ async function lineOf(text: string): Promise<string> {
 
 /** Longer than a busy machine holds a lane up, and long enough for one that loops to use some of the processor there. */
 const STALL_MS = 1500
-const LANE_MEMORY_MB = 128
-const GREW = /grew by more than 256 MiB while it stood still/
+const LANE_MEMORY_MB = 64
+const GREW = /grew by more than 128 MiB while it stood still/
 
 type Way = readonly [way: string, reason: string, status: number, message: RegExp, guiltyCode: string]
 /** As many as one service survives without a pause: with the last of them the plugin is set aside. */

@@ -1,7 +1,7 @@
 import { Agent, request } from 'node:http'
 
-/** Refused clients wait this long, milliseconds. */
-const RETRY_MS = 5
+/** Refused clients wait this long, milliseconds: as long as they are served otherwise, so that shares of requests are shares of time. */
+const RETRY_MS = 20
 
 /** What clients of a plugin have seen that does no harm. */
 export interface Bystanders {
