@@ -64,6 +64,12 @@ export interface SubscribeOptions {
   group?: string
   /** Every thread that hosts the subscriber gets every event. Default false: one of them does. */
   broadcast?: boolean
+  /**
+   * Deliveries that the subscriber's group handles at a time in one process, whatever the number of its lanes; with `broadcast` in one thread.
+   * The others wait in their order. One that waits for its next attempt does not count, nor does one whose time is up although its handler
+   * goes on. From 1 to 1,000,000; default: no limit.
+   */
+  concurrency?: number
 }
 
 /** Called synchronously when the last attempt at a delivery has failed. */

@@ -47,6 +47,8 @@ export interface StreamHandOver {
   fault: string | null
   /** True when the subscriber has said that no further attempt can help. */
   isUnrecoverable: boolean
+  /** When the event expires if no handler has begun it, milliseconds since the epoch; 0: never. */
+  expiresMs: number
   /** Of the delivery, when it has begun and is traced. */
   span: DeliverySpan | null
 }

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
+import { concurrencyIsBounded } from './contract/concurrency.ts'
 import { DOMAINS, LANES, post, seen } from './contract/driving.ts'
 import { failuresAreKept } from './contract/failures.ts'
 import { floodIsSurvived } from './contract/flood.ts'
@@ -27,6 +28,7 @@ export function runBusContract(
     await reachesSubscribers(t, heddle)
     await failuresAreKept(t, heddle)
     await keysKeepOrder(t, heddle)
+    await concurrencyIsBounded(t, heddle)
     await timesAreKept(t, heddle)
     await requestsAreAnswered(t, heddle)
     await payloadsArriveWhole(t, heddle)

@@ -108,6 +108,9 @@ for (const options of [
   { group: '' },
   { group: 'a b' },
   { broadcast: 'yes' },
+  { concurrency: 0 },
+  { concurrency: 1.5 },
+  { concurrency: Number.POSITIVE_INFINITY },
 ]) {
   test(`subscribe refuses the options ${JSON.stringify(options)}`, () => {
     assert.throws(() => build().subscribe('a', handler, options as SubscribeOptions), { code: 'EVENT_OPTIONS_INVALID' })

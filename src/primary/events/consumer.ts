@@ -51,6 +51,8 @@ export interface FailedDelivery {
 
 /** The broker that a delivery comes from, when it is not the hub itself. */
 export interface DeliverySource {
+  /** A thread has it that is the first to have it. */
+  begun(): void
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(letter: FailedDelivery): Promise<void>
   /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
@@ -70,6 +72,10 @@ export interface BrokerDelivery {
   fault: string | null
   /** True when its subscriber has said that no further attempt can help. */
   isUnrecoverable: boolean
+  /** False when no thread has had it: it may expire. */
+  isBegun: boolean
+  /** When it expires in that case, milliseconds since the epoch; 0: never. */
+  expiresMs: number
   /** Set when the delivery began elsewhere and is traced. */
   span: DeliverySpan | null
   requester: Requester | null
@@ -156,10 +162,17 @@ export class DeliveryQueue {
   readonly waiting = new Fifo<Delivery>()
   /** Keys that are being handled, each with the deliveries that wait for it. */
   readonly keyed = new Map<string, Fifo<Delivery>>()
+  /** Deliveries that threads have and have not answered. */
+  inFlight = 0
 
   constructor(consumer: Consumer, instance: SubscriberInstance | null) {
     this.consumer = consumer
     this.instance = instance
+  }
+
+  /** False while as many of its deliveries are under way as its subscriber takes at a time. */
+  get hasRoom(): boolean {
+    return this.inFlight < this.consumer.concurrency
   }
 }
 
@@ -171,6 +184,8 @@ export class Consumer {
   backoffMs = 0
   timeoutMs = 0
   broadcast = false
+  /** Deliveries of one queue that are under way at a time, at most. */
+  concurrency = Number.POSITIVE_INFINITY
   readonly instances: SubscriberInstance[] = []
   /** Its instances in the quarantine lane, for suspects. */
   readonly quarantineInstances: SubscriberInstance[]
@@ -202,6 +217,7 @@ export class Consumer {
     this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
     this.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
     this.broadcast = options.broadcast ?? SUBSCRIBER_DEFAULTS.broadcast
+    this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY
   }
 
   addInstance(instance: SubscriberInstance): void {
@@ -220,6 +236,10 @@ export class Consumer {
     return this.instances.length > 0
       ? this.instances.every(({ isPaused }) => isPaused)
       : this.#lastInstance?.isPaused === true
+  }
+
+  get isBounded(): boolean {
+    return this.concurrency !== Number.POSITIVE_INFINITY
   }
 
   queueOf(instance: SubscriberInstance): DeliveryQueue {

@@ -7,6 +7,11 @@ export class DelayQueue {
   readonly #brokerRetries = new Set<Delivery>()
   #isReturning = false
 
+  /** True when brokers get back what waits here. */
+  get isReturning(): boolean {
+    return this.#isReturning
+  }
+
   delay(delayMs: number, run: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer)

@@ -82,9 +82,10 @@ export class Deliveries {
   }
 
   acceptFromBroker(queue: DeliveryQueue, event: HubEvent, brokerDelivery: BrokerDelivery): void {
-    const { instance, attempt, deaths, blackBox, fault, isUnrecoverable, span, requester, source } = brokerDelivery
+    const { instance, attempt, deaths, blackBox, fault, isUnrecoverable, isBegun, span, requester, source } =
+      brokerDelivery
     const delivery = deliveryOf(queue, event, requester, source)
-    Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun: true })
+    Object.assign(delivery, { attempt, deaths, blackBox, instance, span, isBegun })
     this.budget.take(delivery)
     if (fault !== null) this.#fail(delivery, fault, isUnrecoverable ? 'unrecoverable' : 'once')
     else if (deaths >= POISON_DEATHS) this.#fail(delivery, poisonMessage(delivery), 'poison')
@@ -96,6 +97,7 @@ export class Deliveries {
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
+    if (this.#delayed.isReturning && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#waiting.push(delivery)
   }
 
@@ -108,6 +110,7 @@ export class Deliveries {
       this.#finish(delivery, 'The thread that was to handle the request is gone')
       return true
     }
+    if (!delivery.queue.hasRoom) return false
     const instance = only ?? consumer.pickInstance()
     if (instance === null || instance.isPaused || !instance.thread.hasRoom) return false
     // A delivery that was begun in time is finished, retries included.
@@ -126,14 +129,16 @@ export class Deliveries {
     event.subscriber = instance.subscriberIndex
     event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
     if (!instance.thread.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
+    if (!delivery.isBegun) delivery.source?.begun()
     this.#unanswered.add(delivery, id, instance)
     return true
   }
 
   /** A thread has room again, or has just come up. */
   #pump(): void {
-    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
+    // Suspects first: where few deliveries are handled at a time, those that wait would leave no place for them.
     this.#quarantine.pump()
+    if (!this.#waiting.isEmpty) this.#waiting.pump(this.#dispatch)
   }
 
   // ── answers of the threads ────────────────────────────────────────────────
@@ -161,7 +166,9 @@ export class Deliveries {
 
   #take(deliveryId: number): Delivery | undefined {
     const delivery = this.#unanswered.take(deliveryId)
-    if (delivery !== undefined && delivery.deaths > 0) this.#quarantine.ended(delivery)
+    if (delivery === undefined) return undefined
+    if (delivery.deaths > 0) this.#quarantine.ended(delivery)
+    if (delivery.consumer.isBounded) this.#quarantine.changed()
     return delivery
   }
 
@@ -285,9 +292,10 @@ export class Deliveries {
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */
+  /** This process ends: a broker gets back the deliveries that no thread has had or that are between two attempts, and those that fail from now on. */
   returnDelayed(): void {
-    for (const delivery of this.#delayed.takeBrokerDeliveries()) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    const returned = [...this.#delayed.takeBrokerDeliveries(), ...this.#waiting.takeIf(isUntried)]
+    for (const delivery of returned) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   /** Deliveries that are under way may still be answered. */
@@ -297,3 +305,6 @@ export class Deliveries {
     this.trace.close()
   }
 }
+
+/** A broker's delivery that may go to another process as if nothing had been. */
+const isUntried = ({ source, isBegun }: Delivery): boolean => source !== null && !isBegun

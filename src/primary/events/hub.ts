@@ -183,16 +183,16 @@ export class Hub {
   }
 
   /**
-   * Takes a delivery of a broker. Its order and its time to live are the broker's affair.
+   * Takes a delivery of a broker. Its order is the broker's affair.
    * @param event its payload is text; it belongs to the hub from now on
    * @returns false when nobody here subscribes to it
    */
   deliverFromBroker(event: EventFrame, brokerDelivery: BrokerDelivery): boolean {
-    const { group, instance } = brokerDelivery
+    const { group, instance, expiresMs } = brokerDelivery
     const consumer = this.#topology.consumer(event.event, group)
     if (consumer === undefined || this.#closed) return false
     const queue = consumer.broadcast && instance !== null ? consumer.queueOf(instance) : consumer.queue
-    const taken: HubEvent = Object.assign(event, { key: null, expiresMs: 0, producer: event.trace })
+    const taken: HubEvent = Object.assign(event, { key: null, expiresMs, producer: event.trace })
     this.#deliveries.acceptFromBroker(queue, taken, brokerDelivery)
     return true
   }

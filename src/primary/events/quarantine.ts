@@ -46,7 +46,7 @@ export class Quarantine {
     this.#isDue = true
   }
 
-  /** Instances have come or gone, or paused ones go on. */
+  /** Instances have come or gone, paused ones go on, or a subscriber that takes few deliveries at a time takes one more. */
   changed(): void {
     this.#isDue = true
   }
@@ -89,6 +89,7 @@ export class Quarantine {
   /** When the quarantine lane lacks the subscriber, a lane without any other event at the moment is used. */
   #try(delivery: Delivery): boolean {
     const { lacksQuarantine, instances, quarantineInstances } = delivery.consumer
+    if (!delivery.queue.hasRoom) return false
     const instance = lacksQuarantine
       ? instances.find(({ thread, isPaused }) => thread.deliveriesInFlight === 0 && thread.hasRoom && !isPaused)
       : quarantineInstances.find(({ thread, isPaused }) => thread.hasRoom && !isPaused)

@@ -21,6 +21,7 @@ export class UnansweredDeliveries {
     delivery.isBegun = true
     delivery.instance = instance
     delivery.deadlineMs = steadyMs() + delivery.consumer.timeoutMs
+    delivery.queue.inFlight++
     this.#byId.set(id, delivery)
   }
 
@@ -30,7 +31,7 @@ export class UnansweredDeliveries {
 
   take(id: number): Delivery | undefined {
     const delivery = this.#byId.get(id)
-    if (delivery !== undefined) this.#byId.delete(id)
+    if (delivery !== undefined) this.#remove(id, delivery)
     return delivery
   }
 
@@ -48,10 +49,15 @@ export class UnansweredDeliveries {
     const taken: Delivery[] = []
     for (const [id, delivery] of this.#byId) {
       if (!isWanted(delivery)) continue
-      this.#byId.delete(id)
+      this.#remove(id, delivery)
       taken.push(delivery)
     }
     return taken
+  }
+
+  #remove(id: number, { queue }: Delivery): void {
+    this.#byId.delete(id)
+    queue.inFlight--
   }
 
   countOf(consumer: Consumer): number {

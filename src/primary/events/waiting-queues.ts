@@ -19,6 +19,20 @@ export class WaitingQueues {
     this.#queues.add(delivery.queue)
   }
 
+  /** Takes out the deliveries for which this holds. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken: Delivery[] = []
+    for (const queue of this.#queues) {
+      for (let left = queue.waiting.size; left > 0; left--) {
+        const next = queue.waiting.shift()!
+        if (isWanted(next)) taken.push(next)
+        else queue.waiting.push(next)
+      }
+      if (queue.waiting.size === 0) this.#queues.delete(queue)
+    }
+    return taken
+  }
+
   /** Takes out all deliveries that wait for one consumer. */
   takeOf(consumer: Consumer): Delivery[] {
     const taken: Delivery[] = []

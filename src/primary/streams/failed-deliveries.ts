@@ -36,9 +36,12 @@ export interface FailedDeliveriesOptions {
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
+/** Of an entry that is claimed: a thread or a replica has had it, and said nothing of it. */
+const BEGUN_ELSEWHERE = { fault: null, isUnrecoverable: false, isBegun: true, expiresMs: 0, span: null } as const
+
 /**
- * The events of the streams that the hub finishes: those whose first attempt failed, those that a thread died with, those of replicas
- * that do not answer. The hub retries, quarantines and gives up as it does with its own events; the dead letters go to the store.
+ * The events of the streams that the hub finishes: those of groups that handle few at a time, those whose first attempt failed, those that
+ * a thread died with, those of replicas that do not answer. The hub retries, quarantines and gives up as it does with its own events; the dead letters go to the store.
  */
 export class FailedDeliveries {
   readonly #options: FailedDeliveriesOptions
@@ -63,13 +66,26 @@ export class FailedDeliveries {
   /** Takes an event that a thread does not finish. @param from the consumer of that thread; @param instance its subscriber */
   takeHandOver(taken: StreamHandOver, from: string, instance: SubscriberInstance | null): void {
     const { redis, consumer } = this.#options
-    const { event, group, entryId, frame, replyTo, fault, isUnrecoverable, span } = taken
+    const { event, group, entryId, frame, replyTo, fault, isUnrecoverable, expiresMs, span } = taken
     const stream = streamOf(event)
-    this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0)
+    // Its thread has read it again, since it did not know what became of it.
+    if (this.#options.claimed.has(stream, group, entryId)) return
+    const isBegun = fault !== null
+    this.#options.claimed.add(stream, group, entryId, frame?.payload.length ?? 0, !isBegun)
     if (frame === null) return void this.storeMalformed(stream, group, entryId, fault ?? '')
     // Should this fail, the entry stays pending at that thread's consumer, and is handled here all the same.
     handOver(redis, { stream, group, ids: [entryId] }, { from, to: consumer }).catch(() => {})
-    const brokerDelivery = { instance, attempt: 1, deaths: 0, blackBox: null, fault, isUnrecoverable, span }
+    const brokerDelivery = {
+      instance,
+      attempt: 1,
+      deaths: 0,
+      blackBox: null,
+      fault,
+      isUnrecoverable,
+      isBegun,
+      expiresMs,
+      span,
+    }
     if (!this.#deliver(stream, group, { entryId, frame, replyTo }, brokerDelivery)) this.release(stream, group, entryId)
   }
 
@@ -80,15 +96,7 @@ export class FailedDeliveries {
     { group, deaths, blackBox }: Pick<BrokerDelivery, 'group' | 'deaths' | 'blackBox'>,
     onEnded: () => void,
   ) {
-    const brokerDelivery = {
-      instance: null,
-      attempt: 1,
-      deaths,
-      blackBox,
-      fault: null,
-      isUnrecoverable: false,
-      span: null,
-    }
+    const brokerDelivery = { instance: null, attempt: 1, deaths, blackBox, ...BEGUN_ELSEWHERE }
     if (entry.onlyGroup !== null && entry.onlyGroup !== group) {
       this.#acks.add(stream, group, entry.entryId)
       onEnded()
@@ -115,6 +123,7 @@ export class FailedDeliveries {
   #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
     let isKept = false
     return {
+      begun: () => this.#options.claimed.begun(stream, group, entryId),
       storeDeadLetter: async (letter) => {
         isKept = true
         await this.#storeLetter(stream, group, entryId, letter)

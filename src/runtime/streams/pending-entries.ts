@@ -52,7 +52,8 @@ interface PendingEntry {
 
 /**
  * The pending entries of one thread: each from when it is read until the store has confirmed that it is done.
- * This thread does not repeat an event that has failed: it hands the entry over to the hub.
+ * This thread does not repeat an event that has failed: it hands the entry over to the hub, and so all entries of a group that handles few at
+ * a time.
  */
 export class PendingEntries implements DeliverySink {
   readonly #options: PendingEntriesOptions
@@ -122,12 +123,16 @@ export class PendingEntries implements DeliverySink {
     // The subscriber has left this thread meanwhile; another thread may have it.
     if (subscriberIndex === null) {
       this.#chars -= entry.frame.payload.length
-      return this.#handOver(group, entry, { subscriberIndex: -1 })
+      return this.#handOver(group, entry, { subscriberIndex: -1, expiresMs: entry.expiresMs })
     }
     if (entry.expiresMs !== 0 && entry.expiresMs < Date.now()) {
       this.#chars -= entry.frame.payload.length
       if (entry.replyTo !== null) this.#reply(entry.replyTo, 'failed', 'The request has expired before it was handled')
       return this.#acknowledge(group, entry.entryId)
+    }
+    if (group.isBounded) {
+      this.#chars -= entry.frame.payload.length
+      return this.#handOver(group, entry, { subscriberIndex, expiresMs: entry.expiresMs })
     }
     pending.subscriberIndex = subscriberIndex
     pending.deadlineMs = steadyMs() + group.timeoutMs
@@ -215,9 +220,11 @@ export class PendingEntries implements DeliverySink {
     how: Pick<StreamHandOver, 'subscriberIndex'> & Partial<StreamHandOver>,
   ): void {
     const { handOver, settled } = this.#options
-    this.#handedOver.push({ group, entryId, untilMs: steadyMs() + HANDED_OVER_MS })
+    // Of such a group all are handed over, far too many to remember; the hub knows those that it has.
+    if (group.isBounded) group.pendingIds.delete(entryId)
+    else this.#handedOver.push({ group, entryId, untilMs: steadyMs() + HANDED_OVER_MS })
     const { event, consumerGroup } = group
-    const untried = { fault: null, isUnrecoverable: false, span: null }
+    const untried = { fault: null, isUnrecoverable: false, expiresMs: 0, span: null }
     handOver({ event, group: consumerGroup, entryId, frame, replyTo, ...untried, ...how })
     settled()
   }

@@ -18,6 +18,8 @@ export interface Group {
   /** The group's name in the stream. */
   consumerGroup: string
   timeoutMs: number
+  /** Only so many of its events are handled at a time in the process: the hub counts them and hands them out. */
+  isBounded: boolean
   /** The group is created, and entries that a former process has left in it are claimed. */
   isOpen: boolean
   /** Too many of its events have failed and are tried again: it is not read. */
@@ -66,6 +68,7 @@ export class ThreadGroups {
         isBroadcast,
         consumerGroup: isBroadcast && this.#consumer !== '' ? broadcastGroupOf(name, this.#consumer) : groupOf(name),
         timeoutMs: 0,
+        isBounded: false,
         isOpen: false,
         isHeld: false,
         members: [],
@@ -75,6 +78,7 @@ export class ThreadGroups {
       groups.push(group)
     }
     group.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
+    group.isBounded = options.concurrency !== undefined
     group.members.push({ subscriberIndex, plugin })
     this.#bySubscriber.set(subscriberIndex, group)
   }

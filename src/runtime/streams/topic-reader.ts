@@ -191,21 +191,23 @@ export class TopicReader {
     const { commands, groups, pending } = this.#options
     pending.flush()
     const readable = this.#groups.filter((group) => groups.mayRead(group))
-    const count = this.#countFor(readable.length, arrived)
+    const most = this.#countFor(readable.length, arrived)
     const [upTo, ...batches] = await Promise.all([
       // Before the groups read, on the same connection: they may have missed what comes after this entry, and nothing before it.
       wantsEnd ? commands.lastEntryId(streamOf(this.event)) : null,
-      ...readable.map(async (group) => ({
-        group,
-        entries: await commands.read(group.stream, group.consumerGroup, groups.consumer, count),
-      })),
+      ...readable.map(async (group) => {
+        // The hub has no use for many of them, and other processes may.
+        const count = group.isBounded ? Math.min(most, READ_BATCH_MIN) : most
+        const entries = await commands.read(group.stream, group.consumerGroup, groups.consumer, count)
+        return { group, entries, isFull: entries.length >= count }
+      }),
     ])
     this.#largestChars = largestPayload(batches.map(({ entries }) => entries))
     return {
       upTo,
       batches,
       arrived: batches.reduce((sum, { entries }) => sum + entries.length, 0),
-      isFull: batches.some(({ entries }) => entries.length >= count),
+      isFull: batches.some(({ isFull }) => isFull),
     }
   }
 

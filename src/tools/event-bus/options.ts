@@ -5,6 +5,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 // The longest delay that Node's timers take: 24.8 days.
 const MAX_MS = 2_147_483_647
 const MAX_RETRIES = 1000
+const MAX_CONCURRENCY = 1_000_000
 const MAX_KEY_CHARS = 512
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
@@ -46,7 +47,7 @@ function delayUntil(at: unknown): number {
   throw invalid(`at must be no more than ${MAX_MS} ms (24.8 days) from now`, at.toISOString())
 }
 
-/** @returns the options with the defaults filled in; `group` stays unset when it was */
+/** @returns the options with the defaults filled in; `group` and `concurrency` stay unset when they were */
 export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   const given = asObject<SubscribeOptions>(options)
   const {
@@ -55,15 +56,17 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     timeoutMs = SUBSCRIBER_DEFAULTS.timeoutMs,
     broadcast = SUBSCRIBER_DEFAULTS.broadcast,
     group,
+    concurrency,
   } = given
   checkRange('retries', retries, 0, MAX_RETRIES)
   checkRange('backoffMs', backoffMs, 0, MAX_MS)
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
+  checkRange('concurrency', concurrency, 1, MAX_CONCURRENCY)
   if (typeof broadcast !== 'boolean') throw invalid('broadcast must be true or false', broadcast)
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
   }
-  return defined({ retries, backoffMs, timeoutMs, broadcast, group })
+  return defined({ retries, backoffMs, timeoutMs, broadcast, group, concurrency })
 }
 
 /** @returns the timeout in milliseconds */
