@@ -29,7 +29,7 @@ module.exports = {
       stop_exit_codes: [78],
       exp_backoff_restart_delay: 200,
       // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
-      env: { NODE_ENV: 'production', HTTP_REUSE_PORT: 'true', SYSTEM_PORT: '0' },
+      env: { NODE_ENV: 'production', GUARDIAN: 'false', HTTP_REUSE_PORT: 'true', SYSTEM_PORT: '0' },
     },
   ],
 }

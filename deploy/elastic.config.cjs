@@ -3,6 +3,7 @@ const { apps } = require('./ecosystem.config.cjs')
 /** Variables of all processes of the elastic stage. RDB_*, KV_* and AUTH_SECRET_KEY come from the environment or from `.env` in the checkout. */
 const env = {
   NODE_ENV: 'production',
+  GUARDIAN: 'false',
   EVENT_BUS_DRIVER: 'keyvalue_streams',
   DB_AUTO_MIGRATE: 'false',
   SCHEDULER_ENABLED: 'false',

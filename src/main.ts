@@ -1,6 +1,13 @@
 import type { LogLevel } from './contracts/logger.ts'
 import { type CommandLine, CommandLineFault, readCommandLine } from './core/config/command-line.ts'
-import { ConfigFaults, EXIT_CONFIG, type LoadedSettings, loadSettings, prepareEnvironment } from './core/config/load.ts'
+import {
+  ConfigFaults,
+  EXIT_CONFIG,
+  type LoadedSettings,
+  loadSettings,
+  prepareEnvironment,
+  takeFlightDir,
+} from './core/config/load.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
 import { ServiceProcess } from './primary/assembly/service-process.ts'
@@ -15,10 +22,11 @@ let service: ServiceProcess | null = null
 
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
+  const flightDir = takeFlightDir()
   const { isDevelopment, bootTool, settings, warnings } = load()
   prepareEnvironment()
   const logWriter = await createLog(settings)
-  const started = new ServiceProcess({ settings, logWriter, isDevelopment })
+  const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir })
   service = started
   const { runtime } = started
   if (settings.uvThreadpoolSize === undefined) runtime.log('WARNING', NO_POOL_SIZE, 'config')

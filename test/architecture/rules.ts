@@ -23,6 +23,7 @@ export const LAYERS: readonly Layer[] = [
     types: ['node:', 'package:', 'src/core/'],
   },
   { folder: 'src/preload/', reason: 'it runs before the TypeScript loader', may: ['node:'] },
+  { folder: 'src/guardian/', reason: 'it is a process of its own, and has to be small', may: ['node:'] },
   {
     folder: 'src/core/',
     reason: 'it runs in any thread, before anything else',
@@ -104,8 +105,13 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
-/** Run before the loader, and so before that file: each gives one variable its value. */
-export const PRELOADED = ['src/preload/thread-pool.cjs', 'src/preload/transpiler-cache.cjs'] as const
+/** Run before the loader, and so before that file: each gives one variable its value, or is the process that starts the runtime. */
+export const PRELOADED = [
+  'src/preload/thread-pool.cjs',
+  'src/preload/transpiler-cache.cjs',
+  'src/guardian/switch.cjs',
+  'src/guardian/guardian.cjs',
+] as const
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */
 export function forbids({ folder, may, types = [] }: Layer, { from, to, typeOnly }: Omit<Edge, 'line'>): boolean {

@@ -38,6 +38,8 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
       POOL_STALL_MS: '800',
       // With `full` a write waits for the disk, in the pool.
       SQLITE_SYNCHRONOUS: 'normal',
+      // The process that is started is the service itself.
+      GUARDIAN: 'false',
       ...env,
     },
   })

@@ -25,6 +25,8 @@ export interface Heddle {
   readonly process: ChildProcess
   /** Everything that it has logged so far. */
   readonly logs: LogLine[]
+  /** Its standard error so far, and lines of the log that are no JSON. */
+  readonly errors: string[]
   readonly directory: string
   fetch(path: string, init?: RequestInit): Promise<Response>
   /** The parsed body of a request. */
@@ -41,6 +43,8 @@ export interface StartOptions {
   env?: Record<string, string>
   /** The checkout that is run. Default: this one. */
   project?: string
+  /** As `npm start`: under the guardian, which the process is then. */
+  isGuarded?: boolean
 }
 
 /** A test, or whatever else ends what it has started. */
@@ -70,6 +74,7 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
     url,
     process: child,
     logs,
+    errors,
     directory,
     fetch: doFetch,
     json: async (path, init) => {
@@ -91,7 +96,9 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
   const child = spawn(
     process.execPath,
-    ['--require', PRELOAD, ...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+    options.isGuarded
+      ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
+      : ['--require', PRELOAD, ...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -105,6 +112,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         LANES: String(options.lanes ?? 2),
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),
+        CRASH_REPORTS_DIR: join(directory, 'crashes'),
         ...(options.domains === undefined ? {} : { DOMAINS_DIR: options.domains.join(delimiter) }),
         ...options.env,
       },

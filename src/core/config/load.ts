@@ -107,6 +107,16 @@ export function copyEnvironment(): Environment {
   return { ...process.env }
 }
 
+/**
+ * The folder that the guardian has made for this process's flight record; null for a process that no guardian has started.
+ * Taken once: no child of this process is to take itself for guarded.
+ */
+export function takeFlightDir(): string | null {
+  const { HEDDLE_FLIGHT_DIR: folder } = process.env
+  delete process.env.HEDDLE_FLIGHT_DIR
+  return folder === undefined || process.send === undefined ? null : folder
+}
+
 /** Sets variables that libraries read while they load. Call it before anything imports the HTTP library. */
 export function prepareEnvironment(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)

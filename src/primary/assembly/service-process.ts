@@ -2,11 +2,14 @@ import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { ServiceManager } from '../health/service-manager.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
+import { GuardianLink } from './guardian-link.ts'
 import { endProcess } from './process-end.ts'
 import { Runtime } from './runtime.ts'
 
 /** Time beyond SHUTDOWN_TIMEOUT_MS for closing everything, milliseconds. */
 const SHUTDOWN_GRACE_MS = 2000
+/** Time beyond that for the end of all threads (`endProcess`), milliseconds. */
+const END_GRACE_MS = 2000
 /** How often a process reports within the time after which the service manager takes it for hung. */
 const REPORTS_PER_WATCHDOG = 3
 /** How often a process that is not ready checks whether it has become ready, milliseconds. */
@@ -16,6 +19,8 @@ export interface ServiceProcessOptions {
   settings: Settings
   logWriter: LogWriter
   isDevelopment: boolean
+  /** Null when no guardian has started this process. */
+  flightDir: string | null
 }
 
 /** The process around the runtime: its signals, the limit of its drain, and what process managers are told. */
@@ -24,12 +29,14 @@ export class ServiceProcess {
   readonly #settings: Settings
   readonly #logWriter: LogWriter
   readonly #manager: ServiceManager
+  readonly #guardian: GuardianLink | null
   #isStopping = false
   #isEnding = false
 
-  constructor({ settings, logWriter, isDevelopment }: ServiceProcessOptions) {
+  constructor({ settings, logWriter, isDevelopment, flightDir }: ServiceProcessOptions) {
     this.#settings = settings
     this.#logWriter = logWriter
+    this.#guardian = flightDir === null ? null : new GuardianLink(flightDir)
     this.runtime = new Runtime({ settings, logWriter, isDevelopment, onFatal: (message) => this.#fail(message) })
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
@@ -44,8 +51,13 @@ export class ServiceProcess {
     })
   }
 
-  /** Tells the service manager that the primary's loop turns, three times within its limit. A loop that hangs is ended from outside. */
+  /** Tells the guardian, and the service manager three times within its limit, that the primary's loop turns. A loop that hangs is ended from outside. */
   reportLife(): void {
+    const stopMs = this.#settings.shutdownTimeoutMs + SHUTDOWN_GRACE_MS + END_GRACE_MS
+    this.#guardian?.open(this.#settings, stopMs, () => {
+      this.runtime.log('ERROR', 'The guardian is gone', 'main')
+      if (!this.#isStopping) this.#stop('SIGTERM')
+    })
     const { watchdogUsec, watchdogPid = process.pid } = this.#settings
     if (watchdogUsec === undefined || watchdogPid !== process.pid) return
     let isReporting = false
@@ -72,6 +84,7 @@ export class ServiceProcess {
       boot_ms: Math.round(performance.now()),
       own_boot_ms: Math.round(performance.now() - startedMs),
     })
+    this.#guardian?.serving()
     const { systemPort } = this.runtime
     if (systemPort !== null)
       this.runtime.log('INFO', `/system is on http://${this.#settings.systemHost}:${systemPort}`, 'main')
@@ -115,6 +128,7 @@ export class ServiceProcess {
   #stop(signal: NodeJS.Signals, exitCode = 0): void {
     if (this.#isStopping) return this.end(1)
     this.#isStopping = true
+    this.#guardian?.stopping()
     this.runtime.log('INFO', `${signal}: draining`, 'main')
     const told = this.#manager.stopping('Draining')
     // The process ends even when something hangs: an onStop that never settles, or a thread in a native call.
@@ -136,6 +150,7 @@ export class ServiceProcess {
   end(exitCode: number): void {
     if (this.#isEnding) return
     this.#isEnding = true
+    this.#guardian?.close()
     void endProcess(exitCode, this.runtime, this.#logWriter)
   }
 }

@@ -21,17 +21,22 @@ const PREWARMED_MAX_THREADS = 3
 const HEAP_ROOM_MB = 2560
 
 /**
- * How the threads load TypeScript. On Node 20 they use `require` alone, but `--import tsx`, which they inherit, loads the other loader too, through libuv's
+ * How the threads load TypeScript. They inherit the flags of the command line; a process that has taken its loader by itself (`npm start` without a
+ * guardian) hands its flags on. On Node 20 they use `require` alone, but `--import tsx`, which they inherit, loads the other loader too, through libuv's
  * thread pool: a lane could not come back while plugins hold the pool. So they get that loader's `require` half alone.
  */
 function laneLoader(): { execArgv?: string[] } {
   const { execArgv } = process
   const loaders = ['tsx', import.meta.resolve('tsx')]
   const at = execArgv.findIndex((flag, n) => flag === '--import' && loaders.includes(execArgv[n + 1]!))
-  if (at < 0 || !process.versions.node.startsWith('20.')) return {}
+  if (at < 0) return {}
+  if (!process.versions.node.startsWith('20.')) return isOwnLoader() ? { execArgv } : {}
   const half = fileURLToPath(import.meta.resolve('tsx/cjs'))
   return { execArgv: execArgv.with(at, '--require').with(at + 1, half) }
 }
+
+/** True when `src/guardian.cjs` has loaded the loader into its own process: Node then knows nothing of the flags in `process.execArgv`. */
+const isOwnLoader = (): boolean => process.argv[1]?.endsWith('guardian.cjs') === true
 
 /** V8's own limit, MiB. A heap takes only as much of it as it needs. */
 const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + STANDSTILL_GROWTH) + HEAP_ROOM_MB

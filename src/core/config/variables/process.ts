@@ -70,6 +70,24 @@ export const PROCESS_VARIABLES = {
     unit: 'ms',
     effect: 'Timeout of a graceful shutdown; the process then ends anyway.',
   },
+  GUARDIAN: {
+    type: 'boolean',
+    default: true,
+    effect: 'Whether `npm start` starts the service again when its process dies. False where a supervisor does.',
+  },
+  PRIMARY_STALL_MS: {
+    type: 'integer',
+    min: 1000,
+    max: DAY_MS,
+    default: 10_000,
+    unit: 'ms',
+    effect: 'The guardian ends and restarts a process whose main thread is blocked for longer.',
+  },
+  CRASH_REPORTS_DIR: {
+    type: 'folder',
+    default: 'data/crashes',
+    effect: 'Where the guardian keeps its reports of the last 20 deaths of the process.',
+  },
   NODE_ENV: {
     type: 'text',
     default: 'development',

@@ -1,0 +1,29 @@
+const { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } = require('node:fs')
+const { join } = require('node:path')
+
+/** The folder of one report. Those that begin otherwise are not touched. */
+const PREFIX = 'crash-'
+
+/**
+ * Writes a crash report: `<folder>/crash-<time>/report.json` and, beside it, the flight record as it was. It appears whole or not at all.
+ * @param kept reports that stay; the oldest are removed
+ */
+exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
+  const nowMs = Date.now()
+  mkdirSync(folder, { recursive: true, mode: 0o700 })
+  const unfinished = mkdtempSync(join(folder, 'unfinished-'))
+  flight.copyTo(unfinished)
+  const report = {
+    at: new Date(nowMs).toISOString(),
+    signal: known.signal,
+    code: known.code,
+    stalled_ms: known.stallMs,
+    lived_ms: nowMs - startedMs,
+    had_served: known.hadServed,
+    stderr: stderr.split('\n').filter((line) => line.trim() !== ''),
+  }
+  writeFileSync(join(unfinished, 'report.json'), `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 })
+  renameSync(unfinished, join(folder, PREFIX + report.at.replaceAll(':', '-')))
+  const reports = readdirSync(folder).filter((name) => name.startsWith(PREFIX))
+  for (const old of reports.sort().slice(0, -kept)) rmSync(join(folder, old), { recursive: true, force: true })
+}

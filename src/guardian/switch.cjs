@@ -1,0 +1,20 @@
+const { readFileSync } = require('node:fs')
+const { parseEnv } = require('node:util')
+
+/** As `parse.ts` of the configuration spells false. Any other word is true, or a fault that the runtime reports. */
+const FALSE = ['false', '0', 'no', 'off']
+
+/** True when `GUARDIAN` is false: somebody else starts the runtime again. The environment wins over `.env`, as for every variable. */
+exports.isGuardianOff = function isGuardianOff() {
+  const given = process.env.GUARDIAN?.trim() || dotEnv().GUARDIAN?.trim() || 'true'
+  return FALSE.includes(given.toLowerCase())
+}
+
+function dotEnv() {
+  try {
+    return parseEnv(readFileSync('.env', 'utf8'))
+  } catch {
+    // None is there, or none that can be read: the runtime reports that.
+    return {}
+  }
+}

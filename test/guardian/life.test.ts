@@ -1,0 +1,136 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readdir } from 'node:fs/promises'
+import { test } from 'node:test'
+import { spawnHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
+import { isRunning, RISKY, residentKib, startGuarded, takenPort } from './guarded.ts'
+
+/** What the guardian may take, KiB, where Node alone leaves it room for that; and what it adds to Node alone. */
+const MAX_RSS_KIB = 45 * 1024
+const OWN_RSS_KIB = 5 * 1024
+
+test('the guardian', async (t) => {
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '3000' })
+  const guardian = heddle.process.pid!
+  let pid = await heddle.pid()
+  const replaced = async (): Promise<void> => {
+    const before = pid
+    pid = await heddle.pid(before)
+    assert.equal(isRunning(before), false)
+    assert.equal(isRunning(guardian), true)
+  }
+
+  await t.test('starts a process again that was killed', async () => {
+    assert.notEqual(pid, guardian)
+    process.kill(pid, 'SIGKILL')
+    await replaced()
+  })
+
+  await t.test('starts a process again that an uncaught error of the primary thread has ended', async () => {
+    await heddle.fetch('/primary/throw').catch(() => {})
+    await replaced()
+    assert.match(heddle.errors.join(''), /nobody catches this/, 'its standard error is handed on')
+  })
+
+  await t.test('starts a process again that ended itself with a code that says trouble', async () => {
+    await heddle.die('/primary/exit?code=3')
+    await replaced()
+  })
+
+  await t.test(
+    'ends a process whose primary thread stands still for PRIMARY_STALL_MS, and starts it again',
+    async () => {
+      await heddle.die('/primary/stall?ms=600000')
+      await replaced()
+      assert.match(heddle.errors.join(''), /stood still for 3\d{3} ms: SIGKILL ends it/)
+    },
+  )
+
+  await t.test('stays small', async () => {
+    const bare = await bareNodeKib()
+    const rss = await residentKib(guardian)
+    t.diagnostic(`guardian ${rss} KiB, Node alone ${bare} KiB`)
+    assert.ok(rss < Math.max(MAX_RSS_KIB, bare + OWN_RSS_KIB), `${rss} KiB`)
+  })
+
+  await t.test('passes SIGHUP on: the process reloads its lanes, and stays', async () => {
+    heddle.process.kill('SIGHUP')
+    await until(() => heddle.logs.some(({ msg }) => msg.startsWith('SIGHUP: reloading')), 'the reload')
+    assert.equal(await heddle.pid(), pid)
+  })
+
+  await t.test('takes SIGINT from the terminal, and again from npm, for one stop in order', async () => {
+    assert.equal((await flightFolders(guardian)).length, process.platform === 'linux' ? 1 : 0)
+    const answer = heddle.json('/wait?ms=1000')
+    await until(async () => (await heddle.json('/waiting')).body.waiting === 1, 'the request in flight')
+    const exited = once(heddle.process, 'exit')
+    heddle.process.kill('SIGINT')
+    heddle.process.kill('SIGINT')
+    assert.equal((await answer).status, 200, 'the request in flight was not drained')
+    assert.equal((await exited)[0], 0)
+    assert.equal(isRunning(pid), false)
+    assert.deepEqual(await flightFolders(guardian), [], 'it leaves nothing in memory')
+  })
+})
+
+/** Resident memory of a Node that does nothing but wait, KiB. */
+async function bareNodeKib(): Promise<number> {
+  const child = spawn(process.execPath, ['-e', 'process.stdout.write("up"); setTimeout(() => {}, 60_000)'])
+  try {
+    await once(child.stdout, 'data')
+    return await residentKib(child.pid!)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+async function flightFolders(guardian: number): Promise<string[]> {
+  const names = await readdir('/dev/shm').catch(() => [])
+  return names.filter((name) => name.startsWith(`heddle-flight-${guardian}-`))
+}
+
+test('a runtime whose guardian is killed drains and ends', async (t) => {
+  const heddle = await startGuarded(t)
+  const pid = await heddle.pid()
+  heddle.process.kill('SIGKILL')
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  assert.ok(heddle.logs.some(({ msg }) => msg === 'The guardian is gone'))
+  assert.deepEqual(await flightFolders(heddle.process.pid!), [])
+})
+
+test('a process that ends with 0 by itself is not started again', async (t) => {
+  const heddle = await startGuarded(t)
+  const exited = once(heddle.process, 'exit')
+  await heddle.die('/primary/exit?code=0')
+  assert.equal((await exited)[0], 0)
+})
+
+test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {
+  const heddle = await startGuarded(t, { HOLD_STOP: '1', SHUTDOWN_TIMEOUT_MS: '500' })
+  const pid = await heddle.pid()
+  assert.equal(await heddle.stop(), 128 + 9)
+  assert.equal(isRunning(pid), false)
+})
+
+test('an environment that is not valid is not tried again, and ends with 78', async (t) => {
+  const { child, errors } = await spawnHeddle(t, { isGuarded: true, env: { LANES: 'many' } })
+  assert.equal((await once(child, 'exit'))[0], 78)
+  assert.match(errors.join(''), /LANES: expected/)
+  assert.doesNotMatch(errors.join(''), /started again/)
+})
+
+test('a first start that fails is not tried again, and ends with 1', async (t) => {
+  const HTTP_PORT = String(await takenPort(t))
+  const { child, errors } = await spawnHeddle(t, { isGuarded: true, lanes: 1, domains: [RISKY], env: { HTTP_PORT } })
+  assert.equal((await once(child, 'exit'))[0], 1)
+  assert.match(errors.join(''), /cannot start/)
+  assert.doesNotMatch(errors.join(''), /started again/)
+})
+
+test('GUARDIAN=false runs the service in the process of npm start itself', async (t) => {
+  const heddle = await startGuarded(t, { GUARDIAN: 'false' })
+  assert.equal(await heddle.pid(), heddle.process.pid)
+  assert.equal(await heddle.stop(), 0)
+})
