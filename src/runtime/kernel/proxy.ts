@@ -46,6 +46,8 @@ export interface MeterOptions {
 export class Meter {
   readonly #options: MeterOptions
   readonly #sinks: MetricsSink[] = []
+  /** By tool and method: tools hand out new objects again and again, a database one for each transaction. */
+  readonly #meters = new Map<string, Map<string, MethodMeter>>()
   #tracing: ToolTracing | null = null
 
   constructor(options: MeterOptions) {
@@ -68,7 +70,8 @@ export class Meter {
     for (const name of memberNames(target)) {
       const member = (target as Record<string, unknown>)[name]
       if (typeof member === 'function') {
-        wrapped[name] = this.#meter(tool, toolIndex, name, (member as Method).bind(target), describe)
+        const meter = this.#meterOf(tool, toolIndex, name, describe)
+        wrapped[name] = meter.around(target, member as Method)
       } else {
         Object.defineProperty(wrapped, name, {
           enumerable: true,
@@ -79,79 +82,129 @@ export class Meter {
     return wrapped as T
   }
 
-  #meter(tool: string, toolIndex: number, method: string, bare: Method, describe: DescribeCall | undefined): Method {
-    const { metrics, names, statuses, threadNumber, flight } = this.#options
-    const callNumber = names.intern(`${tool}.${method}`)
-    const sinks = this.#sinks
-    const tracing = this.#tracing
-    const call: Method =
-      tracing === null ? bare : (...args) => tracing.run(tool, method, describe, args, () => bare(...args))
+  #meterOf(tool: string, toolIndex: number, method: string, describe: DescribeCall | undefined): MethodMeter {
+    let meters = this.#meters.get(tool)
+    if (meters === undefined) {
+      meters = new Map()
+      this.#meters.set(tool, meters)
+    }
+    let meter = meters.get(method)
+    if (meter === undefined) {
+      const parts = { ...this.#options, sinks: this.#sinks, tracing: this.#tracing, tool, toolIndex, describe }
+      meter = new MethodMeter(method, parts)
+      meters.set(method, meter)
+    }
+    return meter
+  }
+}
 
-    const ended = (startedMs: number, step: number, failed: boolean): void => {
-      const nowMs = performance.now()
-      const durationMs = nowMs - startedMs
-      const endedMs = CLOCK_ORIGIN_MS + nowMs
-      if (flight !== null) flight.end(step, endedMs, failed)
-      metrics.write(callNumber, failed, durationMs, endedMs, threadNumber)
-      if (sinks.length > 0) this.#tellSinks(tool, method, durationMs, endedMs, failed)
-    }
-    const succeeded = (startedMs: number, step: number): void => {
-      ended(startedMs, step, false)
-      if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered(tool, toolIndex)
-    }
-    let lastMessage = ''
-    const failed = (startedMs: number, step: number, thrown: unknown): void => {
-      ended(startedMs, step, true)
-      const message = messageOf(thrown)
-      // Equal failures in a row are reported once, until the tool has worked again.
-      if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === lastMessage) return
-      lastMessage = message
-      this.#options.onStatus(tool, 'DEAD', message)
-    }
+interface MethodParts extends MeterOptions {
+  readonly sinks: readonly MetricsSink[]
+  readonly tracing: ToolTracing | null
+  readonly tool: string
+  readonly toolIndex: number
+  readonly describe: DescribeCall | undefined
+}
 
-    return (...args) => {
-      const startedMs = performance.now()
-      const step = flight === null ? 0 : flight.begin(STEP_CALL, callNumber, -1, '', CLOCK_ORIGIN_MS + startedMs)
-      let result: unknown
-      try {
-        result = call(...args)
-      } catch (thrown) {
-        failed(startedMs, step, thrown)
-        throw thrown
-      }
-      if (result instanceof Promise) {
-        // A side branch: the caller gets the tool's own promise, settled no later than without us.
-        result.then(
-          () => succeeded(startedMs, step),
-          (thrown) => failed(startedMs, step, thrown),
-        )
-      } else succeeded(startedMs, step)
-      return result
-    }
+/** One method of one tool, on whatever objects. */
+class MethodMeter {
+  readonly #parts: MethodParts
+  readonly #method: string
+  readonly #callNumber: number
+  #lastMessage = ''
+
+  constructor(method: string, parts: MethodParts) {
+    this.#parts = parts
+    this.#method = method
+    this.#callNumber = parts.names.intern(`${parts.tool}.${method}`)
   }
 
-  #recovered(tool: string, toolIndex: number): void {
-    if (this.#options.statuses.set(toolIndex, STATUS_OK) === STATUS_DEAD) this.#options.onStatus(tool, 'OK', RECOVERED)
+  around(target: object, bare: Method): Method {
+    return (...args) => this.#measure(target, bare, args)
   }
 
-  #tellSinks(tool: string, method: string, durationMs: number, endedMs: number, failed: boolean): void {
+  #measure(target: object, bare: Method, args: unknown[]): unknown {
+    const { flight } = this.#parts
+    const startedMs = performance.now()
+    const step = flight === null ? 0 : flight.begin(STEP_CALL, this.#callNumber, -1, '', CLOCK_ORIGIN_MS + startedMs)
+    let result: unknown
+    try {
+      result = this.#call(target, bare, args)
+    } catch (thrown) {
+      this.#failed(startedMs, step, thrown)
+      throw thrown
+    }
+    if (result instanceof Promise) {
+      // A side branch: the caller gets the tool's own promise, settled no later than without us.
+      result.then(
+        () => this.#succeeded(startedMs, step),
+        (thrown) => this.#failed(startedMs, step, thrown),
+      )
+    } else this.#succeeded(startedMs, step)
+    return result
+  }
+
+  #call(target: object, bare: Method, args: unknown[]): unknown {
+    const { tracing, tool, describe } = this.#parts
+    if (tracing === null) return bare.apply(target, args)
+    return tracing.run(tool, this.#method, describe, args, () => bare.apply(target, args))
+  }
+
+  #succeeded(startedMs: number, step: number): void {
+    this.#ended(startedMs, step, false)
+    const { statuses, toolIndex } = this.#parts
+    if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered()
+  }
+
+  #failed(startedMs: number, step: number, thrown: unknown): void {
+    this.#ended(startedMs, step, true)
+    const { statuses, toolIndex, tool, onStatus } = this.#parts
+    const message = messageOf(thrown)
+    // Equal failures in a row are reported once, until the tool has worked again.
+    if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === this.#lastMessage) return
+    this.#lastMessage = message
+    onStatus(tool, 'DEAD', message)
+  }
+
+  #ended(startedMs: number, step: number, failed: boolean): void {
+    const { flight, metrics, threadNumber, sinks } = this.#parts
+    const nowMs = performance.now()
+    const durationMs = nowMs - startedMs
+    const endedMs = CLOCK_ORIGIN_MS + nowMs
+    if (flight !== null) flight.end(step, endedMs, failed)
+    metrics.write(this.#callNumber, failed, durationMs, endedMs, threadNumber)
+    if (sinks.length > 0) this.#tellSinks(durationMs, endedMs, failed)
+  }
+
+  #recovered(): void {
+    const { statuses, toolIndex, tool, onStatus } = this.#parts
+    if (statuses.set(toolIndex, STATUS_OK) === STATUS_DEAD) onStatus(tool, 'OK', RECOVERED)
+  }
+
+  #tellSinks(durationMs: number, endedMs: number, failed: boolean): void {
+    const { sinks, tool, onSinkFault } = this.#parts
     const record: MetricRecord = {
       tool,
-      method,
+      method: this.#method,
       duration_ms: durationMs,
       success: !failed,
       timestamp: isoTimestamp(endedMs),
     }
-    tellAll(this.#sinks, record, this.#options.onSinkFault)
+    tellAll(sinks, record, onSinkFault)
   }
 }
 
 const CLOCK_ORIGIN_MS = performance.timeOrigin
 
 function memberNames(target: object): string[] {
+  if (Object.getPrototypeOf(target) === Object.prototype) return Object.getOwnPropertyNames(target).filter(isOffered)
   const names = new Set<string>()
   for (let level = target; level !== Object.prototype && level !== null; level = Object.getPrototypeOf(level)) {
-    for (const name of Object.getOwnPropertyNames(level)) if (!LIFECYCLE.has(name)) names.add(name)
+    for (const name of Object.getOwnPropertyNames(level)) if (isOffered(name)) names.add(name)
   }
   return [...names]
+}
+
+function isOffered(name: string): boolean {
+  return !LIFECYCLE.has(name)
 }

@@ -20,6 +20,7 @@ import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
 import { type Answer, failed, type Order } from './process-messages.ts'
 import { PromptFunctions } from './promptness.ts'
+import { type FaultListener, QueuedTransaction, QueuedWrite } from './queued.ts'
 import { StatementProcesses } from './statement-processes.ts'
 import { PULSE_MS, TransactionRun, type TransactionSession } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
@@ -145,25 +146,11 @@ export default class SqliteDb implements Tool, Db {
     this.#refuseWhileUseless()
     if (!this.#shared) await this.#open()
     if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
-    return new Promise<T>((resolvePromise, reject) => {
-      // The queue would run it in the context of another caller.
-      const context = new AsyncResource('DbTransaction')
-      this.#writes.push({
-        kind: 'transaction',
-        mode: 'shared',
-        promptness: this.#promptFunctions.of(work),
-        deadlineMs: performance.now() + WAIT_MS,
-        start: (session) => context.runInAsyncScope(() => this.#start(work, session)),
-        resolve: resolvePromise as (result: unknown) => void,
-        fail: (thrown) => {
-          this.#noteFailure(thrown)
-          reject(thrown)
-        },
-        reject: (error) => {
-          this.#noteFault(error)
-          reject(error)
-        },
-      })
+    const queued = { work, promptness: this.#promptFunctions.of(work), start: this.#start }
+    return new Promise((resolvePromise, reject) => {
+      this.#writes.push(
+        new QueuedTransaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject),
+      )
     })
   }
 
@@ -172,7 +159,7 @@ export default class SqliteDb implements Tool, Db {
     this.#makeCompanion = makeCompanion
   }
 
-  #start(work: (tx: Queryable) => Promise<unknown>, session: TransactionSession): TransactionRun {
+  readonly #start = (work: (tx: Queryable) => Promise<unknown>, session: TransactionSession): TransactionRun => {
     const companion = this.#makeCompanion?.() ?? null
     return new TransactionRun(work, { session, companion, instrument: this.#instrument })
   }
@@ -185,7 +172,7 @@ export default class SqliteDb implements Tool, Db {
     const connection = this.#transactions ?? (await this.#retry(() => this.#openForTransactions()))
     return new Promise<T>((resolvePromise, reject) => {
       const failed = (thrown: unknown): void => {
-        this.#noteFailure(thrown)
+        this.#faults.noteFailure(thrown)
         reject(thrown)
       }
       this.#writes.push({
@@ -204,7 +191,7 @@ export default class SqliteDb implements Tool, Db {
           }
         }),
         reject: (error) => {
-          this.#noteFault(error)
+          this.#faults.noteFault(error)
           reject(error)
         },
       })
@@ -216,16 +203,16 @@ export default class SqliteDb implements Tool, Db {
     if (this.#fault.kind === 'replaced') throw new DbError('unavailable', FAULT_TEXTS.replaced)
   }
 
-  /** Of a transaction that has run: a timeout may be its own. */
-  #noteFailure(thrown: unknown): void {
-    const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
-    if (kind === 'full' || kind === 'failed') this.#noteFault(thrown as DbError)
-  }
-
   /** What the failure of one write says about all writes is known to all threads, and the primary looks after it. */
-  #noteFault(error: DbError): void {
-    const kind = faultOf(error)
-    if (kind !== 'none' && this.#fault.kind === 'none') this.#fault.kind = kind
+  readonly #faults: FaultListener = {
+    noteFailure: (thrown) => {
+      const kind = isInstance(thrown, DbError) ? faultOf(thrown) : 'none'
+      if (kind === 'full' || kind === 'failed') this.#faults.noteFault(thrown as DbError)
+    },
+    noteFault: (error) => {
+      const kind = faultOf(error)
+      if (kind !== 'none' && this.#fault.kind === 'none') this.#fault.kind = kind
+    },
   }
 
   /** Keeps the write lock until the work is done. */
@@ -325,19 +312,7 @@ export default class SqliteDb implements Tool, Db {
 
   #write(sql: string, params: readonly SqlValue[], solitary: boolean): Promise<Outcome> {
     return new Promise((resolvePromise, reject) => {
-      this.#writes.push({
-        kind: 'write',
-        sql,
-        params,
-        solitary,
-        isAlone: false,
-        deadlineMs: performance.now() + WAIT_MS,
-        resolve: resolvePromise,
-        reject: (error) => {
-          this.#noteFault(error)
-          reject(error)
-        },
-      })
+      this.#writes.push(new QueuedWrite({ sql, params, solitary }, this.#faults, resolvePromise, reject))
     })
   }
 

@@ -60,7 +60,7 @@ export class TransactionRun {
   async #perform(work: (tx: Queryable) => Promise<unknown>): Promise<void> {
     let ending: Ending
     try {
-      const result = await work(this.#instrument(this.companion?.extend(this.#tx()) ?? this.#tx()))
+      const result = await work(this.#instrument(this.companion?.extend(txOf(this)) ?? txOf(this)))
       if (this.#failure !== null) throw this.#failure
       this.#isOver = true
       for (const { sql, params } of this.companion?.lastStatements() ?? []) {
@@ -87,20 +87,8 @@ export class TransactionRun {
     return this.#runningCount > 0 ? 0 : performance.now() - this.#lastStatementMs
   }
 
-  // Closures, not methods: they do not depend on `this`, which differs behind a proxy.
-  #tx(): Queryable {
-    return {
-      query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await this.#run(sql, params)).rows as R[],
-      queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
-        ((await this.#run(sql, params)).rows[0] as R) ?? null,
-      execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
-        const { rowCount, rows } = await this.#run(sql, params)
-        return { rowCount, rows: rows as R[] }
-      },
-    }
-  }
-
-  #run(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome> {
+  /** Sends a statement of the function. @throws DbError */
+  send(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome> {
     if (this.#refusal?.kind === 'serialization') throw this.#refusal
     refuseInTransaction(this.#isOver || this.#refusal !== null, this.#failure)
     try {
@@ -129,6 +117,22 @@ export class TransactionRun {
     this.#lastStatementMs = performance.now()
     this.#failure ??= toDbError(thrown)
     return this.#failure
+  }
+}
+
+/** Methods that do not depend on `this`, which differs behind a proxy. */
+function txOf(run: TransactionRun): Queryable {
+  return {
+    async query<R>(sql: string, params: readonly SqlValue[] = []) {
+      return (await run.send(sql, params)).rows as R[]
+    },
+    async queryOne<R>(sql: string, params: readonly SqlValue[] = []) {
+      return ((await run.send(sql, params)).rows[0] as R) ?? null
+    },
+    async execute<R>(sql: string, params: readonly SqlValue[] = []) {
+      const { rowCount, rows } = await run.send(sql, params)
+      return { rowCount, rows: rows as R[] }
+    },
   }
 }
 
