@@ -9,6 +9,7 @@ import { runJobs } from './support/runner/run-jobs.ts'
 import { sharePostgres } from './support/runner/shared-postgres.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
+import { forgetWritten } from './support/typescript/strip.cjs'
 
 /**
  * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
@@ -45,6 +46,7 @@ if (values.list) {
 }
 
 async function main(): Promise<void> {
+  forgetWritten()
   // Once, and before any test's time counts. What is not to be had is said by the tests that are skipped for it.
   for (const server of serversNeededBy(files)) {
     await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))

@@ -16,7 +16,9 @@ if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx
 } else {
   const { strip } = require('./strip.cjs')
   const { add, nameLines } = require('./stack-lines.cjs')
+  const { keepCode } = require('./code-cache.cjs')
   nameLines()
+  keepCode()
   Module._extensions['.ts'] = (module, path) => {
     const text = strip(path, readFileSync(path, 'utf8'))
     add(path, text)
