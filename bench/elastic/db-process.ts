@@ -1,7 +1,6 @@
 // A separate process: reads the same rows through the tool and through pg alone, in turn, and sends the figures over IPC.
 import { once } from 'node:events'
 import pg from 'pg'
-import type { Db } from '../../src/contracts/db.ts'
 import type { ToolRuntime } from '../../src/contracts/tool.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
@@ -23,7 +22,7 @@ const pool = new pg.Pool({ ...access, max: connections, min: connections })
 pool.on('error', () => {})
 await fill(pool)
 const tool = new PostgresDb(runtimeFor(access, connections))
-const db = proxied<Db>('db', tool.api())
+const db = proxied<PostgresDb>('db', tool)
 
 const sides: Record<'heddle' | 'bare' | 'bareNamed', Read> = {
   heddle: (id) => db.query(SELECT, [id]),

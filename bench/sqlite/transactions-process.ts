@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import Database from 'better-sqlite3'
 import type { Db } from '../../src/contracts/db.ts'
 import type { ToolRuntime } from '../../src/contracts/tool.ts'
+import type { TransactionCompanion } from '../../src/contracts/transaction-companion.ts'
 import SqliteDb from '../../src/tools/sqlite/index.ts'
 import { proxy } from '../micro/proxied-tool.ts'
 import { median } from '../statistics.ts'
@@ -36,7 +37,7 @@ const metered = proxy()
 const tool = new SqliteDb(runtimeFor(join(folder, 'heddle.db')))
 await tool.boot()
 await tool.execute(TABLE)
-const db = metered<Db>('db', tool.api())
+const db = metered<Db>('db', tool.api({ name: 'bench', instance: undefined }))
 
 const sides = {
   heddle: async (endMs: number) => {
@@ -105,6 +106,15 @@ async function stored(): Promise<number> {
   return (await tool.queryOne<{ n: number }>('SELECT max(id) AS n FROM bench_rows'))?.n ?? 0
 }
 
+/** A plugin's transaction has a companion, whether it publishes or not. */
+const NO_EVENTS: TransactionCompanion = {
+  extend: ({ query, queryOne, execute }) => ({ query, queryOne, execute }),
+  lastStatements: () => [],
+  committed: () => {},
+  rolledBack: () => {},
+  unknown: () => {},
+}
+
 /** The tool as a thread has it that is alone with the file. */
 function runtimeFor(sqlitePath: string): ToolRuntime {
   const { synchronous } = plan
@@ -121,6 +131,7 @@ function runtimeFor(sqlitePath: string): ToolRuntime {
     sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
     // As in a lane, the statements of a transaction are metered, too.
     instrument: (tx) => metered('db', tx),
+    host: { bus: { beginTransaction: () => NO_EVENTS } } as unknown as ToolRuntime['host'],
   }
   return runtime as ToolRuntime
 }

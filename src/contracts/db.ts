@@ -1,3 +1,6 @@
+import type { PublishOptions } from './event-bus.ts'
+import type { EventName, Published } from './event-contracts.ts'
+
 /** A value that both databases store and return in the same way. For dates, booleans and bytes see `Queryable`. */
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array | Date
 export type Row = Record<string, unknown>
@@ -31,6 +34,17 @@ export interface Queryable {
   execute<T = Row>(sql: string, params?: readonly SqlValue[]): Promise<{ rowCount: number; rows: T[] }>
 }
 
+/** A transaction. */
+export interface Tx extends Queryable {
+  /**
+   * Publishes an event that exists exactly when the rows of the transaction do, whatever the event driver: it is stored in the same commit,
+   * and delivered after it. A transaction that is rolled back has published nothing.
+   * @returns the event's id
+   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE, EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_BUS_FULL
+   */
+  publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
+}
+
 /** The relational database. */
 export interface Db extends Queryable {
   /**
@@ -39,7 +53,7 @@ export interface Db extends Queryable {
    * When the database rolls the transaction back because it conflicts with another one, `work` is called again, for up to 5 s;
    * then it rejects with `serialization`. So `work` should do nothing but send statements.
    */
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** True when the database answers. */
   healthCheck(): Promise<boolean>
 }

@@ -3,6 +3,7 @@ import type { Delivered, EventName, Published } from './event-contracts.ts'
 import type { Owner } from './owner.ts'
 import type { Payload } from './payload.ts'
 import type { BlackBox } from './registry.ts'
+import type { TransactionCompanion } from './transaction-companion.ts'
 
 /** One event, as `/system/traces/flat` shows it: with the keys of its payload, never the values. */
 export interface EventRecord {
@@ -168,8 +169,23 @@ export interface DeadLetter {
   black_box?: BlackBox
 }
 
+/**
+ * Checks what a transaction publishes: the name, the options, and the payload against its contract.
+ * @returns the payload as it is now, and the options
+ * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_CONTRACT
+ */
+export type PublicationCheck = (
+  event: string,
+  payload: Payload,
+  options: unknown,
+) => Promise<{ payload: Payload; options: PublishOptions }>
+
 /** The part of the bus that differs between threads: the tool `event_bus` calls it. */
 export interface BusTransport {
+  /** Set by the tool `event_bus`. */
+  checkPublication: PublicationCheck | null
+  /** What goes with a run of a transaction of a plugin: it makes its `tx` a Tx. @param emitter the plugin */
+  beginTransaction(emitter: string): TransactionCompanion
   publish(emitter: string, event: string, payload: Payload, options: PublishOptions): Promise<string>
   request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload>
   subscribe(subscription: Subscription): () => void

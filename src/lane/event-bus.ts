@@ -4,14 +4,18 @@ import type {
   DeadLetterPage,
   EventRecord,
   FailureListener,
+  PublicationCheck,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../contracts/event-bus.ts'
 import type { Payload } from '../contracts/payload.ts'
 import type { ScopeSource } from '../contracts/tracing.ts'
+import type { TransactionCompanion } from '../contracts/transaction-companion.ts'
 import { causality } from '../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../core/causality/trace-context.ts'
+import type { EventLog } from '../runtime/event-log/event-log.ts'
+import { TransactionEvents } from '../runtime/event-log/transaction-events.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
 import { encodePayload } from '../runtime/events/payload.ts'
 import { publicationOf } from '../runtime/events/publication.ts'
@@ -30,6 +34,9 @@ export interface Publisher {
 export interface LaneBusOptions {
   calls: PrimaryCalls
   events: EventServer
+  log: EventLog
+  /** Takes an event that a transaction has published and committed. */
+  handOn: (frame: EventFrame) => void
   onSubscribe: (subscriberIndex: number, subscription: SubscriptionManifest) => void
   onUnsubscribe: (subscriberIndex: number) => void
   onListen: (feed: Feed, on: boolean) => void
@@ -45,6 +52,7 @@ export class LaneBus implements BusTransport {
   subscribersOf: Record<string, string[]> = {}
 
   publisher: Publisher
+  checkPublication: PublicationCheck | null = null
   /** Null while tracing is off. */
   tracing: ScopeSource | null = null
 
@@ -58,11 +66,24 @@ export class LaneBus implements BusTransport {
     const { json, keys } = encodePayload(event, payload)
     const frame = publicationOf(emitter, event, json, keys, options)
     const taken = this.publisher.publish(frame)
-    if (this.#listeners.length > 0) {
-      const subscribers = this.subscribersOf[event] ?? []
-      this.#tell(recordOf({ ...frame, subscribers }))
-    }
+    this.#tellPublished(frame)
     return taken
+  }
+
+  beginTransaction(emitter: string): TransactionCompanion {
+    const { log, handOn } = this.#options
+    const deliver = (frame: EventFrame): void => {
+      handOn(frame)
+      this.#tellPublished(frame)
+    }
+    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver })
+  }
+
+  /** This thread's own listeners get the record at once. */
+  #tellPublished(frame: EventFrame): void {
+    if (this.#listeners.length === 0) return
+    const subscribers = this.subscribersOf[frame.event] ?? []
+    this.#tell(recordOf({ ...frame, subscribers }))
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {

@@ -37,6 +37,13 @@ export class RingPublisher implements Publisher {
     })
   }
 
+  /** Hands on an event that is stored. It is never refused, and not answered. */
+  handOn(frame: EventFrame): void {
+    const outbox = this.#outbox
+    const at = outbox.begin(eventMaxBytes(frame, 'text'), true, true)
+    if (at >= 0) outbox.end(writeEvent(outbox, at, frame, 'text'), KIND.STORED, 0)
+  }
+
   /** The hub has everything up to `seq`, except what it refused. */
   accepted(seq: number): void {
     for (;;) {

@@ -7,6 +7,9 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
+import { EventLog } from '../runtime/event-log/event-log.ts'
+import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
+import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { EventServer } from '../runtime/events/event-server.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
@@ -14,14 +17,17 @@ import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
 import type { ThreadTracing } from '../tracing/spans/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
+import type { EventFrame } from '../transport/frames/event-frame.ts'
+import type { LogChanges } from '../transport/log-changes.ts'
 import { AnswerCell } from '../transport/memory/answer-cell.ts'
-import { FlightFile } from '../transport/memory/flight-file.ts'
 import { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
+import { LogMemory } from '../transport/memory/log-memory.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { LaneFlight } from './lane-flight.ts'
+import { LogPublisher } from './log-publisher.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
 import { RecordedDeliveries } from './recorded-deliveries.ts'
@@ -44,6 +50,7 @@ export class LaneServer {
   readonly #frames: PrimaryFrames
   readonly #calls: PrimaryCalls
   readonly #bus: LaneBus
+  readonly #log: EventLog
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
   #tracing: ThreadTracing | null = null
@@ -63,8 +70,7 @@ export class LaneServer {
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#events = new EventServer(settings.eventBusMaxSubscriptions)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
-    const copy = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
-    const recorder = new FlightRecorder(init.flight, copy)
+    const recorder = new FlightRecorder(init.flight)
     this.#recorder = recorder
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
@@ -88,9 +94,18 @@ export class LaneServer {
       sockets,
     )
     const publisher = new RingPublisher(this.#outbox)
-    this.#bus = new LaneBus(publisher, {
+    this.#log = new EventLog(
+      new LogMemory(shared.log),
+      () => logDatabaseOf(this.#kernel.toolbox.get('db')),
+      settings.eventBusMaxStored,
+    )
+    const handOn = (frame: EventFrame): void => publisher.handOn(frame)
+    const isLogged = settings.eventBusDriver === 'database'
+    this.#bus = new LaneBus(isLogged ? new LogPublisher(this.#log, handOn) : publisher, {
       calls: this.#calls,
       events: this.#events,
+      log: this.#log,
+      handOn,
       onSubscribe: (subscriberIndex, subscription) => {
         this.#subscriptions[subscriberIndex] = subscription
         const { plugin, event, identity, options } = subscription
@@ -253,11 +268,24 @@ export class LaneServer {
         return
       case 'stream':
         return this.#streams?.obey(message.command)
+      case 'log-write':
+        void this.#writeLog(message.batch, message.changes)
+        return
       case 'pool-uses':
         return this.#post({ type: 'pool-uses', uses: poolUses() })
       case 'drain':
         void this.#drain()
     }
+  }
+
+  async #writeLog(batch: number, changes: LogChanges): Promise<void> {
+    let error: string | null = null
+    try {
+      await writeChanges(this.#log.database, changes)
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    this.#post({ type: 'log-written', batch, error })
   }
 
   async #runJob(run: number, job: number): Promise<void> {

@@ -12,6 +12,7 @@ import type { TracingInit } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
+import type { LogChanges } from './log-changes.ts'
 import type { StreamCommand, StreamReport } from './stream-messages.ts'
 
 /**
@@ -39,8 +40,6 @@ export interface LaneInit {
   address: SharedArrayBuffer
   /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
   flight: SharedArrayBuffer
-  /** Path of the flight recorder's copy outside of the process; null when nobody would read it. */
-  flightFile: string | null
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
   shared: SharedMemories
@@ -58,6 +57,8 @@ export interface SharedMemories {
   metrics: SharedArrayBuffer
   names: SharedArrayBuffer
   statuses: SharedArrayBuffer
+  /** Of the durable event log. */
+  log: SharedArrayBuffer
   /** Memory that a tool asked for in the primary, by `<tool>/<name>`. */
   tools: Record<string, SharedArrayBuffer>
 }
@@ -158,6 +159,8 @@ export type ToLane =
   | { type: 'job'; run: number; job: number }
   /** To the part of the lane that reads the streams. */
   | { type: 'stream'; command: StreamCommand }
+  /** Write to the durable log what has become of its events. Answered with `log-written`. */
+  | { type: 'log-write'; batch: number; changes: LogChanges }
   /** Report which handlers have calls under way in the thread pool. */
   | { type: 'pool-uses' }
   /** Stop taking work, run `onStop`, close the tools, then end. */
@@ -178,6 +181,8 @@ export type ToPrimary =
   | { type: 'job-done'; run: number; error: string | null }
   /** From the part of the lane that reads the streams. */
   | { type: 'stream'; report: StreamReport }
+  /** Its error is null when the changes are committed. */
+  | { type: 'log-written'; batch: number; error: string | null }
   | { type: 'pool-uses'; uses: PoolUse[] }
   /** All is closed: the thread may be ended. */
   | { type: 'drained' }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
-import type { Db, DbErrorKind, Queryable, SqlValue } from '../../src/contracts/db.ts'
+import type { DbErrorKind, Queryable, SqlValue } from '../../src/contracts/db.ts'
 import { DbError } from '../../src/core/errors/db-error.ts'
+import type { SqlDatabase } from '../../src/stores/sql/api.ts'
 import { gate } from './fixture.ts'
 
 // Types that both databases take; SQLite stores by value, whatever the name.
@@ -29,8 +30,8 @@ export async function rejectsWith(kind: DbErrorKind, promise: Promise<unknown>, 
  * The behaviour of the tool `db` on every database.
  * @param create a connected tool on an empty database that is closed and removed after the test
  */
-export function runDbContract(name: string, create: (t: TestContext) => Promise<Db>): void {
-  async function withSchema(t: TestContext): Promise<Db> {
+export function runDbContract(name: string, create: (t: TestContext) => Promise<SqlDatabase>): void {
+  async function withSchema(t: TestContext): Promise<SqlDatabase> {
     const db = await create(t)
     for (const statement of SCHEMA) await db.execute(statement)
     return db
@@ -176,7 +177,7 @@ export function runDbContract(name: string, create: (t: TestContext) => Promise<
     })
 
     describe('values', () => {
-      async function stored(db: Db, column: string, value: SqlValue): Promise<unknown> {
+      async function stored(db: SqlDatabase, column: string, value: SqlValue): Promise<unknown> {
         await db.execute(`INSERT INTO samples (id, ${column}) VALUES ('s', $1)`, [value])
         const row = await db.queryOne(`DELETE FROM samples RETURNING ${column} AS value`)
         await db.execute(`INSERT INTO samples (id, ${column}) VALUES ('s', $1)`, [value])

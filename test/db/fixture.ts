@@ -25,6 +25,7 @@ export interface RuntimeOptions {
   /** The instance that answers what a heavy statement asks of the primary. */
   primary?: () => SqliteDb
   instrument?: <T extends object>(target: T) => T
+  host?: ToolRuntime['host']
   settings?: Partial<Settings>
 }
 
@@ -43,6 +44,7 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
     log: (level, message, fields) => void options.log?.push({ level, message, fields }),
     sharedMemory: (name, byteLength) => (name === 'write-lock' ? memory : new SharedArrayBuffer(byteLength)),
     instrument: options.instrument ?? ((target) => target),
+    ...(options.host === undefined ? {} : { host: options.host }),
   }
   return runtime as ToolRuntime
 }

@@ -5,10 +5,11 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe, type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import type { Db, Row } from '../../src/contracts/db.ts'
+import type { Row } from '../../src/contracts/db.ts'
 import { HeddleError } from '../../src/core/errors/catalogue.ts'
 import type { MigrationDriver } from '../../src/stores/migrations/migration.ts'
 import { migrate, pending } from '../../src/stores/migrations/runner.ts'
+import type { SqlDatabase } from '../../src/stores/sql/api.ts'
 import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
 
 /** An empty database. */
@@ -19,7 +20,7 @@ export interface MigrationTarget {
   /** All tables, by name. */
   tables(): Promise<string[]>
   /** The tool on this database, after its boot; stopped after the test. */
-  boot(options: Partial<RuntimeOptions>): Promise<Db>
+  boot(options: Partial<RuntimeOptions>): Promise<SqlDatabase>
   /** What `migrate-process.ts` needs to find it. */
   address: unknown
 }

@@ -14,6 +14,8 @@ import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 import { temporaryFolder, writeFiles } from './fixture.ts'
 
+/** Of the runtime itself. */
+const LOG_TABLES = ['heddle_dead', 'heddle_delivery', 'heddle_event', 'heddle_log']
 const run = promisify(execFile)
 /** Time between an answer and the next request of one client of a load. */
 const EVERY_MS = 10
@@ -117,6 +119,7 @@ function runTests(server: PostgresServer): void {
     assert.equal((await heddle.fetch('/system/health/ready')).status, 200)
     assert.equal(await heddle.stop(), 0)
     assert.deepEqual(await tables(), [])
+    assert.ok(heddle.logs.some(({ msg }) => /event log is not open: its tables are missing/.test(msg)))
   })
 
   test('a process of more threads than connections says so, and works', async (t) => {
@@ -219,7 +222,7 @@ function runTests(server: PostgresServer): void {
     }
     await use('postgres')
     assert.deepEqual(await signUps(2), [201, 409])
-    assert.deepEqual(await tables(), ['_migrations', 'sessions', 'users'])
+    assert.deepEqual(await tables(), ['_migrations', ...LOG_TABLES, 'sessions', 'users'])
     await use('sqlite')
     assert.deepEqual(await signUps(1), [201])
     await use('postgres')

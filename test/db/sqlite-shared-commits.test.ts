@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Queryable } from '../../src/contracts/db.ts'
-import type { TransactionCompanion } from '../../src/stores/sql/companion.ts'
+import type { TransactionCompanion } from '../../src/contracts/transaction-companion.ts'
 import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 
@@ -150,7 +150,7 @@ test('a transaction that meets a heavy statement among others runs in a process,
 test('a companion adds its last statements to each transaction, and hears how it ended', async (t) => {
   const { db, ids, add } = await withItems(t)
   const heard: string[] = []
-  db.accompany((): TransactionCompanion => {
+  const accompany = (): TransactionCompanion => {
     let last: string | null = null
     const keep = (id: string) => {
       last = id
@@ -163,13 +163,13 @@ test('a companion adds its last statements to each transaction, and hears how it
       rolledBack: () => heard.push(`rolled back ${last}`),
       unknown: () => heard.push(`unknown ${last}`),
     }
-  })
+  }
   const keeping = (id: string) =>
     db.transaction(async (tx) => {
       await tx.execute('INSERT INTO items (id) VALUES ($1)', [id])
       ;(tx as Queryable & { keep(id: string): void }).keep(id)
       if (id === 'thrown') throw new Error('no')
-    })
+    }, accompany)
   await keeping('first')
   await add('last taken')
   heard.length = 0

@@ -8,6 +8,7 @@ import { MAX_WAITING } from '../../src/stores/sql/limits.ts'
 import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../src/tools/sqlite/failure.ts'
 import { endOf, TransactionRun } from '../../src/tools/sqlite/transaction.ts'
+import { fixtureRuntime } from '../support/tool-runtime.ts'
 import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
 
@@ -175,7 +176,7 @@ describe('deadlines', { concurrency: true }, () => {
   })
 })
 
-test('the tx that a callback gets is the instrumented one', async (t) => {
+test('the tx that the callback of a plugin gets is the instrumented one', async (t) => {
   const calls: string[] = []
   const instrument = <T extends object>(target: T): T =>
     new Proxy(target, {
@@ -184,9 +185,13 @@ test('the tx that a callback gets is the instrumented one', async (t) => {
         return Reflect.get(object, key)
       },
     })
-  const db = await createDb(t, { instrument })
-  assert.deepEqual(await db.transaction((tx) => tx.queryOne('SELECT 1 AS one')), { one: 1 })
+  const { host } = fixtureRuntime().runtime
+  const db = await createDb(t, { instrument, host })
+  const api = db.api({ name: 'shop.Sell', instance: undefined })
+  assert.deepEqual(await api.transaction((tx) => tx.queryOne('SELECT 1 AS one')), { one: 1 })
   assert.deepEqual(calls, ['queryOne'])
+  await db.transaction((tx) => tx.queryOne('SELECT 1 AS one'))
+  assert.deepEqual(calls, ['queryOne'], 'the runtime itself')
 })
 
 test('a transaction that stands idle too long is rolled back and its tx refuses further statements', async (t) => {

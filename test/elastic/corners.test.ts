@@ -266,6 +266,7 @@ function entryOf(event: string, payload: object & { n: number }): string[] {
       timestampMs: Date.now(),
       delayMs: 0,
       ttlMs: 0,
+      seq: 0,
       subscriber: 0,
       attempt: 0,
       payload: JSON.stringify(payload),

@@ -60,6 +60,7 @@ export const eventOf = (id: string, more: Partial<EventFrame> = {}): EventFrame 
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
+  seq: 0,
   subscriber: 0,
   attempt: 0,
   payload: '{}',

@@ -16,6 +16,7 @@ const event = (id: string, payload: string): EventFrame => ({
   timestampMs: Date.now(),
   delayMs: 0,
   ttlMs: 0,
+  seq: 0,
   subscriber: 0,
   attempt: 0,
   payload,

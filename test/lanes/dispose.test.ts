@@ -15,6 +15,7 @@ test('the last acknowledgements of a dead lane are read, and nothing is sent to 
     listener: {
       onMessage: ignored,
       onPublish: ignored,
+      onStored: ignored,
       onRecord: ignored,
       onDelivered: (id) => seen.push([id, lane.state]),
       onDeliveryReply: ignored,

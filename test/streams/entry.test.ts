@@ -43,6 +43,7 @@ const FRAME: EventFrame = {
   timestampMs: 1_700_000_000_000,
   delayMs: 0,
   ttlMs: 0,
+  seq: 0,
   subscriber: 0,
   attempt: 0,
   payload: '{"a":1,"b":2}',

@@ -22,6 +22,7 @@ function entry(n: number): Entry {
     timestampMs: 1000,
     payload: JSON.stringify({ n }),
     payloadKeys: 'n',
+    seq: 0,
     subscriber: 0,
     attempt: 0,
     delayMs: 0,

@@ -6,6 +6,7 @@ const ignored = (): void => {}
 const DEAF: LaneListener = {
   onMessage: ignored,
   onPublish: ignored,
+  onStored: ignored,
   onRecord: ignored,
   onDelivered: ignored,
   onDeliveryReply: ignored,

@@ -114,6 +114,14 @@ function adder<T>(set: Set<T>): (item: T) => () => void {
 
 function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntry>): ToolHost {
   const bus: BusTransport = {
+    checkPublication: null,
+    beginTransaction: () => ({
+      extend: (tx) => tx,
+      lastStatements: () => [],
+      committed: () => {},
+      rolledBack: () => {},
+      unknown: () => {},
+    }),
     publish: async (...args) => {
       recorded.published.push(args)
       return 'evt_1'

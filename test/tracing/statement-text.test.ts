@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeDbCall } from '../../src/stores/sql/api.ts'
 
-const textOf = (sql: string): unknown => describeDbCall([sql, ['a parameter']], {}).attributes?.['db.query.text']
+const textOf = (sql: string): unknown =>
+  describeDbCall('query', [sql, ['a parameter']], {}).attributes?.['db.query.text']
 
 test('a statement is told with its placeholders and names, and without what stands in it as a value', () => {
   const told: Record<string, string> = {
@@ -18,7 +19,7 @@ test('a statement is told with its placeholders and names, and without what stan
 })
 
 test('what is called without a statement tells none', () => {
-  assert.deepEqual(describeDbCall([async () => {}], { 'db.system.name': 'sqlite' }), {
+  assert.deepEqual(describeDbCall('transaction', [async () => {}], { 'db.system.name': 'sqlite' }), {
     kind: 'client',
     attributes: { 'db.system.name': 'sqlite' },
   })

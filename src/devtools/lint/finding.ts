@@ -7,7 +7,6 @@ export type RuleName =
   | 'table-ownership'
   | 'route-collision'
   | 'migration-order'
-  | 'dual-write'
 
 /** One fault that the architecture lint has found. */
 export interface Finding {

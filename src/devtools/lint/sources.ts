@@ -1,6 +1,5 @@
 import { setImmediate as turnOfOthers } from 'node:timers/promises'
 import { domainIsolation } from './domain-isolation.ts'
-import { dualWrite } from './dual-write.ts'
 import { contractsOf, eventContract } from './event-contract.ts'
 import { eventsOf } from './event-scan.ts'
 import { compareFindings, displayPath } from './finding.ts'
@@ -23,7 +22,7 @@ export async function readSources(
 ): Promise<SourceFacts> {
   const project = await readProject(domainsDirs, unreadable)
   const found = [...project.faults]
-  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, dualWrite]
+  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder]
   for (const rule of [(each: Project) => domainIsolation(each, toolsDir), ...rules]) {
     await turnOfOthers()
     found.push(...rule(project))

@@ -4,7 +4,7 @@ import type { Tools } from '../../contracts/tools.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { type EventDriver, InProcessDriver } from '../../primary/events/event-driver.ts'
+import { type EventDriver, HubLetters, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
 import { Health } from '../../primary/health/health.ts'
@@ -109,7 +109,7 @@ export class PluginThread {
   }
 
   #createHost(routing: Routing, local: LocalWorker): PrimaryToolHost {
-    const driver = this.#options.driver(new InProcessDriver(this.hub))
+    const driver = this.#options.driver(new InProcessDriver(this.hub, new HubLetters(this.hub)))
     const bus = new PrimaryBus(
       this.hub,
       () => driver,

@@ -1,8 +1,10 @@
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
-import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
+import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import {
@@ -34,8 +36,10 @@ const ROLLBACK = control('ROLLBACK')
  * Statements that are sent without waiting for each other run at the same time, each on its own connection. Transactions are
  * serializable, as on SQLite. When two of them conflict, the database rolls one back, and it is repeated.
  */
-export default class PostgresDb implements Tool, Db {
+export default class PostgresDb implements Tool, SqlDatabase {
   readonly name = 'db'
+  /** For the event log. */
+  readonly dialect = 'postgres'
   readonly #runtime: ToolRuntime
   readonly #statements = new Statements()
   readonly #budgetMemory: SharedArrayBuffer
@@ -106,12 +110,12 @@ export default class PostgresDb implements Tool, Db {
   }
 
   /** The methods of the contract, including `healthCheck`. */
-  api(): Db {
-    return dbApi(this)
+  api(owner: Owner): Db {
+    return dbApi(this, owner, this.#runtime)
   }
 
-  describeCall(_: string, args: readonly unknown[]): CallDetails {
-    return describeDbCall(args, this.#server)
+  describeCall(method: string, args: readonly unknown[]): CallDetails {
+    return describeDbCall(method, args, this.#server)
   }
 
   async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
@@ -136,12 +140,13 @@ export default class PostgresDb implements Tool, Db {
    * Waits at most 5 s for a connection (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
    * When a statement fails, the whole transaction is rolled back. A transaction that the database rolled back because of a conflict
    * (`serialization`) is repeated, including `work`, for up to 5 s.
+   * @param accompany makes what goes with each run of `work`
    */
-  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T> {
     const endMs = performance.now() + WAIT_MS
     for (let attempt = 1; ; attempt++) {
       try {
-        const result = await this.#transactionOnce(work)
+        const result = await this.#transactionOnce(work, accompany?.())
         this.#pool.succeeded()
         return result
       } catch (thrown) {
@@ -205,10 +210,14 @@ export default class PostgresDb implements Tool, Db {
     }
   }
 
-  async #transactionOnce<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async #transactionOnce<T>(
+    work: (tx: Queryable) => Promise<T>,
+    companion: TransactionCompanion | undefined,
+  ): Promise<T> {
     const connection = await this.#begin()
     try {
       return await runTransaction(work, {
+        companion,
         connection: {
           run: (sql, params) => this.#runOn(connection, this.#statements.get(sql), params),
           commit: async () => void (await this.#runOn(connection, COMMIT, [])),

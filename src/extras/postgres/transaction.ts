@@ -1,4 +1,5 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
@@ -19,6 +20,7 @@ export interface TransactionConnection {
 export interface TransactionOptions {
   readonly connection: TransactionConnection
   readonly instrument: <T extends object>(target: T) => T
+  readonly companion?: TransactionCompanion | undefined
   readonly idleMs?: number
 }
 
@@ -45,9 +47,10 @@ type Status = 'open' | 'over'
  * @throws what `work` rejects with, DbError, or Repeatable
  */
 export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, options: TransactionOptions): Promise<T> {
-  const { connection, idleMs = TRANSACTION_IDLE_MS } = options
+  const { connection, companion, idleMs = TRANSACTION_IDLE_MS } = options
   let status: Status = 'open'
   let failure: DbError | null = null
+  let isUnknown = false
   /** Resolves when all statements sent so far have settled; never rejects. */
   let tail: Promise<unknown> = Promise.resolve()
   let pendingCount = 0
@@ -93,18 +96,26 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   })
 
   try {
-    const result = await Promise.race([(async () => work(options.instrument(tx)))(), idle])
+    // Without a companion the runtime itself calls it: that is not measured.
+    const given = companion === undefined ? tx : options.instrument(companion.extend(tx))
+    const result = await Promise.race([(async () => work(given))(), idle])
     // Statements that `work` has sent without waiting for them belong to the transaction too.
     while (pendingCount > 0) await tail
     if (failure) throw failure
+    for (const { sql, params } of companion?.lastStatements() ?? []) await run(sql, params)
     status = 'over'
-    await commit(connection)
+    await commit(connection, (error) => {
+      isUnknown = true
+      companion?.unknown(error)
+    })
+    companion?.committed()
     return result
   } catch (thrown) {
     status = 'over'
     while (pendingCount > 0) await tail
     await connection.rollback()
     const rolledBack = failure ?? thrown
+    if (!isUnknown) companion?.rolledBack()
     if (isRepeatable(rolledBack)) throw new Repeatable(rolledBack)
     throw thrown
   } finally {
@@ -112,15 +123,17 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   }
 }
 
-async function commit(connection: TransactionConnection): Promise<void> {
+async function commit(connection: TransactionConnection, onUnknown: (error: DbError) => void): Promise<void> {
   try {
     await connection.commit()
   } catch (thrown) {
     const error = isInstance(thrown, DbError) ? thrown : toDbError(thrown)
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
-    throw new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
+    const unknown = new DbError(error.kind, `${error.message}; it is not known whether the transaction was committed`, {
       cause: error.cause ?? error,
     })
+    onUnknown(unknown)
+    throw unknown
   }
 }
 

@@ -1,7 +1,14 @@
 import type { Settings } from '../../core/config/schema.ts'
+import { EventLog } from '../../runtime/event-log/event-log.ts'
+import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
-import { type EventDriver, InProcessDriver } from '../events/event-driver.ts'
+import { LogMemory } from '../../transport/memory/log-memory.ts'
+import { DatabaseDriver } from '../event-log/database-driver.ts'
+import { DurableLog } from '../event-log/durable-log.ts'
+import { LogLanes } from '../event-log/log-lanes.ts'
+import { StoredLetters } from '../event-log/stored-letters.ts'
+import { asBytes, type EventDriver, InProcessDriver } from '../events/event-driver.ts'
 import { Hub } from '../events/hub.ts'
 import { LaneSubscribers } from '../events/lane-subscribers.ts'
 import { PrimaryBus } from '../events/primary-bus.ts'
@@ -17,6 +24,8 @@ export interface EventParts {
   readonly laneSubscribers: LaneSubscribers
   readonly laneStreams: LaneStreams
   readonly recordForwarder: RecordForwarder
+  readonly durable: DurableLog
+  readonly logLanes: LogLanes
   /** Carries the events that are published in the primary. */
   driver: EventDriver
   /** Null while the hub carries all events: with the in-process bus, and until `openStreams`. */
@@ -25,11 +34,15 @@ export interface EventParts {
 
 interface EventOptions {
   settings: Settings
+  /** LOG_MEMORY_BYTES, shared by all threads. */
+  logMemory: SharedArrayBuffer
+  /** An instance of the tool `db`; undefined when none is installed. */
+  db: () => object | undefined
   log: Log
   link: SupervisorLink
 }
 
-export function assembleEvents({ settings, log, link }: EventOptions): EventParts {
+export function assembleEvents({ settings, logMemory, db, log, link }: EventOptions): EventParts {
   const hub = new Hub({
     maxQueue: settings.eventBusMaxQueue,
     maxDeadBytes: settings.eventBusMaxDeadBytes,
@@ -45,13 +58,33 @@ export function assembleEvents({ settings, log, link }: EventOptions): EventPart
     settings.eventBusMaxSubscriptions,
   )
   const laneSubscribers = new LaneSubscribers(hub)
+  const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
+  const logLanes = new LogLanes(
+    () => link.supervisor.lanes.ready,
+    () => eventLog.database,
+  )
+  const durable = new DurableLog({
+    hub,
+    log: eventLog,
+    maxQueue: settings.eventBusMaxQueue,
+    mayMakeTables: settings.dbAutoMigrate,
+    write: (changes) => logLanes.write(changes),
+    report: (level, message, fields) => log(level, message, 'event_bus', fields),
+  })
+  bus.log = { log: eventLog, take: (frame) => durable.take(asBytes(frame), bus) }
+  const letters = new StoredLetters(hub, eventLog, durable)
   const parts: EventParts = {
     hub,
     bus,
     laneSubscribers,
     laneStreams: new LaneStreams(laneSubscribers),
     recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
-    driver: new InProcessDriver(hub),
+    durable,
+    logLanes,
+    driver:
+      settings.eventBusDriver === 'database'
+        ? new DatabaseDriver({ hub, log: eventLog, durable, letters })
+        : new InProcessDriver(hub, letters),
     streams: null,
   }
   return parts

@@ -7,6 +7,7 @@ import { until } from '../../core/schedule/until.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable } from '../../transport/memory/status-table.ts'
@@ -17,8 +18,6 @@ import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
 import { RequestLog } from '../logging/request-log.ts'
-import { FlightMirror } from '../supervision/flight-mirror.ts'
-import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
@@ -39,8 +38,6 @@ export interface RuntimeOptions {
   onFatal: (message: string) => void
   /** Somebody changes the code while the process runs, and waits for each change. */
   isDevelopment?: boolean
-  /** The guardian's folder for what is in flight; null without a guardian. */
-  flightDir?: string | null
 }
 
 /** The primary thread: puts its parts together (tools, events, listener, lanes), starts them, and stops them in order. */
@@ -56,8 +53,6 @@ export class Runtime {
   readonly #lanes: SupervisionParts
   readonly #reloads: Reloads
   readonly #pool: PoolProbe
-  /** Null without a guardian. */
-  readonly #processDeaths: ProcessDeaths | null
   /** Null while tracing is off. */
   #tracing: ProcessTracing | null = null
   /** The start is over. */
@@ -65,19 +60,28 @@ export class Runtime {
 
   constructor(options: RuntimeOptions) {
     this.#options = options
-    const { settings, logWriter, isDevelopment = false, flightDir = null } = options
-    const shared = { metrics: createMetricsRing(), names: createNameTable(), statuses: createStatusTable(), tools: {} }
+    const { settings, logWriter, isDevelopment = false } = options
+    const shared = {
+      metrics: createMetricsRing(),
+      names: createNameTable(),
+      statuses: createStatusTable(),
+      log: new SharedArrayBuffer(LOG_MEMORY_BYTES),
+      tools: {},
+    }
     const link = new SupervisorLink()
     const processLog = new ProcessLog(logWriter, settings)
     const { log } = processLog
-    const events = assembleEvents({ settings, log, link })
-    const tools = assembleTools({ settings, shared, processLog, events, link })
-    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log)
-    const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
-    const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
+    const events: EventParts = assembleEvents({
+      settings,
+      logMemory: shared.log,
+      db: () => tools.kernel.toolbox.get('db'),
+      log,
+      link,
+    })
+    const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
+    const http = assembleHttp({ settings, log, hub: events.hub })
     const suspicion = assembleSuspicion({ settings, http, link })
     const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
-    processDeaths?.setAside(circuitBreaker)
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.lanes.ready,
@@ -122,8 +126,6 @@ export class Runtime {
       suspicion,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#tracing,
-      flightMirror,
-      processDeaths,
     })
     this.#reloads = new Reloads({
       isServing: () => this.#isStarted && http.listener.state === 'open',
@@ -133,6 +135,7 @@ export class Runtime {
       },
       onNewCode: () => {
         events.hub.forgetNames()
+        events.durable.codeChanged()
         lanes.registrar.codeChanged(lanes.supervisor.lanes.ready)
         circuitBreaker.reset()
         lanes.judge.reset()
@@ -151,7 +154,6 @@ export class Runtime {
     this.#jobs = jobs
     this.#lanes = lanes
     this.#pool = pool
-    this.#processDeaths = processDeaths
   }
 
   get toolbox(): Toolbox {
@@ -179,14 +181,15 @@ export class Runtime {
   }
 
   readiness(): Readiness {
-    const { hub, streams } = this.#events
+    const { hub, streams, durable } = this.#events
+    const logFault = this.#options.settings.eventBusDriver === 'database' ? durable.fault : null
     return readinessOf({
       lanes: this.#lanes.supervisor.lanes.countByState(),
       lanesWanted: this.#options.settings.lanes,
       isDraining: this.#http.listener.state === 'draining',
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
-      busFault: streams?.fault ?? null,
+      busFault: streams?.fault ?? logFault,
       wasBusOpen: streams?.wasOpen ?? false,
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
@@ -214,6 +217,7 @@ export class Runtime {
     await this.#installTools()
     supervisor.start()
     await toolBooter.bootAll()
+    await this.#openLog()
     await kernel.plugins.boot(settings.domainsDir, 'primary')
     this.host.isBooted = true
     this.#dropFailedPlugins()
@@ -222,14 +226,19 @@ export class Runtime {
     await supervisor.booted()
     if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
     await this.#events.streams?.opened()
+    this.#events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
     await kernel.plugins.ready()
     registrar.serving()
     this.#jobs.start()
     this.#isStarted = true
-    this.#processDeaths?.report((event) => this.#events.driver.publish(event, null))
     this.#pool.start()
     return port
+  }
+
+  /** Without the log no transaction can publish, and nothing can with EVENT_BUS_DRIVER=database. */
+  async #openLog(): Promise<void> {
+    if (this.toolbox.get('db') !== undefined) await this.#events.durable.open()
   }
 
   /** A plugin of the primary that has failed is not served: what it registered before is taken back. */
@@ -272,6 +281,7 @@ export class Runtime {
     await toolbox.boot((_, error) => {
       fault = error
     }, tool)
+    if (fault === undefined && tool === 'db') await this.#events.durable.prepare()
     await this.#tools.kernel.stop()
     if (fault !== undefined) throw fault
   }

@@ -49,11 +49,14 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   await sockets.end(Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
   await Promise.race([jobs.stop(), until(() => false, deadlineMs)])
   await events.streams?.stopReading(deadlineMs - 500)
+  events.durable.end()
+  hub.returnDelayed()
   await until(() => hub.pending === 0 && (events.streams?.open ?? 0) === 0, deadlineMs)
   if (hub.pending > 0 && events.streams === null) {
     onLost(`${hub.pending} event deliveries were not finished and are lost with this process`)
   }
   dispatcher.setLanes([])
+  await events.durable.close(Math.max(steadyMs() + 500, deadlineMs - 500))
   await supervisor.stop(Math.max(500, deadlineMs - steadyMs()))
   await kernel.stop()
   await events.streams?.close()

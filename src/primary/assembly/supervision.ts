@@ -9,12 +9,10 @@ import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
-import type { FlightMirror } from '../supervision/flight-mirror.ts'
 import { Judge } from '../supervision/judge.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
-import type { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
 import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import type { EventParts } from './events.ts'
@@ -46,9 +44,6 @@ interface SupervisionOptions {
   pool: PoolProbe
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
-  /** Both null without a guardian. */
-  flightMirror: FlightMirror | null
-  processDeaths: ProcessDeaths | null
 }
 
 /** The lanes, their supervisor, and what the primary does when one of them boots, reports, leaves or dies. */
@@ -92,8 +87,6 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     shared,
     isDevelopment,
     tracing: options.tracing,
-    pastDeaths: (index) => options.processDeaths?.ofLane(index) ?? [],
-    flightMirror: options.flightMirror,
     listener: laneListener(registrar, options),
     onBooted: (lane) => {
       registrar.register(lane)
@@ -106,10 +99,14 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     },
     onRecovered: (lane, standstill) => deaths.onRecovered(lane, standstill),
     onEnding: (lane) => judge.died(lane),
-    onDeath: (lane, death) => deaths.onDeath(lane, death),
+    onDeath: (lane, death) => {
+      events.logLanes.laneGone(lane)
+      return deaths.onDeath(lane, death)
+    },
     onLeaving: (lane) => registrar.laneLeaving(lane),
     isBusy: (lane) => registrar.isBusy(lane),
     onLeft: (lane, { requests, unreadDeliveries }) => {
+      events.logLanes.laneGone(lane)
       logUndone(lane, requests, log)
       for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
       kernel.toolbox.threadGone(lane.heartbeat.threadId)
@@ -119,7 +116,6 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       options.suspicion.placeRequests()
       registrar.lanesChanged(supervisor.lanes.ready)
       snapshots.sendSoon()
-      options.flightMirror?.nameSoon(() => supervisor.lanes.all, http.routing, kernel.plugins.files)
     },
   })
   link.connect(supervisor)
@@ -149,11 +145,13 @@ function laneListener(registrar: LaneRegistrar, options: SupervisionOptions): La
   const { hub, laneSubscribers } = events
   return {
     onMessage: (lane, message) => {
+      if (message.type === 'log-written') return events.logLanes.written(message.batch, message.error)
       if (message.type === 'pool-uses') return options.pool.report(`lane ${lane.index}`, message.uses)
       registrar.onMessage(lane, message)
       if (message.type === 'subscribe' || message.type === 'unsubscribe') snapshots.sendSoon()
     },
     onPublish: (lane, event) => hub.publish(event, laneSubscribers.threadOf(lane)),
+    onStored: (lane, event) => events.durable.take(event, laneSubscribers.threadOf(lane)),
     onRecord: (lane, event, isReceived) => events.streams?.record(event, laneSubscribers.threadOf(lane), isReceived),
     onDelivered: (id) => hub.delivered(id),
     onDeliveryReply: (id, reply) => hub.deliveryReply(id, reply),

@@ -97,6 +97,8 @@ export class LaneFrames {
         return this.#onDeliveryFailed(id, readText(this.#inbox, at, length))
       case KIND.PUBLISH:
         return this.#onPublish(id, at, length)
+      case KIND.STORED:
+        return this.#listener.onStored(this.#lane, readEvent(this.#inbox, at, length, 'bytes'))
       case KIND.RECORD:
         return this.#listener.onRecord(this.#lane, readEvent(this.#inbox, at, length, 'bytes'), id === 1)
       case KIND.LOG:

@@ -33,6 +33,8 @@ export interface LaneListener {
   onMessage(lane: Lane, message: ToPrimary): void
   /** Takes a published event, or throws. */
   onPublish(lane: Lane, event: EventFrame): void
+  /** An event that is in the durable log. */
+  onStored(lane: Lane, event: EventFrame): void
   /** An event that another broker than the hub carries, without its payload. */
   onRecord(lane: Lane, event: EventFrame, isReceived: boolean): void
   onDelivered(deliveryId: number): void

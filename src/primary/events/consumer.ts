@@ -49,8 +49,22 @@ export interface FailedDelivery {
   trace: TraceScope | null
 }
 
-/** The broker that a delivery comes from, when it is not the hub itself. */
+/** The next attempt at a delivery. */
+export interface RetryPlan {
+  attempt: number
+  deaths: number
+  /** When it is made, milliseconds since the epoch. */
+  dueMs: number
+  /** Why the attempt before has failed. */
+  error: string
+}
+
+/** Where a delivery comes from, when the hub's memory alone does not have it: a broker, or the durable log. */
 export interface DeliverySource {
+  /** A broker bounds what it gives, orders it itself, and may give it to another process. The log stands behind this hub alone. */
+  readonly isBroker: boolean
+  /** Told of the next attempt before the pause. */
+  retrying?(plan: RetryPlan): void
   /** A thread has it that is the first to have it. */
   begun(): void
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
@@ -80,6 +94,15 @@ export interface BrokerDelivery {
   span: DeliverySpan | null
   requester: Requester | null
   source: DeliverySource
+}
+
+/** What the durable log knows of one delivery of an event. */
+export interface StoredShare {
+  source: DeliverySource
+  attempt: number
+  deaths: number
+  /** When the attempt is due, milliseconds since the epoch; 0: now. */
+  dueMs: number
 }
 
 /** One subscriber in one thread. */
@@ -116,6 +139,8 @@ export interface Delivery {
   deaths: number
   /** The report of the last of these deaths. */
   blackBox: BlackBox | null
+  /** When its first attempt here is due, milliseconds since the epoch; 0: at once. */
+  dueMs: number
   /** True when a thread has had it. */
   isBegun: boolean
   /** True when its last attempt has failed. */
@@ -131,6 +156,9 @@ export interface Delivery {
   readonly source: DeliverySource | null
 }
 
+/** True when a broker has given it: its payload is text, and its number is the broker's affair. */
+export const isFromBroker = ({ source }: Delivery): boolean => source?.isBroker === true
+
 export const deliveryOf = (
   queue: DeliveryQueue,
   event: HubEvent,
@@ -144,6 +172,7 @@ export const deliveryOf = (
   attempt: 1,
   deaths: 0,
   blackBox: null,
+  dueMs: 0,
   isBegun: false,
   isGivenUp: false,
   span: null,

@@ -3,16 +3,44 @@ import type { Delivery } from './consumer.ts'
 /** Deliveries that wait for their time: delayed ones, and those between two attempts. */
 export class DelayQueue {
   readonly #timers = new Set<NodeJS.Timeout>()
-  /** A broker's deliveries between two attempts. */
-  readonly #brokerRetries = new Set<Delivery>()
+  /** Deliveries between two attempts that somebody else has too: a broker, or the durable log. */
+  readonly #retries = new Set<Delivery>()
+  /** Deliveries before their first attempt that the durable log has too. */
+  readonly #firsts = new Set<Delivery>()
   #isReturning = false
 
-  /** True when brokers get back what waits here. */
+  /** True when what waits here goes back to where it came from. */
   get isReturning(): boolean {
     return this.#isReturning
   }
 
-  delay(delayMs: number, run: () => void): void {
+  /** Waits for the first attempt. */
+  delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
+    if (delivery.source === null) return this.#delay(delayMs, () => begin(delivery))
+    this.#firsts.add(delivery)
+    this.#delay(delayMs, () => {
+      if (this.#firsts.delete(delivery)) begin(delivery)
+    })
+  }
+
+  /**
+   * Waits for the next attempt.
+   * @returns false when the delivery goes back to where it came from, since this process ends
+   */
+  delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
+    if (delivery.source === null) {
+      this.#delay(delayMs, () => again(delivery))
+      return true
+    }
+    if (this.#isReturning) return false
+    this.#retries.add(delivery)
+    this.#delay(delayMs, () => {
+      if (this.#retries.delete(delivery)) again(delivery)
+    })
+    return true
+  }
+
+  #delay(delayMs: number, run: () => void): void {
     const timer = setTimeout(() => {
       this.#timers.delete(timer)
       run()
@@ -20,27 +48,12 @@ export class DelayQueue {
     this.#timers.add(timer)
   }
 
-  /**
-   * Waits for the next attempt.
-   * @returns false when the delivery goes back to its broker, since this process ends
-   */
-  delayRetry(delivery: Delivery, delayMs: number, again: (delivery: Delivery) => void): boolean {
-    if (delivery.source === null) this.delay(delayMs, () => again(delivery))
-    else {
-      if (this.#isReturning) return false
-      this.#brokerRetries.add(delivery)
-      this.delay(delayMs, () => {
-        if (this.#brokerRetries.delete(delivery)) again(delivery)
-      })
-    }
-    return true
-  }
-
-  /** Takes out the deliveries of brokers. From now on none is delayed here any more. */
-  takeBrokerDeliveries(): Delivery[] {
+  /** Takes out the deliveries that somebody else has too. From now on none is delayed here between two attempts. */
+  takeReturnable(): { retries: Delivery[]; firsts: Delivery[] } {
     this.#isReturning = true
-    const taken = [...this.#brokerRetries]
-    this.#brokerRetries.clear()
+    const taken = { retries: [...this.#retries], firsts: [...this.#firsts] }
+    this.#retries.clear()
+    this.#firsts.clear()
     return taken
   }
 

@@ -9,7 +9,9 @@ import {
   type DeliveryQueue,
   deliveryOf,
   type HubEvent,
+  isFromBroker,
   type Requester,
+  type StoredShare,
   type SubscriberInstance,
   type SubscriberThread,
 } from './consumer.ts'
@@ -77,7 +79,17 @@ export class Deliveries {
   accept(queue: DeliveryQueue, event: HubEvent, delayMs: number, requester: Requester | null): void {
     const delivery = deliveryOf(queue, event, requester)
     this.budget.take(delivery)
-    if (delayMs > 0) this.#delayed.delay(delayMs, () => this.#keys.admit(delivery))
+    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
+    else this.#keys.admit(delivery)
+  }
+
+  /** Accepts a delivery that the durable log has: it may have been tried before, in another process too. */
+  acceptStored(queue: DeliveryQueue, event: HubEvent, delayMs: number, share: StoredShare): void {
+    const { source, attempt, deaths, dueMs } = share
+    const delivery = deliveryOf(queue, event, null, source)
+    if (attempt > 1 || deaths > 0) Object.assign(delivery, { attempt, deaths, dueMs, isBegun: true })
+    this.budget.take(delivery)
+    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
 
@@ -92,13 +104,26 @@ export class Deliveries {
     else this.#enqueue(delivery)
   }
 
+  readonly #admit = (delivery: Delivery): void => this.#keys.admit(delivery)
+
   readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, queue } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    // Nothing of its key that came before it has been begun either.
+    if (this.#delayed.isReturning && isUntried(delivery) && !isFromBroker(delivery))
+      return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return
     if (this.#delayed.isReturning && isUntried(delivery)) return this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#waiting.push(delivery)
+  }
+
+  /** Its key's turn has come before its time: the next of the key waits with it. */
+  #enqueueLater(delivery: Delivery): void {
+    const delayMs = Math.max(0, delivery.dueMs - Date.now())
+    delivery.dueMs = 0
+    if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
   /** Gives a delivery to a thread. False when none has room. */
@@ -128,7 +153,7 @@ export class Deliveries {
     this.trace.sending(delivery)
     event.subscriber = instance.subscriberIndex
     event.attempt = delivery.requester === null ? delivery.attempt : delivery.attempt | WANTS_REPLY
-    if (!instance.thread.send(id, event, delivery.source === null ? 'bytes' : 'text')) return false
+    if (!instance.thread.send(id, event, isFromBroker(delivery) ? 'text' : 'bytes')) return false
     if (!delivery.isBegun) delivery.source?.begun()
     this.#unanswered.add(delivery, id, instance)
     return true
@@ -194,6 +219,8 @@ export class Deliveries {
       delivery.instance = null
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
+      const { attempt: next, deaths } = delivery
+      delivery.source?.retrying?.({ attempt: next, deaths, dueMs: Date.now() + delayMs, error })
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
@@ -292,10 +319,19 @@ export class Deliveries {
 
   // ── end ───────────────────────────────────────────────────────────────────
 
-  /** This process ends: a broker gets back the deliveries that no thread has had or that are between two attempts, and those that fail from now on. */
+  /**
+   * This process ends: a broker gets back the deliveries that no thread has had or that are between two attempts, and those that fail from
+   * now on. What the durable log has stays there.
+   */
   returnDelayed(): void {
-    const returned = [...this.#delayed.takeBrokerDeliveries(), ...this.#waiting.takeIf(isUntried)]
-    for (const delivery of returned) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    const { retries, firsts } = this.#delayed.takeReturnable()
+    for (const delivery of [...retries, ...this.#waiting.takeIf(isUntried)])
+      this.#finish(delivery, SUBSCRIBER_GONE, false)
+    // Their keys' turns have not come.
+    for (const delivery of firsts) {
+      this.budget.release(delivery)
+      delivery.source?.ended(false)
+    }
   }
 
   /** Deliveries that are under way may still be answered. */

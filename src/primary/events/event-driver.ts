@@ -16,12 +16,41 @@ export interface EventDriver {
   deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
-/** Keeps the events in one process: the hub delivers them all. */
-export class InProcessDriver implements EventDriver {
+/** The dead letters of a process. */
+export interface Letters {
+  list(page: DeadLetterPage): Awaitable<DeadLetter[]>
+  replay(id: string): Awaitable<boolean>
+  delete(id: string): Awaitable<boolean>
+}
+
+/** Those in the hub's memory alone. */
+export class HubLetters implements Letters {
   readonly #hub: Hub
 
   constructor(hub: Hub) {
     this.#hub = hub
+  }
+
+  list(page: DeadLetterPage): DeadLetter[] {
+    return this.#hub.records.deadLetters(page)
+  }
+  replay(id: string): boolean {
+    return this.#hub.replayDeadLetter(id)
+  }
+  delete(id: string): boolean {
+    return this.#hub.records.deleteDeadLetter(id)
+  }
+}
+
+/** Keeps the events in the memory of this process: the hub delivers them all. What transactions publish is in the database all the same. */
+export class InProcessDriver implements EventDriver {
+  readonly #hub: Hub
+  readonly #letters: Letters
+
+  /** @param letters those of the hub, and those in the database */
+  constructor(hub: Hub, letters: Letters) {
+    this.#hub = hub
+    this.#letters = letters
   }
 
   publish(event: EventFrame, origin: SubscriberThread | null): void {
@@ -32,14 +61,14 @@ export class InProcessDriver implements EventDriver {
     return this.#hub.request(asBytes(event), origin, timeoutMs)
   }
 
-  deadLetters(page: DeadLetterPage): DeadLetter[] {
-    return this.#hub.records.deadLetters(page)
+  deadLetters(page: DeadLetterPage): Awaitable<DeadLetter[]> {
+    return this.#letters.list(page)
   }
-  replayDeadLetter(id: string): boolean {
-    return this.#hub.replayDeadLetter(id)
+  replayDeadLetter(id: string): Awaitable<boolean> {
+    return this.#letters.replay(id)
   }
-  deleteDeadLetter(id: string): boolean {
-    return this.#hub.records.deleteDeadLetter(id)
+  deleteDeadLetter(id: string): Awaitable<boolean> {
+    return this.#letters.delete(id)
   }
 }
 

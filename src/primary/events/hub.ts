@@ -3,7 +3,16 @@ import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { BrokerDelivery, Consumer, HubEvent, Requester, SubscriberInstance, SubscriberThread } from './consumer.ts'
+import type {
+  BrokerDelivery,
+  Consumer,
+  DeliveryQueue,
+  HubEvent,
+  Requester,
+  StoredShare,
+  SubscriberInstance,
+  SubscriberThread,
+} from './consumer.ts'
 import { Deliveries, type DeliveriesOptions, SUBSCRIBER_GONE } from './deliveries.ts'
 import type { DeliveryTrace } from './delivery-trace.ts'
 import { POISON_DEATHS } from './quarantine.ts'
@@ -123,6 +132,10 @@ export class Hub {
     return this.#topology.entries()
   }
 
+  hasConsumer(event: string, group: string): boolean {
+    return this.#topology.consumer(event, group) !== undefined
+  }
+
   // ── publishing ────────────────────────────────────────────────────────────
 
   /** Takes an event. @throws EVENT_BUS_FULL, EVENT_NAMES_LIMIT */
@@ -195,6 +208,31 @@ export class Hub {
     const taken: HubEvent = Object.assign(event, { key: null, expiresMs, producer: event.trace })
     this.#deliveries.acceptFromBroker(queue, taken, brokerDelivery)
     return true
+  }
+
+  /**
+   * Takes an event that is in the durable log. It is never refused: whoever calls it has asked for room.
+   * @param event it belongs to the hub from now on
+   * @param shareOf what the log knows of a subscriber's delivery; null when that one does not get it
+   */
+  deliverStored(
+    event: EventFrame,
+    expiresMs: number,
+    origin: SubscriberThread | null,
+    shareOf: (consumer: Consumer) => StoredShare | null,
+  ): void {
+    this.record(event, origin)
+    const taken: HubEvent = Object.assign(event, { producer: event.trace, expiresMs })
+    const accepted: { queue: DeliveryQueue; share: StoredShare }[] = []
+    for (const consumer of this.#topology.consumersOf(event.event)) {
+      const queues = consumer.broadcast ? consumer.instances.map((each) => consumer.queueOf(each)) : [consumer.queue]
+      for (const queue of queues) {
+        const share = shareOf(consumer)
+        if (share !== null) accepted.push({ queue, share })
+      }
+    }
+    // When all shares are known: the first delivery may end at once.
+    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, taken, event.delayMs, share)
   }
 
   /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */

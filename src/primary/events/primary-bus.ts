@@ -5,12 +5,16 @@ import type {
   DeadLetterPage,
   EventRecord,
   FailureListener,
+  PublicationCheck,
   PublishOptions,
   Subscription,
   TopologyEntry,
 } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import { TransactionEvents } from '../../runtime/event-log/transaction-events.ts'
 import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
 import { encodePayload } from '../../runtime/events/payload.ts'
 import { publicationOf } from '../../runtime/events/publication.ts'
@@ -41,6 +45,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
 
   /** Reads for the primary's own subscribers; null while the hub carries all events. */
   streams: StreamCoordinator | null = null
+
+  checkPublication: PublicationCheck | null = null
+  /** The durable log, and what takes the events that it has; null where there is none. */
+  log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
 
   set tracing(tracing: CodeTracing) {
     this.#events.tracing = tracing
@@ -112,6 +120,14 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     const publication = publicationOf(emitter, event, json, keys, options)
     await this.#driver().publish(publication, this)
     return publication.id
+  }
+
+  beginTransaction(emitter: string): TransactionCompanion {
+    const deliver = (frame: EventFrame): void => {
+      if (this.log === null) void this.#driver().publish(frame, this)
+      else this.log.take(frame)
+    }
+    return new TransactionEvents({ emitter, log: this.log?.log ?? null, check: this.checkPublication, deliver })
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {

@@ -1,5 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { Delivery } from './consumer.ts'
+import { type Delivery, isFromBroker } from './consumer.ts'
 
 /** Payload bytes of all pending deliveries at most: EVENT_BUS_MAX_QUEUE counts deliveries of any size. */
 export const HUB_MAX_PENDING_BYTES = 256 * 1024 * 1024
@@ -56,9 +56,10 @@ export class QueueBudget {
     throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such subscribers already`)
   }
 
-  take({ consumer, event, requester, source }: Delivery): void {
+  take(delivery: Delivery): void {
+    const { consumer, event, requester } = delivery
     const bytes = event.payload.length
-    if (source === null) {
+    if (!isFromBroker(delivery)) {
       this.#deliveries++
       this.#bytes += bytes
     } else this.#brokerDeliveries++
@@ -67,9 +68,10 @@ export class QueueBudget {
     if (requester !== null) requester.open++
   }
 
-  release({ consumer, event, source }: Delivery): void {
+  release(delivery: Delivery): void {
+    const { consumer, event } = delivery
     const bytes = event.payload.length
-    if (source === null) {
+    if (!isFromBroker(delivery)) {
       this.#deliveries--
       this.#bytes -= bytes
     } else this.#brokerDeliveries--

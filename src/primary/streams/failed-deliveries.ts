@@ -123,6 +123,7 @@ export class FailedDeliveries {
   #source(stream: string, group: string, entryId: string, onEnded: () => void): DeliverySource {
     let isKept = false
     return {
+      isBroker: true,
       begun: () => this.#options.claimed.begun(stream, group, entryId),
       storeDeadLetter: async (letter) => {
         isKept = true

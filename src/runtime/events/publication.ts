@@ -33,6 +33,7 @@ export function publicationOf(
     timestampMs: Date.now(),
     delayMs: options.delayMs ?? 0,
     ttlMs: options.ttlMs ?? 0,
+    seq: 0,
     subscriber: 0,
     attempt: 0,
     payload,

@@ -132,6 +132,7 @@ export function decodeEntry(event: string, entryId: string, fields: readonly str
       timestampMs: timestamp,
       delayMs: 0,
       ttlMs: 0,
+      seq: 0,
       subscriber: 0,
       attempt: 0,
       payload,

@@ -1,14 +1,28 @@
-import type { Db } from '../../contracts/db.ts'
+import type { Db, Queryable } from '../../contracts/db.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 
-/** The methods of the contract, including `healthCheck`, and nothing else of an implementation. */
-export const dbApi = (db: Db): Db => ({
-  query: (sql, params) => db.query(sql, params),
-  queryOne: (sql, params) => db.queryOne(sql, params),
-  execute: (sql, params) => db.execute(sql, params),
-  transaction: (work) => db.transaction(work),
-  healthCheck: () => db.healthCheck(),
-})
+/** What an implementation does itself. */
+export interface SqlDatabase extends Queryable {
+  /** @param accompany makes what goes with each run of `work` */
+  transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T>
+  healthCheck(): Promise<boolean>
+}
+
+/** The methods of the contract, including `healthCheck`, and nothing else of an implementation. A plugin's transactions can publish events. */
+export const dbApi = (db: SqlDatabase, owner: Owner, { host }: ToolRuntime): Db => {
+  const accompany = (): TransactionCompanion => host.bus.beginTransaction(owner.name)
+  return {
+    query: (sql, params) => db.query(sql, params),
+    queryOne: (sql, params) => db.queryOne(sql, params),
+    execute: (sql, params) => db.execute(sql, params),
+    // The companion makes the `tx` of each run a Tx.
+    transaction: (work) => db.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
+    healthCheck: () => db.healthCheck(),
+  }
+}
 
 /**
  * Literals of a statement, and comments, which may contain values: strings in single quotes, with escapes or between dollar signs, and
@@ -24,8 +38,9 @@ const FIRST_WORD = /^\s*([A-Za-z]+)/
  * What the span of a call shows: the statement with its placeholders, but no parameters.
  * Source: OpenTelemetry semantic conventions for database client spans.
  */
-export function describeDbCall(args: readonly unknown[], server: SpanAttributes): CallDetails {
+export function describeDbCall(method: string, args: readonly unknown[], server: SpanAttributes): CallDetails {
   const [sql] = args
+  if (method === 'publish') return { kind: 'producer' }
   if (typeof sql !== 'string') return { kind: 'client', attributes: server }
   const text = withoutLiterals(sql)
   const operation = FIRST_WORD.exec(text)?.[1]

@@ -30,6 +30,10 @@ export default class EventBusTool implements Tool {
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    runtime.host.bus.checkPublication = async (event, payload, options) => {
+      checkEventName(event)
+      return this.#handOn(checked, event, payload, checkPublishOptions(options))
+    }
   }
 
   /**
@@ -130,6 +134,8 @@ export default class EventBusTool implements Tool {
 const idsOf = (id: unknown): SpanAttributes => ({ 'messaging.message.id': String(id), 'heddle.event.id': String(id) })
 
 type HandOver<Options, Reply> = (event: string, payload: Payload, options: Options) => Promise<Reply>
+
+const checked = async (_: string, payload: Payload, options: PublishOptions) => ({ payload, options })
 
 /** A separate function, because closures in the caller would cost time for every event that need not wait. */
 async function after<O, R>(check: Promise<unknown>, to: HandOver<O, R>, event: string, payload: Payload, options: O) {

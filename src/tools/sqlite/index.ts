@@ -1,13 +1,14 @@
 import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
+import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
-import { dbApi, describeDbCall } from '../../stores/sql/api.ts'
-import type { TransactionCompanion } from '../../stores/sql/companion.ts'
+import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { WriteFault } from '../../transport/memory/write-fault.ts'
@@ -22,7 +23,7 @@ import { type Answer, failed, type Order } from './process-messages.ts'
 import { PromptFunctions } from './promptness.ts'
 import { type FaultListener, QueuedTransaction, QueuedWrite } from './queued.ts'
 import { StatementProcesses } from './statement-processes.ts'
-import { PULSE_MS, TransactionRun, type TransactionSession } from './transaction.ts'
+import { PULSE_MS } from './transaction.ts'
 import { WriteQueue } from './write-queue.ts'
 import { FAULT_TEXTS, faultOf, WriteWatch } from './write-watch.ts'
 
@@ -39,8 +40,10 @@ const BUSY_PAUSE_MS = 5
  * Transactions (`BEGIN IMMEDIATE`, also those that only read) have their own connection. One that waits for more than its `tx` has a commit of
  * its own, and holds the write lock from the first to the last statement.
  */
-export default class SqliteDb implements Tool, Db {
+export default class SqliteDb implements Tool, SqlDatabase {
   readonly name = 'db'
+  /** For the event log. */
+  readonly dialect = 'sqlite'
   readonly #runtime: ToolRuntime
   readonly #lockMemory: SharedArrayBuffer
   readonly #lock: WriteLock
@@ -57,7 +60,6 @@ export default class SqliteDb implements Tool, Db {
   /** In the primary, once a heavy statement has come. */
   #processes: StatementProcesses | null = null
   readonly #promptFunctions = new PromptFunctions()
-  #makeCompanion: (() => TransactionCompanion) | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -117,12 +119,12 @@ export default class SqliteDb implements Tool, Db {
   }
 
   /** The methods of the contract, including `healthCheck`. */
-  api(): Db {
-    return dbApi(this)
+  api(owner: Owner): Db {
+    return dbApi(this, owner, this.#runtime)
   }
 
-  describeCall(_: string, args: readonly unknown[]): CallDetails {
-    return describeDbCall(args, SERVER)
+  describeCall(method: string, args: readonly unknown[]): CallDetails {
+    return describeDbCall(method, args, SERVER)
   }
 
   async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
@@ -141,27 +143,18 @@ export default class SqliteDb implements Tool, Db {
   /**
    * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
    * When a statement fails, the whole transaction is rolled back.
+   * @param accompany makes what goes with each run of `work`
    */
-  async transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T> {
+  async transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T> {
     this.#refuseWhileUseless()
     if (!this.#shared) await this.#open()
     if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
-    const queued = { work, promptness: this.#promptFunctions.of(work), start: this.#start }
+    const queued = { work, accompany, promptness: this.#promptFunctions.of(work), instrument: this.#instrument }
     return new Promise((resolvePromise, reject) => {
       this.#writes.push(
         new QueuedTransaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject),
       )
     })
-  }
-
-  /** Has each run of a transaction's function accompanied by what `makeCompanion` returns. */
-  accompany(makeCompanion: () => TransactionCompanion): void {
-    this.#makeCompanion = makeCompanion
-  }
-
-  readonly #start = (work: (tx: Queryable) => Promise<unknown>, session: TransactionSession): TransactionRun => {
-    const companion = this.#makeCompanion?.() ?? null
-    return new TransactionRun(work, { session, companion, instrument: this.#instrument })
   }
 
   readonly #instrument = <T extends object>(tx: T): T => this.#runtime.instrument(tx)

@@ -1,10 +1,11 @@
 import { AsyncResource } from 'node:async_hooks'
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Promptness } from './promptness.ts'
-import type { TransactionRun, TransactionSession } from './transaction.ts'
+import { TransactionRun, type TransactionSession } from './transaction.ts'
 import type { Transaction, Write } from './write.ts'
 
 // Classes, not objects of functions: on the way of every write, the transpiler's naming of such functions costs more than they do.
@@ -56,8 +57,10 @@ export class QueuedWrite implements Write {
 export interface TransactionWork {
   readonly work: (tx: Queryable) => Promise<unknown>
   readonly promptness: Promptness
-  /** Runs `work`. */
-  start(work: (tx: Queryable) => Promise<unknown>, session: TransactionSession): TransactionRun
+  /** Makes what goes with each run. Left out for a transaction of the runtime itself. */
+  readonly accompany: (() => TransactionCompanion) | undefined
+  /** Measures what a companion has extended: a plugin calls it. */
+  readonly instrument: <T extends object>(tx: T) => T
 }
 
 /** In the asynchronous context of its caller: the queue runs it in that of another one. */
@@ -81,8 +84,7 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
   }
 
   start(session: TransactionSession): TransactionRun {
-    const { start, work } = this.#work
-    return this.runInAsyncScope(start, undefined, work, session)
+    return this.runInAsyncScope(startRun, undefined, this.#work, session)
   }
 
   resolve(result: unknown): void {
@@ -98,4 +100,8 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
     this.#faults.noteFault(error)
     this.#reject(error)
   }
+}
+
+function startRun({ work, accompany, instrument }: TransactionWork, session: TransactionSession): TransactionRun {
+  return new TransactionRun(work, { session, instrument, companion: accompany?.() ?? null })
 }

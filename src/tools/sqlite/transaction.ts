@@ -1,6 +1,6 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import type { TransactionCompanion } from '../../stores/sql/companion.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
@@ -60,7 +60,8 @@ export class TransactionRun {
   async #perform(work: (tx: Queryable) => Promise<unknown>): Promise<void> {
     let ending: Ending
     try {
-      const result = await work(this.#instrument(this.companion?.extend(txOf(this)) ?? txOf(this)))
+      const tx = txOf(this)
+      const result = await work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
       if (this.#failure !== null) throw this.#failure
       this.#isOver = true
       for (const { sql, params } of this.companion?.lastStatements() ?? []) {

@@ -19,6 +19,8 @@ export interface EventFrame {
   delayMs: number
   /** 0: none. */
   ttlMs: number
+  /** Position in the durable log; 0: it is not stored. */
+  seq: number
   /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publication. */
   subscriber: number
   attempt: number
@@ -34,7 +36,8 @@ export const WANTS_REPLY = 1 << 16
 
 /**
  * Bytes before the text: timestamp, delay and ttl as float64 (bytes 0–23), then words 6 to 13: subscriber, attempt, lengths of id and parent,
- * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace. The text follows, then the payload.
+ * of event and emitter, of the request id, of the key, the bytes of the text, the length of the trace, then the position in the log as float64
+ * (bytes 56–63). The text follows, then the payload.
  */
 const EVENT_FIXED_BYTES = 64
 const NULL_LENGTH = 0xffff
@@ -71,6 +74,7 @@ export function writeEvent(to: WideFrameBuffer, at: number, frame: EventFrame, f
   doubles[double] = frame.timestampMs
   doubles[double + 1] = frame.delayMs
   doubles[double + 2] = frame.ttlMs
+  doubles[double + 7] = frame.seq
   words[word + 6] = frame.subscriber
   words[word + 7] = frame.attempt
   words[word + 8] = frame.id.length | ((frame.parentId === null ? NULL_LENGTH : frame.parentId.length) << 16)
@@ -115,6 +119,7 @@ export function readEvent(from: WideFrameBuffer, at: number, length: number, for
     timestampMs: doubles[double]!,
     delayMs: doubles[double + 1]!,
     ttlMs: doubles[double + 2]!,
+    seq: doubles[double + 7]!,
     subscriber: words[word + 6]!,
     attempt: words[word + 7]!,
     payload: form === 'text' ? bytes.utf8Slice(payloadAt, at + length) : bytes.latin1Slice(payloadAt, at + length),

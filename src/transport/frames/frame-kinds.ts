@@ -42,6 +42,8 @@ export const KIND = {
   SOCKET_HANDLED: 32,
   /** The head of an answer whose body follows as STREAM_DATA, as fast as FILE_FLUSHED allows. */
   FILE_OPEN: 33,
+  /** An event that is in the durable log. It is not answered. */
+  STORED: 34,
 } as const
 
 /** Larger bodies go by `postMessage` with a transfer list. The ring carries only their header. */

@@ -4,9 +4,10 @@ import { DAY_MS, type VariableRow } from './row.ts'
 export const EVENT_VARIABLES = {
   EVENT_BUS_DRIVER: {
     type: 'choice',
-    choices: ['in_process', 'keyvalue_streams'],
+    choices: ['in_process', 'database', 'keyvalue_streams'],
     default: 'in_process',
-    effect: 'Transport of events: within this process, or streams of the key-value store that all replicas share.',
+    effect:
+      'Transport of events: within this process, in the database, where they outlive the process, or streams of the key-value store that all replicas share.',
   },
   EVENT_BUS_MAX_QUEUE: {
     type: 'integer',
@@ -15,6 +16,14 @@ export const EVENT_VARIABLES = {
     default: 100_000,
     unit: 'events',
     effect: 'Most events that wait in process; above it, `publish` rejects with EVENT_BUS_FULL.',
+  },
+  EVENT_BUS_MAX_STORED: {
+    type: 'integer',
+    min: 1,
+    max: 100_000_000,
+    default: 1_000_000,
+    unit: 'events',
+    effect: 'Most events that the database keeps; above it, `publish` rejects with EVENT_BUS_FULL.',
   },
   EVENT_BUS_MAX_NAMES: {
     type: 'integer',

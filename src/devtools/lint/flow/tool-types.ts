@@ -6,17 +6,12 @@ import type { Summarizer } from './summarizer.ts'
 import type { Summary } from './summary.ts'
 import type { Values } from './values.ts'
 
-/**
- * The types of `#heddle` that say which tool a parameter is. Three names here are no tools: `tx` is a transaction, `queryable` the database or
- * a transaction, and `context` what a route's handler gets.
- */
+/** The types of `#heddle` that say which tool a parameter is. */
 const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
   Auth: 'auth',
   Config: 'config',
   Db: 'db',
-  Queryable: 'queryable',
-  Tx: 'tx',
-  HttpContext: 'context',
+  Queryable: 'db',
   EventBus: 'event_bus',
   Http: 'http',
   Logger: 'logger',

@@ -1,5 +1,5 @@
-import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { DbError } from '../../core/errors/db-error.ts'
+import type { DbError } from '../core/errors/db-error.ts'
+import type { Queryable, SqlValue } from './db.ts'
 
 /**
  * What goes with one run of a transaction's function, for example events that are stored with its rows. Each run has its own: a function

@@ -1,0 +1,58 @@
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { writeChanges } from '../../runtime/event-log/write-changes.ts'
+import type { LogChanges } from '../../transport/log-changes.ts'
+import type { Lane } from '../dispatch/lane.ts'
+
+interface Written {
+  lane: Lane
+  resolve: () => void
+  reject: (error: Error) => void
+}
+
+/** Lets the lane that has the least to do write changes of the log: a commit would hold up the listener. */
+export class LogLanes {
+  readonly #lanes: () => readonly Lane[]
+  readonly #database: () => LogDatabase
+  readonly #open = new Map<number, Written>()
+  #batch = 0
+
+  /**
+   * @param lanes those that take work
+   * @param database of the primary, where there is no lane
+   */
+  constructor(lanes: () => readonly Lane[], database: () => LogDatabase) {
+    this.#lanes = lanes
+    this.#database = database
+  }
+
+  write(changes: LogChanges): Promise<void> {
+    let best: Lane | undefined
+    for (const lane of this.#lanes()) {
+      if (!lane.responsive || lane.state !== 'ready') continue
+      if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+    }
+    if (best === undefined) return writeChanges(this.#database(), changes)
+    const lane = best
+    const batch = ++this.#batch
+    return new Promise((resolve, reject) => {
+      this.#open.set(batch, { lane, resolve, reject })
+      lane.post({ type: 'log-write', batch, changes })
+    })
+  }
+
+  written(batch: number, error: string | null): void {
+    const open = this.#open.get(batch)
+    this.#open.delete(batch)
+    if (error === null) open?.resolve()
+    else open?.reject(new Error(error))
+  }
+
+  /** The lane is gone: what it was to write is written by another. */
+  laneGone(lane: Lane): void {
+    for (const [batch, open] of this.#open) {
+      if (open.lane !== lane) continue
+      this.#open.delete(batch)
+      open.reject(new Error('the lane that was to write them is gone'))
+    }
+  }
+}

@@ -1,0 +1,203 @@
+import { timeOrderedId } from '../../core/causality/ids.ts'
+import { envelopeOf } from '../../runtime/event-log/event-rows.ts'
+import type { DeadRow } from '../../transport/log-changes.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import type { DeliverySource, FailedDelivery, RetryPlan } from '../events/consumer.ts'
+import type { ChangeWriter } from './change-writer.ts'
+
+/** What a letter takes beside its texts, bytes: a guess. */
+const LETTER_BYTES = 1024
+
+/** A stored event that the hub has: it is forgotten when its last delivery has ended. */
+class StoredEvent {
+  readonly seq: number
+  /** Deliveries that have not ended. */
+  readonly open: StoredDelivery[] = []
+  hasDeliveries = false
+  /** Its deliveries have rows of their own. */
+  isSplit: boolean
+
+  constructor(seq: number, isSplit: boolean) {
+    this.seq = seq
+    this.isSplit = isSplit
+  }
+}
+
+/** One delivery of a stored event, as the hub tells what becomes of it. */
+class StoredDelivery implements DeliverySource {
+  readonly isBroker = false
+  readonly event: StoredEvent
+  readonly group: string
+  /** Every thread gets it: it has no row of its own. */
+  readonly isBroadcast: boolean
+  /** Number of its next attempt, and the threads that died of it. */
+  attempt: number
+  deaths: number
+  hasEnded = false
+  readonly #events: StoredEvents
+
+  constructor(events: StoredEvents, event: StoredEvent, group: string, isBroadcast: boolean) {
+    this.#events = events
+    this.event = event
+    this.group = group
+    this.isBroadcast = isBroadcast
+    this.attempt = 1
+    this.deaths = 0
+  }
+
+  begun(): void {}
+
+  retrying(plan: RetryPlan): void {
+    this.#events.retrying(this, plan)
+  }
+
+  storeDeadLetter(letter: FailedDelivery): Promise<void> {
+    return this.#events.storeLetter(this, letter)
+  }
+
+  ended(isDone: boolean): void {
+    this.#events.ended(this, isDone)
+  }
+}
+
+/** The stored events that the hub has at present, and what has become of them since the last commit. */
+export class StoredEvents {
+  readonly #live = new Map<number, StoredEvent>()
+  readonly #writer: ChangeWriter
+  readonly #memory: LogMemory
+  /** Events that are stored and not here: they wait in the log. */
+  #waiting = 0
+  /** This process ends: what has not ended stays in the log. */
+  #isEnding = false
+
+  constructor(writer: ChangeWriter, memory: LogMemory) {
+    this.#writer = writer
+    this.#memory = memory
+  }
+
+  /** True when the event is here, or has just been forgotten. */
+  knows(seq: number): boolean {
+    return this.#live.has(seq) || this.#writer.isForgetting(seq)
+  }
+
+  get count(): number {
+    return this.#live.size
+  }
+
+  /** @param isSplit only some of its subscribers are left: those with a row of their own */
+  begin(seq: number, isSplit: boolean): StoredEvent {
+    const event = new StoredEvent(seq, isSplit)
+    this.#live.set(seq, event)
+    this.#count()
+    return event
+  }
+
+  /** A delivery of it, for a subscriber. */
+  delivery(event: StoredEvent, group: string, isBroadcast: boolean): StoredDelivery {
+    const delivery = new StoredDelivery(this, event, group, isBroadcast)
+    event.open.push(delivery)
+    event.hasDeliveries = true
+    return delivery
+  }
+
+  /** Nobody was there to take it: it is done. */
+  forget(event: StoredEvent): void {
+    this.#live.delete(event.seq)
+    this.#writer.forget(event.seq, event.isSplit)
+    this.#count()
+  }
+
+  /** Nobody was there to take it, and it stays in the log. */
+  leave(event: StoredEvent): void {
+    this.#live.delete(event.seq)
+    this.#count()
+  }
+
+  retrying(delivery: StoredDelivery, { attempt, deaths, dueMs, error }: RetryPlan): void {
+    if (delivery.isBroadcast) return
+    const { event } = delivery
+    delivery.attempt = attempt
+    delivery.deaths = deaths
+    if (!event.isSplit) {
+      event.isSplit = true
+      for (const other of event.open) {
+        if (other === delivery || other.isBroadcast) continue
+        this.#writer.waiting({
+          seq: event.seq,
+          group: other.group,
+          attempt: other.attempt,
+          deaths: other.deaths,
+          dueMs: 0,
+          error: '',
+        })
+      }
+    }
+    this.#writer.waiting({ seq: event.seq, group: delivery.group, attempt, deaths, dueMs, error })
+  }
+
+  /** The letter and the end of its delivery are in one commit. Resolves after it. */
+  storeLetter(delivery: StoredDelivery, letter: FailedDelivery): Promise<void> {
+    this.#end(delivery)
+    return this.#writer.letter(rowOf(letter))
+  }
+
+  ended(delivery: StoredDelivery, isDone: boolean): void {
+    if (delivery.hasEnded) return
+    if (isDone || !this.#isEnding) return this.#end(delivery)
+    delivery.hasEnded = true
+    remove(delivery)
+    if (delivery.event.open.length === 0) this.#live.delete(delivery.event.seq)
+  }
+
+  #end(delivery: StoredDelivery): void {
+    delivery.hasEnded = true
+    remove(delivery)
+    const { event } = delivery
+    if (event.open.length === 0) this.forget(event)
+    else if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
+  }
+
+  /** From now on what the hub gives up stays in the log. */
+  end(): void {
+    this.#isEnding = true
+  }
+
+  /** @param waiting events that are in the log and not here */
+  set waiting(waiting: number) {
+    this.#waiting = waiting
+    this.#count()
+  }
+
+  #count(): void {
+    this.#memory.stored = this.#live.size + this.#waiting
+  }
+}
+
+export type { StoredDelivery, StoredEvent }
+
+function remove(delivery: StoredDelivery): void {
+  const { open } = delivery.event
+  const at = open.indexOf(delivery)
+  if (at >= 0) open.splice(at, 1)
+}
+
+function rowOf({ event, group, subscriber, error, attempts, blackBox }: FailedDelivery): DeadRow {
+  const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
+  const payload = Buffer.from(event.payload, 'latin1').toString()
+  const envelope = envelopeOf({ ...event, trace: event.producer })
+  return {
+    id: `dl_${timeOrderedId()}`,
+    eventId: event.id,
+    event: event.event,
+    group,
+    subscriber,
+    key: event.key,
+    envelope,
+    payload,
+    error,
+    attempts,
+    blackBox: box,
+    bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
+    atMs: Date.now(),
+  }
+}

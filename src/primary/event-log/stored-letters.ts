@@ -1,0 +1,114 @@
+import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+import type { BlackBox } from '../../contracts/registry.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import { splitKeys } from '../../runtime/events/payload.ts'
+import type { Hub } from '../events/hub.ts'
+import { LetterPage } from '../events/letter-page.ts'
+import type { DurableLog } from './durable-log.ts'
+
+/** Letters that are read in one step: each may have a MiB. */
+const STEP = 50
+
+/** A row of `heddle_dead`, without its payload. */
+interface LetterRow {
+  id: string
+  event_id: string
+  event: string
+  grp: string
+  subscriber: string
+  envelope: string
+  error: string
+  attempts: number
+  black_box: string | null
+  at_ms: number
+}
+
+/** The dead letters in the database. Those of requests for a reply are in the hub's memory: they are shown with them. */
+export class StoredLetters {
+  readonly #hub: Hub
+  readonly #log: EventLog
+  readonly #durable: DurableLog
+
+  constructor(hub: Hub, log: EventLog, durable: DurableLog) {
+    this.#hub = hub
+    this.#log = log
+    this.#durable = durable
+  }
+
+  /** Oldest first, without payload values. */
+  async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
+    const stored = this.#durable.isOpen ? await this.#stored(wanted) : []
+    const inMemory = this.#hub.records.deadLetters(wanted)
+    if (inMemory.length === 0) return stored
+    // Ids grow with time.
+    const newestFirst = [...stored, ...inMemory].sort((a, b) => (a.id < b.id ? 1 : -1))
+    const page = new LetterPage(wanted)
+    for (const letter of newestFirst) if (!page.add(letter)) break
+    return page.oldestFirst()
+  }
+
+  async #stored(wanted: DeadLetterPage): Promise<DeadLetter[]> {
+    const page = new LetterPage(wanted)
+    let before = wanted.before ?? 'e'
+    for (;;) {
+      const rows = await this.#log.database.query<LetterRow>(
+        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, at_ms
+         FROM heddle_dead WHERE id < $1 ORDER BY id DESC LIMIT ${STEP}`,
+        [before],
+      )
+      for (const row of rows) if (!page.add(listed(row))) return page.oldestFirst()
+      if (rows.length < STEP || page.isFull) return page.oldestFirst()
+      before = rows.at(-1)!.id
+    }
+  }
+
+  /** Makes the letter an event again, for its subscriber alone, in one commit. False when there is no such letter, or no such subscriber. */
+  async replay(id: string): Promise<boolean> {
+    if (this.#hub.records.deadLetter(id) !== undefined) return this.#hub.replayDeadLetter(id)
+    if (!this.#durable.isOpen) return false
+    const position = await this.#log.database.transaction(async (tx) => {
+      const letter = await tx.queryOne<LetterRow & { payload: string; key: string | null }>(
+        'SELECT event_id, event, grp, envelope, payload, key FROM heddle_dead WHERE id = $1',
+        [id],
+      )
+      if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
+      const frame = frameOf({ ...letter, id: letter.event_id, seq: 0 })
+      await this.#log.insert(tx, [frame])
+      await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
+      await tx.execute(
+        "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",
+        [frame.seq, letter.grp],
+      )
+      await tx.execute('DELETE FROM heddle_dead WHERE id = $1', [id])
+      return frame.seq
+    })
+    if (position === null) return false
+    this.#durable.takePosition(position)
+    return true
+  }
+
+  async delete(id: string): Promise<boolean> {
+    if (this.#hub.records.deleteDeadLetter(id)) return true
+    if (!this.#durable.isOpen) return false
+    const { rowCount } = await this.#log.database.execute('DELETE FROM heddle_dead WHERE id = $1', [id])
+    return rowCount === 1
+  }
+}
+
+function listed(row: LetterRow): DeadLetter {
+  const { requestId, payloadKeys } = frameOf({ ...row, id: row.event_id, seq: 0, payload: '', key: null })
+  const box = row.black_box === null ? null : (JSON.parse(row.black_box) as BlackBox)
+  return {
+    id: row.id,
+    event: row.event,
+    event_id: row.event_id,
+    subscriber: row.subscriber,
+    error: row.error,
+    attempts: Number(row.attempts),
+    ...(box === null ? {} : { black_box: box }),
+    payload_keys: splitKeys(payloadKeys),
+    timestamp: new Date(Number(row.at_ms)).toISOString(),
+    request_id: requestId,
+  }
+}

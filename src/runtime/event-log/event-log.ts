@@ -1,0 +1,96 @@
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { LastStatement } from '../../contracts/transaction-companion.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { until } from '../../core/schedule/until.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { LogMemory } from '../../transport/memory/log-memory.ts'
+import { EVENT_COLUMNS, rowOf } from './event-rows.ts'
+import type { LogDatabase } from './log-database.ts'
+
+/** Rows of one INSERT: few sizes, so that each statement is prepared once. */
+const SIZES = [32, 8, 1] as const
+export const INSERT_MAX_ROWS = SIZES[0]
+/** How long an event that is published early waits for the tables, milliseconds. */
+const OPEN_WAIT_MS = 5000
+
+/** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
+export class EventLog {
+  readonly memory: LogMemory
+  readonly #database: () => LogDatabase | null
+  readonly #maxStored: number
+
+  /**
+   * @param database asked when it is needed: the tools are installed later
+   * @param maxStored EVENT_BUS_MAX_STORED
+   */
+  constructor(memory: LogMemory, database: () => LogDatabase | null, maxStored: number) {
+    this.memory = memory
+    this.#database = database
+    this.#maxStored = maxStored
+  }
+
+  /** @throws EVENT_BUS_UNAVAILABLE where no database can hold the log */
+  get database(): LogDatabase {
+    const database = this.#database()
+    if (database !== null) return database
+    throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'No tool db is installed that the event log knows how to use')
+  }
+
+  /** @throws EVENT_BUS_FULL */
+  checkRoom(): void {
+    const { stored } = this.memory
+    if (stored < this.#maxStored) return
+    throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+  }
+
+  /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */
+  async opened(): Promise<void> {
+    if (this.memory.isOpen) return
+    await until(() => this.memory.isOpen, steadyMs() + OPEN_WAIT_MS)
+    if (!this.memory.isOpen)
+      throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'The event log is not open: the log says why')
+  }
+
+  /**
+   * The statements that store events, which get their positions here: those of one statement where there are as many as a size.
+   * @param frames their payloads are text
+   */
+  insertStatements(frames: readonly EventFrame[]): LastStatement[] {
+    const first = this.memory.take(frames.length)
+    const rows: SqlValue[][] = frames.map((frame, n) => {
+      frame.seq = first + n
+      return rowOf(frame)
+    })
+    const statements: LastStatement[] = []
+    for (let from = 0; from < rows.length; ) {
+      const size = SIZES.find((each) => each <= rows.length - from)!
+      statements.push({ sql: INSERTS[size]!, params: rows.slice(from, from + size).flat() })
+      from += size
+    }
+    return statements
+  }
+
+  /** Stores events. @param to the database, or a transaction */
+  async insert(to: Queryable, frames: readonly EventFrame[]): Promise<void> {
+    await Promise.all(this.insertStatements(frames).map(({ sql, params }) => to.execute(sql, params)))
+  }
+}
+
+/** Why the log did not take an event, for its publisher. */
+export function storeError(error: unknown): HeddleError {
+  if (error instanceof HeddleError) return error
+  return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
+}
+
+const INSERTS: Record<number, string> = Object.fromEntries(SIZES.map((rows) => [rows, insertOf(rows)]))
+
+function insertOf(rows: number): string {
+  const width = EVENT_COLUMNS.length
+  const values = Array.from(
+    { length: rows },
+    (_, row) => `(${EVENT_COLUMNS.map((_column, column) => `$${row * width + column + 1}`).join(', ')})`,
+  )
+  return `INSERT INTO heddle_event (${EVENT_COLUMNS.join(', ')}) VALUES ${values.join(', ')}`
+}

@@ -1,0 +1,14 @@
+import type { Queryable } from '../../contracts/db.ts'
+
+/** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
+export interface LogDatabase extends Queryable {
+  /** What an implementation says of itself. */
+  readonly dialect: 'sqlite' | 'postgres'
+  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+}
+
+/** The database of the log; null when the tool does not say which SQL it speaks. @param tool an instance of the tool `db` */
+export function logDatabaseOf(tool: object | undefined): LogDatabase | null {
+  const dialect = (tool as Partial<LogDatabase> | undefined)?.dialect
+  return dialect === 'sqlite' || dialect === 'postgres' ? (tool as LogDatabase) : null
+}

@@ -1,0 +1,70 @@
+import { DbError } from '../../core/errors/db-error.ts'
+import { isInstance } from '../../core/errors/description.ts'
+import type { LogDatabase } from './log-database.ts'
+
+/** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
+export const TABLES_VERSION = 1
+
+/** What is different in the databases' own SQL. */
+const TYPES = {
+  sqlite: { position: 'INTEGER PRIMARY KEY' },
+  postgres: { position: 'BIGINT PRIMARY KEY' },
+} as const
+
+/**
+ * The tables of the log.
+ *
+ * - `heddle_event`: one row an event, however many subscribers it has. `envelope` is JSON: see event-rows.ts. Times are milliseconds since
+ *   the epoch; 0: none. With `is_split` it goes to the subscribers that have a row in `heddle_delivery`, and to no other.
+ * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done.
+ * - `heddle_dead`: deliveries that have failed for good.
+ * - `heddle_log`: the version of the tables, and whether the last process that had them open ended in order.
+ */
+function statements({ dialect }: LogDatabase): string[] {
+  const { position } = TYPES[dialect]
+  return [
+    'CREATE TABLE IF NOT EXISTS heddle_log (name TEXT PRIMARY KEY, value BIGINT NOT NULL)',
+    `CREATE TABLE IF NOT EXISTS heddle_event (
+      seq ${position}, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT,
+      due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, is_split SMALLINT NOT NULL DEFAULT 0, recovered INTEGER NOT NULL DEFAULT 0)`,
+    `CREATE TABLE IF NOT EXISTS heddle_delivery (
+      seq BIGINT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, deaths INTEGER NOT NULL, due_ms BIGINT NOT NULL,
+      error TEXT NOT NULL, PRIMARY KEY (seq, grp))`,
+    `CREATE TABLE IF NOT EXISTS heddle_dead (
+      id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
+      envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
+      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL)`,
+  ]
+}
+
+/**
+ * Makes the tables where they are missing, and checks their version.
+ * @param mayMake DB_AUTO_MIGRATE
+ * @throws DbError; an error that says so when they are missing and must not be made, or are of another version
+ */
+export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<void> {
+  if (mayMake) {
+    for (const sql of statements(db)) await db.execute(sql)
+    await db.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
+      TABLES_VERSION,
+    ])
+  } else await requireTables(db)
+  const row = await db.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
+  const version = Number(row?.value)
+  if (version === TABLES_VERSION) return
+  throw new Error(
+    `The event log in the database has version ${version}, and this release reads version ${TABLES_VERSION}: start the release that wrote it`,
+  )
+}
+
+async function requireTables(db: LogDatabase): Promise<void> {
+  try {
+    await db.queryOne('SELECT seq FROM heddle_event LIMIT 1')
+  } catch (error) {
+    if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error
+    throw new Error(
+      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused',
+      { cause: error },
+    )
+  }
+}

@@ -1,0 +1,64 @@
+import type { Queryable, Tx } from '../../contracts/db.ts'
+import type { PublicationCheck } from '../../contracts/event-bus.ts'
+import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { encodePayload } from '../events/payload.ts'
+import { publicationOf } from '../events/publication.ts'
+import type { EventLog } from './event-log.ts'
+
+/** What the events of a transaction need of their thread. */
+export interface TransactionEventsOptions {
+  /** The plugin. */
+  emitter: string
+  /** Null where a single thread runs plugins for a test of them: then the events are delivered after the commit, and no more. */
+  log: EventLog | null
+  /** Null where the tool `event_bus` is not installed. */
+  check: PublicationCheck | null
+  /** Takes an event that is committed. */
+  deliver(frame: EventFrame): void
+}
+
+/** The events of one run of a transaction: gathered while it runs, stored by its last statements, delivered after its commit. */
+export class TransactionEvents implements TransactionCompanion {
+  readonly #options: TransactionEventsOptions
+  readonly #frames: EventFrame[] = []
+
+  constructor(options: TransactionEventsOptions) {
+    this.#options = options
+  }
+
+  extend({ query, queryOne, execute }: Queryable): Tx {
+    return { query, queryOne, execute, publish: (event, payload, options) => this.#publish(event, payload, options) }
+  }
+
+  async #publish(event: string, payload: object, options: unknown): Promise<string> {
+    const { emitter, log, check } = this.#options
+    if (check === null) {
+      throw new HeddleError('TOOL_MISSING', 'A transaction publishes by the tool event_bus, which is not installed')
+    }
+    if (log !== null) {
+      log.checkRoom()
+      if (!log.memory.isOpen) await log.opened()
+    }
+    const accepted = await check(event, payload as Record<string, unknown>, options)
+    const { json, keys } = encodePayload(event, accepted.payload)
+    const frame = publicationOf(emitter, event, json, keys, accepted.options)
+    this.#frames.push(frame)
+    return frame.id
+  }
+
+  lastStatements(): readonly LastStatement[] {
+    const { log } = this.#options
+    return this.#frames.length === 0 || log === null ? [] : log.insertStatements(this.#frames)
+  }
+
+  committed(): void {
+    for (const frame of this.#frames) this.#options.deliver(frame)
+  }
+
+  rolledBack(): void {}
+
+  /** They are delivered when the log is found to have them. */
+  unknown(): void {}
+}

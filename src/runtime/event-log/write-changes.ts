@@ -1,0 +1,77 @@
+import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { LogChanges } from '../../transport/log-changes.ts'
+import type { LogDatabase } from './log-database.ts'
+
+/** Positions of one DELETE: few sizes, so that each statement is prepared once. A short list is filled up with its last position. */
+const LIST_SIZES = [1, 16, 128] as const
+/** Neighbours that are deleted as a range from so many on. */
+const RANGE_MIN = 16
+
+/** Writes what has become of events: alone the usual deletes, which share the commits of the thread, and the rest in one transaction. */
+export async function writeChanges(db: LogDatabase, changes: LogChanges): Promise<void> {
+  const { forget, split, done, waiting, letters } = changes
+  if (split.length + done.length + waiting.length + letters.length === 0) return deleteEvents(db, forget)
+  await db.transaction(async (tx) => {
+    for (const { seq, group, attempt, deaths, dueMs, error } of waiting) {
+      await tx.execute(
+        `INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
+         ON CONFLICT (seq, grp) DO UPDATE SET attempt = $3, deaths = $4, due_ms = $5, error = $6`,
+        [seq, group, attempt, deaths, dueMs, error],
+      )
+      await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1 AND is_split = 0', [seq])
+    }
+    for (const letter of letters) await insertLetter(tx, letter)
+    if (letters.length > 0) await tx.execute(DROP_OLD_LETTERS, [])
+    for (const { seq, group } of done)
+      await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1 AND grp = $2', [seq, group])
+    for (const seq of split) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
+    await deleteEvents(tx, forget)
+  })
+}
+
+export async function insertLetter(tx: Queryable, letter: LogChanges['letters'][number]): Promise<void> {
+  const { id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs } =
+    letter
+  await tx.execute(
+    `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING`,
+    [id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs],
+  )
+}
+
+async function deleteEvents(to: Queryable, positions: readonly number[]): Promise<void> {
+  const sorted = Float64Array.from(positions).sort()
+  const single: number[] = []
+  const deletes: Promise<unknown>[] = []
+  for (let from = 0; from < sorted.length; ) {
+    let end = from + 1
+    while (end < sorted.length && sorted[end]! <= sorted[end - 1]! + 1) end++
+    if (end - from >= RANGE_MIN) {
+      // Every position of the range is in the list: no other event can be in between.
+      deletes.push(
+        to.execute('DELETE FROM heddle_event WHERE seq BETWEEN $1 AND $2', [sorted[from]!, sorted[end - 1]!]),
+      )
+    } else for (let n = from; n < end; n++) single.push(sorted[n]!)
+    from = end
+  }
+  for (let from = 0; from < single.length; ) {
+    const left = single.length - from
+    const size = LIST_SIZES.find((each) => each >= left) ?? LIST_SIZES.at(-1)!
+    const list: SqlValue[] = single.slice(from, from + size)
+    while (list.length < size) list.push(list.at(-1)!)
+    deletes.push(to.execute(DELETES[size]!, list))
+    from += size
+  }
+  await Promise.all(deletes)
+}
+
+/** Letters that are kept; then the oldest are dropped. Their ids grow with time. */
+export const LETTERS_MAX = 10_000
+const DROP_OLD_LETTERS = `DELETE FROM heddle_dead WHERE id <= (SELECT id FROM heddle_dead ORDER BY id DESC LIMIT 1 OFFSET ${LETTERS_MAX})`
+
+const DELETES: Record<number, string> = Object.fromEntries(
+  LIST_SIZES.map((size) => [
+    size,
+    `DELETE FROM heddle_event WHERE seq IN (${Array.from({ length: size }, (_, n) => `$${n + 1}`).join(', ')})`,
+  ]),
+)

@@ -1,0 +1,42 @@
+/** What has become of stored events, for one commit. Each change may be made twice. */
+export interface LogChanges {
+  /** Positions of events that everybody is done with. */
+  forget: number[]
+  /** Those of them that have rows in `heddle_delivery`. */
+  split: number[]
+  /** Deliveries that are done, while others of their events are not. */
+  done: { seq: number; group: string }[]
+  /** Deliveries that wait for another attempt, or for their first while another one of the event waits. */
+  waiting: WaitingDelivery[]
+  letters: DeadRow[]
+}
+
+export interface WaitingDelivery {
+  seq: number
+  group: string
+  /** Number of the next attempt. */
+  attempt: number
+  deaths: number
+  /** When it is made, milliseconds since the epoch. */
+  dueMs: number
+  /** Why the attempt before has failed; empty before the first. */
+  error: string
+}
+
+/** A dead letter as it is stored. */
+export interface DeadRow {
+  id: string
+  eventId: string
+  event: string
+  group: string
+  subscriber: string
+  key: string | null
+  envelope: string
+  payload: string
+  error: string
+  attempts: number
+  /** JSON; null: no thread died of it. */
+  blackBox: string | null
+  bytes: number
+  atMs: number
+}
