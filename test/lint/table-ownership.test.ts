@@ -118,3 +118,21 @@ test('a table that its domain drops or renames is its own no longer, a renamed o
     "b/plugins/b.ts:10 error SQL of the domain 'b' touches the table 'rows' of the domain 'a' (a/migrations/002_a.sql:4)",
   ])
 })
+
+test('no plugin and no migration touches a table of the runtime, or makes one that is named like one', async (t) => {
+  const body = `await this.#db.query('SELECT id FROM heddle_event')
+await this.#db.transaction((tx) => tx.execute('DELETE FROM public.heddle_dead'))
+await this.#db.query('SELECT 1 FROM heddles')`
+  const { findings } = await fixture(t, {
+    'billing/migrations/001_log.sql':
+      'CREATE TABLE heddle_invoices (id TEXT PRIMARY KEY);\nCREATE TABLE heddles (id TEXT);\n',
+    'billing/plugins/pay.ts': plugin('Pay', body),
+  })
+  const found = (table: string) =>
+    `error SQL of the domain 'billing' touches the table '${table}' of the runtime: names with heddle_ are its own`
+  assert.deepEqual(await findings(RULE), [
+    `billing/migrations/001_log.sql:1 ${found('heddle_invoices')}`,
+    `billing/plugins/pay.ts:9 ${found('heddle_event')}`,
+    `billing/plugins/pay.ts:10 ${found('heddle_dead')}`,
+  ])
+})

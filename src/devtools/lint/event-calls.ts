@@ -69,7 +69,9 @@ function busCalls(project: Project) {
     module.toolCalls.flatMap(({ tool, method, line, args }) => {
       const kind =
         method === 'subscribe' ? 'subscribe' : method === 'publish' || method === 'request' ? 'emit' : undefined
-      return tool === 'event_bus' && kind ? [{ kind: kind as EventCall['kind'], module, line, args }] : []
+      return (tool === 'event_bus' || tool === 'tx') && kind
+        ? [{ kind: kind as EventCall['kind'], module, line, args }]
+        : []
     }),
   )
 }

@@ -7,6 +7,7 @@ export type RuleName =
   | 'table-ownership'
   | 'route-collision'
   | 'migration-order'
+  | 'dual-write'
 
 /** One fault that the architecture lint has found. */
 export interface Finding {

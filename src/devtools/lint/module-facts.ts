@@ -1,6 +1,7 @@
 import type { Program } from 'oxc-parser'
 import { computedImports } from './computed-imports.ts'
 import { ExportReader } from './export-reader.ts'
+import { FunctionEffects } from './flow/function-effects.ts'
 import { ToolFlow } from './flow/tool-flow.ts'
 import { atLine, type Literal, lineInParts, stringsOf } from './literal.ts'
 import { LiteralReader } from './literal-reader.ts'
@@ -10,6 +11,7 @@ import { SchemaReader } from './schema-reader.ts'
 import { tablesOf } from './sql-tables.ts'
 import { parseSource, type Syntax } from './syntax.ts'
 import { ToolCalls } from './tool-calls.ts'
+import { type TransactionFault, transactionFaults } from './transaction-faults.ts'
 
 /** The facts of one source file that the rules need. Plain data, kept while the file is unchanged. */
 export interface ModuleFacts {
@@ -20,12 +22,13 @@ export interface ModuleFacts {
   toolCalls: ToolCall[]
   /** Tables in the SQL that `db` is called with, as far as the source shows it: once per statement, at the line of the name. */
   tables: Array<{ table: string; line: number }>
+  transactionFaults: TransactionFault[]
   /** The contracts of an `events.ts`. */
   contracts: Contracts | undefined
   exports: ModuleExports
 }
 
-/** A call of `event_bus` or `http`. */
+/** A call of `event_bus` or `http`, or of `tx.publish`. */
 export interface ToolCall {
   tool: string
   method: string
@@ -58,6 +61,8 @@ export async function readModule(
     args: args.map((arg) => ('node' in arg ? literals.read(arg.node, arg.scope) : atLine(arg, syntax.lineOf(offset)))),
     branches,
   }))
+  const effects = new FunctionEffects(flow.graph, flow.evaluator, literals)
+  flow.summarizer.effects = effects.all()
   const schemas = new SchemaReader(flow.evaluator)
   const exports = new ExportReader(syntax, flow, literals, schemas, modules).read(syntax.program)
   return {
@@ -65,8 +70,9 @@ export async function readModule(
     className: flow.className,
     imports: allImports(syntax, flow, literals),
     exports,
-    toolCalls: toolCalls.filter(({ tool }) => tool === 'event_bus' || tool === 'http'),
+    toolCalls: toolCalls.filter(isKept),
     tables: toolCalls.flatMap(readTables),
+    transactionFaults: transactionFaults(effects, syntax.lineOf),
     contracts: isContracts ? contractsOf(syntax, exports) : undefined,
   }
 }
@@ -99,10 +105,14 @@ function contractsOf(syntax: Syntax, exports: ModuleExports): Contracts | undefi
   return { events: contracts?.events ?? [], unreadableLine: error.line }
 }
 
+const isKept = ({ tool, method }: ToolCall): boolean =>
+  tool === 'event_bus' || tool === 'http' || (tool === 'tx' && method === 'publish')
+
+const SQL_TOOLS = new Set(['db', 'tx', 'queryable'])
 const STATEMENT_METHODS = new Set(['query', 'queryOne', 'execute'])
 
 function readTables({ tool, method, args }: ToolCall): ModuleFacts['tables'] {
-  if (tool !== 'db' || !STATEMENT_METHODS.has(method)) return []
+  if (!SQL_TOOLS.has(tool) || !STATEMENT_METHODS.has(method)) return []
   const tables = new Map<string, number>()
   for (const sql of stringsOf(args[0])) {
     for (const { table, offset } of tablesOf(sql.parts.map(({ text }) => text).join(''))) {

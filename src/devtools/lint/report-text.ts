@@ -9,6 +9,8 @@ const FIXES: Readonly<Record<RuleName, string>> = {
   'event-contract': "make domains/<domain>/events.ts and the call agree: the contract's name, keys and types",
   'table-ownership': "ask the table's domain by an event or a request, or keep what you need in a table of your own",
   'route-collision': 'give one of the two another path or method',
+  'dual-write':
+    'in a transaction call only tx.execute, tx.query, tx.queryOne and tx.publish; do the rest before it or after it',
   'migration-order':
     "number migrations NNN_name.sql, and name in the header what each builds upon: '-- depends: <domain>/<NNN_name>'",
 }
@@ -50,7 +52,9 @@ export function reportText(
 }
 
 function fixOf({ rule, severity, message }: Finding): string {
-  if (rule !== 'event-contract' || severity === 'error') return FIXES[rule]
+  if (severity === 'error') return FIXES[rule]
+  if (rule === 'dual-write') return 'db.transaction(async (tx) => { await tx.execute(…); await tx.publish(…) })'
+  if (rule !== 'event-contract') return FIXES[rule]
   return message.startsWith('nobody')
     ? 'correct the name, publish the event, or take the subscription out'
     : 'export one object literal by default, with names that the source shows'

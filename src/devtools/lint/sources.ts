@@ -1,5 +1,6 @@
 import { setImmediate as turnOfOthers } from 'node:timers/promises'
 import { domainIsolation } from './domain-isolation.ts'
+import { dualWrite } from './dual-write.ts'
 import { contractsOf, eventContract } from './event-contract.ts'
 import { eventsOf } from './event-scan.ts'
 import { compareFindings, displayPath } from './finding.ts'
@@ -22,7 +23,7 @@ export async function readSources(
 ): Promise<SourceFacts> {
   const project = await readProject(domainsDirs, unreadable)
   const found = [...project.faults]
-  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder]
+  const rules = [eventContract, tableOwnership, routeCollision, migrationOrder, dualWrite]
   for (const rule of [(each: Project) => domainIsolation(each, toolsDir), ...rules]) {
     await turnOfOthers()
     found.push(...rule(project))

@@ -6,6 +6,7 @@ const RULE = 'table-ownership'
 
 /**
  * A table belongs to the domain whose migration creates it. No other domain may create it too or use it in SQL.
+ * Tables named `heddle_*` belong to the runtime.
  * Another domain's migration may refer to it and read it, for which it needs `depends`, but may not change it.
  */
 export function tableOwnership(project: Project): Finding[] {
@@ -18,6 +19,7 @@ export function tableOwnership(project: Project): Finding[] {
   return [
     ...[...project.modules, ...migrations].flatMap((source) => strangerTables(source, origins)),
     ...sharedTables(origins),
+    ...[...project.modules, ...project.migrations].flatMap(runtimeTables),
   ]
 }
 
@@ -37,6 +39,17 @@ function strangerTables(source: Source, origins: ReadonlyMap<string, TableOrigin
     findings.push(errorAt(RULE, source.file, line, `SQL of the domain '${source.domain}' touches ${owner}`))
   }
   return findings
+}
+
+/** The tables of the runtime change with it, without notice. */
+function runtimeTables({ file, domain, tables }: Source): Finding[] {
+  const found = new Map<string, Finding>()
+  for (const { table, line } of tables) {
+    if (!/(?:^|\.)heddle_[^.]*$/.test(table) || found.has(`${line} ${table}`)) continue
+    const message = `SQL of the domain '${domain}' touches the table '${table}' of the runtime: names with heddle_ are its own`
+    found.set(`${line} ${table}`, errorAt(RULE, file, line, message))
+  }
+  return [...found.values()]
 }
 
 function sharedTables(origins: ReadonlyMap<string, TableOrigin[]>): Finding[] {

@@ -129,7 +129,7 @@ export class ToolCalls {
 }
 
 /** The callee and arguments of a call; also of `f.call(self, …)`, `f.apply(self, […])` and `Reflect.apply(f, self, […])`. */
-function plainCall(node: Call['node'], scope: Scope): { callee: Node; args: Expression[] } {
+export function plainCall(node: Call['node'], scope: Scope): { callee: Node; args: Expression[] } {
   const callee = unwrap(node.callee)
   const plain = { callee, args: upToSpread(node.arguments, scope) }
   if (callee.type !== 'MemberExpression') return plain
@@ -149,7 +149,8 @@ function upToSpread(nodes: ReadonlyArray<Node | null>, scope: Scope): Expression
   return nodes.slice(0, end === -1 ? undefined : end).map((node) => ({ node: node!, scope }))
 }
 
-function branchesOf(scope: Scope): string[] {
+/** Each `<node>:<index>`: of two branches of one node at most one runs. */
+export function branchesOf(scope: Scope): string[] {
   const branches: string[] = []
   for (let at: Scope | undefined = scope; at; at = at.parent) {
     if (at.branch) branches.push(`${at.branch.of.start}:${at.branch.index}`)

@@ -76,6 +76,7 @@ export async function failuresAreKept(t: TestContext, heddle: Heddle): Promise<v
       assert.equal(letter.attempts, expected, kind)
       assert.equal(letter.error, `no use: ${kind}`)
       assert.equal(letter.black_box, undefined)
+      await seenOften(heddle, 'hopeless', kind, expected)
       assert.equal(seen(heddle, 'hopeless', kind).length, expected, kind)
       await heddle.json(`/dead-letters/${letter.id}`, { method: 'DELETE' })
     }
@@ -85,6 +86,7 @@ export async function failuresAreKept(t: TestContext, heddle: Heddle): Promise<v
     const { id } = await post(heddle, '/publish', { event: 'hopeless.primary', payload: { tag: 'u' } })
     const letter = await until(() => letterOf(heddle, id), 'the letter')
     assert.deepEqual([letter.attempts, letter.error], [1, 'no use here either'])
+    await seenOften(heddle, 'hopeless.primary', 'u', 1)
     assert.equal(seen(heddle, 'hopeless.primary', 'u').length, 1)
     await heddle.json(`/dead-letters/${letter.id}`, { method: 'DELETE' })
   })

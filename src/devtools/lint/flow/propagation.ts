@@ -16,6 +16,14 @@ import type { Values } from './values.ts'
 /** Each round carries values one step further; no file that people write needs more. */
 const MAX_ROUNDS = 32
 
+/** The calls that hand a callback something that leads to the database: the position of the callback, and of its parameter. */
+const CALLBACKS: Readonly<Record<string, { argument: number; param: number; tool: string }>> = {
+  'db.transaction': { argument: 0, param: 0, tool: 'tx' },
+  'context.commit': { argument: 0, param: 0, tool: 'tx' },
+  'event_bus.subscribe': { argument: 1, param: 2, tool: 'tx' },
+  'http.addEndpoint': { argument: 2, param: 1, tool: 'context' },
+}
+
 /** Carries values along the assignments and calls of a graph, from location to location. */
 export class Propagation {
   readonly #graph: FlowGraph
@@ -107,9 +115,7 @@ export class Propagation {
     for (const value of this.#evaluator.evaluate(callee, scope)) {
       if (value.kind === 'function') this.#bindParameters(value.info, args, scope)
       else if (value.kind === 'class') this.#bindParameters(this.#evaluator.constructorOf(value.info), args, scope)
-      else if (value.kind === 'method' && value.tool === 'db' && value.method === 'transaction') {
-        this.#bindTransaction(args[0], scope)
-      }
+      else if (value.kind === 'method') this.#bindCallback(value, args, scope)
     }
   }
 
@@ -120,11 +126,13 @@ export class Propagation {
     })
   }
 
-  /** The parameter of the callback is the transaction, which takes statements as the tool does. */
-  #bindTransaction(callback: Node | undefined, scope: Scope): void {
+  /** A parameter of the callback is a transaction, or the context of a request. */
+  #bindCallback({ tool, method }: { tool: string; method: string }, args: readonly Node[], scope: Scope): void {
+    const bound = CALLBACKS[`${tool}.${method}`]
+    const callback = bound && args[bound.argument]
     for (const work of callback ? this.#evaluator.evaluate(callback, scope) : []) {
-      const param = work.kind === 'function' ? work.info.params[0] : undefined
-      if (work.kind === 'function' && param) this.assign(param, [this.#values.tool('db')], work.info.scope)
+      const param = work.kind === 'function' ? work.info.params[bound!.param] : undefined
+      if (work.kind === 'function' && param) this.assign(param, [this.#values.tool(bound!.tool)], work.info.scope)
     }
   }
 }

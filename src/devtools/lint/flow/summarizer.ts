@@ -1,6 +1,6 @@
 import type { Evaluator } from './evaluator.ts'
 import type { FunctionInfo, Value } from './graph.ts'
-import type { ForwardedCall, Summary } from './summary.ts'
+import type { Effects, ForwardedCall, Summary } from './summary.ts'
 import type { Values } from './values.ts'
 
 /** Members of members are followed that far. */
@@ -10,6 +10,8 @@ const MAX_DEPTH = 3
 export class Summarizer {
   /** The tool calls that each function forwards its arguments to, as far as they have been found. */
   readonly forwarded = new Map<FunctionInfo, ForwardedCall[]>()
+  /** What each function does, when that is known and is anything. */
+  effects: ReadonlyMap<FunctionInfo, Effects> = new Map()
   readonly #evaluator: Evaluator
   readonly #values: Values
 
@@ -35,7 +37,8 @@ export class Summarizer {
       case 'function': {
         const returns = this.summarize(value.info.returns.values, depth + 1)
         const forwards = this.forwarded.get(value.info)
-        return returns.length > 0 || forwards ? { members: {}, returns, forwards } : undefined
+        const effects = this.effects.get(value.info)
+        return returns.length > 0 || forwards || effects ? { members: {}, returns, forwards, effects } : undefined
       }
       case 'class':
         return { members: {}, instance: this.summarize([this.#values.instance(value.info)], depth) }

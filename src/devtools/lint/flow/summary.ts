@@ -11,6 +11,18 @@ export interface MemberSummary {
   returns?: Summary[]
   /** The tool calls to which a function forwards its own arguments. */
   forwards?: ForwardedCall[]
+  /** What a call of a function does. */
+  effects?: Effects
+}
+
+/** What a function does with the database and the event bus, itself or through what it calls. */
+export interface Effects {
+  /** It sends SQL that changes something. */
+  writes: boolean
+  /** It publishes by `event_bus`. */
+  publishes: boolean
+  /** Its calls that belong to no transaction, such as `db.execute`. */
+  outside: string[]
 }
 
 /** A call of a tool within a function, with the function's own arguments among those that it passes. */

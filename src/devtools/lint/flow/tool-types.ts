@@ -6,12 +6,17 @@ import type { Summarizer } from './summarizer.ts'
 import type { Summary } from './summary.ts'
 import type { Values } from './values.ts'
 
-/** The types of `#heddle` that say which tool a parameter is. */
+/**
+ * The types of `#heddle` that say which tool a parameter is. Three names here are no tools: `tx` is a transaction, `queryable` the database or
+ * a transaction, and `context` what a route's handler gets.
+ */
 const TOOL_OF_TYPE: Readonly<Record<string, string>> = {
   Auth: 'auth',
   Config: 'config',
   Db: 'db',
-  Queryable: 'db',
+  Queryable: 'queryable',
+  Tx: 'tx',
+  HttpContext: 'context',
   EventBus: 'event_bus',
   Http: 'http',
   Logger: 'logger',
