@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
-import { type LogLine, startHeddle } from '../support/heddle.ts'
+import { type Heddle, type LogLine, startHeddle } from '../support/heddle.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { until } from '../support/until.ts'
 
@@ -46,4 +46,26 @@ test('the bound holds while a lane dies of one of the deliveries', (t) => bakesO
 test('the bound holds over streams while a lane dies of one of the deliveries', async (t) => {
   const redis = await redisServer(t)
   if (redis !== null) await bakesOneAtATime(t, { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams' })
+})
+
+test('a process that ends gives back what waits, and the next one handles it', async (t) => {
+  const redis = await redisServer(t)
+  if (redis === null) return
+  const env = { ...redis.env, EVENT_BUS_DRIVER: 'keyvalue_streams', REPLICA_ID: 'baker' }
+  const bakedBy = ({ logs }: Heddle) => (logs.filter(({ msg }) => msg === 'baked') as Baked[]).map(({ n }) => n)
+  const first = await startHeddle(t, { domains: DOMAINS, lanes: 2, env })
+  const body = JSON.stringify({ count: 9, ms: 400 })
+  await first.json('/bake', { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  await until(() => bakedBy(first).length > 0, 'the first cake')
+  assert.equal(await first.stop(), 0)
+  const before = bakedBy(first)
+  assert.ok(before.length < 4, `it has not waited for all: ${before.length}`)
+  const second = await startHeddle(t, { domains: DOMAINS, lanes: 2, env })
+  await until(() => before.length + bakedBy(second).length >= 9, 'the others', 30_000)
+  const all = [...before, ...bakedBy(second)].sort((a, b) => a - b)
+  assert.deepEqual(
+    all,
+    Array.from({ length: 9 }, (_, n) => n),
+    'each once',
+  )
 })

@@ -85,3 +85,15 @@ test('the list of all is a copy', () => {
   held.delete('s', 'g', '1-0')
   assert.deepEqual(list, [{ stream: 's', group: 'g', ids: ['1-0'] }])
 })
+
+test('a group is full with a few entries that no thread has had, and has room when threads have half of them', () => {
+  const { held, told } = claimed()
+  for (let n = 0; n < 64; n++) held.add('s', 'g', `${n}-0`, 1, true)
+  assert.deepEqual(told, ['s g is full'])
+  for (let n = 0; n < 31; n++) held.begun('s', 'g', `${n}-0`)
+  held.begun('s', 'g', '0-0')
+  assert.deepEqual(told, ['s g is full'])
+  held.delete('s', 'g', '63-0')
+  assert.deepEqual(told, ['s g is full', 's g has room'])
+  assert.equal(held.has('s', 'g', '0-0'), true, 'it is held until it is done')
+})
