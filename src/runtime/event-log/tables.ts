@@ -5,6 +5,9 @@ import type { LogDatabase } from './log-database.ts'
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
 export const TABLES_VERSION = 1
 
+/** Key of the advisory lock under which PostgreSQL makes the tables: the letters `hlog`. */
+const MAKE_LOCK = 0x686c6f67
+
 /** What is different in the databases' own SQL. */
 const TYPES = {
   sqlite: { position: 'INTEGER PRIMARY KEY' },
@@ -44,10 +47,14 @@ function statements({ dialect }: LogDatabase): string[] {
  */
 export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<void> {
   if (mayMake) {
-    for (const sql of statements(db)) await db.execute(sql)
-    await db.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
-      TABLES_VERSION,
-    ])
+    await db.transaction(async (tx) => {
+      // Processes that start together would each make a table that the other is making.
+      if (db.dialect === 'postgres') await tx.query(`SELECT pg_advisory_xact_lock(${MAKE_LOCK})`)
+      for (const sql of statements(db)) await tx.execute(sql)
+      await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
+        TABLES_VERSION,
+      ])
+    })
   } else await requireTables(db)
   const row = await db.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
   const version = Number(row?.value)
