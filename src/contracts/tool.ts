@@ -99,6 +99,11 @@ export interface Tool {
   healthCheck?(): Promise<boolean>
   /** Called in the primary: why this process should get no requests; null when it should. It must be quick. */
   unreadyReason?(): string | null
+  /**
+   * Whether the token with these claims is refused by now, though the tool has accepted it: what it holds open is closed then. Called once a
+   * second for each stream and WebSocket of the thread that a token holds. It must be quick.
+   */
+  isRevoked?(claims: object): Awaitable<boolean>
   /** Called in the primary when a thread has ended: release what it held. @param threadId `threadId` of node:worker_threads */
   threadGone?(threadId: number): void
   /** Closes everything. Called once, when the thread drains. */

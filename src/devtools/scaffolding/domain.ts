@@ -97,15 +97,13 @@ import { DbError, type HttpContext, Plugin, type Tools } from '#heddle'
 
 const ${input} = z.object({ name: z.string().trim().min(1).max(100) })
 
-/** \`POST ${path}\`: adds ${a} and publishes the event \`${event}\`. */
+/** \`POST ${path}\`: adds ${a} and publishes the event \`${event}\`, in one transaction. */
 export default class ${Class} extends Plugin {
-  #bus
   #db
   #http
 
-  constructor({ db, event_bus, http }: Tools) {
+  constructor({ db, http }: Tools) {
     super()
-    this.#bus = event_bus
     this.#db = db
     this.#http = http
   }
@@ -122,14 +120,16 @@ export default class ${Class} extends Plugin {
   async add({ name }: z.infer<typeof ${input}>, context: HttpContext) {
     const id = randomUUID()
     try {
-      await this.#db.execute('INSERT INTO ${table} (id, name, created_at) VALUES ($1, $2, $3)', [id, name, new Date()])
+      await this.#db.transaction(async (tx) => {
+        await tx.execute('INSERT INTO ${table} (id, name, created_at) VALUES ($1, $2, $3)', [id, name, new Date()])
+        await tx.publish('${event}', { id, name })
+      })
     } catch (error) {
       // The database decides whether a name is taken: a lookup before the insert could be overtaken by another request.
       if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
       context.setStatus(409)
       return { success: false, error: 'There is ${a} of this name already' }
     }
-    await this.#bus.publish('${event}', { id, name })
     context.setStatus(201)
     return { success: true, data: { id, name } }
   }

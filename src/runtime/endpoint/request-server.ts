@@ -13,7 +13,6 @@ import { readInput } from './input.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
-import { atTokenEnd } from './token-end.ts'
 import type { NumberedSocketRoute, WebSocketServer } from './web-socket-server.ts'
 
 /** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
@@ -157,7 +156,8 @@ export class RequestServer {
         close: () => this.#close(requestId),
         signal: gone.signal,
       }
-      if (route.options.authValidator !== undefined) atTokenEnd(data._auth, gone.signal, () => this.#close(requestId))
+      if (route.options.authValidator !== undefined)
+        this.sockets.tokens.hold(data._auth, gone.signal, () => this.#close(requestId))
       if (gone.signal.aborted) return span?.end()
       await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
       span?.end()

@@ -1,16 +1,17 @@
+import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { HttpContext } from '../../contracts/http-request.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { RequestContext } from './context.ts'
+import { HeldTokens } from './held-tokens.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import type { PathTemplate } from './path-template.ts'
 import { PluginSocket, type PluginSocketOptions } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
 import { bearerToken, checkToken } from './run.ts'
-import { atTokenEnd } from './token-end.ts'
 
 /** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
 export const BEARER_PROTOCOL = 'bearer'
@@ -50,6 +51,10 @@ export class WebSocketServer {
   readonly sink: SocketSink
   readonly beginStep: WebSocketServerOptions['beginStep']
   readonly endStep: WebSocketServerOptions['endStep']
+  /** Of the streams of this thread, too. */
+  readonly tokens = new HeldTokens(() => this.isRevoked)
+  /** Tells whether the token with these claims is revoked; null while nothing can. */
+  isRevoked: ((claims: object) => Awaitable<boolean>) | null = null
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
   readonly #onFault: WebSocketServerOptions['onFault']
@@ -113,7 +118,7 @@ export class WebSocketServer {
     this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()
     if (options.authValidator !== undefined)
-      atTokenEnd(socket.data._auth, socket.signal, () => socket.close(TOKEN_ENDED, 'the token has expired'))
+      this.tokens.hold(socket.data._auth, socket.signal, (why) => socket.close(TOKEN_ENDED, `the token ${why}`))
   }
 
   // ── from the client ───────────────────────────────────────────────────────

@@ -18,6 +18,7 @@ const LIFECYCLE = new Set([
   'describeCall',
   'serve',
   'unreadyReason',
+  'isRevoked',
   'threadGone',
   'stop',
 ])

@@ -1,3 +1,4 @@
+import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
@@ -115,6 +116,12 @@ export class Toolbox {
       const reason = tool.unreadyReason?.() ?? null
       return reason === null ? [] : [`tool ${name}: ${reason}`]
     })
+  }
+
+  /** Whether a tool that gives tokens refuses the one with these claims by now. Rejects while that cannot be told. */
+  isRevoked(claims: object): Awaitable<boolean> {
+    for (const { tool } of this.#installed.values()) if (tool.isRevoked !== undefined) return tool.isRevoked(claims)
+    return false
   }
 
   /** Tells all tools that a thread has died. @param threadId of worker_threads */

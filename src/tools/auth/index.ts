@@ -1,5 +1,6 @@
 import { threadId } from 'node:worker_threads'
 import type { Auth, Claims } from '../../contracts/auth.ts'
+import type { Awaitable } from '../../contracts/awaitable.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { GENERATION_BYTES, Generation } from '../../transport/memory/generation.ts'
@@ -52,7 +53,7 @@ export default class AuthTool implements Tool {
       validateToken: async (token) => {
         const claims = await this.#tokensOf().verify(token)
         if (claims === null) return null
-        const isRevoked = this.#revoked.has(claims)
+        const isRevoked = this.isRevoked(claims)
         return (typeof isRevoked === 'boolean' ? isRevoked : await isRevoked) ? null : claims
       },
       revokeToken: async (token) => {
@@ -79,6 +80,11 @@ export default class AuthTool implements Tool {
     const { password, salt, ...rest } = sent as SentDerivation
     const derivation = { ...rest, password: Buffer.from(password, 'base64'), salt: Buffer.from(salt, 'base64') }
     return this.#threads.derive(id as string, derivation).then((key) => Buffer.from(key).toString('base64'))
+  }
+
+  /** Rejects with AUTH_UNAVAILABLE while that is not known. */
+  isRevoked(claims: Claims): Awaitable<boolean> {
+    return this.#revoked.has(claims)
   }
 
   threadGone(gone: number): void {
