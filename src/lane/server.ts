@@ -157,6 +157,7 @@ export class LaneServer {
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
       await toolbox.install(settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
+      this.#requests.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )

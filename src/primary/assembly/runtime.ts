@@ -289,6 +289,7 @@ export class Runtime {
   async #installTools(): Promise<void> {
     const { kernel } = this.#tools
     await kernel.toolbox.install(this.#options.settings.toolsDir, kernel.runtimeFactory(this.host))
+    this.#http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
   }
 
   // ── reload and stop ───────────────────────────────────────────────────────
