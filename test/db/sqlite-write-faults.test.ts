@@ -7,7 +7,7 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { fullDiskOf } from '../support/power/disk.ts'
+import { fullDiskOf, readOnlyDiskOf } from '../support/power/disk.ts'
 import { until } from '../support/until.ts'
 
 const DURABLE = fileURLToPath(new URL('../fixtures/durable', import.meta.url))
@@ -79,6 +79,39 @@ test('a process that starts on a full disk becomes ready when there is room', as
   await disk.empty()
   await untilReady(heddle)
   assert.equal((await post(heddle, 'first')).status, 201)
+})
+
+test('on a disk that has become read-only writes are 503, what is read is answered, and it is ready when it can be written again', async (t) => {
+  const { work, data, path } = await folders(t)
+  const disk = await readOnlyDiskOf(data, work)
+  const heddle = await start(t, path, disk.env)
+  await untilReady(heddle)
+  assert.equal((await post(heddle, 'kept')).status, 201)
+  await disk.mountReadOnly()
+  assert.deepEqual(await post(heddle, 'refused'), BUSY)
+  await untilNot(heddle, /writes to the database file fail/)
+  const rows = async () => (await heddle.json('/rows')).body.data.n
+  assert.equal(await rows(), 1)
+  await disk.mountWritable()
+  await untilReady(heddle)
+  assert.equal((await post(heddle, 'again')).status, 201)
+  assert.equal(await rows(), 2)
+})
+
+test('a process that starts on a read-only file says so, and becomes ready when it can be written', async (t) => {
+  const { work, data, path } = await folders(t)
+  const disk = await readOnlyDiskOf(data, work)
+  const first = await start(t, path, disk.env)
+  await untilReady(first)
+  assert.equal((await post(first, 'kept')).status, 201)
+  assert.equal(await first.stop(), 0)
+  await disk.mountReadOnly()
+  const second = await start(t, path, disk.env)
+  await untilNot(second, /tool db did not boot: unable to open database file/)
+  assert.equal((await post(second, 'refused')).status, 503)
+  await disk.mountWritable()
+  await untilReady(second)
+  assert.equal((await post(second, 'again')).status, 201)
 })
 
 test('when the database file is removed or replaced, it is not ready, and writes are refused', async (t) => {

@@ -45,3 +45,22 @@ export async function fullDiskOf(folder: string, work: string): Promise<FullDisk
     empty: () => rm(mark, { force: true }),
   }
 }
+
+/** A disk that can be mounted read-only. Its environment is for a process that is started. */
+export interface ReadOnlyDisk {
+  readonly env: Record<string, string>
+  /** Also for files that are open. */
+  mountReadOnly(): Promise<void>
+  mountWritable(): Promise<void>
+}
+
+/** @param folder whose files are on the disk; @param work an empty folder beside it */
+export async function readOnlyDiskOf(folder: string, work: string): Promise<ReadOnlyDisk> {
+  const library = await compiled('read-only-disk', work)
+  const mark = join(work, 'read-only')
+  return {
+    env: { LD_PRELOAD: library, READ_ONLY_FROM: `${folder}/`, READ_ONLY_MARK: mark },
+    mountReadOnly: () => writeFile(mark, ''),
+    mountWritable: () => rm(mark, { force: true }),
+  }
+}
