@@ -16,7 +16,8 @@ export type Rounds = Record<string, LoadResult[]>
 export interface Comparison {
   /** Starts a fresh server of each side, by the side's name. */
   sides: Record<string, () => Promise<BenchServer>>
-  load: Load
+  /** The same for all sides, or what one of them gets. */
+  load: Load | ((side: string) => Load)
   /** Load before it is measured, milliseconds. Default WARMUP_MS. */
   warmupMs?: number
   /** Checks a server before the load: the comparison is invalid if one side does less than the other. */
@@ -44,7 +45,7 @@ export async function compare(
       try {
         await before?.(server)
         const result = await context.load.run({
-          ...load,
+          ...(typeof load === 'function' ? load(side) : load),
           host: server.host,
           port: server.port,
           observedPid: server.pid,

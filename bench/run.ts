@@ -8,6 +8,7 @@ import { isMet } from './bench-case.ts'
 import { boot } from './cases/boot.ts'
 import { bystander } from './cases/bystander.ts'
 import { cpu } from './cases/cpu.ts'
+import { durable } from './cases/durable.ts'
 import { elastic } from './cases/elastic.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
@@ -28,6 +29,7 @@ const CASES: readonly BenchCase[] = [
   cpu,
   toolcall,
   events,
+  durable,
   boot,
   bystander,
   overload,

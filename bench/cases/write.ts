@@ -89,7 +89,7 @@ async function verifyAnswer(server: BenchServer): Promise<void> {
 }
 
 /** Checks that the event of every answered request was handled: no side may be fast by skipping work. */
-async function verifyEvents(server: BenchServer, { okWithWarmup }: LoadResult): Promise<void> {
+export async function verifyEvents(server: BenchServer, { okWithWarmup }: LoadResult): Promise<void> {
   const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
   for (;;) {
     const { data } = await askJson<{ data: { handled: number } }>(server, '/bench/items/handled')

@@ -1,7 +1,9 @@
 import { type HttpContext, Plugin, type Tools } from '#heddle'
 import { type Item, itemSchema } from '../item-schema.ts'
 
-/** A validated body, one insert, one event. */
+const INSERT = 'INSERT INTO bench_items (name, quantity, note) VALUES ($1, $2, $3) RETURNING id'
+
+/** A validated body, one insert, one event: one after the other, or in one transaction. */
 export default class CreateItem extends Plugin {
   #http
   #db
@@ -19,15 +21,27 @@ export default class CreateItem extends Plugin {
       tags: ['bench'],
       body: itemSchema,
     })
+    this.#http.addEndpoint('/bench/stored-items', 'POST', (data, context) => this.createStored(data as Item, context), {
+      tags: ['bench'],
+      body: itemSchema,
+    })
   }
 
   async create({ name, quantity, note }: Item, context: HttpContext) {
-    const inserted = await this.#db.execute<{ id: number }>(
-      'INSERT INTO bench_items (name, quantity, note) VALUES ($1, $2, $3) RETURNING id',
-      [name, quantity, note ?? null],
-    )
+    const inserted = await this.#db.execute<{ id: number }>(INSERT, [name, quantity, note ?? null])
     const id = inserted.rows[0]!.id
     await this.#bus.publish('bench.item_created', { id, name })
+    context.setStatus(201)
+    return { success: true, data: { id } }
+  }
+
+  async createStored({ name, quantity, note }: Item, context: HttpContext) {
+    const id = await this.#db.transaction(async (tx) => {
+      const inserted = await tx.execute<{ id: number }>(INSERT, [name, quantity, note ?? null])
+      const { id } = inserted.rows[0]!
+      await tx.publish('bench.item_created', { id, name })
+      return id
+    })
     context.setStatus(201)
     return { success: true, data: { id } }
   }

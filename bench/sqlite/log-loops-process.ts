@@ -1,0 +1,68 @@
+// A separate process: events that are stored and forgotten as a loop would do it with the driver alone; sends the figures over IPC.
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import Database from 'better-sqlite3'
+import type { LoopFigures, LoopPlan } from './log-loops.ts'
+
+/** Events of one commit in the bare loop. */
+const RUN = 20
+const ENVELOPE = JSON.stringify([null, 'req_0197f7b0c0ffee', '', 'bench.DriveTicks', 1_700_000_000_000, 'run\0thread'])
+const PAYLOAD = JSON.stringify({ run: 'round-1', thread: 12 })
+
+const [plan] = process.argv.slice(2).map((text) => JSON.parse(text)) as [LoopPlan]
+const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))
+const db = new Database(join(folder, 'loops.db'))
+db.pragma('journal_mode = WAL')
+db.pragma(`synchronous = ${plan.synchronous}`)
+db.exec(
+  `CREATE TABLE event (seq INTEGER PRIMARY KEY, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+     key TEXT, due_ms INTEGER NOT NULL, expires_ms INTEGER NOT NULL);
+   CREATE TABLE task (id INTEGER PRIMARY KEY AUTOINCREMENT, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+     claimed_at INTEGER);
+   CREATE INDEX task_open ON task (claimed_at, id);`,
+)
+const [begin, commit] = ['BEGIN IMMEDIATE', 'COMMIT'].map((sql) => db.prepare(sql))
+
+/** Inserts 20 in a commit, and deletes the run in another. */
+function bare(endMs: number): number {
+  const insert = db.prepare('INSERT INTO event VALUES (?, ?, ?, ?, ?, NULL, 0, 0)')
+  const remove = db.prepare('DELETE FROM event WHERE seq BETWEEN ? AND ?')
+  let seq = 0
+  while (performance.now() < endMs) {
+    const first = seq + 1
+    begin!.run()
+    for (let n = 0; n < RUN; n++) insert.run(++seq, 'evt_0197f7b0c0ffee0197f7b0c0ffee', 'bench.tick', ENVELOPE, PAYLOAD)
+    commit!.run()
+    remove.run(first, seq)
+  }
+  return seq
+}
+
+/** A table that is polled: insert, claim one, delete it, each by itself. */
+function poll(endMs: number): number {
+  const insert = db.prepare('INSERT INTO task (event, envelope, payload) VALUES (?, ?, ?)')
+  const claim = db.prepare(
+    `UPDATE task SET claimed_at = ? WHERE id = (SELECT id FROM task WHERE claimed_at IS NULL ORDER BY id LIMIT 1)
+     RETURNING id, event, envelope, payload`,
+  )
+  const remove = db.prepare('DELETE FROM task WHERE id = ?')
+  let count = 0
+  for (; performance.now() < endMs; count++) {
+    insert.run('bench.tick', ENVELOPE, PAYLOAD)
+    const { id } = claim.get(Date.now()) as { id: number }
+    remove.run(id)
+  }
+  return count
+}
+
+function perSecond(loop: (endMs: number) => number): number {
+  const startMs = performance.now()
+  const count = loop(startMs + plan.measureMs)
+  return (count / (performance.now() - startMs)) * 1000
+}
+
+const figures: LoopFigures = { bare: perSecond(bare), poll: perSecond(poll) }
+db.close()
+rmSync(folder, { recursive: true, force: true })
+process.send!(figures)
