@@ -7,7 +7,7 @@ import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogChanges } from '../../transport/log-changes.ts'
-import type { Consumer, StoredShare, SubscriberThread } from '../events/consumer.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import { ChangeWriter } from './change-writer.ts'
@@ -153,19 +153,9 @@ export class DurableLog {
 
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
-    const entry = this.#events.begin(event.seq, left !== null)
-    const firstDeaths = Number(stored?.row.recovered ?? 0) >= SUSPICIOUS_RECOVERIES ? 1 : 0
-    const shareOf = ({ group, broadcast }: Consumer): StoredShare | null => {
-      const row = left?.find(({ grp }) => grp === group)
-      if (left !== null && row === undefined) return null
-      const source = this.#events.delivery(entry, group, broadcast)
-      if (row === undefined) return { source, attempt: 1, deaths: firstDeaths, dueMs: 0 }
-      source.attempt = Number(row.attempt)
-      source.deaths = Number(row.deaths)
-      const deaths = Math.max(source.deaths, firstDeaths)
-      return { source, attempt: source.attempt, deaths, dueMs: Number(row.due_ms) }
-    }
-    this.#options.hub.deliverStored(event, expiresMs, origin, shareOf)
+    const entry = this.#events.begin(event.seq, left)
+    if (Number(stored?.row.recovered ?? 0) >= SUSPICIOUS_RECOVERIES) entry.deaths = 1
+    this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (entry.hasDeliveries) return
     if (stored === null) this.#events.forget(entry)
     else this.#leave(entry, event.event)

@@ -1,25 +1,58 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
-import { envelopeOf } from '../../runtime/event-log/event-rows.ts'
+import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
 import type { DeadRow } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type { DeliverySource, FailedDelivery, RetryPlan } from '../events/consumer.ts'
+import type {
+  Consumer,
+  DeliverySource,
+  FailedDelivery,
+  RetryPlan,
+  StoredShare,
+  StoredShares,
+} from '../events/consumer.ts'
 import type { ChangeWriter } from './change-writer.ts'
+import type { DeliveryRow } from './log-reader.ts'
 
 /** What a letter takes beside its texts, bytes: a guess. */
 const LETTER_BYTES = 1024
 
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
-class StoredEvent {
+class StoredEvent implements StoredShares {
   readonly seq: number
+  /** Threads that may have died of it: from one on it is tried alone. */
+  deaths = 0
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
   hasDeliveries = false
   /** Its deliveries have rows of their own. */
   isSplit: boolean
+  readonly #events: StoredEvents
+  /** The deliveries that were left when it was read from the log; null: all. */
+  readonly #left: readonly DeliveryRow[] | null
 
-  constructor(seq: number, isSplit: boolean) {
+  constructor(events: StoredEvents, seq: number, left: readonly DeliveryRow[] | null) {
+    this.#events = events
     this.seq = seq
-    this.isSplit = isSplit
+    this.isSplit = left !== null
+    this.#left = left
+  }
+
+  shareOf({ group, broadcast }: Consumer): StoredShare | null {
+    const left = this.#left
+    const row = left === null ? undefined : left.find(({ grp }) => grp === group)
+    if (left !== null && row === undefined) return null
+    const source = new StoredDelivery(this.#events, this, group, broadcast)
+    this.open.push(source)
+    this.hasDeliveries = true
+    if (row === undefined) return { source, attempt: 1, deaths: this.deaths, dueMs: 0 }
+    source.attempt = Number(row.attempt)
+    source.deaths = Number(row.deaths)
+    return {
+      source,
+      attempt: source.attempt,
+      deaths: Math.max(source.deaths, this.deaths),
+      dueMs: Number(row.due_ms),
+    }
   }
 }
 
@@ -84,20 +117,12 @@ export class StoredEvents {
     return this.#live.size
   }
 
-  /** @param isSplit only some of its subscribers are left: those with a row of their own */
-  begin(seq: number, isSplit: boolean): StoredEvent {
-    const event = new StoredEvent(seq, isSplit)
+  /** @param left its deliveries, when only some of them are left; null: all */
+  begin(seq: number, left: readonly DeliveryRow[] | null): StoredEvent {
+    const event = new StoredEvent(this, seq, left)
     this.#live.set(seq, event)
     this.#count()
     return event
-  }
-
-  /** A delivery of it, for a subscriber. */
-  delivery(event: StoredEvent, group: string, isBroadcast: boolean): StoredDelivery {
-    const delivery = new StoredDelivery(this, event, group, isBroadcast)
-    event.open.push(delivery)
-    event.hasDeliveries = true
-    return delivery
   }
 
   /** Nobody was there to take it: it is done. */
@@ -191,7 +216,7 @@ function rowOf({ event, group, subscriber, error, attempts, blackBox }: FailedDe
     event: event.event,
     group,
     subscriber,
-    key: event.key,
+    key: keyColumnOf(event.key),
     envelope,
     payload,
     error,

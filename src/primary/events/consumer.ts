@@ -105,6 +105,12 @@ export interface StoredShare {
   dueMs: number
 }
 
+/** What the durable log knows of the deliveries of one event. */
+export interface StoredShares {
+  /** The part of one subscriber; null when it does not get the event. */
+  shareOf(consumer: Consumer): StoredShare | null
+}
+
 /** One subscriber in one thread. */
 export interface SubscriberInstance {
   readonly thread: SubscriberThread

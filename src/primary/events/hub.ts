@@ -10,6 +10,7 @@ import type {
   HubEvent,
   Requester,
   StoredShare,
+  StoredShares,
   SubscriberInstance,
   SubscriberThread,
 } from './consumer.ts'
@@ -213,26 +214,30 @@ export class Hub {
   /**
    * Takes an event that is in the durable log. It is never refused: whoever calls it has asked for room.
    * @param event it belongs to the hub from now on
-   * @param shareOf what the log knows of a subscriber's delivery; null when that one does not get it
    */
-  deliverStored(
-    event: EventFrame,
-    expiresMs: number,
-    origin: SubscriberThread | null,
-    shareOf: (consumer: Consumer) => StoredShare | null,
-  ): void {
+  deliverStored(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, shares: StoredShares): void {
     this.record(event, origin)
-    const taken: HubEvent = Object.assign(event, { producer: event.trace, expiresMs })
+    const taken = event as HubEvent
+    taken.producer = event.trace
+    taken.expiresMs = expiresMs
+    const consumers = this.#topology.consumersOf(event.event)
+    if (consumers.length === 1 && !consumers[0]!.broadcast) {
+      const share = shares.shareOf(consumers[0]!)
+      if (share !== null) this.#deliveries.acceptStored(consumers[0]!.queue, taken, event.delayMs, share)
+    } else this.#deliverShares(consumers, taken, event.delayMs, shares)
+  }
+
+  #deliverShares(consumers: readonly Consumer[], event: HubEvent, delayMs: number, shares: StoredShares): void {
     const accepted: { queue: DeliveryQueue; share: StoredShare }[] = []
-    for (const consumer of this.#topology.consumersOf(event.event)) {
+    for (const consumer of consumers) {
       const queues = consumer.broadcast ? consumer.instances.map((each) => consumer.queueOf(each)) : [consumer.queue]
       for (const queue of queues) {
-        const share = shareOf(consumer)
+        const share = shares.shareOf(consumer)
         if (share !== null) accepted.push({ queue, share })
       }
     }
     // When all shares are known: the first delivery may end at once.
-    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, taken, event.delayMs, share)
+    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, event, delayMs, share)
   }
 
   /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */

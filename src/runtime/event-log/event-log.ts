@@ -6,7 +6,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import { EVENT_COLUMNS, rowOf } from './event-rows.ts'
+import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
 import type { LogDatabase } from './log-database.ts'
 
 /** Rows of one INSERT: few sizes, so that each statement is prepared once. */
@@ -58,15 +58,16 @@ export class EventLog {
    * @param frames their payloads are text
    */
   insertStatements(frames: readonly EventFrame[]): LastStatement[] {
-    const first = this.memory.take(frames.length)
-    const rows: SqlValue[][] = frames.map((frame, n) => {
-      frame.seq = first + n
-      return rowOf(frame)
-    })
+    let position = this.memory.take(frames.length)
     const statements: LastStatement[] = []
-    for (let from = 0; from < rows.length; ) {
-      const size = SIZES.find((each) => each <= rows.length - from)!
-      statements.push({ sql: INSERTS[size]!, params: rows.slice(from, from + size).flat() })
+    for (let from = 0; from < frames.length; ) {
+      const size = SIZES.find((each) => each <= frames.length - from)!
+      const params: SqlValue[] = []
+      for (let n = from; n < from + size; n++) {
+        frames[n]!.seq = position++
+        pushRow(params, frames[n]!)
+      }
+      statements.push({ sql: INSERTS[size]!, params })
       from += size
     }
     return statements

@@ -1,7 +1,7 @@
 import type { SqlValue } from '../../contracts/db.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
-/** Columns of a new row, in the order of `rowOf`. */
+/** Columns of a new row, in the order of `pushRow`. */
 export const EVENT_COLUMNS = ['seq', 'id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
 
 /** A row of `heddle_event`. */
@@ -28,27 +28,46 @@ type Envelope = [
   payloadKeys: string,
 ]
 
-export function envelopeOf(frame: EventFrame): string {
-  const { parentId, requestId, trace, emitter, timestampMs, payloadKeys } = frame
-  const envelope: Envelope = [parentId, requestId, trace, emitter, timestampMs, payloadKeys]
-  return JSON.stringify(envelope)
+/** JSON texts that occur often, at most so many: names of emitters, keys of events. */
+const TEXTS_MAX = 1000
+const texts = new Map<string, string>()
+
+function jsonOf(text: string): string {
+  let json = texts.get(text)
+  if (json === undefined) {
+    json = JSON.stringify(text)
+    if (texts.size >= TEXTS_MAX) texts.clear()
+    texts.set(text, json)
+  }
+  return json
 }
 
-/** @param frame its payload is text */
-export function rowOf(frame: EventFrame): SqlValue[] {
-  const { timestampMs, delayMs, ttlMs } = frame
-  const dueMs = delayMs === 0 ? 0 : timestampMs + delayMs
-  return [
+/** Written by hand: most of its text is the same each time. */
+export function envelopeOf({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: EventFrame): string {
+  const parent = parentId === null ? 'null' : `"${parentId}"`
+  // A request's id may come from outside.
+  const request = requestId === null ? 'null' : JSON.stringify(requestId)
+  const span = trace === '' ? '""' : JSON.stringify(trace)
+  return `[${parent},${request},${span},${jsonOf(emitter)},${timestampMs},${jsonOf(payloadKeys)}]`
+}
+
+/** Adds the columns of a new row. @param frame its payload is text */
+export function pushRow(params: SqlValue[], frame: EventFrame): void {
+  const { timestampMs, delayMs, ttlMs, key } = frame
+  params.push(
     frame.seq,
     frame.id,
     frame.event,
     envelopeOf(frame),
     frame.payload,
-    frame.key,
-    dueMs,
+    keyColumnOf(key),
+    delayMs === 0 ? 0 : timestampMs + delayMs,
     ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs,
-  ]
+  )
 }
+
+/** As JSON: a key may have characters that a database does not store. */
+export const keyColumnOf = (key: string | null): string | null => (key === null ? null : JSON.stringify(key))
 
 /** The event of a row; its payload is text. What is left of its delay and of its lifetime is as of now. */
 export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' | 'payload' | 'key'>): EventFrame {
@@ -59,7 +78,7 @@ export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' 
     event: row.event,
     emitter,
     requestId,
-    key: row.key,
+    key: row.key === null ? null : (JSON.parse(row.key) as string),
     trace,
     payloadKeys,
     timestampMs,
