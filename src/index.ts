@@ -1,7 +1,7 @@
 /** The only module that a plugin imports, as `#heddle`. */
 
 export type { Claims } from './contracts/auth.ts'
-export type { Db, DbErrorKind, Queryable, Row, SqlValue } from './contracts/db.ts'
+export type { Db, DbErrorKind, Queryable, Row, SqlValue, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
   DeliveryFailure,
