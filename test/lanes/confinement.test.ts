@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { BlackBox } from '../../src/contracts/registry.ts'
 import { CIRCUIT_DEATHS } from '../../src/primary/supervision/circuit-breaker.ts'
@@ -13,31 +13,36 @@ const DOMAINS = ['../fixtures/frameless', '../../domains'].map((path) => fileURL
 const CLIENTS = 8
 /** Long enough to see who works without harm: lanes are looked at once a second. */
 const WARM_UP_MS = 4000
-/** A third of it where nothing else runs. Without confinement nobody is served for ten seconds and more. */
+/** A tenth of it where nothing else runs. Without confinement nobody is served for ten seconds and more. */
 const GAP_MAX_MS = 3000
-/** It is more than 99 % where nothing else runs: a busy machine sees deaths later than the next plugin is asked. */
-const SHARE_MIN = 0.9
+/** Of those that do not happen to be in a lane as it dies. */
+const SHARE_MIN = 0.99
 
 const guiltyIn = (heddle: Heddle) => deathsIn(heddle).map(({ guilty }) => guilty as BlackBox['guilty'])
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** Lets clients of a neighbour run beside something that ends lanes, and looks at what they got. */
-async function beside(heddle: Heddle, harm: () => Promise<void>): Promise<void> {
+async function beside(t: TestContext, heddle: Heddle, harm: () => Promise<void>): Promise<void> {
   const others = bystanders(heddle.port, '/calm', CLIENTS)
   await pause(WARM_UP_MS)
   await harm()
-  const { longestGapMs, served, refused } = others
+  const { longestGapMs, longestRun, served, lost, refused } = others
+  const deaths = deathsIn(heddle).length
   await others.stop()
-  const share = served / (served + refused)
-  assert.ok(share >= SHARE_MIN, `${refused} of ${served + refused} were refused`)
-  assert.ok(longestGapMs < GAP_MAX_MS, `nobody was served for ${longestGapMs} ms`)
+  const story = `${served} served, ${lost} lost in ${deaths} deaths, ${refused} refused, ${longestRun} in a row, ${Math.round(longestGapMs)} ms without one`
+  t.diagnostic(story)
+  assert.ok(served / (served + refused) >= SHARE_MIN, story)
+  assert.ok(lost <= deaths * CLIENTS, story)
+  // However long it takes a busy machine: at the next look there is a lane for all of them.
+  assert.ok(longestRun <= 2 * CLIENTS, story)
+  assert.ok(longestGapMs < GAP_MAX_MS, story)
 }
 
 test('beside a plugin whose deaths tell nothing the neighbours are served, and it is named and tried alone', {
   timeout: 120_000,
 }, async (t) => {
   const heddle = await startHeddle(t, { domains: DOMAINS })
-  await beside(heddle, async () => {
+  await beside(t, heddle, async () => {
     for (let n = 1; n <= CIRCUIT_DEATHS; n++) {
       await heddle.json('/fall-apart/microtask')
       await until(() => deathsIn(heddle).length === n, `death ${n}`)
@@ -55,6 +60,8 @@ test('beside a plugin whose deaths tell nothing the neighbours are served, and i
 
 const MORTALS = 60
 const EVERY_MS = 100
+/** After so many one lane is kept for those that do no harm. */
+const FIRST_DEATHS = 2
 
 /** Each ends its lane soon after its answer, with its own line in the stack. */
 const mortal = (n: number): string => `export default class Die${n} {
@@ -71,10 +78,12 @@ test(`beside ${MORTALS} plugins that each end their lane one lane is kept for th
 }, async (t) => {
   const files = Object.fromEntries(Array.from({ length: MORTALS }, (_, n) => [`many/plugins/die-${n}.ts`, mortal(n)]))
   const heddle = await startHeddle(t, { domains: [...DOMAINS, await folderOf(t, files)] })
-  await beside(heddle, async () => {
+  await beside(t, heddle, async () => {
     for (let n = 0; n < MORTALS; n++) {
       void heddle.fetch(`/die/${n}`)
-      await pause(EVERY_MS)
+      // A busy machine may see the first deaths later than the next plugin is asked, and has no lane left.
+      if (n < FIRST_DEATHS) await until(() => deathsIn(heddle).length > n, `death ${n + 1}`)
+      else await pause(EVERY_MS)
     }
   })
   assert.ok(deathsIn(heddle).length > 3)
