@@ -1,6 +1,25 @@
 import { z } from 'zod'
 import type { EventContracts, PayloadsOf } from '#heddle'
 
+/** As a black box has them. */
+const guilty = z
+  .object({
+    plugin: z.string().nullable(),
+    handler: z.string().nullable(),
+    line: z.string().nullable(),
+    evidence: z.enum(['stack', 'origin', 'alone', 'pattern', 'last']),
+  })
+  .nullable()
+const inFlight = z.array(
+  z.object({
+    kind: z.enum(['request', 'event', 'job']),
+    name: z.string(),
+    plugin: z.string(),
+    id: z.string().nullable(),
+    for_ms: z.number(),
+  }),
+)
+
 const contracts = {
   /** A delivery whose last attempt has failed. */
   'event.delivery.failed': z.object({
@@ -16,14 +35,7 @@ const contracts = {
     lane: z.number().int(),
     reason: z.enum(['stalled', 'memory', 'exited', 'crashed', 'boot', 'process']),
     message: z.string(),
-    guilty: z
-      .object({
-        plugin: z.string().nullable(),
-        handler: z.string().nullable(),
-        line: z.string().nullable(),
-        evidence: z.enum(['stack', 'origin', 'alone', 'pattern', 'last']),
-      })
-      .nullable(),
+    guilty,
     stack: z.array(z.string()),
     stood_still_ms: z.number(),
     lived_ms: z.number(),
@@ -31,15 +43,7 @@ const contracts = {
     cpu_ms_while_still: z.number().nullable(),
     heap_bytes: z.number(),
     external_bytes: z.number(),
-    in_flight: z.array(
-      z.object({
-        kind: z.enum(['request', 'event', 'job']),
-        name: z.string(),
-        plugin: z.string(),
-        id: z.string().nullable(),
-        for_ms: z.number(),
-      }),
-    ),
+    in_flight: inFlight,
     in_flight_count: z.number().int(),
     steps: z.array(
       z.object({
@@ -51,6 +55,14 @@ const contracts = {
         success: z.boolean(),
       }),
     ),
+  }),
+  /** The process before this one has died, by the guardian's crash report. The runtime itself publishes it, once it serves again. */
+  'runtime.process.died': z.object({
+    signal: z.string().nullable(),
+    code: z.number().int().nullable(),
+    message: z.string(),
+    guilty,
+    in_flight: inFlight,
   }),
   /** Somebody has changed something from outside: through a route under `/system`, or by a signal. */
   'runtime.operator.acted': z.object({

@@ -20,6 +20,7 @@ import { installExitReport } from '../transport/exit-report.ts'
 import type { EventFrame } from '../transport/frames/event-frame.ts'
 import type { LogChanges } from '../transport/log-changes.ts'
 import { AnswerCell } from '../transport/memory/answer-cell.ts'
+import { FlightFile } from '../transport/memory/flight-file.ts'
 import { FlightRecorder, STEP_EVENT, STEP_STREAM_EVENT } from '../transport/memory/flight-recorder.ts'
 import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
@@ -70,7 +71,8 @@ export class LaneServer {
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#events = new EventServer(settings.eventBusMaxSubscriptions)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
-    const recorder = new FlightRecorder(init.flight)
+    const copy = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
+    const recorder = new FlightRecorder(init.flight, copy)
     this.#recorder = recorder
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)

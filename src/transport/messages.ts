@@ -19,7 +19,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 13
+export const LANE_PROTOCOL = 14
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -40,6 +40,8 @@ export interface LaneInit {
   address: SharedArrayBuffer
   /** Flight recorder: the last steps of the lane, which the primary reads when the thread is gone. */
   flight: SharedArrayBuffer
+  /** Path of the flight recorder's copy outside of the process; null when nobody would read it. */
+  flightFile: string | null
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
   shared: SharedMemories

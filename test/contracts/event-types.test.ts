@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { z } from 'zod'
 import type { DeliveryFailure, EventBus, EventContracts, Events, Payload, PayloadsOf } from '#heddle'
 import type { BlackBox } from '../../src/contracts/registry.ts'
+import type { ProcessDied } from '../../src/primary/supervision/process-deaths.ts'
 
 const contracts = {
   'types.order_placed': z.object({
@@ -84,4 +85,5 @@ test('an event without a contract takes any payload, and its subscriber names a 
 test("the runtime's own events are declared as the runtime makes them", () => {
   same<Events['event.delivery.failed'], DeliveryFailure>()
   same<Events['runtime.lane.died'], BlackBox>()
+  same<Events['runtime.process.died'], ProcessDied>()
 })

@@ -1,5 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
 import { ConnectionLimit } from '../http/connection-limit.ts'
@@ -28,12 +29,16 @@ interface HttpOptions {
   settings: Settings
   log: Log
   hub: Hub
+  /** What the primary records of its plugins' requests; null without a guardian. */
+  flight: FlightRecorder | null
 }
 
-export function assembleHttp({ settings, log, hub }: HttpOptions): HttpParts {
+export function assembleHttp({ settings, log, hub, flight }: HttpOptions): HttpParts {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
-  const localWorker = new LocalWorker((path, plugin, requestId, thrown) =>
-    log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, { request_id: requestId, stack: stackOf(thrown) }),
+  const localWorker = new LocalWorker(
+    (path, plugin, requestId, thrown) =>
+      log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, { request_id: requestId, stack: stackOf(thrown) }),
+    flight,
   )
   const dispatcher = new Dispatcher((error) =>
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),

@@ -18,6 +18,8 @@ import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
 import { RequestLog } from '../logging/request-log.ts'
+import { FlightMirror } from '../supervision/flight-mirror.ts'
+import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
@@ -38,6 +40,8 @@ export interface RuntimeOptions {
   onFatal: (message: string) => void
   /** Somebody changes the code while the process runs, and waits for each change. */
   isDevelopment?: boolean
+  /** The guardian's folder for what is in flight; null without a guardian. */
+  flightDir?: string | null
 }
 
 /** The primary thread: puts its parts together (tools, events, listener, lanes), starts them, and stops them in order. */
@@ -53,6 +57,8 @@ export class Runtime {
   readonly #lanes: SupervisionParts
   readonly #reloads: Reloads
   readonly #pool: PoolProbe
+  /** Null without a guardian. */
+  readonly #processDeaths: ProcessDeaths | null
   /** Null while tracing is off. */
   #tracing: ProcessTracing | null = null
   /** The start is over. */
@@ -60,7 +66,7 @@ export class Runtime {
 
   constructor(options: RuntimeOptions) {
     this.#options = options
-    const { settings, logWriter, isDevelopment = false } = options
+    const { settings, logWriter, isDevelopment = false, flightDir = null } = options
     const shared = {
       metrics: createMetricsRing(),
       names: createNameTable(),
@@ -79,9 +85,12 @@ export class Runtime {
       link,
     })
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
-    const http = assembleHttp({ settings, log, hub: events.hub })
+    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log)
+    const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
+    const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
     const suspicion = assembleSuspicion({ settings, http, link })
     const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
+    processDeaths?.setAside(circuitBreaker)
     const jobs = new Jobs({
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.lanes.ready,
@@ -126,6 +135,8 @@ export class Runtime {
       suspicion,
       laneCalls: new LaneCallHandler(events.bus, host),
       tracing: () => this.#tracing,
+      flightMirror,
+      processDeaths,
     })
     this.#reloads = new Reloads({
       isServing: () => this.#isStarted && http.listener.state === 'open',
@@ -154,6 +165,7 @@ export class Runtime {
     this.#jobs = jobs
     this.#lanes = lanes
     this.#pool = pool
+    this.#processDeaths = processDeaths
   }
 
   get toolbox(): Toolbox {
@@ -232,6 +244,7 @@ export class Runtime {
     registrar.serving()
     this.#jobs.start()
     this.#isStarted = true
+    this.#processDeaths?.report((event) => this.#events.driver.publish(event, null))
     this.#pool.start()
     return port
   }

@@ -37,7 +37,13 @@ export class ServiceProcess {
     this.#settings = settings
     this.#logWriter = logWriter
     this.#guardian = flightDir === null ? null : new GuardianLink(flightDir)
-    this.runtime = new Runtime({ settings, logWriter, isDevelopment, onFatal: (message) => this.#fail(message) })
+    this.runtime = new Runtime({
+      settings,
+      logWriter,
+      isDevelopment,
+      flightDir,
+      onFatal: (message) => this.#fail(message),
+    })
     this.#manager = new ServiceManager(settings.notifySocket, (message) => this.runtime.log('WARNING', message, 'main'))
   }
 

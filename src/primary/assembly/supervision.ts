@@ -9,10 +9,12 @@ import type { PoolProbe } from '../health/pool-probe.ts'
 import type { Jobs } from '../jobs/jobs.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { CircuitBreaker } from '../supervision/circuit-breaker.ts'
+import type { FlightMirror } from '../supervision/flight-mirror.ts'
 import { Judge } from '../supervision/judge.ts'
 import { LaneDeaths } from '../supervision/lane-deaths.ts'
 import { LaneRegistrar } from '../supervision/lane-registrar.ts'
 import { OnReadyRunner } from '../supervision/on-ready-runner.ts'
+import type { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Supervisor } from '../supervision/supervisor.ts'
 import type { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import type { EventParts } from './events.ts'
@@ -44,6 +46,9 @@ interface SupervisionOptions {
   pool: PoolProbe
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
+  /** Both null without a guardian. */
+  flightMirror: FlightMirror | null
+  processDeaths: ProcessDeaths | null
 }
 
 /** The lanes, their supervisor, and what the primary does when one of them boots, reports, leaves or dies. */
@@ -87,6 +92,8 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     shared,
     isDevelopment,
     tracing: options.tracing,
+    pastDeaths: (index) => options.processDeaths?.ofLane(index) ?? [],
+    flightMirror: options.flightMirror,
     listener: laneListener(registrar, options),
     onBooted: (lane) => {
       registrar.register(lane)
@@ -116,6 +123,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       options.suspicion.placeRequests()
       registrar.lanesChanged(supervisor.lanes.ready)
       snapshots.sendSoon()
+      options.flightMirror?.nameSoon(() => supervisor.lanes.all, http.routing, kernel.plugins.files)
     },
   })
   link.connect(supervisor)

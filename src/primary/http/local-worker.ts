@@ -3,6 +3,7 @@ import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-se
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
 import { type SocketSink, WebSocketServer } from '../../runtime/endpoint/web-socket-server.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { ClientSocket, SocketWorker } from './client-socket.ts'
 import type { Exchange, RequestHolder } from './exchange.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
@@ -17,10 +18,20 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   readonly #exchanges = new Map<number, Exchange>()
   readonly #sockets = new Map<number, ClientSocket>()
   readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
+  readonly #flight: FlightRecorder | null
+  /** Numbers of the steps in the flight recorder, by request. */
+  readonly #steps = new Map<number, number>()
   #nextId = 0
 
-  /** @param onFault told of what a handler threw */
-  constructor(onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void) {
+  /**
+   * @param onFault told of what a handler threw
+   * @param flight null when nobody would read it
+   */
+  constructor(
+    onFault: (path: string, plugin: string, requestId: string, thrown: unknown) => void,
+    flight: FlightRecorder | null = null,
+  ) {
+    this.#flight = flight
     const sockets = new WebSocketServer({ sink: this, onFault })
     const log: FaultLog = ({ template, owner }, requestId, thrown) =>
       onFault(template.text, owner.name, requestId, thrown)
@@ -38,12 +49,17 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     const id = this.#nextId++
     this.#exchanges.set(id, exchange)
     exchange.assignTo(this, id)
+    if (this.#flight !== null) {
+      const requestId = frame.text.slice(0, frame.requestIdLength)
+      this.#steps.set(id, this.#flight.begin(STEP_REQUEST, frame.routeNumber, -1, requestId, Date.now()))
+    }
     this.server.handle(id, frame)
     return true
   }
 
   cancelRequest(id: number): void {
     if (this.#exchanges.delete(id)) this.server.cancel(id)
+    this.#endStep(id)
   }
 
   /** Answers the requests whose time is up. */
@@ -134,6 +150,14 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   #take(id: number): Exchange | undefined {
     const exchange = this.#exchanges.get(id)
     this.#exchanges.delete(id)
+    this.#endStep(id)
     return exchange
+  }
+
+  #endStep(id: number): void {
+    const step = this.#steps.get(id)
+    if (step === undefined) return
+    this.#steps.delete(id)
+    this.#flight!.end(step, Date.now(), false)
   }
 }

@@ -53,6 +53,15 @@ export class CircuitBreaker {
     })
   }
 
+  /** Opens a circuit at once: the plugin has ended whole processes. */
+  setAside(plugin: string, openMs: number, reason: string, nowMs = Date.now()): void {
+    const circuit = this.#circuitOf(plugin)
+    if (circuit.timer !== null) return
+    circuit.openings++
+    circuit.timer = setTimeout(() => this.#halfOpen(plugin, circuit), openMs).unref()
+    this.#onChange(plugin, { untilMs: nowMs + openMs, reason })
+  }
+
   isOpen(plugin: string): boolean {
     return this.#circuits.get(plugin)?.timer != null
   }

@@ -5,6 +5,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import type { FlightMirror } from './flight-mirror.ts'
 import type { LaneDeath } from './lane-death.ts'
 import { LanePool } from './lane-pool.ts'
 import { LaneThread } from './lane-thread.ts'
@@ -24,6 +25,8 @@ export interface StarterOptions {
   isPrewarmed: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** Null without a guardian, which alone would read it. */
+  flightMirror: FlightMirror | null
   /** Told everything that a lane says, except for its boot and its end. */
   listener: LaneListener
   /** Every lane whose thread runs, or is about to. */
@@ -52,7 +55,7 @@ export class LaneStarter {
   }
 
   start(index: number, role: LaneRole): LaneThread {
-    const { settings, shared, tracing, listener, onEnd } = this.#options
+    const { settings, shared, tracing, flightMirror, listener, onEnd } = this.#options
     const lane: Lane = new Lane({
       index,
       role,
@@ -72,12 +75,14 @@ export class LaneStarter {
       port,
       bulk,
       ...memory,
+      flightFile: flightMirror?.begin(lane, memory.flight) ?? null,
       shared,
       tracing: spans,
       barred: this.#barred,
     }
     const ended = (error: unknown): void => {
       if (spans !== null) tracing()?.laneGone(spans)
+      flightMirror?.end(lane)
       onEnd(thread, error)
     }
     thread.ended = this.#pool.run(init, [port, bulk], abort.signal).then(() => ended(null), ended)

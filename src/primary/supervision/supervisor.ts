@@ -5,6 +5,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
+import type { FlightMirror } from './flight-mirror.ts'
 import { type LaneDeath, laneDeath } from './lane-death.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneSlots } from './lane-slots.ts'
@@ -26,6 +27,10 @@ export interface SupervisorOptions {
   isDevelopment: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** What earlier processes died of in this lane, newest first. */
+  pastDeaths: (index: number) => BlackBox[]
+  /** Null without a guardian. */
+  flightMirror: FlightMirror | null
   /** Told everything that a lane says, except for its end. */
   listener: LaneListener
   /** A lane has reported what it hosts. It is ready when this has given it its routes. */
@@ -71,7 +76,7 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options
     const slots: LaneSlot[] = []
-    const { settings, shared, isDevelopment, tracing, listener, onRecovered, refusalOf, isBusy } = options
+    const { settings, shared, isDevelopment, tracing, flightMirror, listener, onRecovered, refusalOf, isBusy } = options
     const isStopping = (): boolean => this.#isStopping
     const open = (lane: Lane): void => this.#open(lane)
     this.#starter = new LaneStarter({
@@ -79,6 +84,7 @@ export class Supervisor {
       shared,
       isPrewarmed: isDevelopment,
       tracing,
+      flightMirror,
       listener,
       all: () => this.#slots.all,
       onBooted: open,
@@ -166,7 +172,10 @@ export class Supervisor {
   /** Starts lanes that have not started yet: so many that no more boot than there are cores, because together they would only take longer. */
   #startLanes(): void {
     const due = Math.min(availableParallelism() - this.#slots.booting, this.#slots.missing)
-    for (let n = 0; n < due; n++) this.#slots.add(this.#fillSlot(this.#slots.next, 'regular'))
+    for (let n = 0; n < due; n++) {
+      const index = this.#slots.next
+      this.#slots.add({ ...this.#fillSlot(index, 'regular'), deaths: this.#options.pastDeaths(index) })
+    }
   }
 
   #fillSlot(index: number, role: LaneRole): LaneSlot {
@@ -188,6 +197,7 @@ export class Supervisor {
     const nowMs = steadyMs()
     const elapsedMs = Math.max(0, nowMs - this.#checkedMs)
     this.#checkedMs = nowMs
+    this.#options.flightMirror?.beginLook()
     for (const thread of this.#slots.threads)
       this.#reportingFaults(thread.lane, () => this.#check(thread, nowMs, elapsedMs))
   }
@@ -202,6 +212,7 @@ export class Supervisor {
     }
     lane.expire(nowMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
+    this.#options.flightMirror?.look(lane, watchdog.stillMs)
     if (lane.state !== 'starting') {
       lane.responsive = watchdog.isResponsive
       if (lane.responsive) this.#standby.onResponsive(thread)

@@ -39,6 +39,8 @@ export const FLIGHT_ID_BYTES = 32
 /** Bytes of the reason that are kept which a thread gave before it ended. */
 export const EXIT_REPORT_BYTES = 8192
 const REPORT_BYTE = STEPS_BYTE + FLIGHT_STEPS * STEP_BYTES
+/** Bytes of the recorder that are copied into its file: all but the exit report. */
+export const FLIGHT_FILE_BYTES = REPORT_BYTE
 
 export const STEP_REQUEST = 1
 export const STEP_CALL = 2
@@ -68,6 +70,11 @@ export function createFlightRecorder(): SharedArrayBuffer {
   return new SharedArrayBuffer(REPORT_BYTE + EXIT_REPORT_BYTES)
 }
 
+/** Told when a step begins that is not a call. */
+export interface FlightCopy {
+  begun(nowMs: number): void
+}
+
 /** The lane's side: one plain write of a cache line per step, and one more when it ends. */
 export class FlightRecorder {
   readonly #control: Int32Array
@@ -75,9 +82,12 @@ export class FlightRecorder {
   readonly #doubles: Float64Array
   readonly #bytes: RawBuffer
   readonly #exitReport: Buffer
+  readonly #copy: FlightCopy | null
   #next = 0
 
-  constructor(memory: SharedArrayBuffer) {
+  /** @param copy the copy outside of the process; null when there is none */
+  constructor(memory: SharedArrayBuffer, copy: FlightCopy | null = null) {
+    this.#copy = copy
     this.#control = new Int32Array(memory, 0, STEPS_BYTE >> 2)
     this.#words = new Int32Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_WORDS)
     this.#doubles = new Float64Array(memory, STEPS_BYTE, FLIGHT_STEPS * STEP_DOUBLES)
@@ -100,6 +110,7 @@ export class FlightRecorder {
     this.#words[word + KIND] = kind | (idBytes << 16)
     // Publishes the step to a reader in another thread; pairs with its load of CURSOR.
     Atomics.store(this.#control, CURSOR_WORD, this.#next)
+    if (kind !== STEP_CALL) this.#copy?.begun(begunMs)
     return number
   }
 

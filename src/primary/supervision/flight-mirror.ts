@@ -1,0 +1,148 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { basename, join } from 'node:path'
+import { FlightFile } from '../../transport/memory/flight-file.ts'
+import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
+import type { Lane } from '../dispatch/lane.ts'
+import type { Routing } from '../http/routing.ts'
+import { CHECK_MS } from './watchdog.ts'
+
+/** How often the copy of a recorder is renewed that has changed, milliseconds: so that what has ended does not stand there as in flight. */
+const RENEW_MS = 100
+/** A loop that has not turned for this long stands still, milliseconds: two beats. What is in flight there may be about to end the process. */
+const STILL_MS = 40
+export const NAMES_FILE = 'names.json'
+export const PRIMARY_FILE = 'primary.flight'
+export const FLIGHT_ENDING = '.flight'
+
+interface Entry {
+  readonly path: string
+  readonly source: Buffer
+  readonly copy: Buffer
+  readonly file: FlightFile
+  isStill: boolean
+}
+
+interface WorkNames {
+  /** `GET /users/:id`, an event's name, a job's name. */
+  name: string
+  plugin: string
+}
+
+/** What the numbers in the flight files mean: for the process that reads them when this one is dead. */
+export interface FlightNames {
+  /** By number. */
+  routes: Record<string, WorkNames & { isStream: boolean }>
+  /** By the name of the lane's file. */
+  lanes: Record<string, LaneNames>
+  /** Absolute path of each plugin's file, by plugin. */
+  files: Record<string, string>
+}
+
+interface LaneNames {
+  index: number
+  /** By the subscriber's number in the lane. */
+  subscriptions: Record<string, WorkNames>
+  jobs: WorkNames[]
+}
+
+/** Keeps the copies of the flight recorders outside of the process, in the guardian's folder: of each lane, and of the primary. */
+export class FlightMirror {
+  /** What the primary itself records of its plugins' requests. */
+  readonly primary: FlightRecorder
+  readonly #folder: string
+  readonly #entries = new Map<Lane | null, Entry>()
+  #lanesBegun = 0
+  #looks = 0
+  #isNaming = false
+
+  /** @param folder the guardian's: it reads it when this process is dead */
+  constructor(folder: string) {
+    this.#folder = folder
+    const memory = createFlightRecorder()
+    const entry = this.#add(null, PRIMARY_FILE, memory)
+    // Its loop cannot say that it stands still: so it writes what it begins, as the lanes do.
+    this.primary = new FlightRecorder(memory, new FlightFile(entry.path, entry.source))
+  }
+
+  /** @returns the file that the lane writes, too */
+  begin(lane: Lane, memory: SharedArrayBuffer): string {
+    return this.#add(lane, `lane-${lane.index}-${this.#lanesBegun++}${FLIGHT_ENDING}`, memory).path
+  }
+
+  #add(lane: Lane | null, name: string, memory: SharedArrayBuffer): Entry {
+    const path = join(this.#folder, name)
+    const copy = Buffer.alloc(FLIGHT_FILE_BYTES)
+    const source = Buffer.from(memory)
+    const entry: Entry = { path, source, copy, file: new FlightFile(path, copy), isStill: false }
+    this.#entries.set(lane, entry)
+    return entry
+  }
+
+  /** The lane's thread has ended, and the process goes on. */
+  end(lane: Lane): void {
+    const entry = this.#entries.get(lane)
+    if (entry === undefined) return
+    this.#entries.delete(lane)
+    entry.file.close()
+    rmSync(entry.path, { force: true })
+  }
+
+  /** A round of looks begins: one every CHECK_MS. */
+  beginLook(): void {
+    if (this.#looks++ % (RENEW_MS / CHECK_MS) === 0) for (const entry of this.#entries.values()) renew(entry, 0)
+  }
+
+  /** @param stillMs how long the loop of the lane has not turned */
+  look(lane: Lane, stillMs: number): void {
+    const entry = this.#entries.get(lane)
+    if (entry === undefined) return
+    const isStill = stillMs >= STILL_MS
+    if (isStill !== entry.isStill) renew(entry, isStill ? stillMs : 0, true)
+    entry.isStill = isStill
+  }
+
+  /**
+   * Writes what the numbers mean, soon: the routes, lanes or subscriptions have changed.
+   * @param files those of the primary's plugins
+   */
+  nameSoon(lanes: () => readonly Lane[], routing: Routing, files: Readonly<Record<string, string>>): void {
+    if (this.#isNaming) return
+    this.#isNaming = true
+    setImmediate(() => {
+      this.#isNaming = false
+      try {
+        const names = this.#names(lanes(), routing, files)
+        writeFileSync(join(this.#folder, NAMES_FILE), JSON.stringify(names), { mode: 0o600 })
+      } catch {
+        // The folder is gone with the guardian, and this process is about to end.
+      }
+    })
+  }
+
+  #names(lanes: readonly Lane[], routing: Routing, primaryFiles: Readonly<Record<string, string>>): FlightNames {
+    const names: FlightNames = { routes: {}, lanes: {}, files: { ...primaryFiles } }
+    for (const { number, method, path, plugin, isStream } of routing.table.list())
+      names.routes[number] = { name: `${method} ${path}`, plugin, isStream }
+    for (const lane of lanes) {
+      const entry = this.#entries.get(lane)
+      if (entry === undefined || lane.manifest === null) continue
+      const { subscriptions, jobs, files } = lane.manifest
+      Object.assign(names.files, files)
+      names.lanes[basename(entry.path)] = {
+        index: lane.index,
+        subscriptions: Object.fromEntries(
+          subscriptions.map(({ subscriberIndex, event, plugin }) => [subscriberIndex, { name: event, plugin }]),
+        ),
+        jobs: jobs.map(({ name, plugin }) => ({ name, plugin })),
+      }
+    }
+    return names
+  }
+}
+
+/** Costs a comparison where nothing has changed. A lane that stands still changes nothing, so its mark stays. */
+function renew({ source, copy, file, isStill }: Entry, stillMs: number, isForced = false): void {
+  if (!isForced && (isStill || source.compare(copy, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0)) return
+  source.copy(copy, 0, 0, FLIGHT_FILE_BYTES)
+  file.write(stillMs)
+}

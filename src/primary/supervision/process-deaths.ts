@@ -1,0 +1,156 @@
+import type { Awaitable } from '../../contracts/awaitable.ts'
+import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { encodePayload } from '../../runtime/events/payload.ts'
+import { NO_CAUSE, publicationOf } from '../../runtime/events/publication.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Log } from '../logging/process-log.ts'
+import type { CircuitBreaker } from './circuit-breaker.ts'
+import { type CrashReport, readCrashReports } from './crash-report.ts'
+
+/** The event that reports the death of the process before this one. */
+export const PROCESS_DIED = 'runtime.process.died'
+const IDENTITY = 'supervisor'
+/** Deaths that are shown of each lane, and work in flight that the log, the event and the black box name. */
+const DEATHS_SHOWN = 5
+const IN_FLIGHT_SHOWN = 50
+/** Older reports are for people alone, milliseconds. */
+const REPORT_AGE_MS = 86_400_000
+/** A plugin is set aside that was there at this many deaths of the process within the window, and no other plugin at all of them. */
+export const SET_ASIDE_DEATHS = 3
+const WINDOW_MS = 600_000
+/** For how long, since the last of them. Each further death takes twice as long, up to the longest. */
+export const SET_ASIDE_MS = 60_000
+const SET_ASIDE_MAX_MS = 3_600_000
+
+/** The payload of `runtime.process.died`. */
+export interface ProcessDied {
+  /** Null when the process ended with a code. */
+  signal: string | null
+  code: number | null
+  message: string
+  guilty: BlackBox['guilty']
+  /** The oldest 50. */
+  in_flight: WorkInFlight[]
+}
+
+export interface SetAside {
+  plugin: string
+  deaths: number
+  /** Milliseconds since the epoch. */
+  untilMs: number
+  message: string
+}
+
+/** What the processes before this one died of, by the guardian's reports, and what follows from that. */
+export class ProcessDeaths {
+  readonly #log: Log
+  readonly #recent: readonly CrashReport[]
+  readonly #unread: readonly CrashReport[]
+
+  /** Reads the reports in the folder, and marks them as read. */
+  constructor(folder: string, log: Log, nowMs = Date.now()) {
+    this.#log = log
+    let read: ReturnType<typeof readCrashReports> = { reports: [], unread: [] }
+    try {
+      read = readCrashReports(folder)
+    } catch (error) {
+      log('WARNING', `The crash reports cannot be read: ${messageOf(error)}`, IDENTITY)
+    }
+    this.#recent = read.reports.filter(({ at }) => nowMs - Date.parse(at) < REPORT_AGE_MS)
+    this.#unread = read.unread
+  }
+
+  /** For the lane's list of deaths, newest first. What was in no lane is shown with the first. */
+  ofLane(index: number): BlackBox[] {
+    return this.#recent
+      .filter(({ lane }) => Math.max(0, lane ?? 0) === index)
+      .slice(-DEATHS_SHOWN)
+      .reverse()
+      .map((report) => boxOf(report, index))
+  }
+
+  /** Says what is new: in the log, and as an event. */
+  report(publish: (event: EventFrame) => Awaitable<void>): void {
+    for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {
+      const died: ProcessDied = { signal, code, message, guilty, in_flight: in_flight.slice(0, IN_FLIGHT_SHOWN) }
+      const where = [guilty?.handler ?? guilty?.plugin, guilty?.line].filter((part) => part != null).join(' at ')
+      const text = `The process before this one is dead: ${message}${where === '' ? '' : ` in ${where}`}`
+      this.#log('ERROR', text, IDENTITY, { ...died, died_at: at, lived_ms, stderr: stderr.join('\n') })
+      const unpublished = (error: unknown): void =>
+        this.#log('WARNING', `${PROCESS_DIED} was not published: ${messageOf(error)}`, IDENTITY)
+      try {
+        const { json, keys } = encodePayload(PROCESS_DIED, died as unknown as Record<string, unknown>)
+        publish(publicationOf(IDENTITY, PROCESS_DIED, json, keys, {}, NO_CAUSE))?.catch(unpublished)
+      } catch (error) {
+        unpublished(error)
+      }
+    }
+  }
+
+  /** Takes plugins out of service that end one process after the other. */
+  setAside(circuitBreaker: CircuitBreaker, nowMs = Date.now()): void {
+    for (const { plugin, deaths, untilMs, message } of setAsideBy(this.#recent, nowMs)) {
+      const until = new Date(untilMs).toISOString()
+      const reason = `Set aside until ${until}: the process died ${deaths} times while it worked; last: ${message}`
+      circuitBreaker.setAside(plugin, untilMs - nowMs, reason, nowMs)
+    }
+  }
+}
+
+/**
+ * Plugins that were there at several deaths, where no other plugin was at all of these.
+ * @param reports the oldest first
+ */
+export function setAsideBy(
+  reports: readonly Pick<CrashReport, 'at' | 'suspects' | 'message'>[],
+  nowMs: number,
+): SetAside[] {
+  const deaths = new Map<string, { atMs: number; suspects: readonly string[]; message: string }[]>()
+  for (const { at, suspects, message } of reports) {
+    const atMs = Date.parse(at)
+    for (const plugin of suspects) {
+      const before = deaths.get(plugin) ?? []
+      const last = before.at(-1)
+      // Each death keeps the window of the next one open: a plugin that comes back every few minutes is one case.
+      const isSameCase = last !== undefined && atMs - last.atMs < WINDOW_MS + pauseOf(before.length)
+      deaths.set(plugin, [...(isSameCase ? before : []), { atMs, suspects, message }])
+    }
+  }
+  const found: SetAside[] = []
+  for (const [plugin, cases] of deaths) {
+    const [first, ...others] = cases
+    const isAlone = !first!.suspects.some(
+      (rival) => rival !== plugin && others.every(({ suspects }) => suspects.includes(rival)),
+    )
+    const { atMs, message } = cases.at(-1)!
+    const untilMs = atMs + pauseOf(cases.length)
+    if (isAlone && untilMs > nowMs) found.push({ plugin, deaths: cases.length, untilMs, message })
+  }
+  return found
+}
+
+function pauseOf(deaths: number): number {
+  return deaths < SET_ASIDE_DEATHS ? 0 : Math.min(SET_ASIDE_MAX_MS, SET_ASIDE_MS * 2 ** (deaths - SET_ASIDE_DEATHS))
+}
+
+function boxOf(report: CrashReport, lane: number): BlackBox {
+  const { at, message, guilty, stack, stalled_ms, lived_ms, in_flight } = report
+  return {
+    at,
+    lane,
+    reason: 'process',
+    message,
+    guilty,
+    stack,
+    stood_still_ms: stalled_ms ?? 0,
+    lived_ms,
+    cpu_ms: null,
+    cpu_ms_while_still: null,
+    heap_bytes: 0,
+    external_bytes: 0,
+    in_flight: in_flight.slice(0, IN_FLIGHT_SHOWN),
+    in_flight_count: in_flight.length,
+    steps: [],
+  }
+}

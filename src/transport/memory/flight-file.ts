@@ -1,0 +1,75 @@
+import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightReader } from './flight-recorder.ts'
+
+/** A lane writes its record at most this often, milliseconds. One write takes 1.3 µs: it is 16 KiB into a file in memory. */
+const WRITE_MS = 1
+/** Where the file, and not the recorder, says for how long the loop has stood still, milliseconds (int32): in the free part of the first line. */
+const STILL_BYTE = 16
+
+/**
+ * A copy of a flight recorder in a file, for the case that the whole process is gone at once, and its shared memory with it. The lane itself writes it
+ * when it begins something, and the primary ten times a second and as soon as the lane stands still: whoever writes last writes all of it.
+ */
+export class FlightFile {
+  readonly #bytes: Buffer
+  /** -1 when it cannot be written any more. */
+  #fd: number
+  #writtenMs = 0
+
+  /** @param memory of the recorder, or a copy of it */
+  constructor(path: string, memory: Buffer) {
+    this.#bytes = memory.subarray(0, FLIGHT_FILE_BYTES)
+    this.#fd = openFile(path)
+  }
+
+  /** The lane has begun a step. */
+  begun(nowMs: number): void {
+    if (Math.abs(nowMs - this.#writtenMs) < WRITE_MS) return
+    this.#writtenMs = nowMs
+    this.write()
+  }
+
+  /** @param stillMs since when the loop of the lane has stood still, as the primary sees it */
+  write(stillMs = 0): void {
+    if (this.#fd === -1) return
+    try {
+      if (stillMs > 0) this.#bytes.writeInt32LE(stillMs, STILL_BYTE)
+      writeSync(this.#fd, this.#bytes, 0, FLIGHT_FILE_BYTES, 0)
+      if (stillMs > 0) this.#bytes.writeInt32LE(0, STILL_BYTE)
+    } catch {
+      // The folder or the memory is gone. What is in flight is then not known after an abort: nothing else depends on it.
+      this.close()
+    }
+  }
+
+  close(): void {
+    if (this.#fd === -1) return
+    closeSync(this.#fd)
+    this.#fd = -1
+  }
+}
+
+function openFile(path: string): number {
+  try {
+    return openSync(path, constants.O_WRONLY | constants.O_CREAT, 0o600)
+  } catch {
+    // As above: it is a matter of what is known after an abort.
+    return -1
+  }
+}
+
+/** What a flight file says. */
+export interface FlightRecord {
+  readonly flight: FlightReader
+  /** How long the loop of the lane had stood still when that was last written; 0 when it turned. */
+  readonly stillMs: number
+}
+
+/** @returns null for a file that is cut off */
+export function readFlightFile(path: string): FlightRecord | null {
+  const bytes = readFileSync(path)
+  if (bytes.length < FLIGHT_FILE_BYTES) return null
+  const memory = createFlightRecorder()
+  Buffer.from(memory).set(bytes.subarray(0, FLIGHT_FILE_BYTES))
+  return { flight: new FlightReader(memory), stillMs: bytes.readInt32LE(STILL_BYTE) }
+}
