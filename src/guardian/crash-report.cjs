@@ -5,7 +5,7 @@ const { join } = require('node:path')
 const PREFIX = 'crash-'
 
 /**
- * Writes a crash report: `<folder>/crash-<time>/report.json` and, beside it, the flight record as it was. It appears whole or not at all.
+ * Writes a crash report: `<folder>/crash-<time>-<pid of the guardian>/report.json` and, beside it, the flight record as it was. It appears whole or not at all.
  * @param kept reports that stay; the oldest are removed
  */
 exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
@@ -15,6 +15,8 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
   flight.copyTo(unfinished)
   const report = {
     at: new Date(nowMs).toISOString(),
+    // Several guardians may keep their reports in one folder: each runtime reads its own guardian's.
+    guardian: process.pid,
     signal: known.signal,
     code: known.code,
     stalled_ms: known.stallMs,
@@ -23,7 +25,7 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
     stderr: stderr.split('\n').filter((line) => line.trim() !== ''),
   }
   writeFileSync(join(unfinished, 'report.json'), `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 })
-  renameSync(unfinished, join(folder, PREFIX + report.at.replaceAll(':', '-')))
+  renameSync(unfinished, join(folder, `${PREFIX}${report.at.replaceAll(':', '-')}-${process.pid}`))
   const reports = readdirSync(folder).filter((name) => name.startsWith(PREFIX))
   for (const old of reports.sort().slice(0, -kept)) rmSync(join(folder, old), { recursive: true, force: true })
 }

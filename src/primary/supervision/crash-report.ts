@@ -22,6 +22,8 @@ export const PRIMARY_INDEX = -1
 /** What the guardian writes when the process has died. */
 interface RawReport {
   at: string
+  /** Process id of the guardian that wrote it. */
+  guardian: number
   signal: string | null
   code: number | null
   /** How long the primary thread had said nothing, when the guardian ended the process for that; else null. */
@@ -56,14 +58,20 @@ interface Begun {
   isStill: boolean
 }
 
-/** The reports in a folder, the oldest first: those that nobody has read are completed, and marked as read. @returns also how many were new */
-export function readCrashReports(folder: string): { reports: CrashReport[]; unread: CrashReport[] } {
+/**
+ * The reports of a guardian in a folder, and of guardians that are gone, the oldest first: those that nobody has read are completed, and marked as read.
+ * @param guardian process id
+ */
+export function readCrashReports(
+  folder: string,
+  guardian = process.ppid,
+): { reports: CrashReport[]; unread: CrashReport[] } {
   const reports: CrashReport[] = []
   const unread: CrashReport[] = []
   for (const name of crashFolders(folder)) {
     const path = join(folder, name)
     const report = parsed<RawReport | CrashReport>(join(path, REPORT_FILE))
-    if (report === null) continue
+    if (report === null || (report.guardian !== guardian && isRunning(report.guardian))) continue
     const isRead = 'suspects' in report
     const complete = isRead ? report : completed(path, report)
     reports.push(complete)
@@ -74,6 +82,15 @@ export function readCrashReports(folder: string): { reports: CrashReport[]; unre
     renameSync(unfinished, join(path, REPORT_FILE))
   }
   return { reports, unread }
+}
+
+function isRunning(pid: number): boolean {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EPERM'
+  }
 }
 
 function crashFolders(folder: string): string[] {

@@ -1,0 +1,83 @@
+import assert from 'node:assert/strict'
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { until } from '../support/until.ts'
+
+const GUARDIAN = fileURLToPath(new URL('../../src/guardian/guardian.cjs', import.meta.url))
+const FAKE = fileURLToPath(new URL('./fake-runtime.cjs', import.meta.url))
+const ABORTED = 128 + 6
+
+/** A real guardian of processes that only pretend to be a runtime: they start in no time. */
+async function guardFake(
+  t: TestContext,
+  way: string,
+): Promise<{ child: ChildProcess; reports: string; errors: () => string }> {
+  const reports = await mkdtemp(join(tmpdir(), 'heddle-crashes-'))
+  const code = `const { Guardian } = require(${JSON.stringify(GUARDIAN)}); new Guardian([${JSON.stringify(FAKE)}]).start()`
+  const child = spawn(process.execPath, ['-e', code], {
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+    env: { PATH: process.env.PATH, FAKE: way, FAKE_REPORTS: join(reports, 'kept') },
+  })
+  let errors = ''
+  if (way !== 'shout')
+    child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
+      errors += chunk
+    })
+  t.after(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    }
+    await rm(reports, { recursive: true, force: true })
+  })
+  return { child, reports: join(reports, 'kept'), errors: () => errors }
+}
+
+test('after ten deaths within a minute the guardian gives up, ends with the code of the last, and has kept the newest reports', async (t) => {
+  const { child, reports, errors } = await guardFake(t, 'abort')
+  assert.equal((await once(child, 'exit'))[0], ABORTED)
+  assert.equal(errors().match(/it is started again/g)?.length, 10)
+  assert.match(errors(), /11 times within 60 s: it is not started again/)
+  const names = await readdir(reports)
+  assert.equal(names.length, 3)
+  const file = join(reports, names[0]!, 'report.json')
+  const { signal, code, had_served } = JSON.parse(await readFile(file, 'utf8'))
+  assert.deepEqual({ signal, code, had_served }, { signal: 'SIGABRT', code: null, had_served: true })
+  assert.equal((await stat(file)).mode & 0o077, 0, 'others can read it')
+  assert.equal((await stat(reports)).mode & 0o077, 0, 'others can list it')
+})
+
+test('a runtime that dies before it serves is started again after a pause that grows; a stop meanwhile ends at once', async (t) => {
+  const { child, errors } = await guardFake(t, 'early')
+  await until(() => errors().includes('started again in 400 ms'), 'the third death')
+  assert.deepEqual(
+    [...errors().matchAll(/started again in (\d+) ms/g)].slice(0, 3).map(([, ms]) => ms),
+    ['100', '200', '400'],
+  )
+  await until(() => errors().includes('started again in 800 ms'), 'the fourth death')
+  child.kill('SIGTERM')
+  assert.equal((await once(child, 'exit'))[0], 0)
+})
+
+test('a runtime is not held up by a standard error that nobody reads, and what it says to its starter is handed on', async (t) => {
+  const { child } = await guardFake(t, 'shout')
+  const messages: unknown[] = []
+  child.on('message', (message) => messages.push(message))
+  const [written] = (await once(child.stdout!.setEncoding('utf8'), 'data')) as [string]
+  t.diagnostic(written.trim())
+  await until(() => messages.length > 0, 'the message')
+  assert.deepEqual(messages, ['ready'])
+})
+
+test('a runtime that ends by a signal that was meant for it is not started again', async (t) => {
+  const { child, errors } = await guardFake(t, 'wait')
+  await once(child, 'message')
+  child.kill('SIGTERM')
+  assert.equal((await once(child, 'exit'))[0], 128 + 15)
+  assert.doesNotMatch(errors(), /started again/)
+})
