@@ -17,6 +17,15 @@ const NOTE = 'a note of usual length'
 /** Transactions between two looks at the clock. */
 const RUN = 64
 
+/** A plugin's transaction has a companion, whether it publishes or not. */
+const NO_EVENTS: TransactionCompanion = {
+  extend: ({ query, queryOne, execute }) => ({ query, queryOne, execute }),
+  lastStatements: () => [],
+  committed: () => {},
+  rolledBack: () => {},
+  unknown: () => {},
+}
+
 interface Window {
   count: number
   perSecond: number
@@ -104,15 +113,6 @@ function sideOf(rounds: readonly Window[]): TransactionSide {
 
 async function stored(): Promise<number> {
   return (await tool.queryOne<{ n: number }>('SELECT max(id) AS n FROM bench_rows'))?.n ?? 0
-}
-
-/** A plugin's transaction has a companion, whether it publishes or not. */
-const NO_EVENTS: TransactionCompanion = {
-  extend: ({ query, queryOne, execute }) => ({ query, queryOne, execute }),
-  lastStatements: () => [],
-  committed: () => {},
-  rolledBack: () => {},
-  unknown: () => {},
 }
 
 /** The tool as a thread has it that is alone with the file. */

@@ -63,6 +63,7 @@ test('a transaction that waits for something else does not hold those before it,
       if (!isLate) return
       runs++
       await goOn.opened
+      await new Promise(setImmediate)
       await tx.query('SELECT 1').catch((thrown) => {
         refused = thrown
         throw thrown
@@ -88,12 +89,13 @@ test('a transaction that waits for something else does not hold those before it,
 test('a function that was never seen runs once, whatever it waits for', async (t) => {
   const { db, ids, add } = await withItems(t)
   let runs = 0
+  const first = add('a')
   const unknown = db.transaction(async (tx) => {
     runs++
     await new Promise(setImmediate)
     await tx.execute(`INSERT INTO items (id) VALUES ('unknown')`)
   })
-  await Promise.all([add('a'), unknown, add('b')])
+  await Promise.all([first, unknown, add('b')])
   assert.equal(runs, 1)
   assert.deepEqual(await ids(), ['a', 'b', 'known', 'unknown'])
 })
@@ -177,4 +179,46 @@ test('a companion adds its last statements to each transaction, and hears how it
   assert.deepEqual(statuses(results), ['ok', 'no', 'unique_violation', 'ok'])
   assert.deepEqual(await ids(), ['a', 'b', 'first', 'known', 'last a', 'last b', 'last first', 'last taken'])
   assert.deepEqual(heard.sort(), ['committed a', 'committed b', 'rolled back taken', 'rolled back thrown'])
+})
+
+test('a run that was given up stores nothing when its function comes to its end', async (t) => {
+  const { db, ids, add } = await withItems(t)
+  let made = 0
+  const accompany = (): TransactionCompanion => {
+    const number = made++
+    return {
+      extend: (tx) => tx,
+      lastStatements: () => [{ sql: 'INSERT INTO items (id) VALUES ($1)', params: [`last of run ${number}`] }],
+      committed: () => {},
+      rolledBack: () => {},
+      unknown: () => {},
+    }
+  }
+  const first = gate()
+  const sometimesLate = (waitsFor: Promise<void> | null) =>
+    db.transaction(async () => {
+      if (waitsFor !== null) await waitsFor
+    }, accompany)
+  await sometimesLate(null)
+  const before = add('before')
+  const late = sometimesLate(first.opened)
+  await before
+  first.open()
+  await late
+  assert.equal(made, 3)
+  // Run 1 followed another one, was given up, and ended when run 2 did.
+  assert.deepEqual(await ids(), ['before', 'known', 'last of run 0', 'last of run 2'])
+})
+
+test('a companion that cannot be made fails its transaction alone', async (t) => {
+  const { db, ids, add } = await withItems(t)
+  const first = add('a')
+  const fails = db.transaction(
+    async () => {},
+    () => {
+      throw new Error('no companion')
+    },
+  )
+  assert.deepEqual(statuses(await Promise.allSettled([first, fails, add('b')])), ['ok', 'no companion', 'ok'])
+  assert.deepEqual(await ids(), ['a', 'b', 'known'])
 })

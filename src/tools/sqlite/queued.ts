@@ -103,5 +103,5 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
 }
 
 function startRun({ work, accompany, instrument }: TransactionWork, session: TransactionSession): TransactionRun {
-  return new TransactionRun(work, { session, instrument, companion: accompany?.() ?? null })
+  return new TransactionRun(work, { session, instrument, accompany })
 }

@@ -47,6 +47,7 @@ export class SharedCommit {
   readonly #front: Front
   readonly #settle: Settle
   #parts: Part[] = []
+  #current: Write | Transaction | null = null
   #hasDeferred = false
 
   constructor(connection: Connection, front: Front, settle: Settle) {
@@ -68,6 +69,18 @@ export class SharedCommit {
       item.reject(toDbError(thrown))
       return 'done'
     }
+    try {
+      return await this.#runTogether()
+    } catch (thrown) {
+      // A fault of the connection itself: what was taken has no other answer.
+      rollback(connection)
+      for (const part of this.#parts) refuse(part, toDbError(thrown))
+      this.#current?.reject(toDbError(thrown))
+      return 'done'
+    }
+  }
+
+  async #runTogether(): Promise<BatchEnd> {
     const quiet = new Quiet()
     const endMs = performance.now() + MAX_BATCH_MS
     for (let item = this.#next(); item !== null; item = performance.now() < endMs ? this.#next() : null) {
@@ -76,7 +89,7 @@ export class SharedCommit {
       if (goesOn !== true) return goesOn
     }
     if (this.#parts.length > 0) this.#commit()
-    else rollback(connection)
+    else rollback(this.#connection)
     return 'done'
   }
 
@@ -93,6 +106,7 @@ export class SharedCommit {
       if (isAlone(last.item) || (this.#hasDeferred && last.wrote)) return null
     }
     this.#front.take()
+    this.#current = item
     return item
   }
 

@@ -23,7 +23,8 @@ export interface RunOptions {
   /** It has begun. */
   readonly session: TransactionSession
   readonly instrument: <T extends object>(target: T) => T
-  readonly companion: TransactionCompanion | null
+  /** Makes what goes with the run. Left out for a transaction of the runtime itself. */
+  readonly accompany?: (() => TransactionCompanion) | undefined
 }
 
 type Ending = { readonly result: unknown } | { readonly thrown: unknown }
@@ -36,7 +37,7 @@ type Ending = { readonly result: unknown } | { readonly thrown: unknown }
  */
 export class TransactionRun {
   readonly session: TransactionSession
-  readonly companion: TransactionCompanion | null
+  companion: TransactionCompanion | null = null
   /** Resolves when it has ended. Never rejects. */
   readonly settled: Promise<void>
   readonly #instrument: RunOptions['instrument']
@@ -50,19 +51,21 @@ export class TransactionRun {
   #runningCount = 0
 
   /** Calls the function. */
-  constructor(work: (tx: Queryable) => Promise<unknown>, { session, instrument, companion }: RunOptions) {
+  constructor(work: (tx: Queryable) => Promise<unknown>, { session, instrument, accompany }: RunOptions) {
     this.session = session
     this.#instrument = instrument
-    this.companion = companion
-    this.settled = this.#perform(work)
+    this.settled = this.#perform(work, accompany)
   }
 
-  async #perform(work: (tx: Queryable) => Promise<unknown>): Promise<void> {
+  async #perform(work: (tx: Queryable) => Promise<unknown>, accompany: RunOptions['accompany']): Promise<void> {
     let ending: Ending
     try {
+      this.companion = accompany?.() ?? null
       const tx = txOf(this)
       const result = await work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
       if (this.#failure !== null) throw this.#failure
+      // Its connection belongs to another one by now.
+      if (this.#refusal !== null) throw this.#refusal
       this.#isOver = true
       for (const { sql, params } of this.companion?.lastStatements() ?? []) {
         const outcome = this.session.run(sql, params)
