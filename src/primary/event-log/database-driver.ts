@@ -1,6 +1,6 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { storeError } from '../../runtime/event-log/event-log.ts'
+import { LogPublisher } from '../../runtime/event-log/log-publisher.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes, type EventDriver } from '../events/event-driver.ts'
@@ -14,27 +14,22 @@ const RUNTIME_EVENT = 'runtime.'
 /** Keeps the events in the database: they are stored first, and delivered by the hub. Requests for a reply live as long as the one who waits. */
 export class DatabaseDriver implements EventDriver {
   readonly #hub: Hub
-  readonly #log: EventLog
-  readonly #durable: DurableLog
+  readonly #publisher: LogPublisher
+  readonly #origins = new WeakMap<EventFrame, SubscriberThread | null>()
   readonly #letters: StoredLetters
 
   constructor(parts: { hub: Hub; log: EventLog; durable: DurableLog; letters: StoredLetters }) {
     this.#hub = parts.hub
-    this.#log = parts.log
-    this.#durable = parts.durable
+    this.#publisher = new LogPublisher(parts.log, (event) =>
+      parts.durable.take(asBytes(event), this.#origins.get(event) ?? null),
+    )
     this.#letters = parts.letters
   }
 
   async publish(event: EventFrame, origin: SubscriberThread | null): Promise<void> {
     if (event.event.startsWith(RUNTIME_EVENT)) return this.#hub.publish(asBytes(event), origin)
-    this.#log.checkRoom()
-    try {
-      await this.#log.opened()
-      await this.#log.insert(this.#log.database, [event])
-    } catch (error) {
-      throw storeError(error)
-    }
-    this.#durable.take(asBytes(event), origin)
+    this.#origins.set(event, origin)
+    await this.#publisher.publish(event)
   }
 
   request(event: EventFrame, origin: SubscriberThread | null, timeoutMs: number): Promise<string> {

@@ -138,9 +138,12 @@ export class StoredEvents {
     this.#count()
   }
 
-  retrying(delivery: StoredDelivery, { attempt, deaths, dueMs, error }: RetryPlan): void {
+  retrying(delivery: StoredDelivery, plan: RetryPlan): void {
     if (delivery.isBroadcast) return
+    const { attempt, deaths, error } = plan
     const { event } = delivery
+    // The hub's clock has fractions, and a column for integers takes none.
+    const dueMs = Math.ceil(plan.dueMs)
     delivery.attempt = attempt
     delivery.deaths = deaths
     if (!event.isSplit) {

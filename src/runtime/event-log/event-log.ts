@@ -7,11 +7,9 @@ import { until } from '../../core/schedule/until.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
+import { FILE_INSERTS, SERVER_INSERTS } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
 
-/** Rows of one INSERT: few sizes, so that each statement is prepared once. */
-const SIZES = [32, 8, 1] as const
-export const INSERT_MAX_ROWS = SIZES[0]
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -38,6 +36,11 @@ export class EventLog {
     throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'No tool db is installed that the event log knows how to use')
   }
 
+  /** True when a statement goes to a server: two of one thread may be committed in any order. */
+  get isOnServer(): boolean {
+    return this.#database()?.dialect === 'postgres'
+  }
+
   /** @throws EVENT_BUS_FULL */
   checkRoom(): void {
     const { stored } = this.memory
@@ -59,16 +62,19 @@ export class EventLog {
    */
   insertStatements(frames: readonly EventFrame[]): LastStatement[] {
     let position = this.memory.take(frames.length)
+    const texts = this.isOnServer ? SERVER_INSERTS : FILE_INSERTS
     const statements: LastStatement[] = []
     for (let from = 0; from < frames.length; ) {
-      const size = SIZES.find((each) => each <= frames.length - from)!
+      const size = texts.sizeFor(frames.length - from)
+      const end = Math.min(frames.length, from + size)
       const params: SqlValue[] = []
-      for (let n = from; n < from + size; n++) {
+      for (let n = from; n < end; n++) {
         frames[n]!.seq = position++
         pushRow(params, frames[n]!)
       }
-      statements.push({ sql: INSERTS[size]!, params })
-      from += size
+      while (params.length < size * EVENT_COLUMNS.length) params.push(null)
+      statements.push({ sql: texts.textOf(size), params })
+      from = end
     }
     return statements
   }
@@ -83,15 +89,4 @@ export class EventLog {
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError) return error
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
-}
-
-const INSERTS: Record<number, string> = Object.fromEntries(SIZES.map((rows) => [rows, insertOf(rows)]))
-
-function insertOf(rows: number): string {
-  const width = EVENT_COLUMNS.length
-  const values = Array.from(
-    { length: rows },
-    (_, row) => `(${EVENT_COLUMNS.map((_column, column) => `$${row * width + column + 1}`).join(', ')})`,
-  )
-  return `INSERT INTO heddle_event (${EVENT_COLUMNS.join(', ')}) VALUES ${values.join(', ')}`
 }

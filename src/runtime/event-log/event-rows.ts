@@ -61,8 +61,8 @@ export function pushRow(params: SqlValue[], frame: EventFrame): void {
     envelopeOf(frame),
     frame.payload,
     keyColumnOf(key),
-    delayMs === 0 ? 0 : timestampMs + delayMs,
-    ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs,
+    delayMs === 0 ? 0 : Math.ceil(timestampMs + delayMs),
+    ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs),
   )
 }
 

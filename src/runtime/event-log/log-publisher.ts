@@ -1,7 +1,7 @@
-import { HeddleError } from '../core/errors/catalogue.ts'
-import { type EventLog, INSERT_MAX_ROWS, storeError } from '../runtime/event-log/event-log.ts'
-import type { EventFrame } from '../transport/frames/event-frame.ts'
-import type { Publisher } from './event-bus.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { type EventLog, storeError } from './event-log.ts'
+import { INSERT_MAX_ROWS } from './insert-texts.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384
@@ -12,8 +12,14 @@ interface Waiting {
   reject: (error: Error) => void
 }
 
-/** Publishes events through the durable log: they are stored first, those of one turn of the loop together, and go to the hub after their commit. */
-export class LogPublisher implements Publisher {
+/**
+ * Publishes events of one thread through the durable log: they are stored first, many together, and handed on after their commit, in the order
+ * in which they were published.
+ *
+ * On SQLite what is sent in one turn of the loop shares a commit. On a server one INSERT is under way, and the next gathers behind it: two on two
+ * connections could be committed in the other order.
+ */
+export class LogPublisher {
   readonly #log: EventLog
   readonly #deliver: (frame: EventFrame) => void
   #waiting: Waiting[] = []
@@ -27,10 +33,11 @@ export class LogPublisher implements Publisher {
     this.#deliver = deliver
   }
 
+  /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
   publish(frame: EventFrame): Promise<string> {
     this.#log.checkRoom()
     if (this.#open >= WAITING_MAX)
-      throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this lane wait for their commit')
+      throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
     this.#open++
     return new Promise((resolve, reject) => {
       this.#waiting.push({ frame, resolve, reject })
@@ -40,7 +47,12 @@ export class LogPublisher implements Publisher {
     })
   }
 
-  readonly #store = (): void => {
+  readonly #store = async (): Promise<void> => {
+    if (this.#log.isOnServer) {
+      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, INSERT_MAX_ROWS))
+      this.#isScheduled = false
+      return
+    }
     this.#isScheduled = false
     const waiting = this.#waiting
     this.#waiting = []

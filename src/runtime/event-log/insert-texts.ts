@@ -1,0 +1,52 @@
+import { EVENT_COLUMNS } from './event-rows.ts'
+
+/** Rows of one INSERT at most. */
+export const INSERT_MAX_ROWS = 32
+
+/** The INSERTs of one database: few sizes, so that each is prepared once. */
+export interface InsertTexts {
+  /** How many rows the next INSERT has, of so many that are left. With more than are left, it is filled up with rows of nulls. */
+  sizeFor(left: number): number
+  textOf(rows: number): string
+}
+
+const COLUMNS = EVENT_COLUMNS.join(', ')
+/** Types of the columns on PostgreSQL. */
+const SERVER_TYPES = ['bigint', 'text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
+
+const FILE_SIZES = [INSERT_MAX_ROWS, 8, 1]
+const FILE_TEXTS = textsOf(FILE_SIZES, (rows) => `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows}`)
+
+export const FILE_INSERTS: InsertTexts = {
+  sizeFor: (left) => FILE_SIZES.find((size) => size <= left)!,
+  textOf: (rows) => FILE_TEXTS.get(rows)!,
+}
+
+const SERVER_SIZES = [1, 4, 16, INSERT_MAX_ROWS]
+const SERVER_TEXTS = textsOf(
+  SERVER_SIZES,
+  (rows) =>
+    `INSERT INTO heddle_event (${COLUMNS}) SELECT * FROM (VALUES ${rows}) AS row (${COLUMNS}) WHERE seq IS NOT NULL`,
+  SERVER_TYPES,
+)
+
+/** Each statement is a way there and back: as few as can be. */
+export const SERVER_INSERTS: InsertTexts = {
+  sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? INSERT_MAX_ROWS,
+  textOf: (rows) => SERVER_TEXTS.get(rows)!,
+}
+
+/** @param types of the columns, for the first row: a list of values has no table to take them from */
+function textsOf(
+  sizes: readonly number[],
+  statementOf: (rows: string) => string,
+  types?: readonly string[],
+): Map<number, string> {
+  const width = EVENT_COLUMNS.length
+  const placeOf = (row: number, column: number): string =>
+    `$${row * width + column + 1}${row === 0 && types !== undefined ? `::${types[column]}` : ''}`
+  const rowOf = (row: number): string => `(${EVENT_COLUMNS.map((_, column) => placeOf(row, column)).join(', ')})`
+  return new Map(
+    sizes.map((size) => [size, statementOf(Array.from({ length: size }, (_, row) => rowOf(row)).join(', '))]),
+  )
+}

@@ -1,0 +1,111 @@
+import { once } from 'node:events'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { TestContext } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import Database from 'better-sqlite3'
+import pg from 'pg'
+import { type Heddle, spawnHeddle, startHeddle } from '../support/heddle.ts'
+import { type PostgresServer, postgresServer } from '../support/servers/postgres.ts'
+import { toolsDirWith } from '../support/tools-dir.ts'
+import { until } from '../support/until.ts'
+
+const DOMAINS = [fileURLToPath(new URL('../fixtures/logged', import.meta.url))]
+
+/** A database that outlives the processes on it. */
+export interface LogStore {
+  /** Starts a process on it, with one lane. */
+  start(env?: Record<string, string>): Promise<Heddle>
+  /** A process that is to fail as it starts. */
+  spawn(env?: Record<string, string>): ReturnType<typeof spawnHeddle>
+  rows<Row>(sql: string): Promise<Row[]>
+  /** SQLITE_PATH; null on a server. */
+  readonly path: string | null
+  /** Null on a file. */
+  readonly server: PostgresServer | null
+}
+
+/** Null where there is no such server: the test is skipped. */
+export type StoreMaker = (t: TestContext) => Promise<LogStore | null>
+
+function storeOn(
+  t: TestContext,
+  own: Record<string, string>,
+  rest: Pick<LogStore, 'rows' | 'path' | 'server'>,
+): LogStore {
+  const optionsOf = (env: Record<string, string>) => ({
+    domains: DOMAINS,
+    lanes: 1,
+    env: { LANE_ENV: 'HOLD', ...own, ...env },
+  })
+  return {
+    start: (env = {}) => startHeddle(t, optionsOf(env)),
+    spawn: (env = {}) => spawnHeddle(t, optionsOf(env)),
+    ...rest,
+  }
+}
+
+export const onSqlite: StoreMaker = async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const path = join(folder, 'service.db')
+  const rows = async <Row>(sql: string): Promise<Row[]> => {
+    const database = new Database(path, { readonly: true })
+    try {
+      return database.prepare(sql).all() as Row[]
+    } finally {
+      database.close()
+    }
+  }
+  return storeOn(t, { SQLITE_PATH: path }, { rows, path, server: null })
+}
+
+/** @param isOwn the server is the test's own: it can be stopped */
+export async function onPostgres(t: TestContext, isOwn = false): Promise<LogStore | null> {
+  const server = await postgresServer(t, { own: isOwn })
+  if (server === null) return null
+  const database = await server.createDatabase()
+  const { host, port, user, password } = server
+  const rows = async <Row>(sql: string): Promise<Row[]> => {
+    const client = new pg.Client({ host, port, user, password, database })
+    client.on('error', () => {})
+    await client.connect()
+    try {
+      return (await client.query(sql)).rows as Row[]
+    } finally {
+      await client.end()
+    }
+  }
+  const tools = await toolsDirWith(t, 'postgres')
+  return storeOn(t, { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }, { rows, path: null, server })
+}
+
+export const STORES: [name: string, make: StoreMaker][] = [
+  ['SQLite', onSqlite],
+  ['PostgreSQL', (t) => onPostgres(t)],
+]
+
+/** What a subscriber of the fixture has written down. */
+export interface Handled {
+  event_id: string
+  order_id: string
+  attempt: number
+  parent: string | null
+}
+
+export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled
+
+/** Nothing waits in the log any more. */
+export const isEmpty = (store: LogStore): Promise<unknown> =>
+  until(
+    async () =>
+      (await store.rows('SELECT seq FROM heddle_event UNION ALL SELECT seq FROM heddle_delivery')).length === 0,
+    'an empty log',
+  )
+
+export async function kill(heddle: Heddle): Promise<void> {
+  const exited = once(heddle.process, 'exit')
+  heddle.process.kill('SIGKILL')
+  await exited
+}
