@@ -14,17 +14,15 @@ const newUser = z.object({
   password: z.string().min(8).max(128),
 })
 
-/**
- * `POST /users`: signs a user up, so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could
- * be overtaken. The row and the event about it are one transaction, so neither is there without the other.
- */
+/** `POST /users`: signs a user up, so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
 export default class CreateUser extends Plugin {
   #attempts
   #auth
+  #bus
   #db
   #http
 
-  constructor({ auth, config, db, http, state }: Tools) {
+  constructor({ auth, config, db, event_bus, http, state }: Tools) {
     super()
     this.#attempts = new Attempts(state, {
       namespace: 'signups',
@@ -32,6 +30,7 @@ export default class CreateUser extends Plugin {
       windowMs: config.get('SIGNUP_WINDOW_MS', { default: 60_000 }),
     })
     this.#auth = auth
+    this.#bus = event_bus
     this.#db = db
     this.#http = http
   }
@@ -46,21 +45,16 @@ export default class CreateUser extends Plugin {
     const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
     const passwordHash = await this.#auth.hashPassword(password)
     try {
-      await this.#db.transaction(async (tx) => {
-        await tx.execute('INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)', [
-          user.id,
-          name,
-          email,
-          passwordHash,
-          user.created_at,
-        ])
-        await tx.publish('user.created', { id: user.id, name, email })
-      })
+      await this.#db.execute(
+        'INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)',
+        [user.id, name, email, passwordHash, user.created_at],
+      )
     } catch (error) {
       if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
       context.setStatus(409)
       return { success: false, error: 'This e-mail is taken' }
     }
+    await this.#bus.publish('user.created', { id: user.id, name, email })
     context.setStatus(201)
     return { success: true, data: user }
   }

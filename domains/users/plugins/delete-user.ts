@@ -3,12 +3,14 @@ import { type Claims, type HttpContext, Plugin, type Tools } from '#heddle'
 /** `DELETE /users/:id`: deletes the account that the token belongs to, and no other. */
 export default class DeleteUser extends Plugin {
   #auth
+  #bus
   #db
   #http
 
-  constructor({ auth, db, http }: Tools) {
+  constructor({ auth, db, event_bus, http }: Tools) {
     super()
     this.#auth = auth
+    this.#bus = event_bus
     this.#db = db
     this.#http = http
   }
@@ -26,16 +28,12 @@ export default class DeleteUser extends Plugin {
       context.setStatus(403)
       return { success: false, error: 'You can delete your own account only' }
     }
-    const isDeleted = await this.#db.transaction(async (tx) => {
-      const { rowCount } = await tx.execute('DELETE FROM users WHERE id = $1', [id])
-      if (rowCount === 0) return false
-      await tx.publish('user.deleted', { id })
-      return true
-    })
-    if (!isDeleted) {
+    const { rowCount } = await this.#db.execute('DELETE FROM users WHERE id = $1', [id])
+    if (rowCount === 0) {
       context.setStatus(404)
       return { success: false, error: 'User not found' }
     }
+    await this.#bus.publish('user.deleted', { id })
     return { success: true, data: { id } }
   }
 }

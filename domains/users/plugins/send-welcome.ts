@@ -27,9 +27,7 @@ export default class SendWelcome extends Plugin {
     if (isDone) return
     // Send the e-mail here.
     this.#log.info('Welcomed a new user', { user_id: id })
-    await this.#db.transaction(async (tx) => {
-      await tx.execute('UPDATE users SET welcomed_at = $1 WHERE id = $2', [new Date().toISOString(), id])
-      await tx.publish('welcome.sent', { user_id: id })
-    })
+    await this.#bus.publish('welcome.sent', { user_id: id })
+    await this.#db.execute('UPDATE users SET welcomed_at = $1 WHERE id = $2', [new Date().toISOString(), id])
   }
 }
