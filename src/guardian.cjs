@@ -2,6 +2,7 @@
 // there when nothing else is.
 const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
+const { setFlagsFromString } = require('node:v8')
 const { isGuardianOff } = require('./guardian/switch.cjs')
 
 const PRELOAD = join(__dirname, 'preload.cjs')
@@ -23,6 +24,8 @@ const args = process.argv.slice(2)
 const isBootOnly = args.some((arg) => arg.startsWith('--boot-tool'))
 if (isBootOnly || isGuardianOff()) void runAlone()
 else {
+  // Nothing here is run so often that it would have to be fast, and the compilers alone take 4 MB.
+  for (const compiler of ['--no-opt', '--no-sparkplug']) setFlagsFromString(compiler)
   const { Guardian } = require('./guardian/guardian.cjs')
   new Guardian([...LOADER_ARGUMENTS, MAIN, ...args]).start()
 }

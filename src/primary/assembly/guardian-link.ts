@@ -34,6 +34,8 @@ export class GuardianLink {
       crashReportsDir,
       crashReportsKept: CRASH_REPORTS_KEPT,
     })
+    // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
+    if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
     setInterval(() => this.#send({ type: 'alive' }), ALIVE_MS).unref()
     const lost = (): void => {
       if (this.#isLost) return
