@@ -51,7 +51,7 @@ export interface Db extends Queryable {
    * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects. Transactions are serializable.
    * Only statements sent through `tx` belong to it. `tx` takes no more statements once `work` has settled.
    * When the database rolls the transaction back because it conflicts with another one, `work` is called again, for up to 5 s;
-   * then it rejects with `serialization`. So `work` should do nothing but send statements.
+   * then it rejects with `serialization`. On SQLite it is called again by itself when the commit that it shared with others failed. So `work` should do nothing but send statements.
    */
   transaction<T>(work: (tx: Tx) => Promise<T>): Promise<T>
   /** True when the database answers. */
