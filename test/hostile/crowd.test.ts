@@ -13,6 +13,8 @@ const SLOW = 500
 const STREAMS = 200
 const DEAF = 40
 const DEAF_BYTES = 8_000_000
+/** Between two looks at the memory, each of which costs two large answers. */
+const LOOK_MS = 1_000
 /** For each client at a time. */
 const FRAMES = 20
 /** The library's 12 s for a head or silence, the runtime's 7 s for a body, and what a busy machine adds. */
@@ -254,6 +256,7 @@ describe('a crowd that waits', { concurrency: true }, () => {
         async () => {
           // A process that has nothing to do collects no garbage: the buffers of answers that nobody took would stay for long.
           for (const thread of ['w', 'p']) await ask(calm.port, 'GET', `/${thread}/large/${DEAF_BYTES}`)
+          await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
           now = (await residentBytes(calm.pid))!
           peakBytes = Math.max(peakBytes, now)
           return now < before + 0.6 * DEAF * DEAF_BYTES
