@@ -60,6 +60,8 @@ export class LaneServer {
   readonly #requests: RequestServer
   readonly #events: EventServer
   readonly #recorder: FlightRecorder
+  /** The recorder's copy outside of the process; null without a guardian. */
+  readonly #flightFile: FlightFile | null
   readonly #heartbeat: HeartbeatWriter
   readonly #flight: LaneFlight
   readonly #subscriptions: SubscriptionManifest[] = []
@@ -71,8 +73,8 @@ export class LaneServer {
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#events = new EventServer(settings.eventBusMaxSubscriptions)
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
-    const copy = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
-    const recorder = new FlightRecorder(init.flight, copy)
+    this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
+    const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#recorder = recorder
     installExitReport(recorder)
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
@@ -165,8 +167,12 @@ export class LaneServer {
       )
       await plugins.boot(settings.domainsDir, 'worker', {
         barred: this.#init.barred,
-        onNext: (file) => this.#post({ type: 'booting', file }),
+        onNext: (file) => {
+          this.#flightFile?.booting(file)
+          this.#post({ type: 'booting', file })
+        },
       })
+      this.#flightFile?.booting(null)
     } catch (error) {
       this.#post({
         type: 'boot-failed',

@@ -6,7 +6,7 @@ import type { LaneInfo } from '../../src/contracts/registry.ts'
 import type { CrashReport } from '../../src/primary/supervision/crash-report.ts'
 import type { ProcessDied } from '../../src/primary/supervision/process-deaths.ts'
 import { until } from '../support/until.ts'
-import { startGuarded } from './guarded.ts'
+import { ABORTING_AT_BOOT, startGuarded } from './guarded.ts'
 
 const PLUGIN = 'risky.AbortProcess'
 const ROUTE = 'GET /abort/:way'
@@ -99,4 +99,18 @@ test('what V8 aborts is named by the next process', async (t) => {
     assert.equal((await heddle.fetch('/waiting')).status, 200)
     assert.equal(await heddle.stop(), 0)
   })
+})
+
+test('a plugin that ends the process while it boots is left out, and everything else starts', async (t) => {
+  const heddle = await startGuarded(t, {}, [ABORTING_AT_BOOT])
+  const { plugins } = (await heddle.json('/system/status')).body
+  const { status, error } = plugins['broken.AbortAtBoot']
+  assert.equal(status, 'DEAD')
+  assert.match(
+    error,
+    /It ended the process while it booted: the process died of SIG\w+: Fatal JavaScript invalid size error/,
+  )
+  assert.equal((await heddle.fetch('/waiting')).status, 200)
+  assert.ok(heddle.logs.some(({ msg }) => /^The process before this one is dead.*abort-at-boot\.ts$/.test(msg)))
+  assert.equal(await heddle.stop(), 0)
 })

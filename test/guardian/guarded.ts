@@ -8,6 +8,7 @@ import { SYSTEM_ROUTES } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 export const RISKY = fileURLToPath(new URL('../fixtures/guarded', import.meta.url))
+export const ABORTING_AT_BOOT = fileURLToPath(new URL('../fixtures/guarded-boot', import.meta.url))
 /** A start takes this long at most on a machine that is busy. */
 const START_MS = 60_000
 
@@ -19,11 +20,15 @@ export interface Guarded extends Heddle {
 }
 
 /** The service under its guardian, on a port that it keeps. */
-export async function startGuarded(t: TestContext, env: Record<string, string> = {}): Promise<Guarded> {
+export async function startGuarded(
+  t: TestContext,
+  env: Record<string, string> = {},
+  beside: readonly string[] = [],
+): Promise<Guarded> {
   const heddle = await startHeddle(t, {
     isGuarded: true,
     lanes: 1,
-    domains: [RISKY, SYSTEM_ROUTES],
+    domains: [RISKY, SYSTEM_ROUTES, ...beside],
     env: { HTTP_PORT: String(await freePort()), ...env },
   })
   const pid = (before = 0): Promise<number> =>

@@ -92,6 +92,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     shared,
     isDevelopment,
     tracing: options.tracing,
+    barred: options.processDeaths?.barred() ?? {},
     pastDeaths: (index) => options.processDeaths?.ofLane(index) ?? [],
     flightMirror: options.flightMirror,
     listener: laneListener(registrar, options),

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import { type FlightRecord, readFlightFile } from '../../transport/memory/flight-file.ts'
+import { BOOTING_ENDING, type FlightRecord, readFlightFile } from '../../transport/memory/flight-file.ts'
 import {
   type RawStep,
   STEP_CALL,
@@ -45,6 +45,8 @@ export interface CrashReport extends RawReport {
   in_flight: WorkInFlight[]
   /** Plugins of which one has ended the process: the guilty one alone where that is as good as certain. */
   suspects: string[]
+  /** Files of the plugins that lanes were about to boot. */
+  booting: string[]
   stack: string[]
 }
 
@@ -120,6 +122,9 @@ function completed(path: string, report: RawReport): CrashReport {
     .flatMap((name) => begunIn(path, name, names, Date.parse(report.at)))
     .sort((a, b) => a.begunMs - b.begunMs)
   const stack = report.code === null ? [] : framesOfStack(report.stderr.join('\n'))
+  const booting = readdirSync(path)
+    .filter((name) => name.endsWith(BOOTING_ENDING))
+    .map((name) => readFileSync(join(path, name), 'utf8'))
   const { begun: guiltyWork, guilty } = guiltyOf(report, begun, stack, names)
   // Somebody from outside may have killed it, and what was in flight has nothing to do with that.
   const isFromOutside = report.signal === 'SIGKILL' && report.stalled_ms === null
@@ -128,12 +133,20 @@ function completed(path: string, report: RawReport): CrashReport {
   return {
     ...report,
     message: messageOf(report),
-    guilty,
+    guilty: guilty ?? bootGuilt(report, booting),
     lane: guilty === null ? null : (guiltyWork?.lane ?? PRIMARY_INDEX),
     in_flight: begun.map(({ work }) => work),
     suspects: isFromOutside ? [] : isCertain ? [guilty.plugin!] : [...new Set(inFlight)],
+    booting: [...new Set(booting)],
     stack: stack.map(shownFrame),
   }
+}
+
+/** Its name is not known before its file has been loaded. */
+function bootGuilt({ signal }: RawReport, booting: readonly string[]): BlackBox['guilty'] {
+  const [file, ...others] = new Set(booting)
+  if (file === undefined || others.length > 0 || signal === null) return null
+  return { plugin: null, handler: null, line: relative(process.cwd(), file), evidence: 'alone' }
 }
 
 function messageOf({ signal, code, stalled_ms, stderr }: RawReport): string {

@@ -1,6 +1,6 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
-import { FlightFile } from '../../transport/memory/flight-file.ts'
+import { BOOTING_ENDING, FlightFile } from '../../transport/memory/flight-file.ts'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { Routing } from '../http/routing.ts'
@@ -85,6 +85,7 @@ export class FlightMirror {
     this.#entries.delete(lane)
     entry.file.close()
     rmSync(entry.path, { force: true })
+    rmSync(entry.path + BOOTING_ENDING, { force: true })
   }
 
   /** A round of looks begins: one every CHECK_MS. */

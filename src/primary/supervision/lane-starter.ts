@@ -25,6 +25,8 @@ export interface StarterOptions {
   isPrewarmed: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** Plugins that are not booted from the first thread on, by file, each with the reason. */
+  barred: Record<string, string>
   /** Null without a guardian, which alone would read it. */
   flightMirror: FlightMirror | null
   /** Told everything that a lane says, except for its boot and its end. */
@@ -45,10 +47,11 @@ export class LaneStarter {
   readonly #pool: LanePool
   #generation = 0
   /** Plugins that are not booted any more, by file, each with the reason. */
-  #barred: Record<string, string> = {}
+  #barred: Record<string, string>
 
   constructor(options: StarterOptions) {
     this.#options = options
+    this.#barred = options.barred
     this.#pool = new LanePool(options.settings, options.isPrewarmed, (error) =>
       options.log(`Lane pool: ${messageOf(error)}`),
     )

@@ -70,6 +70,22 @@ export class ProcessDeaths {
       .map((report) => boxOf(report, index))
   }
 
+  /** Plugins that are not booted any more, by file, with the reason. Whoever starts the guardian anew gives each another chance. */
+  barred(guardian = process.ppid): Record<string, string> {
+    const barred: Record<string, string> = {}
+    const counts = new Map<string, number>()
+    for (const { booting, signal, message, guardian: writer } of this.#recent) {
+      if (writer !== guardian || signal === null) continue
+      for (const file of booting) {
+        const count = (counts.get(file) ?? 0) + 1
+        counts.set(file, count)
+        // Of several that boot at a time, the one that is there again.
+        if (booting.length === 1 || count > 1) barred[file] = `It ended the process while it booted: ${message}`
+      }
+    }
+    return barred
+  }
+
   /** Says what is new: in the log, and as an event. */
   report(publish: (event: EventFrame) => Awaitable<void>): void {
     for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {

@@ -27,6 +27,8 @@ export interface SupervisorOptions {
   isDevelopment: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** Plugins that earlier processes died of while they booted, by file, each with the reason. */
+  barred: Record<string, string>
   /** What earlier processes died of in this lane, newest first. */
   pastDeaths: (index: number) => BlackBox[]
   /** Null without a guardian. */
@@ -84,6 +86,7 @@ export class Supervisor {
       shared,
       isPrewarmed: isDevelopment,
       tracing,
+      barred: options.barred,
       flightMirror,
       listener,
       all: () => this.#slots.all,

@@ -1,4 +1,4 @@
-import { closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightReader } from './flight-recorder.ts'
 
 /** A lane writes its record at most this often, milliseconds. One write takes 1.3 µs: it is 16 KiB into a file in memory. */
@@ -6,11 +6,15 @@ const WRITE_MS = 1
 /** Where the file, and not the recorder, says for how long the loop has stood still, milliseconds (int32): in the free part of the first line. */
 const STILL_BYTE = 16
 
+/** Ending of the file beside it that names the plugin's file which is being booted. */
+export const BOOTING_ENDING = '.booting'
+
 /**
  * A copy of a flight recorder in a file, for the case that the whole process is gone at once, and its shared memory with it. The lane itself writes it
  * when it begins something, and the primary ten times a second and as soon as the lane stands still: whoever writes last writes all of it.
  */
 export class FlightFile {
+  readonly #path: string
   readonly #bytes: Buffer
   /** -1 when it cannot be written any more. */
   #fd: number
@@ -18,6 +22,7 @@ export class FlightFile {
 
   /** @param memory of the recorder, or a copy of it */
   constructor(path: string, memory: Buffer) {
+    this.#path = path
     this.#bytes = memory.subarray(0, FLIGHT_FILE_BYTES)
     this.#fd = openFile(path)
   }
@@ -39,6 +44,17 @@ export class FlightFile {
     } catch {
       // The folder or the memory is gone. What is in flight is then not known after an abort: nothing else depends on it.
       this.close()
+    }
+  }
+
+  /** The lane begins to boot a plugin. @param file null when it has booted all */
+  booting(file: string | null): void {
+    const path = this.#path + BOOTING_ENDING
+    try {
+      if (file === null) rmSync(path, { force: true })
+      else writeFileSync(path, file, { mode: 0o600 })
+    } catch {
+      // As for `write`.
     }
   }
 
