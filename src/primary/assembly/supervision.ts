@@ -109,6 +109,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     onEnding: (lane) => judge.died(lane),
     onDeath: (lane, death) => {
       events.logLanes.laneGone(lane)
+      events.durable.laneGone()
       return deaths.onDeath(lane, death)
     },
     onLeaving: (lane) => registrar.laneLeaving(lane),

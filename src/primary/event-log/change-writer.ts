@@ -67,6 +67,12 @@ export class ChangeWriter {
     return new Promise((resolve) => this.#next.written.push(resolve))
   }
 
+  /** Resolves when everything that has been told so far is stored. */
+  written(): Promise<void> {
+    this.#schedule()
+    return new Promise((resolve) => this.#next.written.push(resolve))
+  }
+
   #schedule(): void {
     if (this.#isClosed) return
     if (this.#current === null) this.#timer ??= setTimeout(() => void this.#write(), GATHER_MS)
@@ -95,7 +101,7 @@ export class ChangeWriter {
     for (const seq of batch.forget) this.#forgetting.delete(seq)
     this.#current = null
     for (const resolve of written) resolve()
-    if (!isEmpty(this.#next)) this.#schedule()
+    if (!isEmpty(this.#next) || this.#next.written.length > 0) this.#schedule()
   }
 
   /** Changes that are not written now are not repeated: their events are delivered again by the next process. */

@@ -1,6 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
@@ -11,7 +12,9 @@ import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import { ChangeWriter } from './change-writer.ts'
-import { countEvents, lastPosition, PAGE_ROWS, readAfter, readListed, type StoredRow } from './log-reader.ts'
+import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readListed, type StoredRow } from './log-reader.ts'
+import { PositionQueue } from './position-queue.ts'
+import { Reconciler } from './reconciler.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
@@ -21,7 +24,11 @@ const REFILL_MS = 20
 /** Pause before the log is opened again, milliseconds. */
 const REOPEN_MS = 1000
 /** An event that so many processes have died with is tried alone from then on. */
-const SUSPICIOUS_RECOVERIES = 3
+const SUSPICIOUS_DEATHS = 3
+/** How often events are looked for that nobody has handed on, milliseconds. */
+const RECONCILE_MS = 30_000
+/** When they are looked for after the death of a lane, milliseconds: what is unknown twice was not on its way. */
+const LOOKS_AFTER_DEATH_MS = [100, 1100]
 /** Longest time of Node's timers, milliseconds. */
 const TIMER_MAX_MS = 2_147_483_647
 
@@ -45,9 +52,17 @@ export class DurableLog {
   readonly #writer: ChangeWriter
   readonly #events: StoredEvents
   /** Positions of events that had no room, in the order in which they came. */
-  readonly #passed = new Fifo<number>()
+  readonly #passed = new PositionQueue()
   /** What an earlier process has left: events after `from`, up to `last`. */
-  #left = { from: 0, last: 0, events: 0 }
+  #left = { from: 0, last: 0 }
+  /** Up to where the log had events each time that a process ended without order. */
+  #uncleanEnds: readonly number[] = []
+  /** Events that processes have died with, more than once or twice: they are tried one at a time. */
+  readonly #suspects = new Fifo<number>()
+  /** The one that is tried; 0: none. */
+  #tried = 0
+  #reconciler: Reconciler | null = null
+  #lookedMs = 0
   #hasAdopted = false
   #isReading = false
   /** Events of an earlier process that nobody here subscribes to, by name: they stay in the log. */
@@ -95,33 +110,18 @@ export class DurableLog {
   async #open(): Promise<void> {
     const { log } = this.#options
     await this.prepare()
-    const last = await lastPosition(log.database)
-    const events = last === 0 ? 0 : await countEvents(log.database)
-    this.#left = { from: 0, last, events }
-    this.#events.waiting = events
-    await this.#noteStart()
+    const { first, last } = await positions(log.database)
+    this.#left = { from: first - 1, last }
+    this.#countWaiting()
+    this.#uncleanEnds = await noteStart(log.database, first, last)
+    this.#reconciler = new Reconciler(last + 1)
     log.memory.open(last + 1)
-  }
-
-  /** An event that is still there after an end without order has perhaps caused it. */
-  async #noteStart(): Promise<void> {
-    const { database } = this.#options.log
-    const row = await database.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'in_use'")
-    if (Number(row?.value ?? 0) === 1) await database.execute('UPDATE heddle_event SET recovered = recovered + 1')
-    await this.#setInUse(1)
-  }
-
-  #setInUse(value: 0 | 1): Promise<unknown> {
-    return this.#options.log.database.execute(
-      "INSERT INTO heddle_log (name, value) VALUES ('in_use', $1) ON CONFLICT (name) DO UPDATE SET value = $1",
-      [value],
-    )
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */
   adopt(): void {
-    const { events } = this.#left
-    if (events > 0) this.#options.report('INFO', `${events} stored events are delivered from here on`)
+    const { from, last } = this.#left
+    if (last > from) this.#options.report('INFO', `Up to ${last - from} events are in the log and are delivered now`)
     this.#hasAdopted = true
     this.#timer = setInterval(() => void this.#read(), REFILL_MS).unref()
     void this.#read()
@@ -144,7 +144,11 @@ export class DurableLog {
   /** Behind events of its key that wait already, and where the hub has enough. */
   #mustWait({ key }: EventFrame): boolean {
     if (!this.#hasRoom) return true
-    return key !== null && (this.#passed.size > 0 || this.#left.events > 0)
+    return key !== null && (this.#passed.size > 0 || this.#hasLeft)
+  }
+
+  get #hasLeft(): boolean {
+    return this.#left.last > this.#left.from
   }
 
   get #hasRoom(): boolean {
@@ -154,7 +158,6 @@ export class DurableLog {
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
     const entry = this.#events.begin(event.seq, left)
-    if (Number(stored?.row.recovered ?? 0) >= SUSPICIOUS_RECOVERIES) entry.deaths = 1
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (entry.hasDeliveries) return
     if (stored === null) this.#events.forget(entry)
@@ -169,11 +172,13 @@ export class DurableLog {
     this.#isReading = true
     try {
       while (this.#hasRoom && !this.#isEnding) {
-        if (this.#left.events > 0) await this.#readLeft()
+        if (this.#hasLeft) await this.#readLeft()
         else if (this.#passed.size > 0) await this.#readPassed()
         else break
       }
       this.#reportUnclaimed()
+      await this.#trySuspect()
+      if (steadyMs() - this.#lookedMs > RECONCILE_MS) await this.#reconcile()
     } catch (error) {
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
     } finally {
@@ -184,8 +189,7 @@ export class DurableLog {
   async #readLeft(): Promise<void> {
     const { from, last } = this.#left
     const rows = await readAfter(this.#options.log.database, from, last)
-    this.#left.from = Number(rows.at(-1)?.row.seq ?? last)
-    this.#left.events = rows.length < PAGE_ROWS ? 0 : Math.max(1, this.#left.events - rows.length)
+    this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
     this.#countWaiting()
     this.#deliverRows(rows)
   }
@@ -207,6 +211,10 @@ export class DurableLog {
       const { row } = stored
       const event = asBytes(frameOf(row))
       if (this.#events.knows(event.seq)) continue
+      if (event.seq !== this.#tried && this.#isSuspicious(event.seq)) {
+        this.#suspects.push(event.seq)
+        continue
+      }
       const dueMs = Number(row.due_ms)
       if (dueMs > 0) event.delayMs = Math.min(TIMER_MAX_MS, Math.max(0, dueMs - Date.now()))
       this.#deliver(event, Number(row.expires_ms), null, stored)
@@ -219,6 +227,59 @@ export class DurableLog {
     const positions = this.#unclaimed.get(event) ?? []
     if (positions.push(entry.seq) === 1) this.#unclaimed.set(event, positions)
     this.#hasNewUnclaimed = true
+  }
+
+  /** A process has died too often while it was there: perhaps of it. */
+  #isSuspicious(seq: number): boolean {
+    let deaths = 0
+    for (const last of this.#uncleanEnds) if (seq <= last) deaths++
+    return deaths >= SUSPICIOUS_DEATHS
+  }
+
+  /** Tries the next suspect when the last one has ended: its death is noted first, so that the process may die of it and knows. */
+  async #trySuspect(): Promise<void> {
+    if (this.#tried !== 0 && this.#events.knows(this.#tried)) return
+    this.#tried = this.#suspects.shift() ?? 0
+    if (this.#tried === 0) return
+    const { database } = this.#options.log
+    const [stored] = await readListed(database, [this.#tried])
+    if (stored === undefined) return
+    const groups = stored.left?.map(({ grp }) => grp) ?? this.#options.hub.groupsOf(stored.row.event)
+    for (const group of groups) {
+      const row = stored.left?.find(({ grp }) => grp === group)
+      const [attempt, deaths] = [Number(row?.attempt ?? 1), Number(row?.deaths ?? 0)]
+      this.#writer.waiting({ seq: this.#tried, group, attempt, deaths: deaths + 1, dueMs: 0, error: row?.error ?? '' })
+    }
+    await this.#writer.written()
+    this.#deliverRows(await readListed(database, [this.#tried]))
+    this.#countWaiting()
+  }
+
+  /** Finds events that nobody has handed on. */
+  async #reconcile(): Promise<void> {
+    this.#lookedMs = steadyMs()
+    const { database, memory } = this.#options.log
+    const lost = await this.#reconciler!.look(database, this.#lookedMs, memory.next, (seq) => this.#knows(seq))
+    if (lost.length === 0) return
+    const found = lost.length === 1 ? '1 stored event had' : `${lost.length} stored events had`
+    const message = `${found} not been handed on: ${lost.length === 1 ? 'it is' : 'they are'} delivered now`
+    this.#options.report('WARNING', message)
+    for (const seq of lost) this.#passed.push(seq)
+    this.#countWaiting()
+  }
+
+  #knows(seq: number): boolean {
+    if (this.#events.knows(seq) || this.#passed.has(seq) || seq === this.#tried) return true
+    return [...this.#unclaimed.values()].some((positions) => positions.includes(seq))
+  }
+
+  /** A lane is gone: perhaps it has stored events that it could not hand on. */
+  laneGone(): void {
+    for (const afterMs of LOOKS_AFTER_DEATH_MS) {
+      setTimeout(() => {
+        this.#lookedMs = 0
+      }, afterMs).unref()
+    }
   }
 
   #reportUnclaimed(): void {
@@ -247,7 +308,8 @@ export class DurableLog {
   #countWaiting(): void {
     let unclaimed = 0
     for (const { length } of this.#unclaimed.values()) unclaimed += length
-    this.#events.waiting = this.#left.events + this.#passed.size + unclaimed
+    const left = this.#left.last - this.#left.from
+    this.#events.waiting = left + this.#passed.size + this.#suspects.size + unclaimed
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
@@ -265,6 +327,6 @@ export class DurableLog {
     await until(() => this.#writer.isIdle, deadlineMs)
     const isIdle = this.#writer.isIdle
     this.#writer.close()
-    if (this.isOpen && isIdle) await this.#setInUse(0).catch(() => {})
+    if (this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
   }
 }

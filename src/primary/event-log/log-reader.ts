@@ -1,9 +1,10 @@
+import { timeOrderedId } from '../../core/causality/ids.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
 export const PAGE_ROWS = 128
-const EVENT = 'SELECT seq, id, event, envelope, payload, key, due_ms, expires_ms, is_split, recovered FROM heddle_event'
+const EVENT = 'SELECT seq, id, event, envelope, payload, key, due_ms, expires_ms, is_split FROM heddle_event'
 const AFTER = `${EVENT} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT ${PAGE_ROWS}`
 const LISTED = `${EVENT} WHERE seq IN (${Array.from({ length: PAGE_ROWS }, (_, n) => `$${n + 1}`).join(', ')}) ORDER BY seq`
 
@@ -49,13 +50,42 @@ async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promi
   }))
 }
 
-/** The last position that is taken; 0: none. */
-export async function lastPosition(db: LogDatabase): Promise<number> {
-  const row = await db.queryOne<{ last: number | null }>('SELECT max(seq) AS last FROM heddle_event')
-  return Number(row?.last ?? 0)
+/** The first and the last position that are taken. Without an event `first` is one above `last`. */
+export async function positions(db: LogDatabase): Promise<{ first: number; last: number }> {
+  const row = await db.queryOne<{ first: number | null; last: number | null }>(
+    'SELECT (SELECT min(seq) FROM heddle_event) AS first, (SELECT max(seq) FROM heddle_event) AS last',
+  )
+  return { first: Number(row?.first ?? 1), last: Number(row?.last ?? 0) }
 }
 
-export async function countEvents(db: LogDatabase): Promise<number> {
-  const row = await db.queryOne<{ events: number }>('SELECT count(*) AS events FROM heddle_event')
-  return Number(row?.events ?? 0)
+/**
+ * Notes that a process uses the log.
+ * @param last the last position that is taken
+ * @returns up to where there were events each time that a process ended without order
+ */
+export async function noteStart(db: LogDatabase, first: number, last: number): Promise<number[]> {
+  return db.transaction(async (tx) => {
+    const notes = await tx.query<{ name: string; value: number }>('SELECT name, value FROM heddle_log')
+    const isUnclean = notes.some(({ name }) => name === IN_USE)
+    const ends = notes.filter(({ name }) => name.startsWith(UNCLEAN_END)).map(({ value }) => Number(value))
+    if (isUnclean && last > 0) {
+      await tx.execute('INSERT INTO heddle_log (name, value) VALUES ($1, $2)', [
+        `${UNCLEAN_END}${timeOrderedId()}`,
+        last,
+      ])
+      ends.push(last)
+    }
+    // Events that old are gone.
+    await tx.execute('DELETE FROM heddle_log WHERE name LIKE $1 AND value < $2', [`${UNCLEAN_END}%`, first])
+    await tx.execute('INSERT INTO heddle_log (name, value) VALUES ($1, 1) ON CONFLICT (name) DO NOTHING', [IN_USE])
+    return ends.filter((end) => end >= first)
+  })
+}
+
+const IN_USE = 'in_use'
+const UNCLEAN_END = 'unclean_end '
+
+/** Notes that the process has ended in order: what is left has nothing to do with it. */
+export async function noteEnd(db: LogDatabase): Promise<void> {
+  await db.execute('DELETE FROM heddle_log WHERE name = $1 OR name LIKE $2', [IN_USE, `${UNCLEAN_END}%`])
 }

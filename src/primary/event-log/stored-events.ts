@@ -19,8 +19,6 @@ const LETTER_BYTES = 1024
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
 class StoredEvent implements StoredShares {
   readonly seq: number
-  /** Threads that may have died of it: from one on it is tried alone. */
-  deaths = 0
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
   hasDeliveries = false
@@ -44,13 +42,13 @@ class StoredEvent implements StoredShares {
     const source = new StoredDelivery(this.#events, this, group, broadcast)
     this.open.push(source)
     this.hasDeliveries = true
-    if (row === undefined) return { source, attempt: 1, deaths: this.deaths, dueMs: 0 }
+    if (row === undefined) return { source, attempt: 1, deaths: 0, dueMs: 0 }
     source.attempt = Number(row.attempt)
     source.deaths = Number(row.deaths)
     return {
       source,
       attempt: source.attempt,
-      deaths: Math.max(source.deaths, this.deaths),
+      deaths: source.deaths,
       dueMs: Number(row.due_ms),
     }
   }

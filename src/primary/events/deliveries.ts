@@ -28,6 +28,8 @@ import { WaitingQueues } from './waiting-queues.ts'
 
 /** Why there is no reply. */
 export const SUBSCRIBER_GONE = 'The subscriber is gone'
+/** Why an event of the log is not tried any more. */
+const DIED_WITH_IT = `The process or its thread died ${POISON_DEATHS} times while it handled this event`
 /** How often deadlines are checked, milliseconds. */
 const SWEEP_MS = 100
 
@@ -89,7 +91,8 @@ export class Deliveries {
     const delivery = deliveryOf(queue, event, null, source)
     if (attempt > 1 || deaths > 0) Object.assign(delivery, { attempt, deaths, dueMs, isBegun: true })
     this.budget.take(delivery)
-    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
+    if (deaths >= POISON_DEATHS) this.#fail(delivery, DIED_WITH_IT, 'poison')
+    else if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
 
@@ -220,7 +223,7 @@ export class Deliveries {
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
       const { attempt: next, deaths } = delivery
-      delivery.source?.retrying?.({ attempt: next, deaths, dueMs: Date.now() + delayMs, error })
+      delivery.source?.retrying?.({ attempt: next, deaths, dueMs: Math.ceil(Date.now() + delayMs), error })
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }

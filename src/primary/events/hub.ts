@@ -133,6 +133,11 @@ export class Hub {
     return this.#topology.entries()
   }
 
+  /** The groups that an event goes to now, without broadcasts. */
+  groupsOf(event: string): string[] {
+    return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [] : [group]))
+  }
+
   hasConsumer(event: string, group: string): boolean {
     return this.#topology.consumer(event, group) !== undefined
   }

@@ -15,7 +15,6 @@ export interface EventRow {
   due_ms: number
   expires_ms: number
   is_split: number
-  recovered: number
 }
 
 /** What an event is beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. */

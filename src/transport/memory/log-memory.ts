@@ -38,6 +38,11 @@ export class LogMemory {
     return Number(Atomics.add(this.#longs, NEXT, BigInt(count)))
   }
 
+  /** The first position that nobody has taken. */
+  get next(): number {
+    return Number(Atomics.load(this.#longs, NEXT))
+  }
+
   get stored(): number {
     return Number(Atomics.load(this.#longs, STORED))
   }

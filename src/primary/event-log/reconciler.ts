@@ -1,0 +1,61 @@
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+
+/** Positions that are read in one step. */
+const PAGE = 1000
+const STORED_AFTER = `SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT ${PAGE}`
+/** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
+const COMMIT_MAX_MS = 30_000
+
+/** Up to where positions had been taken at a time. */
+interface Mark {
+  atMs: number
+  next: number
+}
+
+/**
+ * Finds events that are stored and that nobody has handed on: their lane died after the commit, or the outcome of the commit was not known.
+ * Positions are not in the order of the commits, so it looks again at all that was taken in the last 30 seconds.
+ */
+export class Reconciler {
+  readonly #marks: Mark[] = []
+  /** Everything before has been accounted for. */
+  #floor: number
+  /** Unknown at the last look: perhaps only on their way. */
+  #unknown = new Set<number>()
+
+  /** @param first the first position of this process */
+  constructor(first: number) {
+    this.#floor = first
+  }
+
+  /**
+   * @param next the first position that nobody has taken
+   * @param isKnown whether an event is in hand already
+   * @returns events that were unknown at the look before, too
+   */
+  async look(db: LogDatabase, nowMs: number, next: number, isKnown: (seq: number) => boolean): Promise<number[]> {
+    const unknown = new Set<number>()
+    const lost: number[] = []
+    for (let after = this.#floor - 1; ; ) {
+      const rows = await db.query<{ seq: number }>(STORED_AFTER, [after, next])
+      for (const row of rows) {
+        const seq = Number(row.seq)
+        if (isKnown(seq)) continue
+        if (this.#unknown.has(seq)) lost.push(seq)
+        else unknown.add(seq)
+      }
+      if (rows.length < PAGE) break
+      after = Number(rows.at(-1)!.seq)
+    }
+    this.#unknown = unknown
+    this.#raiseFloor(nowMs, next)
+    return lost
+  }
+
+  #raiseFloor(nowMs: number, next: number): void {
+    this.#marks.push({ atMs: nowMs, next })
+    while (this.#marks.length > 1 && nowMs - this.#marks[1]!.atMs > COMMIT_MAX_MS) this.#marks.shift()
+    const [oldest] = this.#marks
+    if (nowMs - oldest!.atMs > COMMIT_MAX_MS && this.#unknown.size === 0) this.#floor = oldest!.next
+  }
+}
