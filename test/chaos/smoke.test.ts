@@ -31,7 +31,9 @@ test('six seconds of chaos lose nothing', async (t) => {
   const [code] = await once(child, 'close')
   assert.equal(code, 0, output)
 
-  const { deaths, users, events, trees } = JSON.parse(await readFile(json, 'utf8')) as Report
-  assert.ok(deaths.length >= 2, output)
+  const { deaths, faults, users, events, trees } = JSON.parse(await readFile(json, 'utf8')) as Report
+  // On a busy machine a lane may not be back in time for the next fault, which is refused then.
+  const refused = faults.filter(({ outcome }) => outcome === 503).length
+  assert.ok(deaths.length >= 1 && deaths.length + refused >= 2, output)
   assert.ok(users.acknowledged > 0 && events.acknowledged > 0 && trees.whole > 0, output)
 })

@@ -48,6 +48,13 @@ export class RawWebSocket {
     return Number(this.head.slice(9, 12))
   }
 
+  /** The handshake has its answer: a switch of protocols, or a whole response. */
+  get isAnswered(): boolean {
+    if (this.head === '' || this.status === 101) return this.head !== ''
+    const bodyBytes = Number(/^content-length: (\d+)\r$/im.exec(this.head)?.[1] ?? 0)
+    return Buffer.byteLength(this.head) >= Buffer.byteLength(this.head.split('\r\n\r\n', 1)[0]!) + 4 + bodyBytes
+  }
+
   get texts(): string[] {
     return this.frames.filter(({ opcode }) => opcode === OPCODE.TEXT).map(({ payload }) => payload.toString())
   }
@@ -122,7 +129,7 @@ export async function openWebSocket(
   }
   const lines = Object.entries(all).flatMap(([name, value]) => (value === null ? [] : `${name}: ${value}\r\n`))
   tcp.write(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`)
-  await until(() => client.head !== '' || client.isEnded, `an answer to the handshake of ${path}`)
+  await until(() => client.isAnswered || client.isEnded, `an answer to the handshake of ${path}`)
   if (client.status === 101) {
     const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
     if (!client.head.toLowerCase().includes(`sec-websocket-accept: ${accept}`.toLowerCase())) {
