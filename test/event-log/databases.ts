@@ -94,7 +94,7 @@ export interface Handled {
   parent: string | null
 }
 
-export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled
+export const handledBy = async (heddle: Heddle): Promise<Handled[]> => (await heddle.json('/orders')).body.handled ?? []
 
 /** Nothing waits in the log any more. */
 export const isEmpty = (store: LogStore): Promise<unknown> =>
