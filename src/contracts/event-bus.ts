@@ -1,4 +1,5 @@
 import type { Awaitable } from './awaitable.ts'
+import type { Tx } from './db.ts'
 import type { Delivered, EventName, Published } from './event-contracts.ts'
 import type { Owner } from './owner.ts'
 import type { Payload } from './payload.ts'
@@ -35,7 +36,7 @@ export interface EventMeta {
   attempt: number
 }
 
-export type Subscriber = (data: Payload, event: EventMeta) => unknown | Promise<unknown>
+export type Subscriber = (data: Payload, event: EventMeta, tx?: Tx) => unknown | Promise<unknown>
 
 export interface PublishOptions {
   /** Events with the same key reach a subscriber one after another, in the order in which they were published. */
@@ -71,6 +72,12 @@ export interface SubscribeOptions {
    * goes on. From 1 to 1,000,000; default: no limit.
    */
   concurrency?: number
+  /**
+   * Runs the handler in a transaction of the tool `db`, its third argument `tx`, whose commit also notes that the event is handled: what it writes
+   * and publishes through `tx` happens once, however often the event is delivered. A handler that throws has written nothing. It may be called
+   * again by the database, as the function of any transaction. Worker plugins only, and not with `broadcast`. Default false.
+   */
+  transaction?: boolean
 }
 
 /** Called synchronously when the last attempt at a delivery has failed. */
@@ -91,10 +98,16 @@ export interface EventBus {
    */
   publish<Name extends EventName>(event: Name, payload: Published<Name>, options?: PublishOptions): Promise<string>
   /**
-   * @param handler gets the payload with the type of the event's contract; without a contract it may state a type, which nobody checks
+   * @param handler gets the payload with the type of the event's contract; without a contract it may state a type, which nobody checks; with `transaction: true` also
+   * the transaction
    * @returns a function that ends the subscription in this thread
    * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_SUBSCRIPTIONS_LIMIT
    */
+  subscribe<Name extends EventName, Own extends object = Payload>(
+    event: Name,
+    handler: (data: Delivered<Name, Own>, event: EventMeta, tx: Tx) => unknown,
+    options: SubscribeOptions & { transaction: true },
+  ): () => void
   subscribe<Name extends EventName, Own extends object = Payload>(
     event: Name,
     handler: (data: Delivered<Name, Own>, event: EventMeta) => unknown,

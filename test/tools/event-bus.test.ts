@@ -108,6 +108,8 @@ for (const options of [
   { group: '' },
   { group: 'a b' },
   { broadcast: 'yes' },
+  { transaction: 1 },
+  { transaction: true, broadcast: true },
   { concurrency: 0 },
   { concurrency: 1.5 },
   { concurrency: Number.POSITIVE_INFINITY },

@@ -14,6 +14,10 @@ import { LocalWorker } from '../../primary/http/local-worker.ts'
 import { Routing } from '../../primary/http/routing.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
+import { Inbox } from '../../runtime/effects/inbox.ts'
+import { PluginTransactions } from '../../runtime/effects/plugin-transactions.ts'
+import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
+import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { PluginClass } from '../../runtime/kernel/plugins.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
@@ -115,6 +119,7 @@ export class PluginThread {
       () => driver,
       (thrown) => this.#kernel.sinkFault('event listener', thrown),
     )
+    bus.inbox = new Inbox(this.#transactions(bus))
     return new PrimaryToolHost({
       bus,
       local,
@@ -132,6 +137,20 @@ export class PluginThread {
       },
       jobs: () => this.#clock.list(),
       hasNoLanes: true,
+    })
+  }
+
+  /** There is no event log here: the runtime's tables are made when they are first needed. */
+  #transactions(bus: PrimaryBus): PluginTransactions {
+    const { toolbox } = this.#kernel
+    let tables: Promise<void> | undefined
+    return new PluginTransactions({
+      toolbox: () => toolbox,
+      accompany: (plugin) => bus.beginTransaction(plugin),
+      opened: () => {
+        tables ??= prepareTables(logDatabaseOf(toolbox.get('db'))!, true)
+        return tables
+      },
     })
   }
 

@@ -13,6 +13,8 @@ import type {
 import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Inbox } from '../../runtime/effects/inbox.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { TransactionEvents } from '../../runtime/event-log/transaction-events.ts'
 import { type DeliverySink, EventServer } from '../../runtime/events/event-server.ts'
@@ -49,6 +51,14 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   checkPublication: PublicationCheck | null = null
   /** The durable log, and what takes the events that it has; null where there is none. */
   log: { log: EventLog; take: (frame: EventFrame) => void } | null = null
+
+  /** Set where a single thread runs plugins for a test of them. */
+  set inbox(inbox: Inbox | null) {
+    this.#events.inbox = inbox
+  }
+  get inbox(): Inbox | null {
+    return this.#events.inbox
+  }
 
   set tracing(tracing: CodeTracing) {
     this.#events.tracing = tracing
@@ -148,6 +158,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
 
   subscribe(subscription: Subscription): () => void {
     const { owner, event, options } = subscription
+    if (options.transaction === true && this.inbox === null) {
+      const wanted = 'transaction: true is for plugins of the lanes: a commit in the primary would hold up all requests'
+      throw new HeddleError('EVENT_OPTIONS_INVALID', `${owner.name} subscribes to ${event}: ${wanted}`)
+    }
     const { subscriberIndex, identity } = this.#events.add(subscription)
     const instance: SubscriberInstance = {
       thread: this,

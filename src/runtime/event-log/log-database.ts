@@ -1,10 +1,19 @@
 import type { Queryable } from '../../contracts/db.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
 export interface LogDatabase extends Queryable {
   /** What an implementation says of itself. */
   readonly dialect: 'sqlite' | 'postgres'
-  transaction<T>(work: (tx: Queryable) => Promise<T>): Promise<T>
+  /**
+   * @param accompany makes what goes with each run of `work`
+   * @param handler what `work` calls: see SqlDatabase
+   */
+  transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany?: () => TransactionCompanion,
+    handler?: unknown,
+  ): Promise<T>
 }
 
 /** The database of the log; null when the tool does not say which SQL it speaks. @param tool an instance of the tool `db` */

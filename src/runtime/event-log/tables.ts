@@ -1,5 +1,6 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
+import { EFFECT_TABLES, effectTables } from '../effects/effect-tables.ts'
 import type { LogDatabase } from './log-database.ts'
 
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
@@ -37,6 +38,7 @@ function statements({ dialect }: LogDatabase): string[] {
       id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
       envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
       bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL)`,
+    ...effectTables(dialect),
   ]
 }
 
@@ -66,7 +68,7 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
 
 async function requireTables(db: LogDatabase): Promise<void> {
   try {
-    await db.queryOne('SELECT seq FROM heddle_event LIMIT 1')
+    for (const table of ['heddle_event', ...EFFECT_TABLES]) await db.queryOne(`SELECT 1 AS one FROM ${table} LIMIT 1`)
   } catch (error) {
     if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error
     throw new Error(

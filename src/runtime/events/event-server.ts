@@ -1,3 +1,4 @@
+import type { Tx } from '../../contracts/db.ts'
 import type { EventMeta, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
@@ -6,6 +7,7 @@ import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
+import type { Inbox } from '../effects/inbox.ts'
 import { deliveryError } from './delivery-error.ts'
 
 /** Takes the answers to the deliveries of one broker: the hub, or the streams. Each broker numbers its own deliveries. */
@@ -22,6 +24,8 @@ const SUBSCRIPTIONS_MAX = 1000
 export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
+  /** Runs transactional subscribers; null in a thread that has none. */
+  inbox: Inbox | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
   readonly #origins: (Origin | undefined)[] = []
   /** By method and event, the numbers that are in use. */
@@ -106,7 +110,8 @@ export class EventServer {
     try {
       const origin = this.#origins[frame.subscriber]!
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
-      outcome = causality.run(cause, callSubscriber, subscription, frame)
+      const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
+      outcome = causality.run(cause, call, subscription, frame)
       // Here too: what a subscriber returns may throw when it is asked for its `then`.
       isLater = isThenable(outcome)
     } catch (thrown) {
@@ -131,6 +136,12 @@ export class EventServer {
         sink.failed(deliveryId, deliveryError(thrown))
       },
     )
+  }
+  readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {
+    const { owner, handler, options } = subscription
+    const group = options.group ?? this.#identityOf(frame.subscriber)
+    const entry = { eventId: frame.id, group, plugin: owner.name, handler }
+    return this.inbox!.handle(entry, (tx) => callSubscriber(subscription, frame, tx))
   }
 }
 
@@ -160,7 +171,7 @@ function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscriptio
   })
 }
 
-function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): unknown {
+function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, tx?: Tx): unknown {
   const meta: EventMeta = {
     id: frame.id,
     parent_id: frame.parentId,
@@ -170,5 +181,6 @@ function callSubscriber({ owner, handler }: Subscription, frame: EventFrame): un
     request_id: frame.requestId,
     attempt: frame.attempt & (WANTS_REPLY - 1),
   }
-  return handler.call(owner.instance, JSON.parse(frame.payload) as Payload, meta)
+  const data = JSON.parse(frame.payload) as Payload
+  return tx === undefined ? handler.call(owner.instance, data, meta) : handler.call(owner.instance, data, meta, tx)
 }

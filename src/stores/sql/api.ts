@@ -6,8 +6,15 @@ import type { TransactionCompanion } from '../../contracts/transaction-companion
 
 /** What an implementation does itself. */
 export interface SqlDatabase extends Queryable {
-  /** @param accompany makes what goes with each run of `work` */
-  transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T>
+  /**
+   * @param accompany makes what goes with each run of `work`
+   * @param handler the function by whose source it is known what the transaction waits for, when `work` is one that many share
+   */
+  transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany?: () => TransactionCompanion,
+    handler?: unknown,
+  ): Promise<T>
   healthCheck(): Promise<boolean>
 }
 

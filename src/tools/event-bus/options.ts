@@ -55,6 +55,7 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     backoffMs = SUBSCRIBER_DEFAULTS.backoffMs,
     timeoutMs = SUBSCRIBER_DEFAULTS.timeoutMs,
     broadcast = SUBSCRIBER_DEFAULTS.broadcast,
+    transaction = false,
     group,
     concurrency,
   } = given
@@ -63,10 +64,18 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
   checkRange('timeoutMs', timeoutMs, 1, MAX_MS)
   checkRange('concurrency', concurrency, 1, MAX_CONCURRENCY)
   if (typeof broadcast !== 'boolean') throw invalid('broadcast must be true or false', broadcast)
+  if (typeof transaction !== 'boolean') throw invalid('transaction must be true or false', transaction)
+  if (transaction && broadcast) {
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      'transaction and broadcast cannot be combined: an event is handled once, or in every thread',
+    )
+  }
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
   }
-  return defined({ retries, backoffMs, timeoutMs, broadcast, group, concurrency })
+  const always = { retries, backoffMs, timeoutMs, broadcast }
+  return defined({ ...always, group, concurrency, transaction: transaction || undefined })
 }
 
 /** @returns the timeout in milliseconds */

@@ -144,12 +144,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
    * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
    * When a statement fails, the whole transaction is rolled back.
    * @param accompany makes what goes with each run of `work`
+   * @param handler the function by whose source it is known what the transaction waits for
    */
-  async transaction<T>(work: (tx: Queryable) => Promise<T>, accompany?: () => TransactionCompanion): Promise<T> {
+  async transaction<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany?: () => TransactionCompanion,
+    handler: unknown = work,
+  ): Promise<T> {
     this.#refuseWhileUseless()
     if (!this.#shared) await this.#open()
     if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
-    const queued = { work, accompany, promptness: this.#promptFunctions.of(work), instrument: this.#instrument }
+    const queued = { work, accompany, promptness: this.#promptFunctions.of(handler), instrument: this.#instrument }
     return new Promise((resolvePromise, reject) => {
       this.#writes.push(
         new QueuedTransaction(queued, this.#faults, resolvePromise as (result: unknown) => void, reject),
