@@ -81,3 +81,24 @@ test('a runtime that ends by a signal that was meant for it is not started again
   assert.equal((await once(child, 'exit'))[0], 128 + 15)
   assert.doesNotMatch(errors(), /started again/)
 })
+
+test('a runtime that says nothing is ended, but not one that somebody has stopped', async (t) => {
+  const hanging = await guardFake(t, 'hang')
+  const stopped = await guardFake(t, 'wait')
+  const pid = Number(((await once(stopped.child.stdout!.setEncoding('utf8'), 'data')) as [string])[0])
+  t.after(() => {
+    try {
+      process.kill(pid, 'SIGKILL')
+    } catch {
+      // It has ended, as it should.
+    }
+  })
+  process.kill(pid, 'SIGSTOP')
+  // Both have the same limit, so the one is over when the other has had its time.
+  await until(() => hanging.errors().includes('SIGKILL ends it'), 'the end of the one that hangs', 20_000)
+  await until(() => hanging.errors().match(/SIGKILL ends it/g)?.length === 2, 'the end of the next one', 20_000)
+  assert.equal(stopped.errors(), '')
+  process.kill(pid, 'SIGCONT')
+  stopped.child.kill('SIGTERM')
+  assert.equal((await once(stopped.child, 'exit'))[0], 128 + 15)
+})

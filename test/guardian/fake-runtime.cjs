@@ -16,7 +16,9 @@ const ways = {
     process.stderr.write('x'.repeat(4_000_000))
     process.stdout.write(`written in ${Date.now() - startedMs} ms\n`)
   },
-  wait: () => {},
+  wait: () => process.stdout.write(`${process.pid}\n`),
+  /** Its loop stands still from then on. */
+  hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
 }
 
 const way = process.env.FAKE
