@@ -98,6 +98,9 @@ test('a runtime that says nothing is ended, but not one that somebody has stoppe
   await until(() => hanging.errors().includes('SIGKILL ends it'), 'the end of the one that hangs', 20_000)
   await until(() => hanging.errors().match(/SIGKILL ends it/g)?.length === 2, 'the end of the next one', 20_000)
   assert.equal(stopped.errors(), '')
+  hanging.child.kill('SIGTERM')
+  // Its runtime does not hear it, and is ended at its deadline.
+  assert.equal((await once(hanging.child, 'exit'))[0], 128 + 9)
   process.kill(pid, 'SIGCONT')
   stopped.child.kill('SIGTERM')
   assert.equal((await once(stopped.child, 'exit'))[0], 128 + 15)

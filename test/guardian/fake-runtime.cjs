@@ -17,8 +17,8 @@ const ways = {
     process.stdout.write(`written in ${Date.now() - startedMs} ms\n`)
   },
   wait: () => process.stdout.write(`${process.pid}\n`),
-  /** Its loop stands still from then on. */
-  hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0),
+  /** Its loop stands still, for longer than any test waits, and not for ever: it would not notice that its guardian is gone. */
+  hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30_000),
 }
 
 const way = process.env.FAKE
