@@ -175,6 +175,8 @@ export class DurableLog {
         if (this.#hasLeft) await this.#readLeft()
         else if (this.#passed.size > 0) await this.#readPassed()
         else break
+        // A page at a time: the primary has requests to serve.
+        await new Promise(setImmediate)
       }
       this.#reportUnclaimed()
       await this.#trySuspect()
