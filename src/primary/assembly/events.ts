@@ -34,6 +34,8 @@ export interface EventParts {
 
 interface EventOptions {
   settings: Settings
+  /** At how many deaths of the process an event was in flight; null where nobody knows. */
+  deathsOfEvent: ((id: string) => number) | null
   /** LOG_MEMORY_BYTES, shared by all threads. */
   logMemory: SharedArrayBuffer
   /** An instance of the tool `db`; undefined when none is installed. */
@@ -42,11 +44,13 @@ interface EventOptions {
   link: SupervisorLink
 }
 
-export function assembleEvents({ settings, logMemory, db, log, link }: EventOptions): EventParts {
+export function assembleEvents({ settings, deathsOfEvent, logMemory, db, log, link }: EventOptions): EventParts {
+  const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
   const hub = new Hub({
     maxQueue: settings.eventBusMaxQueue,
     maxDeadBytes: settings.eventBusMaxDeadBytes,
     maxNames: settings.eventBusMaxNames,
+    isLogCrowded: () => eventLog.isCrowded,
     onQuarantine: (isWanted) => link.supervisor.wantQuarantine(isWanted),
     onQuarantineUsed: () => link.supervisor.renewQuarantine(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
@@ -58,7 +62,6 @@ export function assembleEvents({ settings, logMemory, db, log, link }: EventOpti
     settings.eventBusMaxSubscriptions,
   )
   const laneSubscribers = new LaneSubscribers(hub)
-  const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
   const logLanes = new LogLanes(
     () => link.supervisor.lanes.ready,
     () => eventLog.database,
@@ -68,6 +71,7 @@ export function assembleEvents({ settings, logMemory, db, log, link }: EventOpti
     log: eventLog,
     maxQueue: settings.eventBusMaxQueue,
     mayMakeTables: settings.dbAutoMigrate,
+    deathsOf: deathsOfEvent,
     write: (changes) => logLanes.write(changes),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })

@@ -77,15 +77,16 @@ export class Runtime {
     const link = new SupervisorLink()
     const processLog = new ProcessLog(logWriter, settings)
     const { log } = processLog
+    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log)
     const events: EventParts = assembleEvents({
       settings,
+      deathsOfEvent: processDeaths === null ? null : (id) => processDeaths.ofEvent(id),
       logMemory: shared.log,
       db: () => tools.kernel.toolbox.get('db'),
       log,
       link,
     })
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
-    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log)
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
     const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
     const suspicion = assembleSuspicion({ settings, http, link })

@@ -19,6 +19,8 @@ const LETTER_BYTES = 1024
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
 class StoredEvent implements StoredShares {
   readonly seq: number
+  /** Processes that have died while they handled it. */
+  deaths = 0
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
   hasDeliveries = false
@@ -42,13 +44,13 @@ class StoredEvent implements StoredShares {
     const source = new StoredDelivery(this.#events, this, group, broadcast)
     this.open.push(source)
     this.hasDeliveries = true
-    if (row === undefined) return { source, attempt: 1, deaths: 0, dueMs: 0 }
+    if (row === undefined) return { source, attempt: 1, deaths: this.deaths, dueMs: 0 }
     source.attempt = Number(row.attempt)
     source.deaths = Number(row.deaths)
     return {
       source,
       attempt: source.attempt,
-      deaths: source.deaths,
+      deaths: Math.max(source.deaths, this.deaths),
       dueMs: Number(row.due_ms),
     }
   }

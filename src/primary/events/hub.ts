@@ -28,6 +28,8 @@ export interface HubOptions extends DeliveriesOptions {
   maxDeadBytes?: number
   /** EVENT_BUS_MAX_NAMES; its default when left out. */
   maxNames?: number
+  /** True when the durable log is so full that nothing new should be begun; never when left out. */
+  isLogCrowded?: () => boolean
 }
 
 /**
@@ -41,9 +43,11 @@ export class Hub {
   readonly #deliveries: Deliveries
   /** Time limits of requests that wait for a reply. */
   readonly #requestTimers = new Set<NodeJS.Timeout>()
+  readonly #isLogCrowded: () => boolean
   #closed = false
 
   constructor(options: HubOptions) {
+    this.#isLogCrowded = options.isLogCrowded ?? (() => false)
     this.#log = options.log
     this.#topology = new Topology(options.maxNames)
     this.records = new Records(options.log, options.maxDeadBytes)
@@ -61,7 +65,7 @@ export class Hub {
 
   /** True when the queue is so full that nothing new should be begun. */
   get isCrowded(): boolean {
-    return this.#deliveries.budget.isCrowded
+    return this.#deliveries.budget.isCrowded || this.#isLogCrowded()
   }
 
   // ── subscribers ───────────────────────────────────────────────────────────

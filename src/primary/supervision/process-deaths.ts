@@ -86,6 +86,12 @@ export class ProcessDeaths {
     return barred
   }
 
+  /** At how many deaths an event was in flight. */
+  ofEvent(id: string): number {
+    return this.#recent.filter(({ in_flight }) => in_flight.some((work) => work.kind === 'event' && work.id === id))
+      .length
+  }
+
   /** Says what is new: in the log, and as an event. */
   report(publish: (event: EventFrame) => Awaitable<void>): void {
     for (const { signal, code, message, guilty, in_flight, at, stderr, lived_ms } of this.#unread) {

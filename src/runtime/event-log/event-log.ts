@@ -10,6 +10,8 @@ import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
 import { FILE_INSERTS, SERVER_INSERTS } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
 
+/** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
+const CROWDED_SHARE = 0.75
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -39,6 +41,11 @@ export class EventLog {
   /** True when a statement goes to a server: two of one thread may be committed in any order. */
   get isOnServer(): boolean {
     return this.#database()?.dialect === 'postgres'
+  }
+
+  /** True when it is so full that nothing new should be begun: work that has begun needs the rest. */
+  get isCrowded(): boolean {
+    return this.memory.stored > this.#maxStored * CROWDED_SHARE
   }
 
   /** @throws EVENT_BUS_FULL */
