@@ -299,7 +299,7 @@ export class LaneServer {
   async #writeLog(batch: number, changes: LogChanges): Promise<void> {
     let error: string | null = null
     try {
-      await writeChanges(this.#log.database, changes)
+      await writeChanges(this.#log.database, changes, this.#log.memory.epoch)
     } catch (thrown) {
       error = messageOf(thrown)
     }

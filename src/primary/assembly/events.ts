@@ -42,9 +42,12 @@ interface EventOptions {
   db: () => object | undefined
   log: Log
   link: SupervisorLink
+  /** Told why this process must end. */
+  onReplicaLost: (message: string) => void
 }
 
-export function assembleEvents({ settings, deathsOfEvent, logMemory, db, log, link }: EventOptions): EventParts {
+export function assembleEvents(options: EventOptions): EventParts {
+  const { settings, deathsOfEvent, logMemory, db, log, link, onReplicaLost } = options
   const eventLog = new EventLog(new LogMemory(logMemory), () => logDatabaseOf(db()), settings.eventBusMaxStored)
   const hub = new Hub({
     maxQueue: settings.eventBusMaxQueue,
@@ -62,16 +65,15 @@ export function assembleEvents({ settings, deathsOfEvent, logMemory, db, log, li
     settings.eventBusMaxSubscriptions,
   )
   const laneSubscribers = new LaneSubscribers(hub)
-  const logLanes = new LogLanes(
-    () => link.supervisor.lanes.ready,
-    () => eventLog.database,
-  )
+  const logLanes = new LogLanes(() => link.supervisor.lanes.ready, eventLog)
   const durable = new DurableLog({
     hub,
     log: eventLog,
     maxQueue: settings.eventBusMaxQueue,
     mayMakeTables: settings.dbAutoMigrate,
     deathsOf: deathsOfEvent,
+    replica: settings.replicaId,
+    onLost: onReplicaLost,
     write: (changes) => logLanes.write(changes),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })

@@ -85,6 +85,7 @@ export class Runtime {
       db: () => tools.kernel.toolbox.get('db'),
       log,
       link,
+      onReplicaLost: options.onFatal,
     })
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)

@@ -58,6 +58,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   dispatcher.setLanes([])
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs - 500))
   await supervisor.stop(Math.max(500, deadlineMs - steadyMs()))
+  await events.durable.leave()
   await kernel.stop()
   await events.streams?.close()
   hub.close()

@@ -4,7 +4,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import { type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogChanges } from '../../transport/log-changes.ts'
@@ -13,6 +13,7 @@ import { asBytes } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readListed, type StoredRow } from './log-reader.ts'
+import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
@@ -40,6 +41,10 @@ export interface DurableLogOptions {
   mayMakeTables: boolean
   /** At how many deaths of the process an event was in flight; null where nobody knows: then all that was there is under suspicion. */
   deathsOf: ((id: string) => number) | null
+  /** REPLICA_ID. */
+  replica: string
+  /** Another process has taken over: this one must end. */
+  onLost: (message: string) => void
   /** Commits what has become of events. */
   write: (changes: LogChanges) => Promise<void>
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
@@ -53,6 +58,8 @@ export class DurableLog {
   readonly #options: DurableLogOptions
   readonly #writer: ChangeWriter
   readonly #events: StoredEvents
+  /** Null where this process alone has the log: on a file. */
+  #members: Membership | null = null
   /** Positions of events that had no room, in the order in which they came. */
   readonly #passed = new PositionQueue()
   /** What an earlier process has left: events after `from`, up to `last`. */
@@ -112,6 +119,7 @@ export class DurableLog {
   async #open(): Promise<void> {
     const { log } = this.#options
     await this.prepare()
+    if (log.isOnServer) return this.#join()
     const { first, last } = await positions(log.database)
     this.#left = { from: first - 1, last }
     this.#countWaiting()
@@ -120,11 +128,20 @@ export class DurableLog {
     log.memory.open(last + 1)
   }
 
+  async #join(): Promise<void> {
+    this.#members ??= new Membership(this.#options)
+    await this.#members.join()
+    const { memory } = this.#options.log
+    this.#reconciler ??= new Reconciler(memory.next, memory.epoch)
+    if (this.#hasAdopted) void this.#members.adopt()
+  }
+
   /** All subscribers are known: delivers what an earlier process has left. */
   adopt(): void {
     const { from, last } = this.#left
     if (last > from) this.#options.report('INFO', `Up to ${last - from} events are in the log and are delivered now`)
     this.#hasAdopted = true
+    void this.#members?.adopt()
     this.#timer = setInterval(() => void this.#read(), REFILL_MS).unref()
     void this.#read()
   }
@@ -149,8 +166,9 @@ export class DurableLog {
     return key !== null && (this.#passed.size > 0 || this.#hasLeft)
   }
 
+  /** Ended processes have left events that have not been read yet. */
   get #hasLeft(): boolean {
-    return this.#left.last > this.#left.from
+    return this.#left.last > this.#left.from || this.#members?.hasOrphans === true
   }
 
   get #hasRoom(): boolean {
@@ -193,6 +211,7 @@ export class DurableLog {
   }
 
   async #readLeft(): Promise<void> {
+    if (this.#members !== null) return this.#deliverRows(await this.#members.nextPage())
     const { from, last } = this.#left
     const rows = await readAfter(this.#options.log.database, from, last)
     this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
@@ -217,7 +236,7 @@ export class DurableLog {
       const { row } = stored
       const event = asBytes(frameOf(row))
       if (this.#events.knows(event.seq)) continue
-      if (event.seq !== this.#tried && this.#isSuspicious(event.seq)) {
+      if (event.seq !== this.#tried && this.#isSuspicious(row)) {
         this.#suspects.push(event.seq)
         continue
       }
@@ -236,10 +255,12 @@ export class DurableLog {
   }
 
   /** A process has died too often while it was there: perhaps of it. */
-  #isSuspicious(seq: number): boolean {
+  #isSuspicious({ seq, recovered = 0 }: EventRow): boolean {
+    // Of the deaths of other processes nobody here knows more.
+    if (recovered >= SUSPICIOUS_DEATHS) return true
     if (this.#options.deathsOf !== null) return false
     let deaths = 0
-    for (const last of this.#uncleanEnds) if (seq <= last) deaths++
+    for (const last of this.#uncleanEnds) if (Number(seq) <= last) deaths++
     return deaths >= SUSPICIOUS_DEATHS
   }
 
@@ -334,6 +355,12 @@ export class DurableLog {
     await until(() => this.#writer.isIdle, deadlineMs)
     const isIdle = this.#writer.isIdle
     this.#writer.close()
-    if (this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
+    if (this.#members === null && this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
+  }
+
+  /** The lanes have ended: nothing more is stored. */
+  async leave(): Promise<void> {
+    // The lease lapses when nobody has told its end.
+    await this.#members?.leave().catch(() => {})
   }
 }

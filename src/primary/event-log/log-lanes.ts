@@ -1,4 +1,4 @@
-import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { writeChanges } from '../../runtime/event-log/write-changes.ts'
 import type { LogChanges } from '../../transport/log-changes.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -12,17 +12,17 @@ interface Written {
 /** Lets the lane that has the least to do write changes of the log: a commit would hold up the listener. */
 export class LogLanes {
   readonly #lanes: () => readonly Lane[]
-  readonly #database: () => LogDatabase
+  readonly #log: EventLog
   readonly #open = new Map<number, Written>()
   #batch = 0
 
   /**
    * @param lanes those that take work
-   * @param database of the primary, where there is no lane
+   * @param log of the primary, where there is no lane
    */
-  constructor(lanes: () => readonly Lane[], database: () => LogDatabase) {
+  constructor(lanes: () => readonly Lane[], log: EventLog) {
     this.#lanes = lanes
-    this.#database = database
+    this.#log = log
   }
 
   write(changes: LogChanges): Promise<void> {
@@ -31,7 +31,7 @@ export class LogLanes {
       if (!lane.responsive || lane.state !== 'ready') continue
       if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
     }
-    if (best === undefined) return writeChanges(this.#database(), changes)
+    if (best === undefined) return writeChanges(this.#log.database, changes, this.#log.memory.epoch)
     const lane = best
     const batch = ++this.#batch
     return new Promise((resolve, reject) => {

@@ -37,7 +37,8 @@ export async function readListed(db: LogDatabase, positions: readonly number[]):
   return withDeliveries(db, await db.query<EventRow>(LISTED, list))
 }
 
-async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
+/** Adds what is left of their deliveries. @param rows in the order of their positions */
+export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)
   if (split.length === 0) return rows.map((row) => ({ row, left: null }))
   const deliveries = await db.query<DeliveryRow>(

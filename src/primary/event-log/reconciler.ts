@@ -1,8 +1,9 @@
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Positions that are read in one step. */
 const PAGE = 1000
-const STORED_AFTER = `SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 ORDER BY seq LIMIT ${PAGE}`
+const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2'
 /** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
 const COMMIT_MAX_MS = 30_000
 
@@ -18,14 +19,19 @@ interface Mark {
  */
 export class Reconciler {
   readonly #marks: Mark[] = []
+  readonly #storedAfter: string
   /** Everything before has been accounted for. */
   #floor: number
   /** Unknown at the last look: perhaps only on their way. */
   #unknown = new Set<number>()
 
-  /** @param first the first position of this process */
-  constructor(first: number) {
+  /**
+   * @param first the first position of this process
+   * @param epoch its number, where several share the log
+   */
+  constructor(first: number, epoch = 0) {
     this.#floor = first
+    this.#storedAfter = `${STORED_AFTER}${andOwned(epoch)} ORDER BY seq LIMIT ${PAGE}`
   }
 
   /**
@@ -37,7 +43,7 @@ export class Reconciler {
     const unknown = new Set<number>()
     const lost: number[] = []
     for (let after = this.#floor - 1; ; ) {
-      const rows = await db.query<{ seq: number }>(STORED_AFTER, [after, next])
+      const rows = await db.query<{ seq: number }>(this.#storedAfter, [after, next])
       for (const row of rows) {
         const seq = Number(row.seq)
         if (isKnown(seq)) continue

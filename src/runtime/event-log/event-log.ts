@@ -7,7 +7,7 @@ import { until } from '../../core/schedule/until.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
-import { FILE_INSERTS, SERVER_INSERTS } from './insert-texts.ts'
+import { FILE_INSERTS, type InsertTexts, serverInserts } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
@@ -20,6 +20,7 @@ export class EventLog {
   readonly memory: LogMemory
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
+  #texts: InsertTexts | null = null
 
   /**
    * @param database asked when it is needed: the tools are installed later
@@ -69,7 +70,8 @@ export class EventLog {
    */
   insertStatements(frames: readonly EventFrame[]): LastStatement[] {
     let position = this.memory.take(frames.length)
-    const texts = this.isOnServer ? SERVER_INSERTS : FILE_INSERTS
+    this.#texts ??= this.isOnServer ? serverInserts(this.memory.epoch) : FILE_INSERTS
+    const texts = this.#texts
     const statements: LastStatement[] = []
     for (let from = 0; from < frames.length; ) {
       const size = texts.sizeFor(frames.length - from)

@@ -15,6 +15,8 @@ export interface EventRow {
   due_ms: number
   expires_ms: number
   is_split: number
+  /** Processes that have ended without order while they had it; counted on a server, and read with what they have left. */
+  recovered?: number
 }
 
 /** What an event is beside its columns: parent, request, trace, emitter, time of publication, payload keys. A JSON array keeps it short. */

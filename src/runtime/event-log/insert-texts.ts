@@ -1,4 +1,5 @@
 import { EVENT_COLUMNS } from './event-rows.ts'
+import { ownerExpression } from './ownership.ts'
 
 /** Rows of one INSERT at most. */
 export const INSERT_MAX_ROWS = 32
@@ -23,17 +24,23 @@ export const FILE_INSERTS: InsertTexts = {
 }
 
 const SERVER_SIZES = [1, 4, 16, INSERT_MAX_ROWS]
-const SERVER_TEXTS = textsOf(
-  SERVER_SIZES,
-  (rows) =>
-    `INSERT INTO heddle_event (${COLUMNS}) SELECT * FROM (VALUES ${rows}) AS row (${COLUMNS}) WHERE seq IS NOT NULL`,
-  SERVER_TYPES,
-)
 
-/** Each statement is a way there and back: as few as can be. */
-export const SERVER_INSERTS: InsertTexts = {
-  sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? INSERT_MAX_ROWS,
-  textOf: (rows) => SERVER_TEXTS.get(rows)!,
+/**
+ * Each statement is a way there and back: as few as can be.
+ * The column `owner` takes no null, so nothing is stored for a process that is not the owner any more.
+ */
+export function serverInserts(epoch: number): InsertTexts {
+  const texts = textsOf(
+    SERVER_SIZES,
+    (rows) =>
+      `INSERT INTO heddle_event (owner, ${COLUMNS}) SELECT ${ownerExpression(epoch)}, row.*
+       FROM (VALUES ${rows}) AS row (${COLUMNS}) WHERE seq IS NOT NULL`,
+    SERVER_TYPES,
+  )
+  return {
+    sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? INSERT_MAX_ROWS,
+    textOf: (rows) => texts.get(rows)!,
+  }
 }
 
 /** @param types of the columns, for the first row: a list of values has no table to take them from */

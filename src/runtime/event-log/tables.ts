@@ -12,8 +12,16 @@ const MAKE_LOCK = 0x686c6f67
 /** What is different in the databases' own SQL. */
 const TYPES = {
   sqlite: { position: 'INTEGER PRIMARY KEY' },
-  postgres: { position: 'BIGINT PRIMARY KEY' },
+  postgres: { position: 'BIGINT PRIMARY KEY, owner BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0' },
 } as const
+
+const SHARED = [
+  `CREATE TABLE IF NOT EXISTS heddle_process (
+    epoch BIGINT PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, expires_at TIMESTAMPTZ NOT NULL, adopter BIGINT,
+    is_clean SMALLINT NOT NULL DEFAULT 0)`,
+  'CREATE SEQUENCE IF NOT EXISTS heddle_epoch AS INTEGER',
+  'CREATE SEQUENCE IF NOT EXISTS heddle_position',
+]
 
 /**
  * The tables of the log.
@@ -23,6 +31,12 @@ const TYPES = {
  * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done.
  * - `heddle_dead`: deliveries that have failed for good.
  * - `heddle_log`: the version of the tables, and whether the last process that had them open ended in order.
+ *
+ * On a server, where several processes share them:
+ *
+ * - `owner` of an event: the number of the process that delivers it. `recovered`: how many have ended without order while they had it.
+ * - `heddle_process`: the processes, with their leases by the server's clock. `adopter`: the one that takes over what this one has left.
+ * - `heddle_epoch`: their numbers. `heddle_position`: blocks of positions.
  */
 function statements({ dialect }: LogDatabase): string[] {
   const { position } = TYPES[dialect]
@@ -39,6 +53,7 @@ function statements({ dialect }: LogDatabase): string[] {
       envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
       bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL)`,
     ...effectTables(dialect),
+    ...(dialect === 'postgres' ? SHARED : []),
   ]
 }
 

@@ -1,17 +1,22 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { LogChanges } from '../../transport/log-changes.ts'
 import type { LogDatabase } from './log-database.ts'
+import { andOwned, requireOwner } from './ownership.ts'
 
 /** Positions of one DELETE: few sizes, so that each statement is prepared once. A short list is filled up with its last position. */
 const LIST_SIZES = [1, 16, 128] as const
 /** Neighbours that are deleted as a range from so many on. */
 const RANGE_MIN = 16
 
-/** Writes what has become of events: alone the usual deletes, which share the commits of the thread, and the rest in one transaction. */
-export async function writeChanges(db: LogDatabase, changes: LogChanges): Promise<void> {
+/**
+ * Writes what has become of events: alone the usual deletes, which share the commits of the thread, and the rest in one transaction.
+ * @param epoch number of this process, or 0: only its own events are changed
+ */
+export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: number): Promise<void> {
   const { forget, split, done, waiting, letters } = changes
-  if (split.length + done.length + waiting.length + letters.length === 0) return deleteEvents(db, forget)
+  if (split.length + done.length + waiting.length + letters.length === 0) return deleteEvents(db, forget, epoch)
   await db.transaction(async (tx) => {
+    await requireOwner(tx, epoch)
     for (const { seq, group, attempt, deaths, dueMs, error } of waiting) {
       await tx.execute(
         `INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
@@ -25,7 +30,7 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges): Promis
     for (const { seq, group } of done)
       await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1 AND grp = $2', [seq, group])
     for (const seq of split) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
-    await deleteEvents(tx, forget)
+    await deleteEvents(tx, forget, epoch)
   })
 }
 
@@ -39,7 +44,7 @@ export async function insertLetter(tx: Queryable, letter: LogChanges['letters'][
   )
 }
 
-async function deleteEvents(to: Queryable, positions: readonly number[]): Promise<void> {
+async function deleteEvents(to: Queryable, positions: readonly number[], epoch: number): Promise<void> {
   const sorted = Float64Array.from(positions).sort()
   const single: number[] = []
   const deletes: Promise<unknown>[] = []
@@ -49,7 +54,10 @@ async function deleteEvents(to: Queryable, positions: readonly number[]): Promis
     if (end - from >= RANGE_MIN) {
       // Every position of the range is in the list: no other event can be in between.
       deletes.push(
-        to.execute('DELETE FROM heddle_event WHERE seq BETWEEN $1 AND $2', [sorted[from]!, sorted[end - 1]!]),
+        to.execute(`DELETE FROM heddle_event WHERE seq BETWEEN $1 AND $2${andOwned(epoch)}`, [
+          sorted[from]!,
+          sorted[end - 1]!,
+        ]),
       )
     } else for (let n = from; n < end; n++) single.push(sorted[n]!)
     from = end
@@ -59,7 +67,7 @@ async function deleteEvents(to: Queryable, positions: readonly number[]): Promis
     const size = LIST_SIZES.find((each) => each >= left) ?? LIST_SIZES.at(-1)!
     const list: SqlValue[] = single.slice(from, from + size)
     while (list.length < size) list.push(list.at(-1)!)
-    deletes.push(to.execute(DELETES[size]!, list))
+    deletes.push(to.execute(DELETES[size]! + andOwned(epoch), list))
     from += size
   }
   await Promise.all(deletes)

@@ -2,16 +2,26 @@
  * What all threads know of the durable event log.
  *
  * Memory:
- *   bytes 0–7    NEXT     BigInt64: the position of the next event. Every thread that stores events takes from it. A counter, because
- *                         SQLite uses the positions of deleted rows again.
+ *   bytes 0–7    NEXT     BigInt64: the number of the next event. Every thread that stores events takes from it. On a file it is the event's
+ *                         position: a counter, because SQLite uses the positions of deleted rows again. On a server that several processes
+ *                         share it counts from 0, through blocks of positions that this process alone has.
  *   bytes 8–15   STORED   BigInt64: events that are stored and not forgotten, as the primary counts them
  *   bytes 16–19  IS_OPEN  Int32: 1 from when the tables are there and NEXT is set. The primary alone sets it.
+ *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
+ *   bytes 24–31  EPOCH    BigInt64: number of this process among those on the server; 0 on a file. Set before IS_OPEN.
+ *   bytes 32–95  BASES    8 BigInt64: first positions of the last blocks, block n at n mod 8
  */
 const NEXT = 0
 const STORED = 1
 const IS_OPEN = 4
+const BLOCKS = 5
+const EPOCH = 3
+const BASES = 4
+const BASES_KEPT = 8
 
-export const LOG_MEMORY_BYTES = 24
+export const LOG_MEMORY_BYTES = 96
+/** Positions of one block. */
+export const BLOCK_POSITIONS = 1_048_576
 
 export class LogMemory {
   readonly #longs: BigInt64Array
@@ -27,20 +37,59 @@ export class LogMemory {
     return Atomics.load(this.#words, IS_OPEN) === 1
   }
 
+  /** Number of this process among those that share the log; 0 where there is but one. */
+  get epoch(): number {
+    return Number(Atomics.load(this.#longs, EPOCH))
+  }
+
   /** @param next the first position that is free */
   open(next: number): void {
     Atomics.store(this.#longs, NEXT, BigInt(next))
     Atomics.store(this.#words, IS_OPEN, 1)
   }
 
-  /** @returns the first of so many positions, which nobody else gets */
+  /** Opens a log that several processes share. At least one block is there. */
+  openBlocks(epoch: number): void {
+    Atomics.store(this.#longs, EPOCH, BigInt(epoch))
+    Atomics.store(this.#words, IS_OPEN, 1)
+  }
+
+  /** @param base its first position, above those of all earlier blocks: a position says which event of a process came first */
+  addBlock(base: number): void {
+    const blocks = Atomics.load(this.#words, BLOCKS)
+    Atomics.store(this.#longs, BASES + (blocks % BASES_KEPT), BigInt(base))
+    Atomics.store(this.#words, BLOCKS, blocks + 1)
+  }
+
+  /** Blocks that nobody has taken from, or not all. */
+  get blocksLeft(): number {
+    return Atomics.load(this.#words, BLOCKS) - Math.floor(this.#number / BLOCK_POSITIONS)
+  }
+
+  get #number(): number {
+    return Number(Atomics.load(this.#longs, NEXT))
+  }
+
+  /** @returns the first of so many positions, which nobody else gets. @throws when no block is left, which a database that is away explains */
   take(count: number): number {
-    return Number(Atomics.add(this.#longs, NEXT, BigInt(count)))
+    for (;;) {
+      const first = Number(Atomics.add(this.#longs, NEXT, BigInt(count)))
+      if (this.epoch === 0) return first
+      const position = this.#positionOf(first)
+      // Positions of one call are neighbours: those at the end of a block are left out.
+      if ((first % BLOCK_POSITIONS) + count <= BLOCK_POSITIONS) return position
+    }
+  }
+
+  #positionOf(number: number): number {
+    const block = Math.floor(number / BLOCK_POSITIONS)
+    if (block >= Atomics.load(this.#words, BLOCKS)) throw new Error('No position in the event log is free at present')
+    return Number(Atomics.load(this.#longs, BASES + (block % BASES_KEPT))) + (number % BLOCK_POSITIONS)
   }
 
   /** The first position that nobody has taken. */
   get next(): number {
-    return Number(Atomics.load(this.#longs, NEXT))
+    return this.epoch === 0 ? this.#number : this.#positionOf(this.#number)
   }
 
   get stored(): number {

@@ -1,0 +1,232 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+import { PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
+import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
+import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
+
+/** How long a process counts as living after its last renewal, seconds. */
+export const LEASE_S = 15
+const RENEW_MS = 4000
+/** How often the other processes are looked at, milliseconds. */
+const LOOK_MS = 1000
+/** Blocks of positions that are there before they are needed. */
+const SPARE_BLOCKS = 2
+
+export interface MembershipOptions {
+  log: EventLog
+  /** REPLICA_ID, for people: what tells processes apart is their epoch. */
+  replica: string
+  /** Another process has taken over the events of this one. Called once. */
+  onLost: (message: string) => void
+  report: (level: LogLevel, message: string) => void
+}
+
+interface OtherProcess {
+  epoch: number
+  replica: string
+  identity: string
+  has_lapsed: boolean
+  is_clean: number
+}
+
+/** A process that has ended, whose events are taken over page by page. */
+interface Orphans {
+  epoch: number
+  from: number
+  isClean: boolean
+  events: number
+  replica: string
+}
+
+/**
+ * This process among those that share the log on a server: a row of `heddle_process` with a lease by the server's clock. Its number, the epoch,
+ * is on every row that it stores.
+ *
+ * What a process leaves is taken over by one other: whose number is in `adopter`. From then on no INSERT with the old number succeeds (see
+ * ownership.ts). The adopter waits for those that are under way, and changes the number of the rows in pages, as it has room for them.
+ */
+export class Membership {
+  readonly #options: MembershipOptions
+  /** Processes that this one takes over, the first of them at present. */
+  readonly #orphans: Orphans[] = []
+  #epoch = 0
+  #renewedMs = 0
+  #isLooking = false
+  #mayAdopt = false
+  #timer: NodeJS.Timeout | undefined
+  #status: 'out' | 'in' | 'lost' | 'left' = 'out'
+
+  constructor(options: MembershipOptions) {
+    this.#options = options
+  }
+
+  /** True while there are events of ended processes to be delivered here. */
+  get hasOrphans(): boolean {
+    return this.#orphans.length > 0
+  }
+
+  /** Gets a number, and lets all threads write under it. It may be called again after it has rejected. */
+  async join(): Promise<void> {
+    const { log, replica } = this.#options
+    const { database, memory } = log
+    if (this.#epoch === 0) {
+      const row = await database.queryOne<{ epoch: number }>(
+        `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
+         VALUES (nextval('heddle_epoch'), $1, $2, now() + interval '${LEASE_S} s') RETURNING epoch`,
+        [replica, JSON.stringify(ownIdentity())],
+      )
+      this.#epoch = Number(row!.epoch)
+      this.#renewedMs = steadyMs()
+    }
+    await this.#fetchBlocks()
+    memory.openBlocks(this.#epoch)
+    this.#status = 'in'
+    this.#timer = setInterval(() => void this.#look(), LOOK_MS).unref()
+  }
+
+  /** All subscribers are known: takes over what ended processes have left, now and from now on. */
+  async adopt(): Promise<void> {
+    this.#mayAdopt = true
+    if (this.#status === 'in') await this.#look()
+  }
+
+  async #look(): Promise<void> {
+    if (this.#isLooking) return
+    this.#isLooking = true
+    try {
+      await this.#renew()
+      await this.#fetchBlocks()
+      if (this.#mayAdopt && this.#status === 'in') await this.#findEnded()
+    } catch (error) {
+      // The next look does it. A lease lapses meanwhile only when another process finds it lapsed.
+      this.#options.report(
+        'DEBUG',
+        `The other processes of the event log are not known at present: ${messageOf(error)}`,
+      )
+    } finally {
+      this.#isLooking = false
+    }
+  }
+
+  async #renew(): Promise<void> {
+    const now = steadyMs()
+    if (now - this.#renewedMs < RENEW_MS) return
+    const { rowCount } = await this.#options.log.database.execute(
+      `UPDATE heddle_process SET expires_at = now() + interval '${LEASE_S} s' WHERE epoch = $1 AND adopter IS NULL`,
+      [this.#epoch],
+    )
+    if (rowCount === 1) this.#renewedMs = now
+    else if (this.#status === 'in') this.#lost()
+  }
+
+  #lost(): void {
+    this.#status = 'lost'
+    clearInterval(this.#timer)
+    this.#orphans.length = 0
+    this.#options.onLost(
+      `Another process has taken over the events of this one, which had stood still or was cut off from the database for more than ${LEASE_S} s`,
+    )
+  }
+
+  async #fetchBlocks(): Promise<void> {
+    const { database, memory } = this.#options.log
+    while (memory.blocksLeft < SPARE_BLOCKS) {
+      const row = await database.queryOne<{ base: number }>("SELECT nextval('heddle_position') AS base")
+      memory.addBlock(Number(row!.base) * BLOCK_POSITIONS)
+    }
+  }
+
+  // ── what ended processes have left ────────────────────────────────────────
+
+  async #findEnded(): Promise<void> {
+    const { database } = this.#options.log
+    const others = await database.query<OtherProcess>(
+      `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, is_clean
+       FROM heddle_process WHERE epoch <> $1 ORDER BY epoch`,
+      [this.#epoch],
+    )
+    for (const other of others) {
+      const epoch = Number(other.epoch)
+      if (this.#orphans.some((each) => each.epoch === epoch)) continue
+      const isDead = isKnownDead(identityIn(other.identity))
+      if (!other.has_lapsed && !isDead) continue
+      if (await this.#claim(epoch, isDead)) {
+        const isClean = Number(other.is_clean) === 1
+        this.#orphans.push({ epoch, from: 0, isClean, events: 0, replica: other.replica })
+      }
+    }
+  }
+
+  /** Exactly one of several that try it succeeds, unless that one has ended, too. */
+  async #claim(epoch: number, isKnownDead: boolean): Promise<boolean> {
+    const { database } = this.#options.log
+    const { rowCount } = await database.execute(
+      `UPDATE heddle_process AS ended SET adopter = $1
+       WHERE epoch = $2 AND ${isKnownDead ? '' : 'expires_at < now() AND '}(adopter IS NULL OR adopter = $1
+         OR NOT EXISTS (SELECT 1 FROM heddle_process WHERE epoch = ended.adopter AND adopter IS NULL AND expires_at > now()))
+         AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)`,
+      [this.#epoch, epoch],
+    )
+    if (rowCount === 0) return false
+    // Those that are under way hold it shared until their commit.
+    await database.query(`SELECT pg_advisory_xact_lock(${PROCESS_LOCK}, $1::int)`, [epoch])
+    return true
+  }
+
+  /** Takes over the next page of events: the oldest first. Empty when an ended process has left no more. */
+  async nextPage(): Promise<StoredRow[]> {
+    const orphans = this.#orphans[0]
+    if (orphans === undefined) return []
+    const { database } = this.#options.log
+    const { rows } = await database.execute<EventRow>(ADOPT_PAGE, [
+      this.#epoch,
+      orphans.epoch,
+      orphans.from,
+      orphans.isClean ? 0 : 1,
+    ])
+    rows.sort((a, b) => Number(a.seq) - Number(b.seq))
+    if (rows.length > 0) {
+      orphans.from = Number(rows.at(-1)!.seq)
+      orphans.events += rows.length
+      return withDeliveries(database, rows)
+    }
+    await database.execute('DELETE FROM heddle_process WHERE epoch = $1 AND adopter = $2', [orphans.epoch, this.#epoch])
+    if (this.#orphans[0] === orphans) this.#orphans.shift()
+    if (orphans.events > 0)
+      this.#options.report(
+        'INFO',
+        `${orphans.events} events that the ended process ${orphans.replica} had are delivered here`,
+      )
+    return []
+  }
+
+  /** Leaves what is left to the other processes, or to the next one. */
+  async leave(): Promise<void> {
+    clearInterval(this.#timer)
+    if (this.#status !== 'in') return
+    this.#status = 'left'
+    await this.#options.log.database.execute(
+      "UPDATE heddle_process SET expires_at = '-infinity', is_clean = 1 WHERE epoch = $1 AND adopter IS NULL",
+      [this.#epoch],
+    )
+  }
+}
+
+/** Changes the owner of a page of rows, while both processes are what this one takes them for. */
+const ADOPT_PAGE = `
+  UPDATE heddle_event SET owner = $1, recovered = recovered + $4::int
+  WHERE owner = $2 AND seq IN (SELECT seq FROM heddle_event WHERE owner = $2 AND seq > $3 ORDER BY seq LIMIT ${PAGE_ROWS})
+    AND (SELECT count(*) FROM heddle_process WHERE (epoch = $1 AND adopter IS NULL) OR (epoch = $2 AND adopter = $1)) = 2
+  RETURNING seq, id, event, envelope, payload, key, due_ms, expires_ms, is_split, recovered`
+
+function identityIn(text: string): Partial<ProcessIdentity> {
+  try {
+    return Object(JSON.parse(text)) as Partial<ProcessIdentity>
+  } catch {
+    return {}
+  }
+}

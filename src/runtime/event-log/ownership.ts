@@ -1,0 +1,28 @@
+import type { Queryable } from '../../contracts/db.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+
+/**
+ * Who may write what on a server that several processes share. Each has a number, its epoch; 0 where there is but one process, on a file.
+ *
+ * A process that stood still may wake after another one has taken over its events. So every statement that stores something asks whether the
+ * process is still the owner, and holds its lock shared until the commit: the one that takes over gets the lock exclusively, and knows then that
+ * nothing is under way.
+ */
+
+/** First part of the key of these advisory locks, the letters `hedd`; the second is the epoch. */
+export const PROCESS_LOCK = 0x68656464
+
+/** An expression that has the epoch as its value, or null when the process is not the owner any more. */
+export const ownerExpression = (epoch: number): string =>
+  `(SELECT epoch FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL AND pg_try_advisory_xact_lock_shared(${PROCESS_LOCK}, ${epoch}))`
+
+/** The end of a condition that only the process's own rows fulfil. */
+export const andOwned = (epoch: number): string => (epoch === 0 ? '' : ` AND owner = ${epoch}`)
+
+/** For statements that change more than rows of events. @throws EVENT_BUS_UNAVAILABLE when the process is not the owner any more */
+export async function requireOwner(tx: Queryable, epoch: number): Promise<void> {
+  if (epoch === 0) return
+  const row = await tx.queryOne<{ owner: number | null }>(`SELECT ${ownerExpression(epoch)} AS owner`)
+  if (row?.owner != null) return
+  throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'Another process has taken over the events of this one')
+}
