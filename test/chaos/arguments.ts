@@ -6,15 +6,22 @@ export interface ChaosArguments {
   lanes: number
   /** Seconds between two faults that kill a lane, on average. */
   gap: number
+  /** The whole process is killed instead of lanes. */
+  killProcess: boolean
+  /** Kills of the process, at most. */
+  kills: number
   /** Where the report goes as JSON; null: nowhere. */
   json: string | null
 }
 
 export const USAGE = `npm run test:chaos -- [--seconds N] [--seed N] [--lanes N] [--gap N] [--json file]
-  --seconds N   how long clients write while faults happen (default 120)
+npm run test:chaos -- --kill-process [--seconds N] [--seed N] [--lanes N] [--kills N] [--json file]
+  --seconds N   how long clients write while faults happen (default 120; with --kill-process 60)
   --seed N      what the faults and the clients follow from (default: a new one, printed)
   --lanes N     lanes of the runtime (default 2)
   --gap N       seconds between two faults that kill a lane, on average (default 8)
+  --kill-process  kills the whole process, and its guardian, instead of lanes
+  --kills N     ends after so many of those, if that is sooner
   --json file   writes the report there`
 
 /** @throws for an unknown option or a number out of range */
@@ -22,7 +29,9 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
   const { values } = parseArgs({
     args: [...argv],
     options: {
-      seconds: { type: 'string', default: '120' },
+      'kill-process': { type: 'boolean', default: false },
+      kills: { type: 'string', default: '1000' },
+      seconds: { type: 'string' },
       seed: { type: 'string', default: String(Math.floor(Math.random() * 2 ** 32)) },
       lanes: { type: 'string', default: '2' },
       gap: { type: 'string', default: '8' },
@@ -30,7 +39,9 @@ export function parseArguments(argv: readonly string[]): ChaosArguments {
     },
   })
   return {
-    seconds: inRange('seconds', values.seconds, 5, 3600),
+    killProcess: values['kill-process'],
+    kills: wholeInRange('kills', values.kills, 1, 1000),
+    seconds: inRange('seconds', values.seconds ?? (values['kill-process'] ? '60' : '120'), 5, 3600),
     seed: wholeInRange('seed', values.seed, 0, 2 ** 32 - 1),
     lanes: wholeInRange('lanes', values.lanes, 1, 64),
     gap: inRange('gap', values.gap, 0.5, 600),

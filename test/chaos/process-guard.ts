@@ -1,5 +1,10 @@
+/** Ends what is started for it: a run, or a test. */
+export interface Owner {
+  after(end: () => Promise<void>): void
+}
+
 /** Ends what a run has started, however the run ends; stands where a test's own context stands elsewhere. */
-export class ProcessGuard {
+export class ProcessGuard implements Owner {
   readonly #ends: (() => Promise<void>)[] = []
 
   after(end: () => Promise<void>): void {

@@ -2,6 +2,7 @@ import type { Outcome } from '../support/ledger.ts'
 import type { ChaosArguments } from './arguments.ts'
 import type { Death } from './deaths.ts'
 import type { Fault } from './schedule.ts'
+import { countOf, listed, tableOf } from './table.ts'
 import type { Finding, Verdict } from './verdict.ts'
 
 /** The outcome of a run, as `--json` writes it. */
@@ -63,15 +64,10 @@ export function formatReport(report: Report): string {
     ['causal trees', String(trees.whole + trees.broken)],
     ['… broken', String(trees.broken)],
   ]
-  const width = Math.max(...rows.map(([name]) => name.length))
-  const valueWidth = Math.max(...rows.map(([, value]) => value.length))
-  const line = (name: string, value: string) => `| ${name.padEnd(width)} | ${value.padEnd(valueWidth)} |`
   const shown = report.findings.slice(0, SHOWN_FINDINGS).map(({ what, id, problem }) => `! ${what} ${id}: ${problem}`)
   const hidden = report.findings.length - shown.length
   return [
-    line('chaos', ''),
-    `| ${'-'.repeat(width)} | ${'-'.repeat(valueWidth)} |`,
-    ...rows.map(([name, value]) => line(name, value)),
+    ...tableOf('chaos', rows),
     ...deaths.filter(({ cause }) => cause === 'other').map((death) => unexplained(death, faults)),
     ...report.faultsOfProcess.map((fault) => `! ${fault}`),
     ...shown,
@@ -88,17 +84,6 @@ function unexplained({ atMs, message, inFlight }: Report['deaths'][number], faul
 }
 
 const seconds = (ms: number): string => `${(ms / 1000).toFixed(2)} s`
-
-function countOf(names: readonly string[]): Record<string, number> {
-  const counts: Record<string, number> = {}
-  for (const name of names) counts[name] = (counts[name] ?? 0) + 1
-  return counts
-}
-
-function listed(counts: Record<string, number>): string {
-  const entries = Object.entries(counts)
-  return entries.length === 0 ? 'none' : entries.map(([name, count]) => `${name} ${count}`).join(', ')
-}
 
 function sum(counts: Record<string, number>): number {
   return Object.values(counts).reduce((total, count) => total + count, 0)

@@ -8,15 +8,18 @@ const ANSWER_TIMEOUT_MS = 30_000
 /** Pause after an answer that was no success. */
 const BACK_OFF_MS = 50
 
+/** Whom requests are sent to. */
+export type Poster = Pick<Heddle, 'fetch'>
+
 export interface Answer {
   outcome: Outcome
   id: string | null
 }
 
 /** One POST. Never rejects: what went wrong is the outcome. */
-export async function post(heddle: Heddle, path: string, body: object, requestId: string): Promise<Answer> {
+export async function post(service: Poster, path: string, body: object, requestId: string): Promise<Answer> {
   try {
-    const response = await heddle.fetch(path, {
+    const response = await service.fetch(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'x-request-id': requestId },
       body: JSON.stringify(body),

@@ -1,0 +1,207 @@
+import type { ChildProcess } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { folderOf } from '../../support/folder.ts'
+import { type LogLine, spawnHeddle } from '../../support/heddle.ts'
+import { freePort } from '../../support/port.ts'
+import { until } from '../../support/until.ts'
+import type { Owner } from '../process-guard.ts'
+
+const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
+/** Longer than a start takes on any machine. */
+const START_MS = 120_000
+/** Longer than a runtime takes to notice that its guardian is gone, and to drain. */
+const ORPHAN_MS = 60_000
+/** Plugins that abort the process. Each is set aside at its third time, so they take turns. */
+const ABORTERS = 40
+const LOOK_MS = 20
+
+/** What `npm start` is to a user, on one database: it is started again whenever its guardian ends, as a supervisor would. */
+export class GuardedService {
+  readonly url: string
+  readonly databasePath: string
+  readonly logs: LogLine[][] = []
+  /** What went wrong with processes, not with data. */
+  readonly faults: string[] = []
+  /** The guardian ended by itself: too many deaths within a minute. */
+  gaveUp = 0
+  readonly #guard: Owner
+  readonly #env: Record<string, string>
+  readonly #domains: string[]
+  readonly #lanes: number
+  #guardian: ChildProcess | null = null
+  /** The guardian is to end. */
+  #isExpected = false
+  #isOver = false
+  readonly #seen = new Set<number>()
+  #aborter = 0
+
+  private constructor(guard: Owner, options: { port: number; folder: string; aborters: string; lanes: number }) {
+    const { port, folder, aborters, lanes } = options
+    this.#guard = guard
+    this.url = `http://127.0.0.1:${port}`
+    this.databasePath = join(folder, 'service.db')
+    this.#domains = [DOMAINS, aborters]
+    this.#lanes = lanes
+    this.#env = {
+      HTTP_PORT: String(port),
+      SQLITE_PATH: this.databasePath,
+      CRASH_REPORTS_DIR: join(folder, 'crashes'),
+      EVENT_BUS_DRIVER: 'database',
+    }
+    guard.after(() => this.#endAll())
+  }
+
+  static async start(guard: Owner, lanes: number): Promise<GuardedService> {
+    const files = Array.from({ length: ABORTERS }, (_, n) => [`aborting/plugins/abort-${n}.js`, aborter(n)])
+    const aborters = await folderOf(guard, Object.fromEntries(files))
+    const folder = await folderOf(guard, {})
+    const service = new GuardedService(guard, { port: await freePort(), folder, aborters, lanes })
+    await service.#spawn()
+    await service.served()
+    return service
+  }
+
+  fetch(path: string, init?: RequestInit): Promise<Response> {
+    return fetch(this.url + path, init)
+  }
+
+  async #spawn(): Promise<void> {
+    const { child, logs, errors } = await spawnHeddle(this.#guard, {
+      isGuarded: true,
+      lanes: this.#lanes,
+      domains: this.#domains,
+      env: this.#env,
+    })
+    this.logs.push(logs)
+    this.#guardian = child
+    this.#isExpected = false
+    child.once('exit', (code, signal) => {
+      if (this.#isExpected || this.#isOver) return
+      // The bound of the guardian: what starts it does not give up.
+      if (errors.some((text) => text.includes('it is not started again'))) this.gaveUp++
+      else this.faults.push(`the guardian ended by itself with ${signal ?? `code ${code}`}: ${errors.at(-1) ?? ''}`)
+      void this.#spawn()
+    })
+  }
+
+  /** The process of the runtime; null while there is none. */
+  runtimePid(): number | null {
+    const pid = this.#guardian?.pid
+    if (pid === undefined) return null
+    try {
+      const child = Number(readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').trim().split(' ')[0])
+      if (child === 0) return null
+      this.#seen.add(child)
+      return child
+    } catch {
+      // It ends at this moment.
+      return null
+    }
+  }
+
+  /** Resolves when requests are answered. */
+  async served(): Promise<void> {
+    const isServed = () =>
+      this.fetch('/orders', { signal: AbortSignal.timeout(5000) }).then(
+        () => true,
+        () => false,
+      )
+    await until(isServed, 'the service serves', START_MS)
+  }
+
+  /** SIGKILL. @returns false when there was no process */
+  killRuntime(): boolean {
+    const pid = this.runtimePid()
+    return pid !== null && signal(pid, 'SIGKILL')
+  }
+
+  /** Sends a request that ends the process. */
+  async abort(): Promise<void> {
+    const number = this.#aborter++ % ABORTERS
+    await this.fetch(`/abort/${number}`, { signal: AbortSignal.timeout(5000) }).catch(() => {})
+  }
+
+  /** Resolves when there is a runtime that is not that one. */
+  async replaced(before: number | null): Promise<void> {
+    await until(() => ![null, before].includes(this.runtimePid()), 'another process', START_MS)
+  }
+
+  /** Ends the guardian and starts another when the runtime, too, is gone. */
+  async killGuardian(isRuntimeToo: boolean): Promise<void> {
+    const runtime = this.runtimePid()
+    const guardian = this.#guardian!
+    this.#isExpected = true
+    if (guardian.exitCode === null && guardian.signalCode === null) {
+      const exited = once(guardian, 'exit')
+      guardian.kill('SIGKILL')
+      if (isRuntimeToo && runtime !== null) signal(runtime, 'SIGKILL')
+      await exited
+    }
+    if (runtime !== null && !(await isGone(runtime, ORPHAN_MS))) {
+      this.faults.push(`a runtime was still there ${ORPHAN_MS / 1000} s after its guardian's end`)
+      signal(runtime, 'SIGKILL')
+    }
+    await this.#spawn()
+  }
+
+  /** SIGTERM. @returns when both processes are gone */
+  async stop(): Promise<void> {
+    this.runtimePid()
+    this.#isOver = true
+    const guardian = this.#guardian!
+    const exited = once(guardian, 'exit')
+    guardian.kill('SIGTERM')
+    const [code, by] = await exited
+    if (code !== 0) this.faults.push(`the guardian ended with ${by ?? `code ${code}`} after SIGTERM`)
+    for (const pid of this.#seen) {
+      if (!(await isGone(pid, 0))) this.faults.push(`process ${pid} is left`)
+    }
+  }
+
+  async #endAll(): Promise<void> {
+    this.#isOver = true
+    const runtime = this.runtimePid()
+    this.#guardian?.kill('SIGKILL')
+    if (runtime !== null) signal(runtime, 'SIGKILL')
+  }
+}
+
+/** A plugin of its own for each: what one is blamed for does not keep the others from it. */
+const aborter = (n: number): string => `export default class Abort${n} {
+  constructor({ http }) {
+    http.addEndpoint('/abort/${n}', 'GET', () => ({ length: 'x'.repeat(2 ** 27).split('').length }))
+  }
+}
+`
+
+function signal(pid: number, name: NodeJS.Signals): boolean {
+  try {
+    process.kill(pid, name)
+    return true
+  } catch {
+    // It has just ended by itself.
+    return false
+  }
+}
+
+/** A process that waits for its parent to read its exit code is gone, too. */
+function isRunning(pid: number): boolean {
+  try {
+    return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, 'latin1'))
+  } catch {
+    return false
+  }
+}
+
+async function isGone(pid: number, withinMs: number): Promise<boolean> {
+  const untilMs = performance.now() + withinMs
+  while (isRunning(pid)) {
+    if (performance.now() > untilMs) return false
+    await sleep(LOOK_MS)
+  }
+  return true
+}

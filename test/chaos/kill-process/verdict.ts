@@ -1,0 +1,133 @@
+import { type Asked, isAcknowledged } from './orders.ts'
+
+/** A row of `placed`. */
+export interface PlacedRow {
+  number: number
+  key: string
+  event_id: string
+}
+
+/** A row of `handled`, in the order in which they were written. */
+export interface HandledRow {
+  event_id: string
+  event: string
+  number: number
+  key: string
+  parent_id: string | null
+  request_id: string | null
+  child_id: string | null
+}
+
+/** What is left when everything has settled. */
+export interface Evidence {
+  asked: readonly Asked[]
+  placed: readonly PlacedRow[]
+  handled: readonly HandledRow[]
+  /** Ids of events that are in the log still. */
+  left: readonly string[]
+  /** Ids of events with a dead letter. No handler fails often enough for one. */
+  letters: readonly string[]
+}
+
+export const FAULTS = [
+  'rows without event',
+  'events without row',
+  'acknowledged requests without row',
+  'events never handled',
+  'events that became dead letters',
+  'broken trees',
+  'keyed order broken',
+] as const
+export type FaultName = (typeof FAULTS)[number]
+
+export interface Verdict {
+  /** What is wrong, by its kind; all are there, most of them empty. */
+  readonly faults: Readonly<Record<FaultName, readonly string[]>>
+  readonly acknowledged: number
+  readonly rows: number
+  readonly events: number
+  /** Deliveries beyond the first of their events. */
+  readonly repeats: number
+}
+
+const CHILD_OF: Readonly<Record<string, string>> = {
+  'order.placed': 'order.confirmed',
+  'order.confirmed': 'order.shipped',
+}
+const PARENT_OF: Readonly<Record<string, string>> = Object.fromEntries(
+  Object.entries(CHILD_OF).map(([parent, child]) => [child, parent]),
+)
+
+/** Compares what was asked, what is stored and what was handled. */
+export function judge({ asked, placed, handled, left, letters }: Evidence): Verdict {
+  const faults = Object.fromEntries(FAULTS.map((name) => [name, [] as string[]])) as Record<FaultName, string[]>
+  const acknowledged = asked.filter(isAcknowledged)
+  const rows = new Map(placed.map((row) => [row.event_id, row]))
+  const handledOf = new Map<string, HandledRow>()
+  for (const row of handled) if (!handledOf.has(row.event_id)) handledOf.set(row.event_id, row)
+
+  const traces = new Set([...handledOf.keys(), ...left, ...letters])
+  for (const { event_id, number } of placed)
+    if (!traces.has(event_id)) faults['rows without event'].push(`order ${number}: ${event_id}`)
+  for (const { event_id, event, number } of handledOf.values())
+    if (event === 'order.placed' && !rows.has(event_id))
+      faults['events without row'].push(`${event_id} of order ${number}`)
+  for (const { kind, eventId, requestId } of acknowledged)
+    if (kind === 'order' && !rows.has(eventId))
+      faults['acknowledged requests without row'].push(`${requestId}: ${eventId}`)
+
+  const children = handled.flatMap(({ child_id }) => child_id ?? [])
+  const published = new Set([...rows.keys(), ...acknowledged.map(({ eventId }) => eventId), ...children, ...left])
+  const dead = new Set(letters)
+  for (const id of published)
+    if (!handledOf.has(id) && !dead.has(id) && !rows.has(id)) faults['events never handled'].push(id)
+  for (const id of left) if (!faults['events never handled'].includes(id)) faults['events never handled'].push(id)
+  faults['events that became dead letters'].push(...dead)
+
+  for (const row of handledOf.values()) {
+    const problem = treeProblem(row, handledOf, published)
+    if (problem !== null) faults['broken trees'].push(`${row.event} ${row.event_id}: ${problem}`)
+  }
+  faults['keyed order broken'].push(...orderProblems(handled))
+  return {
+    faults,
+    acknowledged: acknowledged.length,
+    rows: placed.length,
+    events: new Set([...published, ...handledOf.keys()]).size,
+    repeats: handled.length - handledOf.size,
+  }
+}
+
+function treeProblem(
+  row: HandledRow,
+  handledOf: ReadonlyMap<string, HandledRow>,
+  published: ReadonlySet<string>,
+): string | null {
+  const { event, parent_id: parent, request_id: request, key, number } = row
+  if (request !== `kill-${key}-${number}`) return `its request is ${request}`
+  const wanted = PARENT_OF[event]
+  if (wanted === undefined) return parent === null ? null : `a root has the parent ${parent}`
+  if (parent === null) return 'it has no parent'
+  if (!published.has(parent)) return `nobody has published its parent ${parent}`
+  const parentRow = handledOf.get(parent)
+  // A parent whose handler has published it and died is handled again.
+  if (parentRow === undefined) return `its parent ${parent} was not handled`
+  return parentRow.event === wanted && parentRow.number === number
+    ? null
+    : `its parent is ${parentRow.event} of another order`
+}
+
+/** Of each event name and key the first deliveries are in the order of the numbers. Repeats come as they come. */
+function orderProblems(handled: readonly HandledRow[]): string[] {
+  const problems: string[] = []
+  const highest = new Map<string, number>()
+  const seen = new Set<string>()
+  for (const { event, key, number } of handled) {
+    if (event === 'note.taken' || seen.has(`${event} ${number}`)) continue
+    seen.add(`${event} ${number}`)
+    const last = highest.get(`${event} ${key}`) ?? 0
+    if (number < last) problems.push(`${event} ${number} of ${key} came after ${last}`)
+    else highest.set(`${event} ${key}`, number)
+  }
+  return problems
+}
