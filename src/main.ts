@@ -17,6 +17,8 @@ import { createLog } from './primary/logging/log-writer.ts'
 const NO_POOL_SIZE =
   'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/preload.cjs before the loader'
 
+const TAKEN: readonly string[] = ['REPLICA_ID_TAKEN', 'DATABASE_TAKEN']
+
 /** Null until there is something to end in order. */
 let service: ServiceProcess | null = null
 
@@ -71,8 +73,8 @@ function load(): CommandLine & LoadedSettings {
 
 main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
-  // A replica id that is in use is a mistake in the configuration: another start does not mend it.
-  if (error instanceof HeddleError && error.code === 'REPLICA_ID_TAKEN') return exit(EXIT_CONFIG)
+  // A replica id or a database file that is in use is a mistake in the configuration: another start does not mend it.
+  if (error instanceof HeddleError && TAKEN.includes(error.code)) return exit(EXIT_CONFIG)
   // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
   if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)

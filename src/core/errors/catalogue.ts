@@ -12,6 +12,7 @@ export const CATALOGUE = {
   PLUGIN_BARRED: [500, 'A plugin brought down a lane while it booted'],
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
   REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
+  DATABASE_TAKEN: [500, 'Another process has the event log of this database file'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_LISTEN: [500, 'The server cannot listen on this address'],

@@ -71,6 +71,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     log: eventLog,
     maxQueue: settings.eventBusMaxQueue,
     mayMakeTables: settings.dbAutoMigrate,
+    isRequired: settings.eventBusDriver === 'database',
     deathsOf: deathsOfEvent,
     replica: settings.replicaId,
     onLost: onReplicaLost,

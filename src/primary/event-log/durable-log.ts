@@ -1,5 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
@@ -22,6 +23,8 @@ import { type StoredEvent, StoredEvents } from './stored-events.ts'
 const HELD_SHARE = 0.5
 /** How often it is asked whether there is room for more of the log, milliseconds. */
 const REFILL_MS = 20
+/** How long a file may still be another process's, milliseconds. */
+const CLAIM_WAIT_MS = 1000
 /** Pause before the log is opened again, milliseconds. */
 const REOPEN_MS = 1000
 /** An event that so many processes have died with is tried alone from then on. */
@@ -39,6 +42,8 @@ export interface DurableLogOptions {
   maxQueue: number
   /** DB_AUTO_MIGRATE. */
   mayMakeTables: boolean
+  /** EVENT_BUS_DRIVER=database: all events go through the log, not only those of transactions. */
+  isRequired: boolean
   /** At how many deaths of the process an event was in flight; null where nobody knows: then all that was there is under suspicion. */
   deathsOf: ((id: string) => number) | null
   /** REPLICA_ID. */
@@ -102,13 +107,17 @@ export class DurableLog {
     return this.#fault
   }
 
-  /** Makes the tables, and lets all threads write: now, or as soon as the database lets it. */
+  /**
+   * Makes the tables, and lets all threads write: now, or as soon as the database lets it.
+   * @throws DATABASE_TAKEN when all events go through the log, and another process has it
+   */
   async open(): Promise<void> {
     try {
       await this.#open()
       if (this.#fault !== null) this.#options.report('INFO', 'The event log is open')
       this.#fault = null
     } catch (error) {
+      if (this.#options.isRequired && isTaken(error)) throw error
       const fault = `the event log is not open: ${messageOf(error)}`
       if (fault !== this.#fault) this.#options.report('WARNING', fault)
       this.#fault = fault
@@ -120,12 +129,26 @@ export class DurableLog {
     const { log } = this.#options
     await this.prepare()
     if (log.isOnServer) return this.#join()
+    await this.#claim()
     const { first, last } = await positions(log.database)
     this.#left = { from: first - 1, last }
     this.#countWaiting()
     this.#uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
     log.memory.open(last + 1)
+  }
+
+  /** One process has a file: two would give the same positions to different events, and deliver each other's. */
+  async #claim(): Promise<void> {
+    const { database } = this.#options.log
+    const isFree = (): boolean => database.claim?.() !== false
+    // One that ends at this moment has it for a little longer.
+    await until(isFree, steadyMs() + CLAIM_WAIT_MS)
+    if (isFree()) return
+    throw new HeddleError(
+      'DATABASE_TAKEN',
+      'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
+    )
   }
 
   async #join(): Promise<void> {
@@ -364,3 +387,5 @@ export class DurableLog {
     await this.#members?.leave().catch(() => {})
   }
 }
+
+const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'

@@ -9,6 +9,8 @@ export interface LogDatabase extends Queryable {
    * @param accompany makes what goes with each run of `work`
    * @param handler what `work` calls: see SqlDatabase
    */
+  /** On a file, which one process has at a time: false when another one has it. */
+  claim?(): boolean
   transaction<T>(
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,

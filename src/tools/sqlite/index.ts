@@ -16,6 +16,7 @@ import { releaseLockOfThread, WriteLock } from '../../transport/memory/write-loc
 import { Connection } from './connection.ts'
 import { DatabaseFile } from './database-file.ts'
 import { isBusy, toDbError } from './failure.ts'
+import { FileClaim } from './file-claim.ts'
 import { runHeavy, type SendOrder } from './heavy-statements.ts'
 import { LogSync } from './log-sync.ts'
 import { SqliteMigrations } from './migration-driver.ts'
@@ -60,6 +61,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
   /** In the primary, once a heavy statement has come. */
   #processes: StatementProcesses | null = null
   readonly #promptFunctions = new PromptFunctions()
+  /** In the primary, where this process has the file for itself. */
+  #claim: FileClaim | null = null
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -116,6 +119,12 @@ export default class SqliteDb implements Tool, SqlDatabase {
     }
     this.#watch ??= new WriteWatch({ file, fault: this.#fault, write: () => this.#touch(), log })
     this.#watch.start()
+  }
+
+  /** For the event log: false when another process has claimed the file. What is claimed is free again when the process has stopped or ended. */
+  claim(): boolean {
+    this.#claim ??= FileClaim.take(this.#path())
+    return this.#claim !== null
   }
 
   /** The methods of the contract, including `healthCheck`. */
@@ -275,6 +284,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#transactions?.close()
     this.#shared?.close()
     this.#logSync?.close()
+    this.#claim?.release()
   }
 
   async #run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
