@@ -1,3 +1,4 @@
+import type { Tx } from './db.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the input of a route without a schema is whatever the client sent
@@ -40,6 +41,15 @@ export interface HttpContext {
   redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): void
   /** Answers with bytes instead of JSON. */
   sendBinary(bytes: Uint8Array, type: string): void
+  /**
+   * Runs `work` in a transaction of the tool `db`, as `db.transaction` does: rows and events exist together or not at all.
+   *
+   * On a route with `idempotency`, for a request with a key, the answer is stored in the same commit: it is what `work` returns, with the
+   * status, headers and cookies that are set by then. The handler has to return the same value. What is set within `work` counts once, also when
+   * the database runs it again.
+   * @throws HTTP_COMMIT_INVALID for a second call of a request with a key, or a status of 500 and above; DB_ERROR
+   */
+  commit<T>(work: (tx: Tx) => Promise<T>): Promise<T>
 }
 
 export interface CookieOptions {
@@ -76,5 +86,12 @@ export interface EndpointOptions {
   response?: StandardSchemaV1
   /** Milliseconds until the request is answered with 504. Default `HTTP_HANDLER_TIMEOUT_MS`. */
   timeoutMs?: number
+  /**
+   * Requests may (`optional`) or must (`required`) have the header `Idempotency-Key`. The same key and the same request again get the stored
+   * answer, with `idempotency-replayed: true`, and the handler does not run. For POST, PUT, PATCH and DELETE. Default: the header means nothing.
+   */
+  idempotency?: 'optional' | 'required'
+  /** How long answers are stored, milliseconds. Default 86,400,000 (a day), at most 366 days. */
+  idempotencyTtlMs?: number
   summary?: string
 }

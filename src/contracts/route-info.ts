@@ -28,5 +28,7 @@ export interface RouteInfo {
   summary: string | null
   /** The route requires a token. */
   has_auth: boolean
+  /** Whether requests may or must have an `Idempotency-Key`; null: it means nothing. */
+  idempotency: 'optional' | 'required' | null
   schemas: RouteSchemas
 }

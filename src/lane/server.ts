@@ -5,8 +5,7 @@ import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
-import { Inbox } from '../runtime/effects/inbox.ts'
-import { PluginTransactions } from '../runtime/effects/plugin-transactions.ts'
+import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
@@ -126,13 +125,16 @@ export class LaneServer {
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
-    this.#events.inbox = new Inbox(
-      new PluginTransactions({
-        toolbox: () => this.#kernel.toolbox,
-        accompany: (plugin) => this.#bus.beginTransaction(plugin),
-        opened: () => this.#log.opened(),
-      }),
-    )
+    const effects = threadEffects({
+      settings,
+      claims: shared.claims,
+      toolbox: () => this.#kernel.toolbox,
+      accompany: (plugin) => this.#bus.beginTransaction(plugin),
+      opened: () => this.#log.opened(),
+      log: (message, plugin, fields) => this.#host.writeLog('ERROR', message, plugin, fields),
+    })
+    this.#events.inbox = effects.inbox
+    this.#requests.effects = effects.requests
     this.#kernel = new ThreadKernel({
       thread: { kind: 'lane', index: init.index },
       settings,

@@ -61,6 +61,8 @@ export interface SharedMemories {
   statuses: SharedArrayBuffer
   /** Of the durable event log. */
   log: SharedArrayBuffer
+  /** CLAIM_MEMORY_BYTES. */
+  claims: SharedArrayBuffer
   /** Memory that a tool asked for in the primary, by `<tool>/<name>`. */
   tools: Record<string, SharedArrayBuffer>
 }

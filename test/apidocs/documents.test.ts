@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { AsyncApiDocument, JsonSchema, OpenApiDocument, RouteInfo } from '#heddle'
+import type { Parameter } from '../../src/devtools/apidocs/parameters.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { DOMAINS } from './fixtures/domains.ts'
 import { at, faultsOf, referencesOf } from './schema-check.ts'
@@ -170,7 +171,18 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       tags: [],
       summary: null,
       has_auth: false,
+      idempotency: 'required',
     })
+  })
+
+  await t.test('the key of repeated requests is a header of the routes that want it', () => {
+    const { parameters, responses } = operationOf('/odd/primary', 'put')
+    const [{ name, in: place, required, description }] = parameters as [Parameter]
+    assert.deepEqual([name, place, required], ['Idempotency-Key', 'header', true])
+    assert.match(description!, /`idempotency-replayed: true`/)
+    assert.deepEqual(responses['409'], { $ref: '#/components/responses/StillRunning' })
+    assert.deepEqual(responses['422'], { $ref: '#/components/responses/KeyReused' })
+    assert.equal(operationOf('/users').responses['409'], undefined)
   })
 })
 

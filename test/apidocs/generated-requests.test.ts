@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import type { OpenApiDocument } from '#heddle'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
@@ -70,6 +71,7 @@ interface Input {
 function inputOf(document: object, { parameters = [], requestBody, security }: Operation, values: SchemaValues): Input {
   const input: Input = { params: {}, query: [], isCertain: true, ...(security ? { token: 'good' } : {}) }
   for (const { name, in: place, required, schema } of parameters) {
+    if (place === 'header') continue
     const value = values.valid(schema)
     if (place === 'path') input.params[name] = String(value === '' || value === '.' || value === '..' ? 'x' : value)
     else if (schema.additionalProperties === true) input.isCertain = false
@@ -135,6 +137,8 @@ function sender({ url }: Heddle, path: string, method: string, operation: Operat
     const search = query.length === 0 ? '' : `?${new URLSearchParams(query)}`
     const headers: Record<string, string> = {}
     if (type !== undefined) headers['content-type'] = type
+    // A key of its own: each request is a new operation.
+    for (const { name, in: place } of operation.parameters ?? []) if (place === 'header') headers[name] = randomUUID()
     if (token) headers.authorization = `Bearer ${token}`
     const response = await fetch(url + filled + search, { method, headers, ...(body === undefined ? {} : { body }) })
     const text = await response.text()

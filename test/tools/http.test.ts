@@ -161,12 +161,25 @@ const badOptions: unknown[] = [
   { timeoutMs: '5' },
   { timeoutMs: 2 ** 31 },
   { summary: 1 },
+  { idempotency: 'optional' },
   { body: {} },
   { body: { '~standard': {} } },
   { query: 'schema' },
   { params: null },
   { response: () => true },
 ]
+for (const options of [
+  { idempotency: true },
+  { idempotencyTtlMs: 5 },
+  { idempotency: 'required', idempotencyTtlMs: 0 },
+  { idempotency: 'required', idempotencyTtlMs: 367 * 86_400_000 },
+]) {
+  test(`the options ${JSON.stringify(options)} are refused for POST`, () => {
+    assert.throws(() => build().addEndpoint('/a', 'POST', handler, options as EndpointOptions), {
+      code: 'HTTP_PATH_INVALID',
+    })
+  })
+}
 for (const options of badOptions) {
   test(`the options ${JSON.stringify(options)} are refused`, () => {
     assert.throws(() => build().addEndpoint('/a', 'GET', handler, options as EndpointOptions), {

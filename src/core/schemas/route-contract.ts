@@ -2,9 +2,10 @@ import type { EndpointOptions } from '../../contracts/http-request.ts'
 import type { RouteSchemas } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
-/** The schemas of a route, and whether it requires a token. */
+/** The schemas of a route, and which headers it wants. */
 export interface RouteContract {
   hasAuth: boolean
+  idempotency?: 'optional' | 'required' | undefined
   schemas: RouteSchemas
 }
 
@@ -12,14 +13,15 @@ export interface RouteContract {
  * The contract of a route as JSON text, for threads that do not have its schemas; undefined when it is empty.
  * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
-export function contractText({ authValidator, body, query, params, response }: EndpointOptions): string | undefined {
-  if (!(authValidator || body || query || params || response)) return undefined
+export function contractText(options: EndpointOptions): string | undefined {
+  const { authValidator, idempotency, body, query, params, response } = options
+  if (!(authValidator || idempotency || body || query || params || response)) return undefined
   const schemas: RouteSchemas = {}
   if (body) schemas.body = jsonSchemaOf(body, 'http')
   if (query) schemas.query = jsonSchemaOf(query, 'http')
   if (params) schemas.params = jsonSchemaOf(params, 'http')
   if (response) schemas.response = jsonSchemaOf(response, 'http')
-  return JSON.stringify({ hasAuth: authValidator !== undefined, schemas } satisfies RouteContract)
+  return JSON.stringify({ hasAuth: authValidator !== undefined, idempotency, schemas } satisfies RouteContract)
 }
 
 export function readContract(text: string | undefined): RouteContract {

@@ -8,21 +8,31 @@ import { exampleOf } from './schema-example.ts'
 
 export interface Parameter {
   name: string
-  in: 'path' | 'query'
+  in: 'path' | 'query' | 'header'
   required: boolean
   description?: string
   schema: JsonSchema
   example?: unknown
 }
 
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'A new key, for example a UUID, for each new operation. The same key with the same request gets the same answer again, with ' +
+    '`idempotency-replayed: true`, and nothing is done twice.',
+  schema: { type: 'string', minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },
+  example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
+} as const
+
 interface Property {
   schema: JsonSchema
   isRequired: boolean
 }
 
-/** The parameters of the path and of the query. */
+/** The parameters of the path, of the query, and the header of a route that answers repetitions. */
 export function parametersOf(
-  { schemas }: RouteInfo,
+  { schemas, idempotency }: RouteInfo,
   id: string,
   path: readonly PathParameter[],
   components: Components,
@@ -40,6 +50,7 @@ export function parametersOf(
       components,
     )
   })
+  if (idempotency !== null) found.push({ ...IDEMPOTENCY_KEY, required: idempotency === 'required' })
   if (schemas.query === undefined) return found
   const inQuery = propertiesOf(schemas.query)
   if (inQuery === undefined) return [...found, anyQuery(schemas.query)]

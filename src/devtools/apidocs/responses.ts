@@ -14,13 +14,27 @@ type Responses = Record<string, Response | { $ref: string }>
 
 /** The responses of the runtime itself: name of the component, status, meaning, and the errors that cause it. */
 const RUNTIME_RESPONSES = {
-  BadRequest: [400, 'The request is malformed, or the handler says that it failed.', ['HTTP_BAD_REQUEST']],
+  BadRequest: [
+    400,
+    'The request is malformed, or the handler says that it failed.',
+    ['HTTP_BAD_REQUEST', 'HTTP_IDEMPOTENCY_KEY'],
+  ],
   Unauthorized: [401, 'The token is missing, invalid or expired.', ['HTTP_AUTH_MISSING', 'HTTP_AUTH_INVALID']],
   NotFound: [404, 'There is no such resource.', ['HTTP_NOT_FOUND']],
   RequestTimeout: [408, 'The body did not arrive in time.', ['HTTP_REQUEST_TIMEOUT']],
+  StillRunning: [
+    409,
+    'A request with this `Idempotency-Key` is still running. Try again after as many seconds as `retry-after` says.',
+    ['HTTP_IDEMPOTENCY_RUNNING'],
+  ],
   BodyTooLarge: [413, 'The body is too large.', ['HTTP_BODY_TOO_LARGE']],
   UnsupportedMediaType: [415, 'The body is of a type, charset or encoding that is not supported.', ['HTTP_MEDIA_TYPE']],
   ValidationFailed: [422, 'The input does not fit its schema; `details` says where.', ['HTTP_VALIDATION']],
+  KeyReused: [
+    422,
+    'This `Idempotency-Key` came with another request before. Or the input does not fit its schema: then `details` says where.',
+    ['HTTP_IDEMPOTENCY_REUSED'],
+  ],
   InternalError: [500, 'The handler failed. The log has the error, with the request id.', ['HTTP_INTERNAL']],
   Unavailable: [
     503,
@@ -65,6 +79,7 @@ export const FAILURE_SCHEMAS: Readonly<Record<'Failure' | 'ValidationFailure', J
 
 const HEADERS: { [Name in RuntimeAnswer]?: Record<string, unknown> } = {
   Unauthorized: { 'www-authenticate': { schema: { type: 'string' }, example: 'Bearer' } },
+  StillRunning: { 'retry-after': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 }, example: 1 } },
   Unavailable: { 'retry-after': { description: 'Seconds.', schema: { type: 'integer', minimum: 1 }, example: 1 } },
 }
 
@@ -94,9 +109,11 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     Unauthorized: route.has_auth,
     NotFound: path.includes('/:') || path.endsWith('/*'),
     RequestTimeout: hasBody,
+    StillRunning: route.idempotency !== null,
     BodyTooLarge: hasBody,
     UnsupportedMediaType: hasBody,
     ValidationFailed: (schemas.body ?? schemas.query ?? schemas.params) !== undefined,
+    KeyReused: route.idempotency !== null,
     InternalError: true,
     Unavailable: true,
     OriginRefused: route.is_socket,

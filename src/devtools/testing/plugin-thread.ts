@@ -14,12 +14,12 @@ import { LocalWorker } from '../../primary/http/local-worker.ts'
 import { Routing } from '../../primary/http/routing.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
-import { Inbox } from '../../runtime/effects/inbox.ts'
-import { PluginTransactions } from '../../runtime/effects/plugin-transactions.ts'
+import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { PluginClass } from '../../runtime/kernel/plugins.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
 import { createStatusTable, StatusTable } from '../../transport/memory/status-table.ts'
@@ -119,7 +119,9 @@ export class PluginThread {
       () => driver,
       (thrown) => this.#kernel.sinkFault('event listener', thrown),
     )
-    bus.inbox = new Inbox(this.#transactions(bus))
+    const effects = this.#effects(bus)
+    bus.inbox = effects.inbox
+    local.server.effects = effects.requests
     return new PrimaryToolHost({
       bus,
       local,
@@ -141,16 +143,19 @@ export class PluginThread {
   }
 
   /** There is no event log here: the runtime's tables are made when they are first needed. */
-  #transactions(bus: PrimaryBus): PluginTransactions {
+  #effects(bus: PrimaryBus): ThreadEffects {
     const { toolbox } = this.#kernel
     let tables: Promise<void> | undefined
-    return new PluginTransactions({
+    return threadEffects({
+      settings: this.#options.settings,
+      claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
       toolbox: () => toolbox,
       accompany: (plugin) => bus.beginTransaction(plugin),
       opened: () => {
         tables ??= prepareTables(logDatabaseOf(toolbox.get('db'))!, true)
         return tables
       },
+      log: (message, plugin, fields) => this.#log('ERROR', message, plugin, fields),
     })
   }
 

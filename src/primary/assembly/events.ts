@@ -24,6 +24,7 @@ export interface EventParts {
   readonly laneSubscribers: LaneSubscribers
   readonly laneStreams: LaneStreams
   readonly recordForwarder: RecordForwarder
+  readonly eventLog: EventLog
   readonly durable: DurableLog
   readonly logLanes: LogLanes
   /** Carries the events that are published in the primary. */
@@ -86,6 +87,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     laneSubscribers,
     laneStreams: new LaneStreams(laneSubscribers),
     recordForwarder: new RecordForwarder(hub, (lane) => laneSubscribers.threadOf(lane)),
+    eventLog,
     durable,
     logLanes,
     driver:

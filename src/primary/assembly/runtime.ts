@@ -4,9 +4,11 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
@@ -72,6 +74,7 @@ export class Runtime {
       names: createNameTable(),
       statuses: createStatusTable(),
       log: new SharedArrayBuffer(LOG_MEMORY_BYTES),
+      claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),
       tools: {},
     }
     const link = new SupervisorLink()
@@ -90,6 +93,14 @@ export class Runtime {
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
     const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
+    http.localWorker.server.effects = threadEffects({
+      settings,
+      claims: shared.claims,
+      toolbox: () => tools.kernel.toolbox,
+      accompany: (plugin) => events.bus.beginTransaction(plugin),
+      opened: () => events.eventLog.opened(),
+      log: (message, plugin, fields) => log('ERROR', message, plugin, fields),
+    }).requests
     const suspicion = assembleSuspicion({ settings, http, link })
     const circuitBreaker = assembleCircuitBreaker({ processLog, events, tools, http, suspicion })
     processDeaths?.setAside(circuitBreaker)

@@ -1,6 +1,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener } from '../dispatch/lane.ts'
@@ -76,6 +77,11 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     circuitBreaker: options.circuitBreaker,
     log: (level, message) => log(level, message, 'supervisor'),
   })
+  const claims = new ClaimMemory(shared.claims)
+  const threadGone = (threadId: number): void => {
+    kernel.toolbox.threadGone(threadId)
+    claims.threadGone(threadId)
+  }
   const callNames = new NameTable(shared.names)
   const deaths = new LaneDeaths({
     domainsDir: settings.domainsDir,
@@ -84,7 +90,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     judge,
     callName: (number) => callNames.nameOf(number),
     publish: (event) => events.driver.publish(event, null),
-    threadGone: (threadId) => kernel.toolbox.threadGone(threadId),
+    threadGone,
     log,
   })
   const supervisor = new Supervisor({
@@ -118,7 +124,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
       events.logLanes.laneGone(lane)
       logUndone(lane, requests, log)
       for (const { exchange } of requests) exchange.fail('HTTP_INTERNAL')
-      kernel.toolbox.threadGone(lane.heartbeat.threadId)
+      threadGone(lane.heartbeat.threadId)
       registrar.laneGone(lane, unreadDeliveries, null)
     },
     onChange: () => {

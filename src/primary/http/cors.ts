@@ -19,10 +19,10 @@ export class Cors {
     if (this.#any) {
       return origin === ''
         ? ''
-        : 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after\r\n'
+        : 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after, idempotency-replayed\r\n'
     }
     if (!this.allows(origin)) return 'vary: origin\r\n'
-    return `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after\r\nvary: origin\r\n`
+    return `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after, idempotency-replayed\r\nvary: origin\r\n`
   }
 
   /** Header lines that a preflight's answer has beside `headFor`. @param requestedHeaders the value of `access-control-request-headers` */

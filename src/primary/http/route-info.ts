@@ -5,7 +5,7 @@ import type { RouteEntry } from './route-table.ts'
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
-  const { hasAuth, schemas } = readContract(contract)
+  const { hasAuth, idempotency, schemas } = readContract(contract)
   return {
     plugin,
     method,
@@ -17,6 +17,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     tags: [...tags],
     summary: summary ?? null,
     has_auth: hasAuth,
+    idempotency: idempotency ?? null,
     schemas,
   }
 }

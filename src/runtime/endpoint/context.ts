@@ -1,7 +1,11 @@
+import type { Tx } from '../../contracts/db.ts'
 import type { CookieOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { Claim } from '../effects/claim.ts'
 import type { FileBody } from './file-body.ts'
 import type { Incoming } from './incoming.ts'
+import type { RequestEffects } from './keyed.ts'
+import type { Reply } from './reply.ts'
 
 const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
@@ -27,6 +31,10 @@ const LISTENERS_OWN = new Set([
 export class RequestContext implements HttpContext {
   readonly route: string
   body: unknown
+  /** Set while the answer of a request with an `Idempotency-Key` is not stored: its claim, and what a result of the handler means. */
+  keyed: { claim: Claim; replyTo: (result: unknown) => Promise<Reply> } | null = null
+  readonly #plugin: string
+  readonly #effects: RequestEffects | null
   readonly #incoming: Incoming
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
@@ -37,9 +45,15 @@ export class RequestContext implements HttpContext {
   #abort: AbortController | undefined
   #aborted = false
 
-  constructor(incoming: Incoming, route: string) {
+  /**
+   * @param plugin whose handler it is for
+   * @param effects null in a thread without them
+   */
+  constructor(incoming: Incoming, route: string, plugin: string, effects: RequestEffects | null) {
     this.#incoming = incoming
     this.route = route
+    this.#plugin = plugin
+    this.#effects = effects
   }
 
   get method(): string {
@@ -126,8 +140,26 @@ export class RequestContext implements HttpContext {
     this.#binary = bytes
   }
 
+  async commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    if (this.#effects === null) throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
+    const [status, head, hasContentType, binary] = [this.#status, this.#head, this.#hasContentType, this.#binary]
+    const run = (tx: Tx): Promise<T> => {
+      // The database may run it again: what the run before has set is not set.
+      this.#status = status
+      this.#head = head
+      this.#hasContentType = hasContentType
+      this.#binary = binary
+      return work(tx)
+    }
+    if (this.keyed === null) return this.#effects.transactions.run(this.#plugin, work, run)
+    return this.keyed.claim.commit(work, run, this.keyed.replyTo)
+  }
+
   // ── for the runtime ───────────────────────────────────────────────────────
 
+  get effects(): RequestEffects | null {
+    return this.#effects
+  }
   get chosenStatus(): number {
     return this.#status
   }

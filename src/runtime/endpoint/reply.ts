@@ -45,7 +45,7 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
       ? { success: false as const, error: message ?? fallback }
       : { success: false as const, error: message ?? fallback, details }
   let head = ''
-  if (status === 503) head = `retry-after: ${RETRY_AFTER_SEC}\r\n`
+  if (status === 503 || code === 'HTTP_IDEMPOTENCY_RUNNING') head = `retry-after: ${RETRY_AFTER_SEC}\r\n`
   if (status === 401) head = 'www-authenticate: Bearer\r\n'
   return { status, head, body: envelopeText(envelope) }
 }

@@ -10,6 +10,7 @@ import type { FileBody } from './file-body.ts'
 import { FileSender, type FileSink } from './file-sender.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
+import type { RequestEffects } from './keyed.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
 import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
@@ -31,6 +32,8 @@ interface StreamRoute extends Omit<Route, 'handler'> {
 /** The routes that one thread hosts, and the requests that it handles. */
 export class RequestServer {
   readonly sockets: WebSocketServer
+  /** Null in a thread without a database. */
+  effects: RequestEffects | null = null
   #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
@@ -82,7 +85,7 @@ export class RequestServer {
     // The plugin is up in another thread and has failed in this one.
     if (route === undefined) return this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     const incoming = new Incoming(frame, this.#sink, requestId)
-    const context = new RequestContext(incoming, route.template.text)
+    const context = new RequestContext(incoming, route.template.text, route.owner.name, this.effects)
     if (!('handler' in route)) {
       if ('handlers' in route) void this.sockets.handshake(requestId, route, incoming, context)
       else void this.#stream(requestId, route, incoming, context)

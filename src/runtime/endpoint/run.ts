@@ -7,6 +7,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
+import { answerOnce, ReadyReply, type RequestEffects } from './keyed.ts'
 import type { PathTemplate } from './path-template.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
@@ -59,7 +60,9 @@ export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, 
 }
 
 function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
-  const { authValidator } = route.options
+  const { authValidator, idempotency } = route.options
+  if (idempotency !== undefined && context.effects !== null)
+    return handleOnce(route, incoming, context, context.effects)
   if (authValidator !== undefined) return handleAuthenticated(authValidator, route, incoming, context)
   const data = readInput(incoming, route.template, route.options, context)
   if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
@@ -76,6 +79,19 @@ async function handleAuthenticated(
   const data = await readInput(incoming, route.template, route.options, context)
   data._auth = claims
   return route.handler.call(route.owner.instance, data, context)
+}
+
+async function handleOnce(
+  route: Route,
+  incoming: Incoming,
+  context: RequestContext,
+  effects: RequestEffects,
+): Promise<unknown> {
+  const { authValidator } = route.options
+  const claims = authValidator && (await authenticate(authValidator, incoming))
+  const data = await readInput(incoming, route.template, route.options, context)
+  if (claims !== undefined) data._auth = claims
+  return answerOnce(route, incoming, data, context, effects)
 }
 
 /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
@@ -107,8 +123,10 @@ async function finish(
   span: OpenSpan | null,
 ): Promise<Reply> {
   try {
-    const reply = replyOf(await outcome, context)
-    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    const result = await outcome
+    const isReady = result instanceof ReadyReply
+    const reply = isReady ? result.reply : replyOf(result, context)
+    if (!isReady && isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     span?.end()
     return reply
   } catch (thrown) {

@@ -24,15 +24,18 @@ export default class HttpTool implements Tool {
         const options: EndpointOptions = given === undefined ? {} : given
         const upper = String(method).toUpperCase() as Method
         const fault = METHODS.includes(upper) ? undefined : `the method must be one of ${METHODS.join(', ')}`
-        check(`${upper} ${show(path)}`, pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options))
+        check(
+          `${upper} ${show(path)}`,
+          pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options, upper),
+        )
         host.addEndpoint({ owner, method: upper, path, handler: handler as Handler, options })
       },
       addStream: (path, handler, options: EndpointOptions = {}) => {
-        check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options))
+        check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options, null))
         host.addStream({ owner, path, handler, options })
       },
       addWebSocket: (path, handlers, options = {}) => {
-        check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options))
+        check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options, null))
         host.addWebSocket({ owner, path, handlers, options })
       },
       mountStatic: (prefix, directory) => {

@@ -1,10 +1,17 @@
 // The longest delay that Node's timers take.
 const MAX_TIMEOUT_MS = 2_147_483_647
 
+// One year and a day.
+const MAX_TTL_MS = 366 * 86_400_000
+const UNSAFE_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
+
 const SCHEMAS = ['body', 'query', 'params', 'response'] as const
 
-/** Why an endpoint's options are not valid; undefined when they are. */
-export function optionFault(options: unknown): string | undefined {
+/**
+ * Why the options of a route are not valid; undefined when they are.
+ * @param method null for a stream or a socket
+ */
+export function optionFault(options: unknown, method: string | null): string | undefined {
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
   const { tags, authValidator, timeoutMs, summary, ...rest } = options as Record<string, unknown>
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
@@ -16,8 +23,27 @@ export function optionFault(options: unknown): string | undefined {
     const inRange = Number.isInteger(timeoutMs) && Number(timeoutMs) >= 1 && Number(timeoutMs) <= MAX_TIMEOUT_MS
     if (!inRange) return `timeoutMs must be a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`
   }
+  const fault = idempotencyFault(method, options as Record<string, unknown>)
+  if (fault !== undefined) return fault
   const bad = SCHEMAS.find((key) => rest[key] !== undefined && !isStandardSchema(rest[key]))
   return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
+}
+
+function idempotencyFault(
+  method: string | null,
+  { idempotency, idempotencyTtlMs }: Record<string, unknown>,
+): string | undefined {
+  if (idempotency === undefined) {
+    return idempotencyTtlMs === undefined ? undefined : 'idempotencyTtlMs needs the option idempotency'
+  }
+  if (idempotency !== 'optional' && idempotency !== 'required') return "idempotency must be 'optional' or 'required'"
+  if (method === null || !UNSAFE_METHODS.includes(method)) {
+    return `idempotency is for ${UNSAFE_METHODS.join(', ')}: requests of other kinds change nothing`
+  }
+  if (idempotencyTtlMs === undefined) return undefined
+  const inRange =
+    Number.isInteger(idempotencyTtlMs) && Number(idempotencyTtlMs) >= 1 && Number(idempotencyTtlMs) <= MAX_TTL_MS
+  return inRange ? undefined : `idempotencyTtlMs must be a whole number of milliseconds from 1 to ${MAX_TTL_MS}`
 }
 
 function isStandardSchema(schema: unknown): boolean {

@@ -1,0 +1,63 @@
+import { createHash } from 'node:crypto'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+
+const KEY = /^[\x21-\x7e]{1,255}$/
+
+/** The part of a request that this needs. */
+export interface KeyedInput {
+  readonly method: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Raw. */
+  readonly path: string
+  readonly query: string
+  readonly body: Uint8Array | null
+}
+
+/** Which request a stored answer belongs to. */
+export interface RequestIdentity {
+  /** The route, and who asks. */
+  scope: string
+  key: string
+  /** What the request asks for. */
+  print: string
+}
+
+/**
+ * The value of the header `idempotency-key`; null when there is none.
+ * Source: draft-ietf-httpapi-idempotency-key-header. Quotes are part of the key.
+ * @throws HTTP_IDEMPOTENCY_KEY when it is malformed, or missing and required
+ */
+export function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'): string | null {
+  const key = headers['idempotency-key']
+  if (key === undefined) {
+    if (wanted === 'optional') return null
+    throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'This route requires the header Idempotency-Key')
+  }
+  if (KEY.test(key)) return key
+  throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
+}
+
+/**
+ * @param route its template
+ * @param claims of the token; undefined on a route that requires none
+ */
+export function identify(input: KeyedInput, key: string, route: string, claims: object | undefined): RequestIdentity {
+  return { scope: `${input.method} ${route}${whoOf(input, claims)}`, key, print: printOf(input) }
+}
+
+/** Nobody gets somebody else's answer: without a `sub` the token itself tells who asks. */
+function whoOf({ headers }: KeyedInput, claims: object | undefined): string {
+  if (claims === undefined) return ''
+  const { sub } = claims as { sub?: unknown }
+  const text = sub === undefined || sub === null ? undefined : JSON.stringify(sub)
+  if (text !== undefined) return ` ${text.length <= 200 ? text : digest(text)}`
+  return ` token ${digest(headers.authorization ?? '')}`
+}
+
+function printOf({ path, query, headers, body }: KeyedInput): string {
+  const hash = createHash('sha256').update(JSON.stringify([path, query, headers['content-type'] ?? '']))
+  if (body !== null) hash.update(body)
+  return hash.digest('base64url')
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url')

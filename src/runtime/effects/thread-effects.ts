@@ -1,0 +1,26 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
+import type { RequestEffects } from '../endpoint/keyed.ts'
+import { Idempotency } from './idempotency.ts'
+import { Inbox } from './inbox.ts'
+import { PluginTransactions, type PluginTransactionsOptions } from './plugin-transactions.ts'
+
+export interface ThreadEffectsOptions extends PluginTransactionsOptions {
+  settings: Pick<Settings, 'replicaId' | 'httpHandlerTimeoutMs'>
+  /** CLAIM_MEMORY_BYTES, shared by all threads. */
+  claims: SharedArrayBuffer
+  log: RequestEffects['log']
+}
+
+/** What makes effects of one thread happen once: of its events, and of its requests. */
+export interface ThreadEffects {
+  inbox: Inbox
+  requests: RequestEffects
+}
+
+export function threadEffects({ settings, claims, log, ...options }: ThreadEffectsOptions): ThreadEffects {
+  const transactions = new PluginTransactions(options)
+  const { replicaId, httpHandlerTimeoutMs: timeoutMs } = settings
+  const idempotency = new Idempotency({ transactions, memory: new ClaimMemory(claims), replicaId })
+  return { inbox: new Inbox(transactions), requests: { transactions, idempotency, timeoutMs, log } }
+}

@@ -1,0 +1,99 @@
+import type { Data } from '../../contracts/http-request.ts'
+import { Claim } from '../effects/claim.ts'
+import type { Idempotency } from '../effects/idempotency.ts'
+import { identify, readKey } from '../effects/idempotency-key.ts'
+import type { PluginTransactions } from '../effects/plugin-transactions.ts'
+import type { RequestContext } from './context.ts'
+import type { Incoming } from './incoming.ts'
+import { type Reply, replyOf, replyOfThrown } from './reply.ts'
+import { checkResponse, isResponseChecked } from './response-check.ts'
+import type { Route } from './run.ts'
+
+/** How long an answer is kept unless the route says otherwise, milliseconds: a day. */
+export const IDEMPOTENCY_TTL_MS = 86_400_000
+
+/** What requests need of their thread for effects that happen once. */
+export interface RequestEffects {
+  transactions: PluginTransactions
+  idempotency: Idempotency
+  /** HTTP_HANDLER_TIMEOUT_MS. */
+  timeoutMs: number
+  log: (message: string, plugin: string, fields: Record<string, unknown>) => void
+}
+
+/** A result that is an answer already. */
+export class ReadyReply {
+  readonly reply: Reply
+
+  constructor(reply: Reply) {
+    this.reply = reply
+  }
+}
+
+/** Routes whose handler answers otherwise than what it has stored: each is told of once. */
+const told = new WeakSet<Route>()
+
+/**
+ * Runs the handler of a route with `idempotency`, unless the answer to its request is stored.
+ * @returns its result, or a ReadyReply
+ * @throws what the handler throws; HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
+ */
+export async function answerOnce(
+  route: Route,
+  incoming: Incoming,
+  data: Data,
+  context: RequestContext,
+  effects: RequestEffects,
+): Promise<unknown> {
+  const { owner, options, template } = route
+  const key = readKey(incoming, options.idempotency!)
+  if (key === null) return route.handler.call(owner.instance, data, context)
+  const claims = options.authValidator === undefined ? undefined : (data._auth as object)
+  const limits = {
+    timeoutMs: options.timeoutMs ?? effects.timeoutMs,
+    ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
+  }
+  const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, template.text, claims), limits)
+  if (!(begun instanceof Claim)) return new ReadyReply(begun)
+  const replyTo = async (result: unknown): Promise<Reply> => {
+    const reply = replyOf(result, context)
+    if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    return reply
+  }
+  context.keyed = { claim: begun, replyTo }
+  let reply: Reply
+  try {
+    reply = await replyTo(await route.handler.call(owner.instance, data, context))
+  } catch (thrown) {
+    reply = replyOfThrown(thrown).reply
+    if (reply.status >= 500 || begun.answer === null) {
+      await end(begun, reply).catch(() => {
+        // The claim ends with its time.
+      })
+      throw thrown
+    }
+  }
+  if (begun.answer === null) await end(begun, reply)
+  else if (!isSame(begun.answer, reply) && !told.has(route)) {
+    told.add(route)
+    effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
+  }
+  return new ReadyReply(begun.answer ?? reply)
+}
+
+const OTHERWISE =
+  'A handler answers otherwise than what context.commit has stored. The stored answer is sent: return what the function of context.commit ' +
+  'returns, and set status, headers and cookies before its end. This is told once for each route'
+
+/** Of a handler that has committed nothing. */
+async function end(claim: Claim, reply: Reply): Promise<void> {
+  if (claim.answer !== null) return
+  if (reply.status >= 500) await claim.giveUp()
+  else await claim.store(reply)
+}
+
+function isSame(stored: Reply, { status, head, body }: Reply): boolean {
+  if (stored.status !== status || stored.head !== head) return false
+  if (typeof stored.body === 'string' || typeof body === 'string') return stored.body === body
+  return stored.body === null || body === null ? stored.body === body : Buffer.compare(stored.body, body) === 0
+}
