@@ -1,5 +1,4 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { Fifo } from '../../core/collections/fifo.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -18,6 +17,7 @@ import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
+import { Suspects } from './suspects.ts'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
 const HELD_SHARE = 0.5
@@ -71,10 +71,7 @@ export class DurableLog {
   #left = { from: 0, last: 0 }
   /** Up to where the log had events each time that a process ended without order. */
   #uncleanEnds: readonly number[] = []
-  /** Events that processes have died with, more than once or twice: they are tried one at a time. */
-  readonly #suspects = new Fifo<number>()
-  /** The one that is tried; 0: none. */
-  #tried = 0
+  readonly #suspects = new Suspects()
   #reconciler: Reconciler | null = null
   #lookedMs = 0
   #hasAdopted = false
@@ -186,7 +183,7 @@ export class DurableLog {
   /** Behind events of its key that wait already, and where the hub has enough. */
   #mustWait({ key }: EventFrame): boolean {
     if (!this.#hasRoom) return true
-    return key !== null && (this.#passed.size > 0 || this.#hasLeft)
+    return key !== null && (this.#passed.size > 0 || this.#hasLeft || this.#suspects.holds(key))
   }
 
   /** Ended processes have left events that have not been read yet. */
@@ -259,9 +256,15 @@ export class DurableLog {
       const { row } = stored
       const event = asBytes(frameOf(row))
       if (this.#events.knows(event.seq)) continue
-      if (event.seq !== this.#tried && this.#isSuspicious(row)) {
-        this.#suspects.push(event.seq)
-        continue
+      if (event.seq !== this.#suspects.tried) {
+        if (this.#suspects.holds(event.key)) {
+          this.#suspects.keep(event.seq, event.key)
+          continue
+        }
+        if (this.#isSuspicious(row)) {
+          this.#suspects.add(event.seq, event.key)
+          continue
+        }
       }
       const dueMs = Number(row.due_ms)
       if (dueMs > 0) event.delayMs = Math.min(TIMER_MAX_MS, Math.max(0, dueMs - Date.now()))
@@ -287,22 +290,33 @@ export class DurableLog {
     return deaths >= SUSPICIOUS_DEATHS
   }
 
-  /** Tries the next suspect when the last one has ended: its death is noted first, so that the process may die of it and knows. */
+  /** Tries the next suspect when the last one has ended. */
   async #trySuspect(): Promise<void> {
-    if (this.#tried !== 0 && this.#events.knows(this.#tried)) return
-    this.#tried = this.#suspects.shift() ?? 0
-    if (this.#tried === 0) return
+    if (this.#suspects.tried !== 0 && this.#events.knows(this.#suspects.tried)) return
+    for (const position of this.#suspects.ended().toReversed()) this.#passed.unshift(position)
+    const tried = this.#suspects.next()
+    if (tried === 0) return
+    try {
+      await this.#deliverSuspect(tried)
+    } catch (error) {
+      this.#suspects.putBack()
+      throw error
+    }
+  }
+
+  /** Its death is noted first, so that the process may die of it and knows. */
+  async #deliverSuspect(tried: number): Promise<void> {
     const { database } = this.#options.log
-    const [stored] = await readListed(database, [this.#tried])
+    const [stored] = await readListed(database, [tried])
     if (stored === undefined) return
     const groups = stored.left?.map(({ grp }) => grp) ?? this.#options.hub.groupsOf(stored.row.event)
     for (const group of groups) {
       const row = stored.left?.find(({ grp }) => grp === group)
       const [attempt, deaths] = [Number(row?.attempt ?? 1), Number(row?.deaths ?? 0)]
-      this.#writer.waiting({ seq: this.#tried, group, attempt, deaths: deaths + 1, dueMs: 0, error: row?.error ?? '' })
+      this.#writer.waiting({ seq: tried, group, attempt, deaths: deaths + 1, dueMs: 0, error: row?.error ?? '' })
     }
     await this.#writer.written()
-    this.#deliverRows(await readListed(database, [this.#tried]))
+    this.#deliverRows(await readListed(database, [tried]))
     this.#countWaiting()
   }
 
@@ -320,7 +334,7 @@ export class DurableLog {
   }
 
   #knows(seq: number): boolean {
-    if (this.#events.knows(seq) || this.#passed.has(seq) || seq === this.#tried) return true
+    if (this.#events.knows(seq) || this.#passed.has(seq) || this.#suspects.has(seq)) return true
     return [...this.#unclaimed.values()].some((positions) => positions.includes(seq))
   }
 
