@@ -29,10 +29,6 @@ const CLAIM_WAIT_MS = 1000
 const REOPEN_MS = 1000
 /** An event that so many processes have died with is tried alone from then on. */
 const SUSPICIOUS_DEATHS = 3
-/** How often events are looked for that nobody has handed on, milliseconds. */
-const RECONCILE_MS = 30_000
-/** When they are looked for after the death of a lane, milliseconds: what is unknown twice was not on its way. */
-const LOOKS_AFTER_DEATH_MS = [100, 1100]
 /** Longest time of Node's timers, milliseconds. */
 const TIMER_MAX_MS = 2_147_483_647
 
@@ -73,7 +69,6 @@ export class DurableLog {
   #uncleanEnds: readonly number[] = []
   readonly #suspects = new Suspects()
   #reconciler: Reconciler | null = null
-  #lookedMs = 0
   #hasAdopted = false
   #isReading = false
   /** Events of an earlier process that nobody here subscribes to, by name: they stay in the log. */
@@ -222,7 +217,7 @@ export class DurableLog {
       }
       this.#reportUnclaimed()
       await this.#trySuspect()
-      if (steadyMs() - this.#lookedMs > RECONCILE_MS) await this.#reconcile()
+      if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
     } finally {
@@ -321,10 +316,9 @@ export class DurableLog {
   }
 
   /** Finds events that nobody has handed on. */
-  async #reconcile(): Promise<void> {
-    this.#lookedMs = steadyMs()
+  async #reconcile(reconciler: Reconciler): Promise<void> {
     const { database, memory } = this.#options.log
-    const lost = await this.#reconciler!.look(database, this.#lookedMs, memory.next, (seq) => this.#knows(seq))
+    const lost = await reconciler.look(database, steadyMs(), memory.next, (seq) => this.#knows(seq))
     if (lost.length === 0) return
     const found = lost.length === 1 ? '1 stored event had' : `${lost.length} stored events had`
     const message = `${found} not been handed on: ${lost.length === 1 ? 'it is' : 'they are'} delivered now`
@@ -340,11 +334,7 @@ export class DurableLog {
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
   laneGone(): void {
-    for (const afterMs of LOOKS_AFTER_DEATH_MS) {
-      setTimeout(() => {
-        this.#lookedMs = 0
-      }, afterMs).unref()
-    }
+    this.#reconciler?.laneGone(steadyMs())
   }
 
   #reportUnclaimed(): void {

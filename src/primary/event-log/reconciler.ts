@@ -7,6 +7,12 @@ const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2'
 /** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
 const COMMIT_MAX_MS = 30_000
 
+/** How often it looks, milliseconds. */
+const LOOK_EVERY_MS = 30_000
+/** When it looks after the death of a lane, and how long after that once more, milliseconds: what is unknown twice was not on its way. */
+const FIRST_LOOK_MS = 100
+const SECOND_LOOK_MS = 1000
+
 /** Up to where positions had been taken at a time. */
 interface Mark {
   atMs: number
@@ -24,6 +30,10 @@ export class Reconciler {
   #floor: number
   /** Unknown at the last look: perhaps only on their way. */
   #unknown = new Set<number>()
+  /** When it looks next, by the clock of `look`. */
+  #dueMs = 0
+  /** Looks that are due soon: each comes when the one before it is over, however late that is. */
+  #hurried = 0
 
   /**
    * @param first the first position of this process
@@ -34,12 +44,24 @@ export class Reconciler {
     this.#storedAfter = `${STORED_AFTER}${andOwned(epoch)} ORDER BY seq LIMIT ${PAGE}`
   }
 
+  isDue(nowMs: number): boolean {
+    return nowMs >= this.#dueMs
+  }
+
+  /** A lane is gone: perhaps it has stored events that it could not hand on. */
+  laneGone(nowMs: number): void {
+    this.#hurried = 2
+    this.#dueMs = Math.min(this.#dueMs, nowMs + FIRST_LOOK_MS)
+  }
+
   /**
    * @param next the first position that nobody has taken
    * @param isKnown whether an event is in hand already
    * @returns events that were unknown at the look before, too
    */
   async look(db: LogDatabase, nowMs: number, next: number, isKnown: (seq: number) => boolean): Promise<number[]> {
+    this.#hurried = Math.max(0, this.#hurried - 1)
+    this.#dueMs = nowMs + (this.#hurried > 0 ? SECOND_LOOK_MS : LOOK_EVERY_MS)
     const unknown = new Set<number>()
     const lost: number[] = []
     for (let after = this.#floor - 1; ; ) {
