@@ -6,6 +6,7 @@ import { loadModule } from '../core/modules/load-module.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
+import { Trimmer } from '../runtime/effects/trimmer.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
@@ -53,6 +54,7 @@ export class LaneServer {
   readonly #calls: PrimaryCalls
   readonly #bus: LaneBus
   readonly #log: EventLog
+  readonly #trimmer: Trimmer
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
   #tracing: ThreadTracing | null = null
@@ -133,6 +135,11 @@ export class LaneServer {
       opened: () => this.#log.opened(),
       log: (message, plugin, fields) => this.#host.writeLog('ERROR', message, plugin, fields),
     })
+    this.#trimmer = new Trimmer({
+      transactions: effects.transactions,
+      inboxKeepMs: settings.eventBusInboxKeepMs,
+      log: (message) => this.#host.writeLog('WARNING', message, 'event_bus'),
+    })
     this.#events.inbox = effects.inbox
     this.#requests.effects = effects.requests
     this.#kernel = new ThreadKernel({
@@ -194,6 +201,8 @@ export class LaneServer {
     }
     this.#dropFailedPlugins()
     this.#host.isBooted = true
+    // One lane of the process is enough.
+    if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined) this.#trimmer.start()
     this.#post({
       type: 'manifest',
       bootMs: performance.now() - startedMs,
@@ -327,6 +336,7 @@ export class LaneServer {
     this.#requests.closeStreams()
     const deadlineMs = steadyMs() + SOCKETS_END_MS
     await until(() => this.#requests.sockets.size === 0, deadlineMs)
+    this.#trimmer.stop()
     await this.#kernel.stop()
     await this.#streams?.close()
     this.#heartbeat.stop()

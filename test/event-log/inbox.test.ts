@@ -9,6 +9,8 @@ import { until } from '../support/until.ts'
 import { deathOf, starterOn } from './lasting-database.ts'
 
 interface Effects {
+  inbox: { event_id: string }[]
+  keys: { key: string }[]
   effects: { event_id: string; name: string; attempt: number }[]
   counters: { name: string; value: number }[]
   letters: unknown[]
@@ -89,6 +91,24 @@ describeOnDatabases('transactional subscribers', (database) => {
     await post(heddle, '/events', { event: 'work.wanted', payload: { name: 'other' } })
     const { letters } = await namesAre(heddle, 'late', 'other', 'other done')
     assert.deepEqual(letters, [])
+  })
+
+  test('what is too old to come again is removed, but not of an event that is still in the log', async (t) => {
+    const { start } = await starterOn(t, database)
+    const heddle = await start({ EVENT_BUS_INBOX_KEEP_MS: '1000' })
+    const { id } = await post(heddle, '/events', { event: 'work.held', payload: { name: 'held' } })
+    const bare = { event: 'work.wanted', payload: { name: 'bare' }, bare: true }
+    for (const event of [bare, { ...bare, bare: false }]) await post(heddle, '/events', event)
+    await post(heddle, '/orders/brief', { item: 'a' }, { 'idempotency-key': 'brief' })
+    await post(heddle, '/orders', { item: 'a' }, { 'idempotency-key': 'kept' })
+    await until(async () => (await effectsOf(heddle)).effects.length === 6, 'all handled')
+    let found: Effects | undefined
+    await until(async () => {
+      found = await effectsOf(heddle)
+      return found.inbox.length === 1 && found.keys.length === 1
+    }, 'the old rows removed')
+    assert.deepEqual(found!.inbox, [{ event_id: id }])
+    assert.deepEqual(found!.keys, [{ key: 'kept' }])
   })
 
   test('events that want the same row at a time are each counted once', async (t) => {

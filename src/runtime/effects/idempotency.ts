@@ -1,5 +1,4 @@
 import { threadId } from 'node:worker_threads'
-import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import type { Reply } from '../endpoint/reply.ts'
@@ -97,15 +96,8 @@ function replayOf({ status, headers, body }: Row): Reply {
   return { status: Number(status), head: `${headers ?? ''}idempotency-replayed: true\r\n`, body }
 }
 
-/** Removes rows whose time is up. @returns how many */
-export async function dropExpired(database: Queryable, nowMs: number): Promise<number> {
-  const { rowCount } = await database.execute(DROP_EXPIRED, [nowMs])
-  return rowCount
-}
-
 const CLAIM = `INSERT INTO heddle_idempotency (scope, key, print, claim, state, expires_ms) VALUES ($1, $2, $3, $4, 'running', $5)
   ON CONFLICT (scope, key) DO UPDATE SET print = $3, claim = $4, state = 'running', status = NULL, headers = NULL, body = NULL, expires_ms = $5
   WHERE heddle_idempotency.expires_ms <= $6`
 const READ = 'SELECT print, claim, state, status, headers, body FROM heddle_idempotency WHERE scope = $1 AND key = $2'
 const GIVE_UP = "DELETE FROM heddle_idempotency WHERE scope = $1 AND key = $2 AND claim = $3 AND state = 'running'"
-const DROP_EXPIRED = 'DELETE FROM heddle_idempotency WHERE expires_ms <= $1'

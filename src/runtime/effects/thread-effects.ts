@@ -14,6 +14,7 @@ export interface ThreadEffectsOptions extends PluginTransactionsOptions {
 
 /** What makes effects of one thread happen once: of its events, and of its requests. */
 export interface ThreadEffects {
+  transactions: PluginTransactions
   inbox: Inbox
   requests: RequestEffects
 }
@@ -22,5 +23,5 @@ export function threadEffects({ settings, claims, log, ...options }: ThreadEffec
   const transactions = new PluginTransactions(options)
   const { replicaId, httpHandlerTimeoutMs: timeoutMs } = settings
   const idempotency = new Idempotency({ transactions, memory: new ClaimMemory(claims), replicaId })
-  return { inbox: new Inbox(transactions), requests: { transactions, idempotency, timeoutMs, log } }
+  return { transactions, inbox: new Inbox(transactions), requests: { transactions, idempotency, timeoutMs, log } }
 }

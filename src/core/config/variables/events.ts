@@ -25,6 +25,15 @@ export const EVENT_VARIABLES = {
     unit: 'events',
     effect: 'Most events that the database keeps; above it, `publish` rejects with EVENT_BUS_FULL.',
   },
+  EVENT_BUS_INBOX_KEEP_MS: {
+    type: 'integer',
+    min: 1000,
+    max: 366 * DAY_MS,
+    default: 7 * DAY_MS,
+    unit: 'ms',
+    effect:
+      'How long it is known that a transactional subscriber has handled an event, for deliveries that come again: longer than the broker, or what it waits for, is ever away.',
+  },
   EVENT_BUS_MAX_NAMES: {
     type: 'integer',
     min: 1,
