@@ -53,8 +53,8 @@ for (const [name, storeOf] of STORES) {
       'some attempts',
     )
     const late = { event: 'order.handled', payload: { id: 'late' }, options: { delayMs: 6000 } }
-    const { id: delayed } = await post(first, '/events', late)
     const publishedMs = Date.now()
+    const { id: delayed } = await post(first, '/events', late)
     await kill(first)
     const second = await start({ EVENT_BUS_DRIVER: 'database' })
     await until(async () => (await handledBy(second)).length === 3, 'all handled')

@@ -76,6 +76,10 @@ export function assembleEvents(options: EventOptions): EventParts {
     deathsOf: deathsOfEvent,
     replica: settings.replicaId,
     onLost: onReplicaLost,
+    relay:
+      settings.eventBusDriver === 'keyvalue_streams'
+        ? async (event, origin) => parts.driver.publish(event, origin)
+        : null,
     write: (changes) => logLanes.write(changes),
     report: (level, message, fields) => log(level, message, 'event_bus', fields),
   })

@@ -1,5 +1,4 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
@@ -12,19 +11,22 @@ import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import type { Hub } from '../events/hub.ts'
 import { ChangeWriter } from './change-writer.ts'
+import { claimFile, isTaken } from './claimed-file.ts'
 import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readListed, type StoredRow } from './log-reader.ts'
 import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
+import { Relay, type Relayed, type RelayOptions } from './relay.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
 import { Suspects } from './suspects.ts'
+import { UnclaimedEvents } from './unclaimed-events.ts'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
 const HELD_SHARE = 0.5
 /** How often it is asked whether there is room for more of the log, milliseconds. */
 const REFILL_MS = 20
-/** How long a file may still be another process's, milliseconds. */
-const CLAIM_WAIT_MS = 1000
+/** How long events are still given to a broker at the end, milliseconds. */
+const RELAY_END_MS = 1000
 /** Pause before the log is opened again, milliseconds. */
 const REOPEN_MS = 1000
 /** An event that so many processes have died with is tried alone from then on. */
@@ -46,6 +48,8 @@ export interface DurableLogOptions {
   replica: string
   /** Another process has taken over: this one must end. */
   onLost: (message: string) => void
+  /** Gives events to a broker, which delivers them; null where the hub does. */
+  relay: RelayOptions['send'] | null
   /** Commits what has become of events. */
   write: (changes: LogChanges) => Promise<void>
   report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
@@ -70,10 +74,12 @@ export class DurableLog {
   readonly #suspects = new Suspects()
   #reconciler: Reconciler | null = null
   #hasAdopted = false
+  readonly #relay: Relay | null
+  /** Events that had no room are on their way from the log. */
+  #isReadingPassed = false
   #isReading = false
   /** Events of an earlier process that nobody here subscribes to, by name: they stay in the log. */
-  readonly #unclaimed = new Map<string, number[]>()
-  #hasNewUnclaimed = false
+  readonly #unclaimed: UnclaimedEvents
   #timer: NodeJS.Timeout | undefined
   #isEnding = false
   #fault: string | null = null
@@ -82,7 +88,9 @@ export class DurableLog {
     this.#options = options
     const { log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
+    this.#unclaimed = new UnclaimedEvents((message) => report('WARNING', message))
     this.#events = new StoredEvents(this.#writer, log.memory)
+    this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
   }
 
   get isOpen(): boolean {
@@ -121,26 +129,13 @@ export class DurableLog {
     const { log } = this.#options
     await this.prepare()
     if (log.isOnServer) return this.#join()
-    await this.#claim()
+    await claimFile(log.database)
     const { first, last } = await positions(log.database)
     this.#left = { from: first - 1, last }
     this.#countWaiting()
     this.#uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
     log.memory.open(last + 1)
-  }
-
-  /** One process has a file: two would give the same positions to different events, and deliver each other's. */
-  async #claim(): Promise<void> {
-    const { database } = this.#options.log
-    const isFree = (): boolean => database.claim?.() !== false
-    // One that ends at this moment has it for a little longer.
-    await until(isFree, steadyMs() + CLAIM_WAIT_MS)
-    if (isFree()) return
-    throw new HeddleError(
-      'DATABASE_TAKEN',
-      'Another process has the event log of this database file: SQLite serves one process. Stop that one, or use PostgreSQL, which serves any number',
-    )
   }
 
   async #join(): Promise<void> {
@@ -165,7 +160,7 @@ export class DurableLog {
 
   /** @param event its payload is a string of bytes, as the hub keeps it */
   take(event: EventFrame, origin: SubscriberThread | null): void {
-    if (this.#events.knows(event.seq) || this.#isEnding) return
+    if (this.#events.knows(event.seq) || (this.#isEnding && this.#relay === null)) return
     if (this.#mustWait(event)) {
       this.#passed.push(event.seq)
       this.#countWaiting()
@@ -178,7 +173,11 @@ export class DurableLog {
   /** Behind events of its key that wait already, and where the hub has enough. */
   #mustWait({ key }: EventFrame): boolean {
     if (!this.#hasRoom) return true
-    return key !== null && (this.#passed.size > 0 || this.#hasLeft || this.#suspects.holds(key))
+    // A broker gets them all in their order.
+    if (key === null && this.#relay === null) return false
+    return (
+      this.#passed.size > 0 || this.#isReadingPassed || this.#hasLeft || (key !== null && this.#suspects.holds(key))
+    )
   }
 
   /** Ended processes have left events that have not been read yet. */
@@ -187,18 +186,31 @@ export class DurableLog {
   }
 
   get #hasRoom(): boolean {
+    if (this.#relay !== null && !this.#relay.hasRoom) return false
     return this.#options.hub.pending < this.#options.maxQueue * HELD_SHARE
   }
 
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
     const entry = this.#events.begin(event.seq, left)
+    // Where some of its subscribers are done, the others are here.
+    if (this.#relay !== null && left === null) return this.#relayOn(this.#relay, entry, { event, expiresMs, origin })
     // Not of a replay, which has a position of this process.
     if (event.seq <= this.#left.last) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (entry.hasDeliveries) return
     if (stored === null) this.#events.forget(entry)
     else this.#leave(entry, event.event)
+  }
+
+  #relayOn(relay: Relay, entry: StoredEvent, relayed: Pick<Relayed, 'event' | 'expiresMs' | 'origin'>): void {
+    const { delayMs } = relayed.event
+    relay.take({
+      ...relayed,
+      dueMs: delayMs === 0 ? 0 : Date.now() + delayMs,
+      sent: () => this.#events.forget(entry),
+      refused: () => this.#events.leave(entry),
+    })
   }
 
   // ── events that wait in the log ───────────────────────────────────────────
@@ -215,7 +227,7 @@ export class DurableLog {
         // A page at a time: the primary has requests to serve.
         await new Promise(setImmediate)
       }
-      this.#reportUnclaimed()
+      this.#unclaimed.report()
       await this.#trySuspect()
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
@@ -235,6 +247,7 @@ export class DurableLog {
   }
 
   async #readPassed(): Promise<void> {
+    this.#isReadingPassed = true
     const positions: number[] = []
     while (positions.length < PAGE_ROWS && this.#passed.size > 0) positions.push(this.#passed.shift()!)
     try {
@@ -242,6 +255,8 @@ export class DurableLog {
     } catch (error) {
       for (const position of positions.reverse()) this.#passed.unshift(position)
       throw error
+    } finally {
+      this.#isReadingPassed = false
     }
     this.#countWaiting()
   }
@@ -270,13 +285,12 @@ export class DurableLog {
   /** Perhaps its plugin did not boot: the event waits until there is a subscriber. */
   #leave(entry: StoredEvent, event: string): void {
     this.#events.leave(entry)
-    const positions = this.#unclaimed.get(event) ?? []
-    if (positions.push(entry.seq) === 1) this.#unclaimed.set(event, positions)
-    this.#hasNewUnclaimed = true
+    this.#unclaimed.add(event, entry.seq)
   }
 
   /** A process has died too often while it was there: perhaps of it. */
   #isSuspicious({ seq, recovered = 0 }: EventRow): boolean {
+    if (this.#relay !== null) return false
     // Of the deaths of other processes nobody here knows more.
     if (recovered >= SUSPICIOUS_DEATHS) return true
     if (this.#options.deathsOf !== null) return false
@@ -329,7 +343,7 @@ export class DurableLog {
 
   #knows(seq: number): boolean {
     if (this.#events.knows(seq) || this.#passed.has(seq) || this.#suspects.has(seq)) return true
-    return [...this.#unclaimed.values()].some((positions) => positions.includes(seq))
+    return this.#unclaimed.has(seq)
   }
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
@@ -337,19 +351,9 @@ export class DurableLog {
     this.#reconciler?.laneGone(steadyMs())
   }
 
-  #reportUnclaimed(): void {
-    if (!this.#hasNewUnclaimed) return
-    this.#hasNewUnclaimed = false
-    for (const [event, positions] of this.#unclaimed) {
-      const message = `Nobody subscribes to ${event}: ${positions.length} stored events wait until somebody does`
-      this.#options.report('WARNING', message)
-    }
-  }
-
   /** There is new code: it may subscribe to what nobody wanted before. */
   codeChanged(): void {
-    for (const positions of this.#unclaimed.values()) for (const position of positions) this.#passed.push(position)
-    this.#unclaimed.clear()
+    for (const position of this.#unclaimed.takeAll()) this.#passed.push(position)
     this.#countWaiting()
   }
 
@@ -361,10 +365,8 @@ export class DurableLog {
   }
 
   #countWaiting(): void {
-    let unclaimed = 0
-    for (const { length } of this.#unclaimed.values()) unclaimed += length
     const left = this.#left.last - this.#left.from
-    this.#events.waiting = left + this.#passed.size + this.#suspects.size + unclaimed
+    this.#events.waiting = left + this.#passed.size + this.#suspects.size + this.#unclaimed.count
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
@@ -379,6 +381,8 @@ export class DurableLog {
   /** Writes what is still to be written. Everything that is left in the log is delivered by the next process. */
   async close(deadlineMs: number): Promise<void> {
     this.end()
+    await until(() => this.#relay?.isIdle !== false, Math.min(deadlineMs, steadyMs() + RELAY_END_MS))
+    this.#relay?.close()
     await until(() => this.#writer.isIdle, deadlineMs)
     const isIdle = this.#writer.isIdle
     this.#writer.close()
@@ -391,5 +395,3 @@ export class DurableLog {
     await this.#members?.leave().catch(() => {})
   }
 }
-
-const isTaken = (error: unknown): boolean => error instanceof HeddleError && error.code === 'DATABASE_TAKEN'

@@ -1,0 +1,129 @@
+import type { LogLevel } from '../../contracts/logger.ts'
+import { Fifo } from '../../core/collections/fifo.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { SubscriberThread } from '../events/consumer.ts'
+
+/** Events that are sent together at most. */
+const BATCH_MAX = 128
+/** Events that wait in memory at most: others wait in the log. */
+const WAITING_MAX = 1024
+/** Pause before events are sent again, milliseconds. */
+const RETRY_MS = 250
+/** An event that is refused for another reason would be refused again. */
+const MENDS_ITSELF = /^(EVENT_BUS_|KV_)/
+
+export interface RelayOptions {
+  /** Gives an event to the broker; its payload is text. Resolves when the broker has it. */
+  send: (event: EventFrame, origin: SubscriberThread | null) => Promise<void>
+  report: (level: LogLevel, message: string) => void
+}
+
+export interface Relayed {
+  /** Its payload is a string of bytes. */
+  event: EventFrame
+  /** When it is due and when it expires, milliseconds since the epoch; 0: at once, never. */
+  dueMs: number
+  expiresMs: number
+  origin: SubscriberThread | null
+  /** The broker has it. */
+  sent: () => void
+  /** The broker will not take it: it stays in the log. */
+  refused: () => void
+}
+
+/**
+ * Takes events from the log to a broker, in their order: a batch at a time, each until the broker has it. An event whose outcome is not known is
+ * sent again, under the same id.
+ */
+export class Relay {
+  readonly #options: RelayOptions
+  readonly #waiting = new Fifo<Relayed>()
+  #underWay = 0
+  #isFailing = false
+  #isClosed = false
+
+  constructor(options: RelayOptions) {
+    this.#options = options
+  }
+
+  get hasRoom(): boolean {
+    return this.#waiting.size + this.#underWay < WAITING_MAX
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.size + this.#underWay === 0
+  }
+
+  take(relayed: Relayed): void {
+    this.#waiting.push(relayed)
+    if (this.#underWay === 0) void this.#run()
+  }
+
+  close(): void {
+    this.#isClosed = true
+  }
+
+  async #run(): Promise<void> {
+    for (let batch = this.#nextBatch(); batch.length > 0; batch = this.#nextBatch()) {
+      this.#underWay = batch.length
+      const outcomes = await Promise.allSettled(batch.map((relayed) => this.#send(relayed)))
+      const again = batch.filter((relayed, n) => !this.#isSettled(relayed, outcomes[n]!))
+      this.#underWay = again.length
+      if (again.length > 0) {
+        for (const relayed of again.reverse()) this.#waiting.unshift(relayed)
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      } else if (this.#isFailing) {
+        this.#isFailing = false
+        this.#options.report('INFO', 'The store takes the events of transactions again')
+      }
+      this.#underWay = 0
+    }
+  }
+
+  /** Never two of one key: the first might fail, and the second not. */
+  #nextBatch(): Relayed[] {
+    const batch: Relayed[] = []
+    const keys = new Set<string>()
+    while (!this.#isClosed && batch.length < BATCH_MAX) {
+      const next = this.#waiting.peek()
+      if (next === undefined) break
+      const { key } = next.event
+      if (key !== null && keys.has(key)) break
+      if (key !== null) keys.add(key)
+      batch.push(next)
+      this.#waiting.shift()
+    }
+    return batch
+  }
+
+  #send({ event, dueMs, expiresMs, origin }: Relayed): Promise<void> {
+    const { timestampMs } = event
+    const delayMs = dueMs === 0 ? 0 : Math.max(0, dueMs - Date.now())
+    const ttlMs = expiresMs === 0 ? 0 : expiresMs - timestampMs - delayMs
+    const payload = Buffer.from(event.payload, 'latin1').toString()
+    return this.#options.send({ ...event, payload, delayMs, ttlMs }, origin)
+  }
+
+  /** False when it is to be sent again. */
+  #isSettled(relayed: Relayed, outcome: PromiseSettledResult<void>): boolean {
+    if (outcome.status === 'fulfilled') {
+      relayed.sent()
+      return true
+    }
+    const { reason } = outcome
+    const mends = reason instanceof HeddleError && MENDS_ITSELF.test(reason.code)
+    if (!mends) {
+      this.#options.report('ERROR', `${relayed.event.event} stays in the event log: ${messageOf(reason)}`)
+      relayed.refused()
+      return true
+    }
+    if (!this.#isFailing) {
+      this.#isFailing = true
+      const message = `The store does not take events of transactions, which wait in the log: ${messageOf(reason)}`
+      this.#options.report('WARNING', message)
+    }
+    return false
+  }
+}
