@@ -1,7 +1,28 @@
 import type { Awaitable } from './awaitable.ts'
 import type { Owner } from './owner.ts'
 
-export type JobHandler = () => unknown | Promise<unknown>
+/** What a handler learns of its run. */
+export interface JobRun {
+  /** The time that the run is for, however late it begins. */
+  due: Date
+  /** 1, and one more for each time that the run of a date was cut off before. */
+  attempt: number
+  /**
+   * Grows with each process that takes over the jobs, so that a store that remembers the highest one it has seen can refuse a process that
+   * has stood still. 0 where jobs are not stored.
+   */
+  fence: number
+}
+
+export type JobHandler = (run: JobRun) => unknown | Promise<unknown>
+
+/** What becomes of a time that passed while no process ran: it is left out, or one run makes up for all of them. */
+export type Missed = 'skip' | 'once'
+
+export interface JobOptions {
+  /** Default: `skip`. It takes a database: without one nobody knows what was missed. */
+  missed?: Missed
+}
 
 /** When a job runs. */
 export type Schedule =
@@ -14,6 +35,7 @@ export interface JobDefinition {
   /** Unique within the plugin. */
   name: string
   schedule: Schedule
+  missed: Missed
   handler: JobHandler
 }
 
@@ -22,7 +44,7 @@ export interface JobInfo {
   plugin: string
   name: string
   schedule: Schedule
-  /** False in a process without `SCHEDULER_ENABLED`: the job is registered there, but another process runs it. */
+  /** False where another process runs it: without `SCHEDULER_ENABLED`, and while another one is elected. */
   fires_here: boolean
   /** ISO 8601 UTC; null when the job will not run again, or not in this process. A date in the past: the job is due and waits until it can run. */
   next_run: string | null
@@ -34,18 +56,20 @@ export interface JobInfo {
 }
 
 /**
- * Runs jobs at given times. Every thread registers them; each runs once per process in which `SCHEDULER_ENABLED` is true. A job that is
- * still running is not started again. `cron` and `every` run at most once per due time, `at` at least once.
+ * Runs jobs at given times. Every thread registers them. With a database they are stored, and of all processes on it in which
+ * `SCHEDULER_ENABLED` is true one runs them; without one each such process does. A job that is still running is not started again.
+ * `cron` and `every` run at most once per due time, `at` at least once.
  */
 export interface Scheduler {
   /** @param expression five or six cron fields, in UTC */
-  cron(name: string, expression: string, handler: JobHandler): void
+  cron(name: string, expression: string, handler: JobHandler, options?: JobOptions): void
   /** @param everyMs at least 10 */
-  every(name: string, everyMs: number, handler: JobHandler): void
+  every(name: string, everyMs: number, handler: JobHandler, options?: JobOptions): void
   /**
-   * Runs once; immediately when the date is in the past. It is run again, at most three times, when its lane dies before the handler has
-   * returned or thrown; and it waits while its plugin is set aside. So the handler may be called more than once.
+   * Runs once; immediately when the date is in the past and new. With a database it does not run again in later processes, unless they
+   * give it another date. It is run again, at most three times, when its lane or its process dies before the handler has returned or thrown;
+   * and it waits while its plugin is set aside. So the handler may be called more than once.
    */
-  at(name: string, date: Date, handler: JobHandler): void
+  at(name: string, date: Date, handler: JobHandler, options?: JobOptions): void
   list(): Awaitable<JobInfo[]>
 }

@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url'
+import type { JobRun } from '../contracts/scheduler.ts'
 import type { TracingInit } from '../contracts/tracing.ts'
 import { adoptVariables } from '../core/config/load.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -293,7 +294,7 @@ export class LaneServer {
         this.#bus.subscribersOf = message.subscribers
         return
       case 'job':
-        void this.#runJob(message.run, message.job)
+        void this.#runJob(message.run, message.job, message.of)
         return
       case 'stream':
         return this.#streams?.obey(message.command)
@@ -317,13 +318,13 @@ export class LaneServer {
     this.#post({ type: 'log-written', batch, error })
   }
 
-  async #runJob(run: number, job: number): Promise<void> {
+  async #runJob(run: number, job: number, of: JobRun): Promise<void> {
     let error: string | null = null
     const step = this.#flight.beginJob(job)
     try {
       const { definition } = this.#host.jobList[job]!
       const origin = { plugin: definition.owner.name, handler: definition.name }
-      await runJob(definition, this.#tracing, origin)
+      await runJob(definition, of, this.#tracing, origin)
     } catch (thrown) {
       error = messageOf(thrown)
     }

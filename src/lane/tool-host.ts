@@ -108,10 +108,10 @@ export class LaneToolHost implements ToolHost {
   }
 
   addJob(definition: JobDefinition): void {
-    const { owner, name, schedule } = definition
+    const { owner, name, schedule, missed } = definition
     if (this.isBooted)
       throw new HeddleError('SCHEDULER_INVALID', `Job ${name}: jobs are registered in onBoot, not later`)
-    this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule } })
+    this.jobList.push({ definition, manifest: { plugin: owner.name, name, schedule, missed } })
   }
 
   jobs(): Promise<JobInfo[]> {

@@ -7,7 +7,7 @@ import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contract
 import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
-import type { Schedule } from '../contracts/scheduler.ts'
+import type { JobRun, Missed, Schedule } from '../contracts/scheduler.ts'
 import type { TracingInit } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
@@ -102,6 +102,7 @@ export interface JobManifest {
   plugin: string
   name: string
   schedule: Schedule
+  missed: Missed
 }
 
 /** Everything that a lane hosts. The number of a route or job is its index in these lists. */
@@ -160,7 +161,7 @@ export type ToLane =
   | { type: 'ready'; plugins: string[] }
   | { type: 'feed'; traces?: EventRecord[]; failures?: FailureRecord[]; logs?: LogRecord[] }
   | { type: 'snapshot'; dump: SystemDump; subscribers: Record<string, string[]> }
-  | { type: 'job'; run: number; job: number }
+  | { type: 'job'; run: number; job: number; of: JobRun }
   /** To the part of the lane that reads the streams. */
   | { type: 'stream'; command: StreamCommand }
   /** Write to the durable log what has become of its events. Answered with `log-written`. */

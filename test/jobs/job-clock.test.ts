@@ -22,6 +22,7 @@ function build(
   const clock = new JobClock({
     enabled,
     maxDeaths: 3,
+    onRefused: () => {},
     obstacleTo: () => way.obstacle,
     run: async (key) => {
       runs.push({ key, atMs: Date.now() })
@@ -119,6 +120,7 @@ test('a run that throws instead of rejecting is one that failed', async (t) => {
   const clock = new JobClock({
     enabled: true,
     maxDeaths: 3,
+    onRefused: () => {},
     obstacleTo: () => null,
     run: () => {
       throw new Error('at once')

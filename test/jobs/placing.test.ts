@@ -7,7 +7,14 @@ import { until } from '../support/until.ts'
 test('a job goes to a lane whose loop turns, and to one that stands still only where there is no other', async (t) => {
   const manifest = { jobs: [{ ...jobOf('shop.Sell', 'tick'), schedule: { kind: 'every', everyMs: 10 } as const }] }
   const [still, well] = [0, 1].map((index) => laneOf(t, { index, manifest }))
-  const jobs = new Jobs({ enabled: true, lanes: () => [still!, well!], isPaused: () => false, log: () => {} })
+  const jobs = new Jobs({
+    enabled: true,
+    lanes: () => [still!, well!],
+    isPaused: () => false,
+    database: () => null,
+    isStored: () => false,
+    log: () => {},
+  })
   t.after(() => jobs.stop())
   still!.responsive = false
   jobs.addOf(still!, () => false)

@@ -51,4 +51,5 @@ export const jobOf = (plugin: string, name: string): JobManifest => ({
   plugin,
   name,
   schedule: { kind: 'every', everyMs: 3_600_000 },
+  missed: 'skip',
 })

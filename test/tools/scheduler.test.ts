@@ -14,11 +14,11 @@ test('each kind of job reaches the host with its owner and schedule', () => {
   const { cron, every, at, recorded, plugin } = build()
   cron('nightly', '0 3 * * *', handler)
   every('poll', 10, handler)
-  at('once', new Date(5000), handler)
+  at('once', new Date(5000), handler, { missed: 'once' })
   assert.deepEqual(recorded.jobs, [
-    { owner: plugin, name: 'nightly', schedule: { kind: 'cron', expression: '0 3 * * *' }, handler },
-    { owner: plugin, name: 'poll', schedule: { kind: 'every', everyMs: 10 }, handler },
-    { owner: plugin, name: 'once', schedule: { kind: 'at', atMs: 5000 }, handler },
+    { owner: plugin, name: 'nightly', schedule: { kind: 'cron', expression: '0 3 * * *' }, missed: 'skip', handler },
+    { owner: plugin, name: 'poll', schedule: { kind: 'every', everyMs: 10 }, missed: 'skip', handler },
+    { owner: plugin, name: 'once', schedule: { kind: 'at', atMs: 5000 }, missed: 'once', handler },
   ])
 })
 
@@ -59,6 +59,14 @@ for (const date of [new Date('never'), '2030-01-01', 5, undefined]) {
     assert.throws(() => build().at('job', date as Date, handler), { code: 'SCHEDULER_INVALID' })
   })
 }
+
+test('what is to become of missed runs is one of two words', () => {
+  const options = { missed: 'all' as 'once' }
+  assert.throws(() => build().every('job', 10, handler, options), {
+    code: 'SCHEDULER_INVALID',
+    message: `Job "job": missed is 'skip' or 'once', not "all"`,
+  })
+})
 
 test('a name is not empty and unique in its plugin, and free in another', () => {
   const { every, cron, tool, recorded } = build()

@@ -1,7 +1,7 @@
 import type { DeadLetter, EventRecord } from '../../contracts/event-bus.ts'
 import type { Delivered, EventName, Published } from '../../contracts/event-contracts.ts'
 import type { Payload } from '../../contracts/payload.ts'
-import type { JobInfo } from '../../contracts/scheduler.ts'
+import type { JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
 import type { EventOptions, LogEntry } from './app.ts'
 import type { EventLog } from './event-log.ts'
@@ -66,13 +66,17 @@ export class PluginApp<P extends object = object> extends RunningApp<PublishedEv
     return this.tools.scheduler.list()
   }
 
-  /** Runs a job now. Jobs never run by schedule here. @throws the error of its handler */
-  async runJob(name: string): Promise<void> {
+  /**
+   * Runs a job now. Jobs never run by schedule here.
+   * @param run what its handler is told. Default: due now, attempt 1, fence 0
+   * @throws the error of its handler
+   */
+  async runJob(name: string, run: Partial<JobRun> = {}): Promise<void> {
     const job = this.#thread.jobs.get(name)
     if (job === undefined) {
       throw new Error(`There is no job ${name}; there are: ${[...this.#thread.jobs.keys()].join(', ') || 'none'}`)
     }
-    await job.handler.call(job.owner.instance)
+    await job.handler.call(job.owner.instance, { due: new Date(), attempt: 1, fence: 0, ...run })
   }
 
   protected pendingAfter(timeoutMs: number): Promise<number> {

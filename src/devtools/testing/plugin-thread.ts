@@ -69,6 +69,8 @@ export class PluginThread {
       enabled: false,
       lanes: () => [],
       isPaused: () => false,
+      database: () => null,
+      isStored: () => false,
       log: (level, message, fields) => this.#log(level, message, 'scheduler', fields),
     })
     const routing = new Routing(settings.httpHandlerTimeoutMs)

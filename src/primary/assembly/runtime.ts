@@ -5,6 +5,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { threadEffects } from '../../runtime/effects/thread-effects.ts'
+import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
@@ -108,6 +109,8 @@ export class Runtime {
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.lanes.ready,
       isPaused: (plugin) => circuitBreaker.isOpen(plugin),
+      database: () => (events.durable.isOpen ? logDatabaseOf(tools.kernel.toolbox.get('db')) : null),
+      isStored: () => logDatabaseOf(tools.kernel.toolbox.get('db')) !== null,
       log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })
     const host = new PrimaryToolHost({

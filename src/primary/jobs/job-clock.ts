@@ -1,15 +1,21 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import type { JobInfo, Schedule } from '../../contracts/scheduler.ts'
+import type { JobInfo, JobRun, Missed, Schedule } from '../../contracts/scheduler.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { nextCronRun } from '../../core/schedule/cron.ts'
+import { firstDueMs, nextDueMs } from '../../core/schedule/due.ts'
+import type { JobStore } from './job-store.ts'
 
 // Longer waits are taken in steps: Node's timers end at 2^31 ms, and a change of the wall clock is noticed within a minute.
 const MAX_SLEEP_MS = 60_000
-/** A job at a date that is due and cannot run is tried again this often, milliseconds. */
+/** A job at a date that is due and cannot run is tried again this often, and so is the database that does not answer, milliseconds. */
 const TRY_AGAIN_MS = 250
+/** The same for a job that could not be stored. */
+const PLACE_AGAIN_MS = 2000
 
 /** How a run ended that did not throw: `cut-off` when its thread was ended, `fatal` when its thread died and the job may be the cause. */
 export type RunEnd = 'done' | 'cut-off' | 'fatal'
+
+/** A run that another process may have: it has not begun here. */
+const UNCLAIMED = 'unclaimed'
 
 export interface JobClockOptions {
   /** False on a replica that does not run jobs: they are listed and never fire. */
@@ -19,7 +25,9 @@ export interface JobClockOptions {
   /** Why the job cannot run now; null when it can. */
   obstacleTo: (key: string) => string | null
   /** Runs the job in a thread that hosts its plugin. Rejects with the error of its handler. */
-  run: (key: string) => Promise<RunEnd>
+  run: (key: string, run: JobRun) => Promise<RunEnd>
+  /** The store has refused: perhaps another process fires the jobs. */
+  onRefused: () => void
   log: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 }
 
@@ -27,12 +35,17 @@ interface Job {
   plugin: string
   name: string
   schedule: Schedule
+  missed: Missed
   /** On the job's own clock (see `nowFor`); null: it will not run again. */
   dueMs: number | null
+  /** One of its times on its own clock, and the same as milliseconds since the epoch, as it is stored. */
+  anchor: { ownMs: number; atMs: number } | null
   timer: NodeJS.Timeout | undefined
   running: Promise<void> | undefined
   runs: number
   skipped: number
+  /** How often the run of a date has begun. */
+  attempts: number
   /** Threads that died while they ran it. */
   deaths: number
   /** Why it did not run when it was last due; for a job at a date: what it waits for. */
@@ -47,11 +60,15 @@ interface Job {
  * Runs that were missed (a blocked thread, a machine asleep) are made up for by one run, not by all.
  * A run of a cron expression or an interval that cannot start, or is cut off, is skipped: the next one comes. A job at a date has no
  * next run: it is due until one run has ended, so its handler may be called more than once.
+ * With a store each run is claimed there before it begins, and the clock runs only while this process is the one that fires jobs.
  */
 export class JobClock {
   #options: JobClockOptions
   #jobs = new Map<string, Job>()
-  #status: 'idle' | 'started' | 'stopped' = 'idle'
+  /** `standby`: another process fires the jobs. */
+  #status: 'idle' | 'standby' | 'started' | 'stopped' = 'idle'
+  /** Null where jobs are kept in memory only. Another object each time that this process becomes the one that fires jobs. */
+  #store: JobStore | null = null
 
   constructor(options: JobClockOptions) {
     this.#options = options
@@ -62,11 +79,12 @@ export class JobClock {
    * When a key comes again with another cron expression or interval (new code in a replaced lane), that one counts. A date stays, so
    * that a job at a date runs once.
    */
-  add(key: string, plugin: string, name: string, schedule: Schedule): void {
+  add(key: string, plugin: string, name: string, schedule: Schedule, missed: Missed = 'skip'): void {
     const known = this.#jobs.get(key)
     if (known) {
       const isKept = known.isWanted || schedule.kind === 'at'
       known.isWanted = true
+      known.missed = missed
       if (isKept && isSame(known.schedule, schedule)) return
       clearTimeout(known.timer)
       known.schedule = schedule
@@ -76,11 +94,14 @@ export class JobClock {
       plugin,
       name,
       schedule,
+      missed,
       dueMs: null,
+      anchor: null,
       timer: undefined,
       running: undefined,
       runs: 0,
       skipped: 0,
+      attempts: 0,
       deaths: 0,
       obstacle: null,
       isWanted: true,
@@ -100,11 +121,24 @@ export class JobClock {
     }
   }
 
-  /** Starts the clock. A job that was due before runs once, now. */
-  start(): void {
-    if (this.#status !== 'idle' || !this.#options.enabled) return
+  /** Starts the clock, or starts it again. A job that was due before runs once, now, unless the store knows better. */
+  start(store: JobStore | null = null): void {
+    if (this.#status === 'started' || this.#status === 'stopped' || !this.#options.enabled) return
     this.#status = 'started'
+    this.#store = store
     for (const [key, job] of this.#jobs) this.#begin(key, job)
+  }
+
+  /** Another process fires the jobs, or may do so. Runs that are under way go on. */
+  standBy(): void {
+    if (this.#status === 'stopped' || !this.#options.enabled) return
+    this.#status = 'standby'
+    this.#store = null
+    for (const job of this.#jobs.values()) {
+      clearTimeout(job.timer)
+      job.dueMs = null
+      job.obstacle = null
+    }
   }
 
   /** No run starts any more. Resolves when the runs under way have ended: wait for it with a deadline. */
@@ -118,24 +152,61 @@ export class JobClock {
     await Promise.all([...this.#jobs.values()].map((job) => job.running))
   }
 
+  /** True for a job that somebody registers. */
+  has(key: string): boolean {
+    return this.#jobs.get(key)?.isWanted === true
+  }
+
   list(): JobInfo[] {
     const wanted = [...this.#jobs.values()].filter(({ isWanted }) => isWanted)
-    return wanted.map(({ plugin, name, schedule, dueMs, running, runs, skipped }) => ({
-      plugin,
-      name,
-      schedule,
-      fires_here: this.#options.enabled,
-      next_run: dueMs === null ? null : toIso(Date.now() + dueMs - nowFor(schedule)),
-      runs,
-      skipped,
-      running: running !== undefined,
+    return wanted.map((job) => ({
+      plugin: job.plugin,
+      name: job.name,
+      schedule: job.schedule,
+      fires_here: this.#options.enabled && this.#status !== 'standby',
+      next_run: job.dueMs === null ? null : toIso(wallMs(job, job.dueMs)),
+      runs: job.runs,
+      skipped: job.skipped,
+      running: job.running !== undefined,
     }))
   }
 
   #begin(key: string, job: Job): void {
+    job.attempts = 0
+    if (this.#store !== null) return void this.#place(key, job, this.#store)
     const { schedule } = job
-    job.dueMs = schedule.kind === 'at' ? schedule.atMs : nextDueMs(schedule, nowFor(schedule))
+    job.dueMs = firstDueMs(schedule, nowFor(schedule))
     this.#sleep(key, job)
+  }
+
+  /** Learns from the store when the job is due. */
+  async #place(key: string, job: Job, store: JobStore): Promise<void> {
+    const { schedule } = job
+    const isCurrent = (): boolean => this.#isLed(store) && job.schedule === schedule && job.isWanted
+    job.dueMs = null
+    // A date that is running is not one that was cut off.
+    if (schedule.kind === 'at') await job.running
+    if (!isCurrent()) return
+    try {
+      const placement = await store.place(key, job)
+      if (!isCurrent()) return
+      if (placement === null) return this.#options.onRefused()
+      job.attempts = placement.attempts
+      const { dueMs } = placement
+      job.dueMs = dueMs === null ? null : dueMs - Date.now() + nowFor(schedule)
+      job.anchor = dueMs === null ? null : { ownMs: job.dueMs!, atMs: dueMs }
+      this.#sleep(key, job)
+    } catch (error) {
+      if (!isCurrent()) return
+      this.#options.log('WARNING', `${nameOf(job)} cannot be stored and waits: ${messageOf(error)}`)
+      job.timer = setTimeout(() => {
+        if (isCurrent()) void this.#place(key, job, store)
+      }, PLACE_AGAIN_MS)
+    }
+  }
+
+  #isLed(store: JobStore): boolean {
+    return this.#status === 'started' && this.#store === store
   }
 
   #sleep(key: string, job: Job): void {
@@ -155,10 +226,10 @@ export class JobClock {
   #due(key: string, job: Job, dueMs: number): void {
     const obstacle = job.running ? STILL_GOING : this.#options.obstacleTo(key)
     const isDate = job.schedule.kind === 'at'
-    if (obstacle === null || !isDate) job.dueMs = nextDueMs(job.schedule, dueMs)
+    if (obstacle === null || !isDate) job.dueMs = nextDueMs(job.schedule, dueMs, nowFor(job.schedule))
     if (obstacle === null) {
       job.obstacle = null
-      return this.#fire(key, job)
+      return this.#fire(key, job, dueMs)
     }
     if (!isDate) job.skipped++
     // Not each time that it is due: that may be a hundred times a second.
@@ -168,36 +239,85 @@ export class JobClock {
     if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
   }
 
-  #fire(key: string, job: Job): void {
-    job.runs++
-    job.running = this.#run(key, job).then((end) => {
+  /** @param dueMs on the job's own clock */
+  #fire(key: string, job: Job, dueMs: number): void {
+    const dueAtMs = wallMs(job, dueMs)
+    job.running = this.#run(key, job, dueAtMs).then((end) => {
       job.running = undefined
       if (!job.isWanted) this.#jobs.delete(key)
-      else if (end !== 'done') this.#lost(key, job, end)
+      else if (end === UNCLAIMED) return
+      else if (end !== 'done') this.#lost(key, job, dueAtMs, end)
     })
   }
 
-  async #run(key: string, job: Job): Promise<RunEnd> {
+  async #run(key: string, job: Job, dueAtMs: number): Promise<RunEnd | typeof UNCLAIMED> {
+    const { schedule } = job
+    const store = this.#store
+    const attempt = schedule.kind === 'at' ? job.attempts + 1 : 1
+    if (store !== null) {
+      const nextMs = job.dueMs === null ? null : wallMs(job, job.dueMs)
+      const claim = { dueMs: dueAtMs, nextMs, attempt }
+      const isOurs = await this.#insist(job, store, () => store.claim(key, job, claim))
+      if (!isOurs) {
+        if (this.#isLed(store)) this.#options.onRefused()
+        return UNCLAIMED
+      }
+    }
+    if (schedule.kind === 'at') job.attempts = attempt
+    job.runs++
+    const end = await this.#runOnce(key, job, { due: new Date(dueAtMs), attempt, fence: store?.fence ?? 0 })
+    if (store !== null && schedule.kind === 'at' && end === 'done') await this.#forget(key, job, store)
+    return end
+  }
+
+  async #runOnce(key: string, job: Job, run: JobRun): Promise<RunEnd> {
     try {
-      return await this.#options.run(key)
+      return await this.#options.run(key, run)
     } catch (error) {
       this.#options.log('ERROR', `${nameOf(job)} failed: ${messageOf(error)}`, { stack: stackOf(error) })
       return 'done'
     }
   }
 
+  /** The date is over. */
+  async #forget(key: string, job: Job, store: JobStore): Promise<void> {
+    await this.#insist(job, store, async () => {
+      await store.done(key)
+      return true
+    })
+  }
+
+  /** Tries until the database answers. False when this process is not the one any more. */
+  async #insist(job: Job, store: JobStore, ask: () => Promise<boolean>): Promise<boolean> {
+    for (let failed = 0; ; failed++) {
+      try {
+        return await ask()
+      } catch (error) {
+        if (failed === 0) this.#options.log('WARNING', `${nameOf(job)} waits for the database: ${messageOf(error)}`)
+      }
+      if (!this.#isLed(store)) return false
+      await new Promise((resolve) => setTimeout(resolve, TRY_AGAIN_MS))
+      if (!this.#isLed(store)) return false
+    }
+  }
+
   /** The run was cut off: a job at a date is tried again, unless it kills threads. */
-  #lost(key: string, job: Job, end: RunEnd): void {
+  #lost(key: string, job: Job, dueMs: number, end: RunEnd): void {
     const { log, maxDeaths } = this.#options
     if (end === 'fatal') job.deaths++
     const what = `${nameOf(job)}: its lane ${end === 'fatal' ? 'died' : 'ended'} in it`
     if (job.schedule.kind !== 'at') return log('ERROR', `${what}; it runs again when it is due next`)
     // New code has given it another date.
     if (job.dueMs !== null) return
-    if (job.deaths >= maxDeaths) return log('ERROR', `${nameOf(job)} is given up: ${maxDeaths} lanes died in it`)
+    if (job.deaths >= maxDeaths) {
+      if (this.#store !== null) void this.#forget(key, job, this.#store)
+      return log('ERROR', `${nameOf(job)} is given up: ${maxDeaths} lanes died in it`)
+    }
+    // It is tried where the jobs are fired now.
+    if (this.#status === 'standby') return
     if (this.#status !== 'started') return this.#sayUndone(job)
     log('WARNING', `${what}; it is tried again`)
-    job.dueMs = job.schedule.atMs
+    job.dueMs = dueMs
     job.obstacle = 'its lane ended'
     this.#sleep(key, job)
   }
@@ -210,6 +330,8 @@ export class JobClock {
   }
 }
 
+/** The wall clock was moved, or has drifted, when it differs by so much, milliseconds. */
+const MOVED_MS = 100
 const STILL_GOING = 'its last run is still going'
 
 const nameOf = ({ name, plugin }: Job): string => `Job ${name} of ${plugin}`
@@ -219,17 +341,12 @@ function nowFor(schedule: Schedule): number {
   return schedule.kind === 'every' ? performance.now() : Date.now()
 }
 
-/** The next time of the schedule that lies in the future: nothing drifts, and missed runs do not pile up. */
-function nextDueMs(schedule: Schedule, dueMs: number): number | null {
-  const nowMs = nowFor(schedule)
-  switch (schedule.kind) {
-    case 'at':
-      return null
-    case 'cron':
-      return nextCronRun(schedule.expression, Math.max(nowMs, dueMs))
-    case 'every':
-      return dueMs + schedule.everyMs * Math.max(1, Math.ceil((nowMs - dueMs) / schedule.everyMs))
-  }
+/** A time on a job's own clock as milliseconds since the epoch: on the grid that is stored, as long as nobody has moved the wall clock. */
+function wallMs({ schedule, anchor }: Job, ms: number): number {
+  if (schedule.kind !== 'every') return ms
+  const atMs = Date.now() + ms - performance.now()
+  const onGridMs = anchor === null ? atMs : anchor.atMs + ms - anchor.ownMs
+  return Math.round(Math.abs(onGridMs - atMs) < MOVED_MS ? onGridMs : atMs)
 }
 
 /** Two dates count as the same: each lane that boots may compute its own from the current time. */

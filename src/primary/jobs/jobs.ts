@@ -1,11 +1,15 @@
 import type { BlackBox, WorkInFlight } from '../../contracts/registry.ts'
-import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
+import type { JobDefinition, JobInfo, JobRun } from '../../contracts/scheduler.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { runJob } from '../../runtime/jobs/run-job.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import { POISON_DEATHS } from '../events/hub.ts'
+import { Beat } from './beat.ts'
 import { JobClock, type JobClockOptions, type RunEnd } from './job-clock.ts'
+import { StoredJobs } from './stored-jobs.ts'
 
 interface Run {
   lane: Lane
@@ -22,12 +26,20 @@ export interface JobsOptions {
   lanes: () => Lane[]
   /** True for a plugin whose jobs do not run for now. */
   isPaused: (plugin: string) => boolean
+  /** The database that stores jobs: null where there is none, and while its tables are not open. */
+  database: () => LogDatabase | null
+  /** False where no database ever stores jobs. */
+  isStored: () => boolean
   log: JobClockOptions['log']
 }
 
 /** Runs the jobs of the process: each in one thread, the primary or one of the lanes that host its plugin. */
 export class Jobs {
   readonly #clock: JobClock
+  readonly #beat: Beat
+  readonly #options: JobsOptions
+  #store: StoredJobs | null = null
+  #startedMs = 0
   readonly #lanes: () => Lane[]
   readonly #local = new Map<string, JobDefinition>()
   readonly #runs = new Map<number, Run>()
@@ -36,14 +48,23 @@ export class Jobs {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
 
-  constructor({ enabled, lanes, isPaused, log }: JobsOptions) {
+  constructor(options: JobsOptions) {
+    const { enabled, lanes, isPaused, database, log } = options
+    this.#options = options
     this.#lanes = lanes
     this.#isPaused = isPaused
     this.#clock = new JobClock({
       enabled,
       maxDeaths: POISON_DEATHS,
       obstacleTo: (key) => this.#obstacleTo(key),
-      run: (key) => this.#run(key),
+      run: (key, run) => this.#run(key, run),
+      onRefused: () => this.#beat.doubt(),
+      log,
+    })
+    this.#beat = new Beat({
+      database,
+      onElected: (...elected) => this.#lead(...elected),
+      onLost: () => this.#clock.standBy(),
       log,
     })
   }
@@ -59,9 +80,9 @@ export class Jobs {
 
   /** @param isRefused true for a plugin whose jobs do not run */
   addOf(lane: Lane, isRefused: (plugin: string) => boolean): void {
-    for (const { plugin, name, schedule } of lane.manifest!.jobs) {
+    for (const { plugin, name, schedule, missed } of lane.manifest!.jobs) {
       if (isRefused(plugin)) continue
-      this.#clock.add(keyOf(plugin, name), plugin, name, schedule)
+      this.#clock.add(keyOf(plugin, name), plugin, name, schedule, missed)
     }
   }
 
@@ -72,10 +93,10 @@ export class Jobs {
     return this.#isPaused(place.plugin) ? 'its plugin is set aside' : null
   }
 
-  async #run(key: string): Promise<RunEnd> {
+  async #run(key: string, of: JobRun): Promise<RunEnd> {
     const local = this.#local.get(key)
     if (local !== undefined) {
-      await runJob(local, this.tracing, null)
+      await runJob(local, of, this.tracing, null)
       return 'done'
     }
     const place = this.#placeFor(key)
@@ -84,7 +105,7 @@ export class Jobs {
     const run = this.#nextRun++
     return new Promise((resolve, reject) => {
       this.#runs.set(run, { lane, plugin, name, startedMs: steadyMs(), resolve, reject })
-      lane.post({ type: 'job', run, job })
+      lane.post({ type: 'job', run, job, of })
     })
   }
 
@@ -119,6 +140,7 @@ export class Jobs {
     for (const { manifest } of lanes)
       for (const { plugin, name } of manifest?.jobs ?? []) hosted.add(keyOf(plugin, name))
     this.#clock.keep((key) => hosted.has(key) || this.#local.has(key))
+    void this.#sweep()
   }
 
   /**
@@ -137,14 +159,49 @@ export class Jobs {
     return this.#clock.list()
   }
 
-  /** Starts the clock. All jobs of the primary have been added by now. */
+  /** Starts the clock, or the election of the process whose clock runs. All jobs of the primary have been added by now. */
   start(): void {
-    for (const [key, { owner, name, schedule }] of this.#local) this.#clock.add(key, owner.name, name, schedule)
-    this.#clock.start()
+    const { enabled, isStored } = this.#options
+    for (const [key, { owner, name, schedule, missed }] of this.#local) {
+      this.#clock.add(key, owner.name, name, schedule, missed)
+    }
+    if (!enabled) return
+    if (!isStored()) return this.#clock.start()
+    this.#startedMs = Date.now()
+    this.#clock.standBy()
+    this.#beat.start()
   }
 
-  stop(): Promise<void> {
-    return this.#clock.stop()
+  /** This process is the one that fires the jobs. @throws DbError */
+  async #lead(database: LogDatabase, fence: number, bootMs: number): Promise<void> {
+    const { log } = this.#options
+    const store = new StoredJobs({
+      database,
+      fence,
+      bootMs,
+      startedMs: this.#startedMs,
+      maxAttempts: POISON_DEATHS,
+      log,
+    })
+    await store.open()
+    this.#store = store
+    this.#clock.start(store)
+    await this.#sweep()
+  }
+
+  /** Removes stored jobs that have not been registered for long. */
+  async #sweep(): Promise<void> {
+    try {
+      await this.#store?.sweep((key) => this.#clock.has(key))
+    } catch (error) {
+      // The next election does it.
+      this.#options.log('DEBUG', `Stored jobs that nobody registers are not removed now: ${messageOf(error)}`)
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#clock.stop()
+    await this.#beat.stop()
   }
 }
 

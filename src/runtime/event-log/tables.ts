@@ -1,6 +1,7 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { EFFECT_TABLES, effectTables } from '../effects/effect-tables.ts'
+import { JOB_TABLES } from './job-tables.ts'
 import type { LogDatabase } from './log-database.ts'
 
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
@@ -67,7 +68,7 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
     await db.transaction(async (tx) => {
       // Processes that start together would each make a table that the other is making.
       if (db.dialect === 'postgres') await tx.query(`SELECT pg_advisory_xact_lock(${MAKE_LOCK})`)
-      for (const sql of statements(db)) await tx.execute(sql)
+      for (const sql of [...statements(db), ...JOB_TABLES]) await tx.execute(sql)
       await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
         TABLES_VERSION,
       ])
@@ -83,7 +84,8 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
 
 async function requireTables(db: LogDatabase): Promise<void> {
   try {
-    for (const table of ['heddle_event', ...EFFECT_TABLES]) await db.queryOne(`SELECT 1 AS one FROM ${table} LIMIT 1`)
+    const tables = ['heddle_event', 'heddle_job', ...EFFECT_TABLES]
+    for (const table of tables) await db.queryOne(`SELECT 1 AS one FROM ${table} LIMIT 1`)
   } catch (error) {
     if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error
     throw new Error(

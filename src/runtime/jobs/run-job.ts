@@ -1,4 +1,4 @@
-import type { JobDefinition } from '../../contracts/scheduler.ts'
+import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
 import type { CodeTracing } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
@@ -9,16 +9,17 @@ import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
  */
 export async function runJob(
   { name, handler, owner }: JobDefinition,
+  run: JobRun,
   tracing: CodeTracing | null,
   origin: Origin | null,
 ): Promise<void> {
-  if (tracing === null && origin === null) return void (await handler.call(owner.instance))
+  if (tracing === null && origin === null) return void (await handler.call(owner.instance, run))
   const span =
     tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, { 'heddle.plugin': owner.name, 'heddle.job': name }) ??
     null
   const cause = { eventId: null, requestId: null, trace: span, origin }
   try {
-    await causality.run(cause, () => handler.call(owner.instance))
+    await causality.run(cause, () => handler.call(owner.instance, run))
     span?.end()
   } catch (thrown) {
     span?.fail(thrown)

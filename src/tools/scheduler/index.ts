@@ -1,5 +1,5 @@
 import type { Owner } from '../../contracts/owner.ts'
-import type { JobHandler, Schedule, Scheduler } from '../../contracts/scheduler.ts'
+import type { JobHandler, JobOptions, Schedule, Scheduler } from '../../contracts/scheduler.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -19,26 +19,30 @@ export default class SchedulerTool implements Tool {
   }
 
   api(owner: Owner): Scheduler {
-    const add = (name: string, schedule: Schedule, handler: JobHandler) => {
+    const add = (name: string, schedule: Schedule, handler: JobHandler, options: JobOptions | undefined) => {
       if (typeof handler !== 'function') throw invalid(name, 'the handler must be a function')
+      const missed = options?.missed ?? 'skip'
+      if (missed !== 'skip' && missed !== 'once') {
+        throw invalid(name, `missed is 'skip' or 'once', not ${JSON.stringify(missed)}`)
+      }
       this.#claim(owner, name)
-      this.#runtime.host.addJob({ owner, name, schedule, handler })
+      this.#runtime.host.addJob({ owner, name, schedule, missed, handler })
     }
     return {
-      cron: (name, expression, handler) => {
+      cron: (name, expression, handler, options) => {
         checkExpression(name, expression)
-        add(name, { kind: 'cron', expression }, handler)
+        add(name, { kind: 'cron', expression }, handler, options)
       },
-      every: (name, everyMs, handler) => {
+      every: (name, everyMs, handler, options) => {
         if (!Number.isSafeInteger(everyMs) || everyMs < MIN_EVERY_MS) {
           throw invalid(name, `every wants a whole number of milliseconds, at least ${MIN_EVERY_MS}, got ${everyMs}`)
         }
-        add(name, { kind: 'every', everyMs }, handler)
+        add(name, { kind: 'every', everyMs }, handler, options)
       },
-      at: (name, date, handler) => {
+      at: (name, date, handler, options) => {
         const atMs = date instanceof Date ? date.getTime() : Number.NaN
         if (Number.isNaN(atMs)) throw invalid(name, 'at wants a valid Date')
-        add(name, { kind: 'at', atMs }, handler)
+        add(name, { kind: 'at', atMs }, handler, options)
       },
       list: () => this.#runtime.host.jobs(),
     }

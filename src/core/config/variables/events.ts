@@ -78,6 +78,7 @@ export const EVENT_VARIABLES = {
   SCHEDULER_ENABLED: {
     type: 'boolean',
     default: ({ nodeAppInstance }) => !nodeAppInstance,
-    effect: 'Jobs run in this process; set it to true on one replica only.',
+    effect:
+      'Jobs may run in this process: of all with true that share a PostgreSQL database one is elected. Without a database set it on one only.',
   },
 } as const satisfies Record<string, VariableRow>

@@ -1,0 +1,160 @@
+import { randomUUID } from 'node:crypto'
+import type { LogLevel } from '../../contracts/logger.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { RepeatingTask } from '../../core/schedule/repeating-task.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { CLOCK_MS } from '../../runtime/event-log/job-tables.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+
+/** How long the beat counts as living after its last renewal, by the database's clock, milliseconds. */
+export const LEASE_MS = 10_000
+/** How often the beat renews, milliseconds. */
+const RENEW_MS = 3000
+/** How often the others look whether there is a beat, milliseconds. */
+const LOOK_MS = 1000
+
+export interface BeatOptions {
+  /** Null while its tables are not open. */
+  database: () => LogDatabase | null
+  /**
+   * This process is the beat.
+   * @param fence greater than that of any beat before
+   * @param bootMs when this process looked at the database for the first time, by the database's clock
+   */
+  onElected: (database: LogDatabase, fence: number, bootMs: number) => Promise<void>
+  /** It is not any more. */
+  onLost: () => void
+  log: (level: LogLevel, message: string) => void
+}
+
+interface LeaseRow {
+  holder: string | null
+  identity: string | null
+  expires_ms: number | null
+  now_ms: number
+}
+
+/**
+ * Elects the one process, of all that share a database, that fires jobs: by a lease in `heddle_lease`, by the database's clock.
+ * The lease alone does not keep a process that stands still from firing when it wakes: the fence does, which each claim of a run names.
+ * A file belongs to one process: there the last that comes has the lease, and nothing is renewed.
+ */
+export class Beat {
+  readonly #options: BeatOptions
+  readonly #task = new RepeatingTask(() => this.#look())
+  readonly #holder = randomUUID()
+  readonly #identity = JSON.stringify(ownIdentity())
+  /** 0: another process has the lease. */
+  #fence = 0
+  #bootMs = 0
+  /** It has been the beat: on a file it does not take the lease back from the one that came after it. */
+  #hasHeld = false
+  #renewedMs = 0
+  #fault: string | null = null
+
+  constructor(options: BeatOptions) {
+    this.#options = options
+  }
+
+  start(): void {
+    this.#task.start(0)
+  }
+
+  /** A claim was refused: perhaps another process is the beat. Looks again. */
+  doubt(): void {
+    if (this.#fence === 0) return
+    this.#fence = 0
+    this.#options.onLost()
+    this.#task.runWithin(0)
+  }
+
+  /** Gives the lease back, so that another process can take it at once. */
+  async stop(): Promise<void> {
+    await this.#task.stop()
+    const database = this.#options.database()
+    if (this.#fence === 0 || database === null) return
+    const fence = this.#fence
+    this.#fence = 0
+    await database
+      .execute("UPDATE heddle_lease SET expires_ms = 0 WHERE name = 'beat' AND holder = $1 AND fence = $2", [
+        this.#holder,
+        fence,
+      ])
+      // It lapses by itself.
+      .catch(() => {})
+  }
+
+  async #look(): Promise<number> {
+    const database = this.#options.database()
+    if (database === null) return LOOK_MS
+    try {
+      if (this.#fence === 0) await this.#stand(database)
+      else if (steadyMs() - this.#renewedMs >= RENEW_MS) await this.#renew(database)
+      if (this.#fault !== null) this.#options.log('INFO', 'The database knows again which process runs the jobs')
+      this.#fault = null
+    } catch (error) {
+      const fault = messageOf(error)
+      if (fault !== this.#fault) {
+        this.#options.log('WARNING', `Which process runs the jobs is not known, it is asked again: ${fault}`)
+      }
+      this.#fault = fault
+    }
+    return LOOK_MS
+  }
+
+  /** Takes the lease if nobody has it. */
+  async #stand(database: LogDatabase): Promise<void> {
+    const now = CLOCK_MS[database.dialect]
+    const lease = await database.queryOne<LeaseRow>(
+      `SELECT holder, identity, expires_ms, now_ms FROM (SELECT ${now} AS now_ms) AS clock
+       LEFT JOIN heddle_lease ON name = 'beat'`,
+    )
+    const { holder, identity, expires_ms, now_ms } = lease!
+    if (this.#bootMs === 0) this.#bootMs = Number(now_ms)
+    const hasLapsed = Number(expires_ms) <= Number(now_ms)
+    if (holder !== null && holder !== this.#holder) {
+      if (database.dialect === 'sqlite' ? this.#hasHeld : !hasLapsed && !isKnownDead(identityIn(identity!))) return
+    }
+    // Where the holder is still who it was: of several that try this one succeeds.
+    const { rows } = await database.execute<{ fence: number }>(
+      `INSERT INTO heddle_lease (name, holder, identity, fence, expires_ms) VALUES ('beat', $1, $2, 1, ${now} + ${LEASE_MS})
+       ON CONFLICT (name) DO UPDATE SET holder = $1, identity = $2, fence = heddle_lease.fence + 1, expires_ms = ${now} + ${LEASE_MS}
+       WHERE heddle_lease.holder = $3 AND heddle_lease.expires_ms <= $4 RETURNING fence`,
+      [this.#holder, this.#identity, holder ?? '', Number(expires_ms ?? 0)],
+    )
+    if (rows.length === 0) return
+    const fence = Number(rows[0]!.fence)
+    this.#renewedMs = steadyMs()
+    this.#hasHeld = true
+    this.#fence = fence
+    try {
+      await this.#options.onElected(database, fence, this.#bootMs)
+    } catch (error) {
+      // The lease is its own: it is taken again.
+      this.#fence = 0
+      throw error
+    }
+  }
+
+  async #renew(database: LogDatabase): Promise<void> {
+    this.#renewedMs = steadyMs()
+    if (database.dialect === 'sqlite') return
+    const { rowCount } = await database.execute(
+      `UPDATE heddle_lease SET expires_ms = ${CLOCK_MS[database.dialect]} + ${LEASE_MS}
+       WHERE name = 'beat' AND holder = $1 AND fence = $2`,
+      [this.#holder, this.#fence],
+    )
+    if (rowCount > 0) return
+    this.#options.log('WARNING', 'Another process runs the jobs now: this one stood still, or was cut off')
+    this.doubt()
+  }
+}
+
+function identityIn(text: string): Partial<ProcessIdentity> {
+  try {
+    return Object(JSON.parse(text)) as Partial<ProcessIdentity>
+  } catch {
+    return {}
+  }
+}
