@@ -218,7 +218,7 @@ export class Runtime {
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
       busFault: streams?.fault ?? logFault,
-      wasBusOpen: streams?.wasOpen ?? false,
+      wasBusOpen: streams?.wasOpen ?? durable.isOpen,
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
       connectionFault: this.#http.connectionLimit.fault,

@@ -104,7 +104,7 @@ export class DurableLog {
 
   /** Why nothing can be stored; null when it can. */
   get fault(): string | null {
-    return this.#fault
+    return this.#fault ?? this.#members?.fault ?? null
   }
 
   /**

@@ -58,10 +58,16 @@ export class Membership {
   #isLooking = false
   #mayAdopt = false
   #timer: NodeJS.Timeout | undefined
+  #fault: string | null = null
   #status: 'out' | 'in' | 'lost' | 'left' = 'out'
 
   constructor(options: MembershipOptions) {
     this.#options = options
+  }
+
+  /** Why the log cannot be used at present; null when it can. */
+  get fault(): string | null {
+    return this.#fault
   }
 
   /** True while there are events of ended processes to be delivered here. */
@@ -101,12 +107,13 @@ export class Membership {
       await this.#renew()
       await this.#fetchBlocks()
       if (this.#mayAdopt && this.#status === 'in') await this.#findEnded()
+      if (this.#fault !== null) this.#options.report('INFO', 'The event log can be used again')
+      this.#fault = null
     } catch (error) {
-      // The next look does it. A lease lapses meanwhile only when another process finds it lapsed.
-      this.#options.report(
-        'DEBUG',
-        `The other processes of the event log are not known at present: ${messageOf(error)}`,
-      )
+      // The next look does what was to be done. Where nobody reaches the database, nobody finds that a lease has lapsed.
+      const fault = `the event log cannot be used: ${messageOf(error)}`
+      if (this.#fault === null) this.#options.report('WARNING', fault)
+      this.#fault = fault
     } finally {
       this.#isLooking = false
     }
