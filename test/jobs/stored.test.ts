@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { kill } from '../event-log/databases.ts'
+import { kill, onSqlite } from '../event-log/databases.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
 import { STORES, stageOf, stageOn } from './stored-jobs.ts'
@@ -145,3 +145,16 @@ for (const [name, storeOf] of STORES) {
     },
   )
 }
+
+test('a date that waits for its plugin when the process ends has not been missed', TIMEOUT, async (t) => {
+  const dueMs = Date.now() + HOUR_MS
+  const stage = (await stageOf(t, onSqlite, `scheduler.at('bill', new Date(${dueMs}), run('bill'))`))!
+  const first = await stage.start()
+  await stage.placed(1)
+  await kill(first)
+  // As a process leaves it that has found it due, and its plugin set aside.
+  await stage.change(`UPDATE heddle_job SET due_ms = ${dueMs} - 7200000, last_due_ms = ${dueMs} - 7200000`)
+  const second = await stage.start()
+  await until(async () => (await stage.runs()).length === 1, 'its run')
+  assert.equal(await second.stop(), 0)
+})

@@ -235,8 +235,18 @@ export class JobClock {
     // Not each time that it is due: that may be a hundred times a second.
     if (job.obstacle === null && obstacle !== STILL_GOING) {
       this.#options.log('WARNING', `${nameOf(job)} is due and ${isDate ? 'waits' : 'is skipped'}: ${obstacle}`)
+      if (isDate) void this.#waits(key, job)
     }
     if (isDate || obstacle !== STILL_GOING) job.obstacle = obstacle
+  }
+
+  async #waits(key: string, job: Job): Promise<void> {
+    const store = this.#store
+    if (store === null) return
+    await this.#insist(job, store, async () => {
+      await store.waits(key)
+      return true
+    })
   }
 
   /** @param dueMs on the job's own clock */

@@ -32,6 +32,8 @@ export interface JobStore {
   place(key: string, job: StorableJob): Promise<Placement | null>
   /** Writes that a run begins. False when another process is the one now: the run must not begin. @throws DbError */
   claim(key: string, job: StorableJob, run: Claim): Promise<boolean>
+  /** Writes that a date is due and waits: it has not been missed. @throws DbError */
+  waits(key: string): Promise<void>
   /** A date has had its run, or is given up. @throws DbError */
   done(key: string): Promise<void>
 }

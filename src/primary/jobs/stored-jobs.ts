@@ -13,6 +13,7 @@ interface JobRow {
   name: string
   spec: string
   due_ms: number | null
+  last_due_ms: number | null
   attempts: number
   as_of_ms: number
 }
@@ -58,7 +59,7 @@ export class StoredJobs implements JobStore {
     const { rows } = await database.execute<JobRow>(
       `INSERT INTO heddle_job (name, spec, due_ms, fence, as_of_ms) VALUES ($1, $2, $3, $4, $5)
        ON CONFLICT (name) DO UPDATE SET fence = $4, gone_ms = NULL WHERE heddle_job.fence <= $4
-       RETURNING name, spec, due_ms, attempts, as_of_ms`,
+       RETURNING name, spec, due_ms, last_due_ms, attempts, as_of_ms`,
       [key, spec, firstDueMs(job.schedule, Date.now()), this.fence, bootMs],
     )
     const row = rows[0]
@@ -72,7 +73,7 @@ export class StoredJobs implements JobStore {
     const isOther = row.spec !== spec && (job.schedule.kind !== 'at' || Number(row.as_of_ms) < bootMs)
     const placement = isOther
       ? { dueMs: firstDueMs(job.schedule, Date.now()), attempts: 0 }
-      : this.#placementOf(job, stored)
+      : this.#placementOf(job, row, stored)
     if (placement === stored) return stored
     const { rowCount } = await database.execute(
       'UPDATE heddle_job SET spec = $3, due_ms = $4, attempts = $5, as_of_ms = $6 WHERE name = $1 AND fence = $2',
@@ -89,14 +90,14 @@ export class StoredJobs implements JobStore {
   }
 
   /** @returns `stored` itself when nothing changes */
-  #placementOf(job: StorableJob, stored: Placement): Placement {
-    if (job.schedule.kind === 'at') return this.#dateOf(job, stored)
+  #placementOf(job: StorableJob, row: JobRow, stored: Placement): Placement {
+    if (job.schedule.kind === 'at') return this.#dateOf(job, row, stored)
     if (stored.dueMs === null) return { dueMs: firstDueMs(job.schedule, Date.now()), attempts: 0 }
     if (stored.dueMs >= this.#options.startedMs || job.missed === 'once') return stored
     return { dueMs: nextDueMs(job.schedule, stored.dueMs, Date.now()), attempts: 0 }
   }
 
-  #dateOf(job: StorableJob, stored: Placement): Placement {
+  #dateOf(job: StorableJob, row: JobRow, stored: Placement): Placement {
     const { startedMs, maxAttempts, log } = this.#options
     const { dueMs, attempts } = stored
     if (dueMs === null) return stored
@@ -109,7 +110,8 @@ export class StoredJobs implements JobStore {
       log('WARNING', `${what}: its process ended in it; it is tried again`)
       return stored
     }
-    if (dueMs >= startedMs || job.missed === 'once') return stored
+    const hasWaited = row.last_due_ms !== null && Number(row.last_due_ms) === dueMs
+    if (dueMs >= startedMs || hasWaited || job.missed === 'once') return stored
     log('WARNING', `${what} was due at ${toIso(dueMs)}, while no process ran, and is left out: missed is 'skip'`)
     return { dueMs: null, attempts }
   }
@@ -124,6 +126,13 @@ export class StoredJobs implements JobStore {
       [key, this.fence, schedule.kind === 'at' ? run.dueMs : run.nextMs, run.dueMs, attemptsOf(schedule, run)],
     )
     return rowCount > 0
+  }
+
+  async waits(key: string): Promise<void> {
+    await this.#options.database.execute('UPDATE heddle_job SET last_due_ms = due_ms WHERE name = $1 AND fence = $2', [
+      key,
+      this.fence,
+    ])
   }
 
   async done(key: string): Promise<void> {

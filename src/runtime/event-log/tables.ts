@@ -89,7 +89,7 @@ async function requireTables(db: LogDatabase): Promise<void> {
   } catch (error) {
     if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error
     throw new Error(
-      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused',
+      'its tables are missing: run the migrations once with DB_AUTO_MIGRATE=true (npm start -- --boot-tool db). Until then tx.publish is refused, and jobs wait',
       { cause: error },
     )
   }
