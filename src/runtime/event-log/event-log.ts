@@ -7,7 +7,7 @@ import { until } from '../../core/schedule/until.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
-import { FILE_INSERTS, type InsertTexts, serverInserts } from './insert-texts.ts'
+import { FILE_INSERTS, FILE_MAX_ROWS, type InsertTexts, SERVER_MAX_ROWS, serverInserts } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
@@ -86,6 +86,11 @@ export class EventLog {
       from = end
     }
     return statements
+  }
+
+  /** Events of one statement at most. */
+  get maxRows(): number {
+    return this.isOnServer ? SERVER_MAX_ROWS : FILE_MAX_ROWS
   }
 
   /** Stores events. @param to the database, or a transaction */

@@ -1,9 +1,6 @@
 import { EVENT_COLUMNS } from './event-rows.ts'
 import { ownerExpression } from './ownership.ts'
 
-/** Rows of one INSERT at most. */
-export const INSERT_MAX_ROWS = 32
-
 /** The INSERTs of one database: few sizes, so that each is prepared once. */
 export interface InsertTexts {
   /** How many rows the next INSERT has, of so many that are left. With more than are left, it is filled up with rows of nulls. */
@@ -15,7 +12,11 @@ const COLUMNS = EVENT_COLUMNS.join(', ')
 /** Types of the columns on PostgreSQL. */
 const SERVER_TYPES = ['bigint', 'text', 'text', 'text', 'text', 'text', 'bigint', 'bigint'] as const
 
-const FILE_SIZES = [INSERT_MAX_ROWS, 8, 1]
+/** Rows of one INSERT at most. */
+export const FILE_MAX_ROWS = 32
+export const SERVER_MAX_ROWS = 256
+
+const FILE_SIZES = [FILE_MAX_ROWS, 8, 1]
 const FILE_TEXTS = textsOf(FILE_SIZES, (rows) => `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows}`)
 
 export const FILE_INSERTS: InsertTexts = {
@@ -23,7 +24,7 @@ export const FILE_INSERTS: InsertTexts = {
   textOf: (rows) => FILE_TEXTS.get(rows)!,
 }
 
-const SERVER_SIZES = [1, 4, 16, INSERT_MAX_ROWS]
+const SERVER_SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 
 /**
  * Each statement is a way there and back: as few as can be.
@@ -38,7 +39,7 @@ export function serverInserts(epoch: number): InsertTexts {
     SERVER_TYPES,
   )
   return {
-    sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? INSERT_MAX_ROWS,
+    sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? SERVER_MAX_ROWS,
     textOf: (rows) => texts.get(rows)!,
   }
 }

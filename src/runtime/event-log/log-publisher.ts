@@ -1,7 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type EventLog, storeError } from './event-log.ts'
-import { INSERT_MAX_ROWS } from './insert-texts.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384
@@ -49,15 +48,16 @@ export class LogPublisher {
 
   readonly #store = async (): Promise<void> => {
     if (this.#log.isOnServer) {
-      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, INSERT_MAX_ROWS))
+      while (this.#waiting.length > 0) await this.#storeTogether(this.#waiting.splice(0, this.#log.maxRows))
       this.#isScheduled = false
       return
     }
     this.#isScheduled = false
     const waiting = this.#waiting
     this.#waiting = []
-    for (let from = 0; from < waiting.length; from += INSERT_MAX_ROWS)
-      void this.#storeTogether(waiting.slice(from, from + INSERT_MAX_ROWS))
+    const { maxRows } = this.#log
+    for (let from = 0; from < waiting.length; from += maxRows)
+      void this.#storeTogether(waiting.slice(from, from + maxRows))
   }
 
   async #storeTogether(events: readonly Waiting[]): Promise<void> {
