@@ -73,6 +73,12 @@ export interface SubscribeOptions {
    */
   concurrency?: number
   /**
+   * What becomes of the events that follow a dead letter with the same `key`. With `'skip'` they go on. With `'park'` they wait for it: when it is
+   * deleted they go on; when it is replayed it is handled first, then they in their order; when it fails again they go on waiting. Not over Redis
+   * Streams, and not with `broadcast`. Default `'skip'`.
+   */
+  onDead?: 'skip' | 'park'
+  /**
    * Runs the handler in a transaction of the tool `db`, its third argument `tx`, whose commit also notes that the event is handled: what it writes
    * and publishes through `tx` happens once, however often the event is delivered. A handler that throws has written nothing. It may be called
    * again by the database, as the function of any transaction. Worker plugins only, and not with `broadcast`. Default false.
@@ -178,6 +184,8 @@ export interface DeadLetter {
   payload_keys: string[]
   timestamp: string
   request_id: string | null
+  /** True when the events that follow with its key wait for it. */
+  parked?: true
   /** Only when threads have died while they handled the delivery: what is known of the last death, without its steps. */
   black_box?: BlackBox
 }

@@ -9,6 +9,17 @@ export interface LogChanges {
   /** Deliveries that wait for another attempt, or for their first while another one of the event waits. */
   waiting: WaitingDelivery[]
   letters: DeadRow[]
+  /** Replays of letters that have ended. */
+  replayed: ReplayEnd[]
+}
+
+/** What has become of the replay of a letter. */
+export interface ReplayEnd {
+  /** Position of the event that the letter has become. */
+  seq: number
+  /** Why it has failed again, and the id of the new letter; null: it was handled. */
+  error: string | null
+  letter: string | null
 }
 
 export interface WaitingDelivery {
@@ -37,6 +48,8 @@ export interface DeadRow {
   attempts: number
   /** JSON; null: no thread died of it. */
   blackBox: string | null
+  /** What follows with its key waits for it. */
+  isParked: boolean
   bytes: number
   atMs: number
 }

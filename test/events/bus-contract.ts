@@ -7,6 +7,7 @@ import { DOMAINS, LANES, post, seen } from './contract/driving.ts'
 import { failuresAreKept } from './contract/failures.ts'
 import { floodIsSurvived } from './contract/flood.ts'
 import { keysKeepOrder } from './contract/keys.ts'
+import { lettersHoldTheirKeys } from './contract/parking.ts'
 import { payloadsArriveWhole } from './contract/payloads.ts'
 import { reachesSubscribers } from './contract/reach.ts'
 import { requestsAreAnswered } from './contract/requests.ts'
@@ -28,6 +29,7 @@ export function runBusContract(
     await reachesSubscribers(t, heddle)
     await failuresAreKept(t, heddle)
     await keysKeepOrder(t, heddle)
+    await lettersHoldTheirKeys(t, heddle)
     await concurrencyIsBounded(t, heddle)
     await timesAreKept(t, heddle)
     await requestsAreAnswered(t, heddle)

@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors/description.ts'
-import type { DeadRow, LogChanges, WaitingDelivery } from '../../transport/log-changes.ts'
+import type { DeadRow, LogChanges, ReplayEnd, WaitingDelivery } from '../../transport/log-changes.ts'
 
 /** Changes gather for so long, milliseconds: many deletes cost little more than one. */
 const GATHER_MS = 5
@@ -16,7 +16,15 @@ interface Batch extends LogChanges {
   readonly written: (() => void)[]
 }
 
-const emptyBatch = (): Batch => ({ forget: [], split: [], done: [], waiting: [], letters: [], written: [] })
+const emptyBatch = (): Batch => ({
+  forget: [],
+  split: [],
+  done: [],
+  waiting: [],
+  letters: [],
+  replayed: [],
+  written: [],
+})
 
 /** Gathers what becomes of stored events, and writes it: one batch after another, each until the database has taken it. */
 export class ChangeWriter {
@@ -57,6 +65,11 @@ export class ChangeWriter {
 
   waiting(delivery: WaitingDelivery): void {
     this.#next.waiting.push(delivery)
+    this.#schedule()
+  }
+
+  replayed(end: ReplayEnd): void {
+    this.#next.replayed.push(end)
     this.#schedule()
   }
 
@@ -112,5 +125,5 @@ export class ChangeWriter {
   }
 }
 
-const isEmpty = ({ forget, done, waiting, letters }: LogChanges): boolean =>
-  forget.length + done.length + waiting.length + letters.length === 0
+const isEmpty = ({ forget, done, waiting, letters, replayed }: LogChanges): boolean =>
+  forget.length + done.length + waiting.length + letters.length + replayed.length === 0

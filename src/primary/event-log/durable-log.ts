@@ -1,22 +1,20 @@
-import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
-import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import type { LogChanges } from '../../transport/log-changes.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
-import type { Hub } from '../events/hub.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { claimFile, isTaken } from './claimed-file.ts'
+import type { DurableLogOptions } from './durable-log-options.ts'
+import { HeldEvents } from './held-events.ts'
 import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readListed, type StoredRow } from './log-reader.ts'
 import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
-import { Relay, type Relayed, type RelayOptions } from './relay.ts'
+import { Relay, type Relayed } from './relay.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
 import { Suspects } from './suspects.ts'
 import { UnclaimedEvents } from './unclaimed-events.ts'
@@ -34,27 +32,6 @@ const SUSPICIOUS_DEATHS = 3
 /** Longest time of Node's timers, milliseconds. */
 const TIMER_MAX_MS = 2_147_483_647
 
-export interface DurableLogOptions {
-  hub: Hub
-  log: EventLog
-  maxQueue: number
-  /** DB_AUTO_MIGRATE. */
-  mayMakeTables: boolean
-  /** EVENT_BUS_DRIVER=database: all events go through the log, not only those of transactions. */
-  isRequired: boolean
-  /** At how many deaths of the process an event was in flight; null where nobody knows: then all that was there is under suspicion. */
-  deathsOf: ((id: string) => number) | null
-  /** REPLICA_ID. */
-  replica: string
-  /** Another process has taken over: this one must end. */
-  onLost: (message: string) => void
-  /** Gives events to a broker, which delivers them; null where the hub does. */
-  relay: RelayOptions['send'] | null
-  /** Commits what has become of events. */
-  write: (changes: LogChanges) => Promise<void>
-  report: (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
-}
-
 /**
  * The durable log of this process, in its primary. Events come here after their commit, on their way to the hub, which delivers from memory.
  * The log itself is read only at the start, and for events that the hub had no room for.
@@ -63,6 +40,7 @@ export class DurableLog {
   readonly #options: DurableLogOptions
   readonly #writer: ChangeWriter
   readonly #events: StoredEvents
+  readonly #held: HeldEvents
   /** Null where this process alone has the log: on a file. */
   #members: Membership | null = null
   /** Positions of events that had no room, in the order in which they came. */
@@ -86,11 +64,13 @@ export class DurableLog {
 
   constructor(options: DurableLogOptions) {
     this.#options = options
-    const { log, write, report } = options
+    const { hub, log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
     this.#unclaimed = new UnclaimedEvents((message) => report('WARNING', message))
-    this.#events = new StoredEvents(this.#writer, log.memory)
+    this.#events = new StoredEvents(this.#writer, log.memory, hub.parked)
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
+    this.#held = new HeldEvents(hub, log, this.#events)
+    hub.parked.onPositions = (positions) => this.#freed(positions)
   }
 
   get isOpen(): boolean {
@@ -135,11 +115,13 @@ export class DurableLog {
     this.#countWaiting()
     this.#uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
+    await this.#held.learn()
     log.memory.open(last + 1)
   }
 
   async #join(): Promise<void> {
     this.#members ??= new Membership(this.#options)
+    await this.#held.learn()
     await this.#members.join()
     const { memory } = this.#options.log
     this.#reconciler ??= new Reconciler(memory.next, memory.epoch)
@@ -160,7 +142,8 @@ export class DurableLog {
 
   /** @param event its payload is a string of bytes, as the hub keeps it */
   take(event: EventFrame, origin: SubscriberThread | null): void {
-    if (this.#events.knows(event.seq) || (this.#isEnding && this.#relay === null)) return
+    const isKnown = this.#events.knows(event.seq) || this.#events.isParked(event.seq)
+    if (isKnown || (this.#isEnding && this.#relay === null)) return
     if (this.#mustWait(event)) {
       this.#passed.push(event.seq)
       this.#countWaiting()
@@ -192,7 +175,7 @@ export class DurableLog {
 
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
-    const entry = this.#events.begin(event.seq, left)
+    const entry = this.#events.begin(event.seq, left, this.#held.take(event.seq))
     // Where some of its subscribers are done, the others are here.
     if (this.#relay !== null && left === null) return this.#relayOn(this.#relay, entry, { event, expiresMs, origin })
     // Not of a replay, which has a position of this process.
@@ -238,7 +221,10 @@ export class DurableLog {
   }
 
   async #readLeft(): Promise<void> {
-    if (this.#members !== null) return this.#deliverRows(await this.#members.nextPage())
+    if (this.#members !== null) {
+      await this.#held.learnOf(this.#members.adopting)
+      return this.#deliverRows(await this.#members.nextPage())
+    }
     const { from, last } = this.#left
     const rows = await readAfter(this.#options.log.database, from, last)
     this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
@@ -251,6 +237,8 @@ export class DurableLog {
     const positions: number[] = []
     while (positions.length < PAGE_ROWS && this.#passed.size > 0) positions.push(this.#passed.shift()!)
     try {
+      // Their rows may still have to be written.
+      if (this.#held.hasFreed) await this.#writer.written()
       this.#deliverRows(await readListed(this.#options.log.database, positions))
     } catch (error) {
       for (const position of positions.reverse()) this.#passed.unshift(position)
@@ -265,8 +253,14 @@ export class DurableLog {
     for (const stored of rows) {
       const { row } = stored
       const event = asBytes(frameOf(row))
+      const live = this.#events.live(event.seq)
+      if (live !== undefined && this.#held.take(event.seq)) {
+        this.#options.hub.deliverStored(event, Number(row.expires_ms), null, live.freed)
+        continue
+      }
       if (this.#events.knows(event.seq)) continue
-      if (event.seq !== this.#suspects.tried) {
+      this.#held.learnReplay(event.seq)
+      if (event.seq !== this.#suspects.tried && !this.#held.isHeld(event, stored.left)) {
         if (this.#suspects.holds(event.key)) {
           this.#suspects.keep(event.seq, event.key)
           continue
@@ -342,7 +336,8 @@ export class DurableLog {
   }
 
   #knows(seq: number): boolean {
-    if (this.#events.knows(seq) || this.#passed.has(seq) || this.#suspects.has(seq)) return true
+    if (this.#events.knows(seq) || this.#events.isParked(seq)) return true
+    if (this.#passed.has(seq) || this.#suspects.has(seq)) return true
     return this.#unclaimed.has(seq)
   }
 
@@ -357,8 +352,16 @@ export class DurableLog {
     this.#countWaiting()
   }
 
-  /** An event that has been stored without coming here. */
-  takePosition(position: number): void {
+  /** Their key goes on: what waits in the log is delivered, in its order. */
+  #freed(positions: Iterable<number>): void {
+    for (const position of this.#held.free(positions)) this.#passed.push(position)
+    this.#countWaiting()
+    void this.#read()
+  }
+
+  /** A letter has been stored as an event again. */
+  replaying(position: number): void {
+    this.#events.replaying(position)
     this.#passed.push(position)
     this.#countWaiting()
     void this.#read()

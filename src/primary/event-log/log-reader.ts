@@ -1,5 +1,5 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
-import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+import { type EventRow, keyOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
@@ -57,6 +57,36 @@ export async function positions(db: LogDatabase): Promise<{ first: number; last:
     'SELECT (SELECT min(seq) FROM heddle_event) AS first, (SELECT max(seq) FROM heddle_event) AS last',
   )
   return { first: Number(row?.first ?? 1), last: Number(row?.last ?? 0) }
+}
+
+/** A letter that other events wait for, or that is being replayed. */
+export interface OpenLetter {
+  id: string
+  place: { event: string; group: string; key: string | null }
+  isParked: boolean
+  /** Position of the event that it has become; 0: it waits. */
+  seq: number
+}
+
+export async function readOpenLetters(db: LogDatabase): Promise<OpenLetter[]> {
+  const rows = await db.query<{
+    id: string
+    event: string
+    grp: string
+    key: string | null
+    is_parked: number
+    replay: string
+    replay_seq: number
+  }>(
+    `SELECT id, event, grp, key, is_parked, replay, replay_seq FROM heddle_dead
+     WHERE replay = 'running' OR (is_parked = 1 AND replay = '')`,
+  )
+  return rows.map(({ id, event, grp, key, is_parked, replay, replay_seq }) => ({
+    id,
+    place: { event, group: grp, key: keyOf(key) },
+    isParked: Number(is_parked) === 1,
+    seq: replay === 'running' ? Number(replay_seq) : 0,
+  }))
 }
 
 /**

@@ -75,6 +75,11 @@ export class Membership {
     return this.#orphans.length > 0
   }
 
+  /** The number of the ended process whose events are taken over at present; 0: none. */
+  get adopting(): number {
+    return this.#orphans[0]?.epoch ?? 0
+  }
+
   /** Gets a number, and lets all threads write under it. It may be called again after it has rejected. */
   async join(): Promise<void> {
     const { log, replica } = this.#options

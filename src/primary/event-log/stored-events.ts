@@ -10,6 +10,7 @@ import type {
   StoredShare,
   StoredShares,
 } from '../events/consumer.ts'
+import type { ParkedKeys } from '../events/parked-keys.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { DeliveryRow } from './log-reader.ts'
 
@@ -23,27 +24,52 @@ class StoredEvent implements StoredShares {
   deaths = 0
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
-  hasDeliveries = false
+  /** Deliveries that it has ever had here. */
+  deliveries = 0
+  /** Subscribers for whom it waits in the log, behind a dead letter. */
+  readonly parked = new Set<string>()
   /** Its deliveries have rows of their own. */
   isSplit: boolean
+  readonly isRecorded: boolean
   readonly #events: StoredEvents
   /** The deliveries that were left when it was read from the log; null: all. */
   readonly #left: readonly DeliveryRow[] | null
 
-  constructor(events: StoredEvents, seq: number, left: readonly DeliveryRow[] | null) {
+  constructor(events: StoredEvents, seq: number, left: readonly DeliveryRow[] | null, isRecorded: boolean) {
     this.#events = events
     this.seq = seq
     this.isSplit = left !== null
     this.#left = left
+    this.isRecorded = isRecorded
+  }
+
+  get hasDeliveries(): boolean {
+    return this.deliveries > 0
+  }
+
+  /** Whom it goes to now that keys have been freed, while others are at work on it. */
+  get freed(): StoredShares {
+    return {
+      isRecorded: true,
+      shareOf: ({ group }) => {
+        if (!this.parked.delete(group)) return null
+        return { source: this.#begin(group, false), attempt: 1, deaths: 0, dueMs: 0 }
+      },
+    }
+  }
+
+  #begin(group: string, isBroadcast: boolean): StoredDelivery {
+    const source = new StoredDelivery(this.#events, this, group, isBroadcast)
+    this.open.push(source)
+    this.deliveries++
+    return source
   }
 
   shareOf({ group, broadcast }: Consumer): StoredShare | null {
     const left = this.#left
     const row = left === null ? undefined : left.find(({ grp }) => grp === group)
     if (left !== null && row === undefined) return null
-    const source = new StoredDelivery(this.#events, this, group, broadcast)
-    this.open.push(source)
-    this.hasDeliveries = true
+    const source = this.#begin(group, broadcast)
     if (row === undefined) return { source, attempt: 1, deaths: this.deaths, dueMs: 0 }
     source.attempt = Number(row.attempt)
     source.deaths = Number(row.deaths)
@@ -84,6 +110,11 @@ class StoredDelivery implements DeliverySource {
     this.#events.retrying(this, plan)
   }
 
+  park(positions: Set<number>): boolean {
+    this.#events.park(this, positions)
+    return true
+  }
+
   storeDeadLetter(letter: FailedDelivery): Promise<void> {
     return this.#events.storeLetter(this, letter)
   }
@@ -98,12 +129,18 @@ export class StoredEvents {
   readonly #live = new Map<number, StoredEvent>()
   readonly #writer: ChangeWriter
   readonly #memory: LogMemory
+  readonly #parked: ParkedKeys
+  /** Events that wait behind dead letters, each with the number of its subscribers that wait. */
+  readonly #behindLetters = new Map<number, number>()
+  /** Positions of the events that are replayed. */
+  readonly #replays = new Set<number>()
   /** Events that are stored and not here: they wait in the log. */
   #waiting = 0
   /** This process ends: what has not ended stays in the log. */
   #isEnding = false
 
-  constructor(writer: ChangeWriter, memory: LogMemory) {
+  constructor(writer: ChangeWriter, memory: LogMemory, parked: ParkedKeys) {
+    this.#parked = parked
     this.#writer = writer
     this.#memory = memory
   }
@@ -113,13 +150,19 @@ export class StoredEvents {
     return this.#live.has(seq) || this.#writer.isForgetting(seq)
   }
 
-  get count(): number {
-    return this.#live.size
+  /** An event that the hub has. */
+  live(seq: number): StoredEvent | undefined {
+    return this.#live.get(seq)
+  }
+
+  /** True when the event waits in the log, behind a dead letter. */
+  isParked(seq: number): boolean {
+    return this.#behindLetters.has(seq)
   }
 
   /** @param left its deliveries, when only some of them are left; null: all */
-  begin(seq: number, left: readonly DeliveryRow[] | null): StoredEvent {
-    const event = new StoredEvent(this, seq, left)
+  begin(seq: number, left: readonly DeliveryRow[] | null, isRecorded: boolean): StoredEvent {
+    const event = new StoredEvent(this, seq, left, isRecorded)
     this.#live.set(seq, event)
     this.#count()
     return event
@@ -146,43 +189,83 @@ export class StoredEvents {
     const dueMs = Math.ceil(plan.dueMs)
     delivery.attempt = attempt
     delivery.deaths = deaths
-    if (!event.isSplit) {
-      event.isSplit = true
-      for (const other of event.open) {
-        if (other === delivery || other.isBroadcast) continue
-        this.#writer.waiting({
-          seq: event.seq,
-          group: other.group,
-          attempt: other.attempt,
-          deaths: other.deaths,
-          dueMs: 0,
-          error: '',
-        })
-      }
-    }
+    this.#split(event, delivery)
     this.#writer.waiting({ seq: event.seq, group: delivery.group, attempt, deaths, dueMs, error })
+  }
+
+  /** Its deliveries have rows of their own from now on. @param but one whose row is written by the caller */
+  #split(event: StoredEvent, but: StoredDelivery | null): void {
+    if (event.isSplit) return
+    event.isSplit = true
+    for (const other of event.open) {
+      if (other === but || other.isBroadcast) continue
+      const { group, attempt, deaths } = other
+      this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: 0, error: '' })
+    }
+  }
+
+  /** The delivery waits in the log, behind a dead letter. @param positions of its key */
+  park(delivery: StoredDelivery, positions: Set<number>): void {
+    const { event, group } = delivery
+    const { seq } = event
+    // Where nobody else gets the event, it is in the log as it was.
+    if (event.deliveries > 1) this.#split(event, null)
+    delivery.hasEnded = true
+    remove(delivery)
+    event.parked.add(group)
+    if (!positions.has(seq)) {
+      positions.add(seq)
+      this.#behindLetters.set(seq, (this.#behindLetters.get(seq) ?? 0) + 1)
+    }
+    if (event.open.length === 0) this.#live.delete(seq)
+    this.#count()
+  }
+
+  /** Their key goes on: they are read from the log when what is written of them so far is there. */
+  freed(positions: Iterable<number>): void {
+    for (const seq of positions) {
+      const waiting = this.#behindLetters.get(seq)! - 1
+      if (waiting > 0) this.#behindLetters.set(seq, waiting)
+      else this.#behindLetters.delete(seq)
+    }
+    this.#count()
+  }
+
+  /** An event is a letter that is replayed: what becomes of it is told there. */
+  replaying(seq: number): void {
+    this.#replays.add(seq)
   }
 
   /** The letter and the end of its delivery are in one commit. Resolves after it. */
   storeLetter(delivery: StoredDelivery, letter: FailedDelivery): Promise<void> {
-    this.#end(delivery)
-    return this.#writer.letter(rowOf(letter))
+    const row = rowOf(letter)
+    const { event, group, parks } = letter
+    if (parks) this.#parked.park({ event: event.event, group, key: event.key }, row.id)
+    if (this.#replays.delete(delivery.event.seq)) {
+      this.#writer.replayed({ seq: delivery.event.seq, error: letter.error, letter: row.id })
+    }
+    this.#end(delivery, null)
+    return this.#writer.letter(row)
   }
 
   ended(delivery: StoredDelivery, isDone: boolean): void {
     if (delivery.hasEnded) return
-    if (isDone || !this.#isEnding) return this.#end(delivery)
+    if (isDone || !this.#isEnding) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
     delivery.hasEnded = true
     remove(delivery)
     if (delivery.event.open.length === 0) this.#live.delete(delivery.event.seq)
   }
 
-  #end(delivery: StoredDelivery): void {
+  /** @param replayError why a replay was for nothing; null when it was handled */
+  #end(delivery: StoredDelivery, replayError: string | null): void {
     delivery.hasEnded = true
     remove(delivery)
     const { event } = delivery
-    if (event.open.length === 0) this.forget(event)
-    else if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
+    if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
+    if (event.open.length === 0 && event.parked.size === 0) return this.forget(event)
+    if (event.open.length === 0) this.#live.delete(event.seq)
+    if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
+    this.#count()
   }
 
   /** From now on what the hub gives up stays in the log. */
@@ -197,7 +280,7 @@ export class StoredEvents {
   }
 
   #count(): void {
-    this.#memory.stored = this.#live.size + this.#waiting
+    this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size
   }
 }
 
@@ -209,7 +292,7 @@ function remove(delivery: StoredDelivery): void {
   if (at >= 0) open.splice(at, 1)
 }
 
-function rowOf({ event, group, subscriber, error, attempts, blackBox }: FailedDelivery): DeadRow {
+function rowOf({ event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery): DeadRow {
   const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
   const payload = Buffer.from(event.payload, 'latin1').toString()
   const envelope = envelopeOf({ ...event, trace: event.producer })
@@ -225,6 +308,7 @@ function rowOf({ event, group, subscriber, error, attempts, blackBox }: FailedDe
     error,
     attempts,
     blackBox: box,
+    isParked: parks,
     bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
     atMs: Date.now(),
   }

@@ -1,10 +1,11 @@
 import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import { frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
 import type { Hub } from '../events/hub.ts'
 import { LetterPage } from '../events/letter-page.ts'
+import type { KeyPlace } from '../events/parked-keys.ts'
 import type { DurableLog } from './durable-log.ts'
 
 /** Letters that are read in one step: each may have a MiB. */
@@ -21,6 +22,7 @@ interface LetterRow {
   error: string
   attempts: number
   black_box: string | null
+  is_parked: number
   at_ms: number
 }
 
@@ -53,8 +55,8 @@ export class StoredLetters {
     let before = wanted.before ?? 'e'
     for (;;) {
       const rows = await this.#log.database.query<LetterRow>(
-        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, at_ms
-         FROM heddle_dead WHERE id < $1 ORDER BY id DESC LIMIT ${STEP}`,
+        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, is_parked, at_ms
+         FROM heddle_dead WHERE id < $1 AND replay = '' ORDER BY id DESC LIMIT ${STEP}`,
         [before],
       )
       for (const row of rows) if (!page.add(listed(row))) return page.oldestFirst()
@@ -67,9 +69,9 @@ export class StoredLetters {
   async replay(id: string): Promise<boolean> {
     if (this.#hub.records.deadLetter(id) !== undefined) return this.#hub.replayDeadLetter(id)
     if (!this.#durable.isOpen) return false
-    const position = await this.#log.database.transaction(async (tx) => {
+    const replayed = await this.#log.database.transaction(async (tx) => {
       const letter = await tx.queryOne<LetterRow & { payload: string; key: string | null }>(
-        'SELECT event_id, event, grp, envelope, payload, key FROM heddle_dead WHERE id = $1',
+        "SELECT event_id, event, grp, envelope, payload, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
         [id],
       )
       if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
@@ -80,21 +82,42 @@ export class StoredLetters {
         "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",
         [frame.seq, letter.grp],
       )
-      await tx.execute('DELETE FROM heddle_dead WHERE id = $1', [id])
-      return frame.seq
+      await tx.execute("UPDATE heddle_dead SET replay = 'running', replay_seq = $1, replayed_ms = $2 WHERE id = $3", [
+        frame.seq,
+        Date.now(),
+        id,
+      ])
+      return { letter, position: frame.seq }
     })
-    if (position === null) return false
-    this.#durable.takePosition(position)
+    if (replayed === null) return false
+    const { letter, position } = replayed
+    if (Number(letter.is_parked) === 1) this.#hub.parked.replaying(placeOf(letter), id, position)
+    this.#durable.replaying(position)
     return true
   }
 
   async delete(id: string): Promise<boolean> {
     if (this.#hub.records.deleteDeadLetter(id)) return true
     if (!this.#durable.isOpen) return false
-    const { rowCount } = await this.#log.database.execute('DELETE FROM heddle_dead WHERE id = $1', [id])
-    return rowCount === 1
+    const letter = await this.#log.database.transaction(async (tx) => {
+      const found = await tx.queryOne<LetterRow & { key: string | null }>(
+        "SELECT event, grp, key, is_parked FROM heddle_dead WHERE id = $1 AND replay = ''",
+        [id],
+      )
+      await tx.execute("DELETE FROM heddle_dead WHERE id = $1 AND replay = ''", [id])
+      return found
+    })
+    if (letter === null) return false
+    if (Number(letter.is_parked) === 1) this.#hub.parked.letterGone(placeOf(letter), id)
+    return true
   }
 }
+
+const placeOf = ({ event, grp, key }: Pick<LetterRow, 'event' | 'grp'> & { key: string | null }): KeyPlace => ({
+  event,
+  group: grp,
+  key: keyOf(key),
+})
 
 function listed(row: LetterRow): DeadLetter {
   const { requestId, payloadKeys } = frameOf({ ...row, id: row.event_id, seq: 0, payload: '', key: null })
@@ -107,6 +130,7 @@ function listed(row: LetterRow): DeadLetter {
     error: row.error,
     attempts: Number(row.attempts),
     ...(box === null ? {} : { black_box: box }),
+    ...(Number(row.is_parked) === 1 ? { parked: true } : {}),
     payload_keys: splitKeys(payloadKeys),
     timestamp: new Date(Number(row.at_ms)).toISOString(),
     request_id: requestId,

@@ -45,6 +45,8 @@ export interface FailedDelivery {
   attempts: number
   /** The report of the last death, when threads died of the delivery. */
   blackBox: BlackBox | null
+  /** True when what follows with its key waits for the letter. */
+  parks: boolean
   /** The trace that the listeners' work belongs to; null while tracing is off. */
   trace: TraceScope | null
 }
@@ -69,6 +71,12 @@ export interface DeliverySource {
   begun(): void
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */
   storeDeadLetter(letter: FailedDelivery): Promise<void>
+  /**
+   * Lets a delivery that nobody has begun wait behind a dead letter, and ends it here.
+   * @param positions those of the events that wait for the same key
+   * @returns false when it must wait in memory
+   */
+  park?(positions: Set<number>): boolean
   /** @param isDone true when the delivery was handled or is a dead letter; false when nobody in this process takes it any more */
   ended(isDone: boolean): void
 }
@@ -107,6 +115,8 @@ export interface StoredShare {
 
 /** What the durable log knows of the deliveries of one event. */
 export interface StoredShares {
+  /** True when the hub has recorded the event already. */
+  readonly isRecorded: boolean
   /** The part of one subscriber; null when it does not get the event. */
   shareOf(consumer: Consumer): StoredShare | null
 }
@@ -219,6 +229,8 @@ export class Consumer {
   backoffMs = 0
   timeoutMs = 0
   broadcast = false
+  /** With a key, what follows a dead letter waits for it. */
+  parks = false
   /** Deliveries of one queue that are under way at a time, at most. */
   concurrency = Number.POSITIVE_INFINITY
   readonly instances: SubscriberInstance[] = []
@@ -252,6 +264,7 @@ export class Consumer {
     this.backoffMs = options.backoffMs ?? SUBSCRIBER_DEFAULTS.backoffMs
     this.timeoutMs = options.timeoutMs ?? SUBSCRIBER_DEFAULTS.timeoutMs
     this.broadcast = options.broadcast ?? SUBSCRIBER_DEFAULTS.broadcast
+    this.parks = options.onDead === 'park'
     this.concurrency = options.concurrency ?? Number.POSITIVE_INFINITY
   }
 

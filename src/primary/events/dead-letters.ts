@@ -22,6 +22,8 @@ export interface StoredLetter<Event> {
   readonly attempts: number
   /** The report of the last death, when threads died of the delivery, without its steps. */
   readonly blackBox: BlackBox | null
+  /** True when what follows with its key waits for it. */
+  readonly parks: boolean
   readonly atMs: number
   readonly bytes: number
 }
@@ -44,8 +46,8 @@ export class DeadLetters<Event extends LetterEvent> {
     this.#maxBytes = maxBytes
   }
 
-  /** @returns how many old letters were dropped for it */
-  add(failed: Omit<StoredLetter<Event>, 'id' | 'atMs' | 'bytes'>): number {
+  /** @returns its id, and the old letters that were dropped for it */
+  add(failed: Omit<StoredLetter<Event>, 'id' | 'atMs' | 'bytes'>): { id: string; dropped: StoredLetter<Event>[] } {
     const id = `dl_${timeOrderedId()}`
     const { event, error } = failed
     const blackBox = failed.blackBox === null ? null : { ...failed.blackBox, steps: [] }
@@ -53,13 +55,14 @@ export class DeadLetters<Event extends LetterEvent> {
     const bytes = LETTER_BYTES + event.payload.length + event.payloadKeys.length + 2 * error.length + boxBytes
     this.#letters.set(id, { ...failed, blackBox, id, atMs: Date.now(), bytes })
     this.#bytes += bytes
-    let dropped = 0
+    const dropped: StoredLetter<Event>[] = []
     // The new one stays, whatever its size: an event has a limit of its own.
     while (this.#letters.size > DEAD_LETTERS_MAX || (this.#bytes > this.#maxBytes && this.#letters.size > 1)) {
-      this.delete(this.#letters.keys().next().value!)
-      dropped++
+      const oldest = this.#letters.values().next().value!
+      this.delete(oldest.id)
+      dropped.push(oldest)
     }
-    return dropped
+    return { id, dropped }
   }
 
   /** Oldest first, without payload values. */
@@ -93,6 +96,7 @@ function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
     error: letter.error,
     attempts: letter.attempts,
     ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
+    ...(letter.parks ? { parked: true } : {}),
     payload_keys: splitKeys(letter.event.payloadKeys),
     timestamp: new Date(letter.atMs).toISOString(),
     request_id: letter.event.requestId,

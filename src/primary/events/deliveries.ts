@@ -17,7 +17,8 @@ import {
 } from './consumer.ts'
 import { DelayQueue } from './delay-queue.ts'
 import { DeliveryTrace } from './delivery-trace.ts'
-import { KeyOrder } from './key-order.ts'
+import { type HeldDeliveries, KeyOrder, type KeyOrderOptions } from './key-order.ts'
+import type { ParkedKeys } from './parked-keys.ts'
 import { POISON_DEATHS, poisonMessage, Quarantine } from './quarantine.ts'
 import { QueueBudget } from './queue-budget.ts'
 import type { RecordLog, Records } from './records.ts'
@@ -57,13 +58,20 @@ export class Deliveries {
   readonly #records: Records
   readonly #unanswered = new UnansweredDeliveries()
   readonly #waiting = new WaitingQueues()
-  readonly #keys = new KeyOrder((delivery) => this.#enqueue(delivery))
+  readonly #keys: KeyOrder
   readonly #delayed = new DelayQueue()
   readonly #sweepTimer: NodeJS.Timeout
   readonly #quarantine: Quarantine
 
-  constructor(options: DeliveriesOptions, records: Records) {
+  constructor(options: DeliveriesOptions, records: Records, consumerOf: KeyOrderOptions['consumerOf']) {
     this.#options = options
+    this.#keys = new KeyOrder({
+      begin: this.#enqueue,
+      leave: (delivery) => this.budget.release(delivery),
+      drop: (delivery) => this.#finish(delivery, SUBSCRIBER_GONE, false),
+      consumerOf,
+    })
+    records.parked = this.parked
     this.#records = records
     this.budget = new QueueBudget(options.maxQueue)
     this.#quarantine = new Quarantine({
@@ -74,6 +82,16 @@ export class Deliveries {
       onWanted: options.onQuarantine,
     })
     this.#sweepTimer = setInterval(() => this.#sweep(), SWEEP_MS).unref()
+  }
+
+  /** Keys that wait behind dead letters. */
+  get parked(): ParkedKeys {
+    return this.#keys.parked
+  }
+
+  /** What waits in memory behind them. */
+  get held(): HeldDeliveries {
+    return this.#keys.held
   }
 
   // ── to a thread ───────────────────────────────────────────────────────────
@@ -237,6 +255,7 @@ export class Deliveries {
         error,
         attempts: attempt,
         blackBox: failure === 'poison' ? delivery.blackBox : null,
+        parks: consumer.parks && event.key !== null && delivery.queue.instance === null,
         trace: this.trace.scopeOf(delivery),
       },
       source,
@@ -268,7 +287,8 @@ export class Deliveries {
 
   /** Drops the deliveries that wait for a consumer that is gone. */
   dropWaiting(consumer: Consumer): void {
-    for (const delivery of this.#waiting.takeOf(consumer)) this.#finish(delivery, SUBSCRIBER_GONE, false)
+    for (const delivery of [...this.#waiting.takeOf(consumer), ...this.#keys.takeHeld(consumer)])
+      this.#finish(delivery, SUBSCRIBER_GONE, false)
     this.#quarantine.changed()
     this.#quarantine.pump()
   }
@@ -324,10 +344,15 @@ export class Deliveries {
 
   /**
    * This process ends: a broker gets back the deliveries that no thread has had or that are between two attempts, and those that fail from
-   * now on. What the durable log has stays there.
+   * now on. What the durable log has stays there. What waits in memory behind dead letters is dropped.
    */
   returnDelayed(): void {
     const { retries, firsts } = this.#delayed.takeReturnable()
+    const dropped = this.#keys.end()
+    if (dropped > 0) {
+      const message = `${dropped} events that waited behind dead letters in memory are lost with this process`
+      this.#options.log('WARNING', message)
+    }
     for (const delivery of [...retries, ...this.#waiting.takeIf(isUntried)])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
     // Their keys' turns have not come.

@@ -16,8 +16,9 @@ import type {
 } from './consumer.ts'
 import { Deliveries, type DeliveriesOptions, SUBSCRIBER_GONE } from './deliveries.ts'
 import type { DeliveryTrace } from './delivery-trace.ts'
+import type { ParkedKeys } from './parked-keys.ts'
 import { POISON_DEATHS } from './quarantine.ts'
-import { Records } from './records.ts'
+import { letterPlace, Records } from './records.ts'
 import { awaitReply, replySettled } from './requester.ts'
 import { type Topic, Topology } from './topology.ts'
 
@@ -51,7 +52,9 @@ export class Hub {
     this.#log = options.log
     this.#topology = new Topology(options.maxNames)
     this.records = new Records(options.log, options.maxDeadBytes)
-    this.#deliveries = new Deliveries(options, this.records)
+    this.#deliveries = new Deliveries(options, this.records, ({ event, group }) =>
+      this.#topology.consumer(event, group),
+    )
   }
 
   get trace(): DeliveryTrace {
@@ -61,6 +64,11 @@ export class Hub {
   /** Deliveries that are accepted and not finished. */
   get pending(): number {
     return this.#deliveries.budget.pending
+  }
+
+  /** Keys that wait behind dead letters. */
+  get parked(): ParkedKeys {
+    return this.#deliveries.parked
   }
 
   /** True when the queue is so full that nothing new should be begun. */
@@ -170,9 +178,13 @@ export class Hub {
     if (requester !== null) replySettled(requester, SUBSCRIBER_GONE)
   }
 
-  #checkRoom({ payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
-    const { budget } = this.#deliveries
+  #checkRoom({ event, key, payload, parentId, requestId }: EventFrame, consumers: readonly Consumer[]): void {
+    const { budget, held, parked } = this.#deliveries
     budget.check(consumers.length, payload.length, parentId === null && requestId === null)
+    if (held.deliveries > 0 && key !== null) {
+      const parking = consumers.filter(({ group }) => parked.find({ event, group, key }) !== undefined).length
+      if (parking > 0) budget.checkHeld(held, parking, payload.length)
+    }
     if (!this.#topology.hasPaused) return
     const paused = consumers.filter(({ isPaused }) => isPaused).length
     if (paused > 0) budget.checkPaused(this.#topology.pausedPending(), paused, payload.length)
@@ -225,7 +237,7 @@ export class Hub {
    * @param event it belongs to the hub from now on
    */
   deliverStored(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, shares: StoredShares): void {
-    this.record(event, origin)
+    if (!shares.isRecorded) this.record(event, origin)
     const taken = event as HubEvent
     taken.producer = event.trace
     taken.expiresMs = expiresMs
@@ -260,8 +272,9 @@ export class Hub {
     if (letter === undefined) return false
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
-    this.records.deleteDeadLetter(id)
+    this.records.takeDeadLetter(id)
     const event = { ...letter.event, trace: letter.event.producer, expiresMs: 0 }
+    if (letter.parks) this.parked.replaying(letterPlace(letter), id, event)
     this.#deliveries.accept(consumer.queue, event, 0, null)
     return true
   }

@@ -8,8 +8,13 @@ export const CROWDED_SHARE = 0.75
 /** Events without a cause (from timers and jobs) may fill this share: the rest is for chains of events that have begun. */
 export const ROOT_SHARE = 0.9
 
-/** All paused subscribers together may keep this share pending: less than makes the queue crowded. */
+/** All paused subscribers together, and all that waits behind dead letters, may keep this share pending: less than makes the queue crowded. */
 const PAUSED_SHARE = 0.5
+
+interface Load {
+  deliveries: number
+  bytes: number
+}
 
 /** Counts the deliveries that the hub has accepted and not finished: waiting, under way, delayed, or between two attempts. */
 export class QueueBudget {
@@ -48,12 +53,30 @@ export class QueueBudget {
    * @param pending deliveries of all paused subscribers together
    * @throws EVENT_BUS_FULL when paused subscribers cannot have that many more: they must not use up the room of the others
    */
-  checkPaused(pending: { deliveries: number; bytes: number }, deliveries: number, payloadBytes: number): void {
+  checkPaused(pending: Load, deliveries: number, payloadBytes: number): void {
+    const what = this.#excess(pending, deliveries, payloadBytes)
+    if (what === null) return
+    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such subscribers already`)
+  }
+
+  /**
+   * @param held what waits behind dead letters
+   * @throws EVENT_BUS_FULL when no more can wait there: it must not use up the room of the others
+   */
+  checkHeld(held: Load, deliveries: number, payloadBytes: number): void {
+    const what = this.#excess(held, deliveries, payloadBytes)
+    if (what === null) return
+    throw new HeddleError(
+      'EVENT_BUS_FULL',
+      `The event's key waits for a dead letter to be replayed or deleted, and ${what} wait for dead letters already`,
+    )
+  }
+
+  #excess(pending: Load, deliveries: number, payloadBytes: number): string | null {
     const tooMany = pending.deliveries + deliveries > Math.ceil(this.#maxDeliveries * PAUSED_SHARE)
     const tooBig = pending.bytes + deliveries * payloadBytes > HUB_MAX_PENDING_BYTES * PAUSED_SHARE
-    if (!tooMany && !tooBig) return
-    const what = tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
-    throw new HeddleError('EVENT_BUS_FULL', `A subscriber is set aside, and ${what} wait for such subscribers already`)
+    if (!tooMany && !tooBig) return null
+    return tooMany ? `${pending.deliveries} events` : `${pending.bytes} bytes`
   }
 
   take(delivery: Delivery): void {

@@ -13,6 +13,7 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
 import { DeadLetters, type StoredLetter } from './dead-letters.ts'
 import { DroppedLetters } from './dropped-letters.ts'
+import type { KeyPlace, ParkedKeys } from './parked-keys.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
@@ -26,6 +27,8 @@ export class Records {
   readonly #letters: DeadLetters<HubEvent>
   /** Letters that were dropped for new ones, here or in the store of the streams. */
   readonly droppedLetters: DroppedLetters
+  /** Keys that wait behind letters. Set by the deliveries. */
+  parked: ParkedKeys | null = null
   readonly #listeners: RecordListener[] = []
   readonly #failureListeners: FailureListener[] = []
 
@@ -71,7 +74,10 @@ export class Records {
       ),
     )
     if (source !== null) return source.storeDeadLetter(failed)
-    this.droppedLetters.add(this.#letters.add(letter))
+    const { id, dropped } = this.#letters.add(letter)
+    this.droppedLetters.add(dropped.length)
+    if (letter.parks) this.parked?.park(letterPlace(letter), id)
+    for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)
     return undefined
   }
 
@@ -95,7 +101,27 @@ export class Records {
     return this.#letters.get(id)
   }
 
+  /** What waits for the letter goes on. */
   deleteDeadLetter(id: string): boolean {
-    return this.#letters.delete(id)
+    const letter = this.takeDeadLetter(id)
+    if (letter?.parks) this.parked?.letterGone(letterPlace(letter), id)
+    return letter !== undefined
+  }
+
+  /** Takes a letter out. What waits for it goes on waiting. */
+  takeDeadLetter(id: string): StoredLetter<HubEvent> | undefined {
+    const letter = this.#letters.get(id)
+    this.#letters.delete(id)
+    return letter
   }
 }
+
+/** The key that a letter holds up. */
+export const letterPlace = ({
+  event: { event, key },
+  group,
+}: Pick<StoredLetter<HubEvent>, 'event' | 'group'>): KeyPlace => ({
+  event,
+  group,
+  key,
+})

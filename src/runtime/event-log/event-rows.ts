@@ -70,6 +70,9 @@ export function pushRow(params: SqlValue[], frame: EventFrame): void {
 /** As JSON: a key may have characters that a database does not store. */
 export const keyColumnOf = (key: string | null): string | null => (key === null ? null : JSON.stringify(key))
 
+/** The key of such a column. */
+export const keyOf = (column: string | null): string | null => (column === null ? null : (JSON.parse(column) as string))
+
 /** The event of a row; its payload is text. What is left of its delay and of its lifetime is as of now. */
 export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' | 'payload' | 'key'>): EventFrame {
   const [parentId, requestId, trace, emitter, timestampMs, payloadKeys] = JSON.parse(row.envelope) as Envelope
@@ -79,7 +82,7 @@ export function frameOf(row: Pick<EventRow, 'seq' | 'id' | 'event' | 'envelope' 
     event: row.event,
     emitter,
     requestId,
-    key: row.key === null ? null : (JSON.parse(row.key) as string),
+    key: keyOf(row.key),
     trace,
     payloadKeys,
     timestampMs,

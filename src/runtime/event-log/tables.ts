@@ -30,7 +30,9 @@ const SHARED = [
  * - `heddle_event`: one row an event, however many subscribers it has. `envelope` is JSON: see event-rows.ts. Times are milliseconds since
  *   the epoch; 0: none. With `is_split` it goes to the subscribers that have a row in `heddle_delivery`, and to no other.
  * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done.
- * - `heddle_dead`: deliveries that have failed for good.
+ * - `heddle_dead`: deliveries that have failed for good. With `is_parked` what follows with the same key waits. `original` is the payload before
+ *   it was edited. A letter that is replayed is an event again, at `replay_seq`, and stays for what becomes of it: `replay` is `running`, `done` or
+ *   `failed`, then with the error and the id of the new letter.
  * - `heddle_log`: the version of the tables, and whether the last process that had them open ended in order.
  *
  * On a server, where several processes share them:
@@ -52,7 +54,9 @@ function statements({ dialect }: LogDatabase): string[] {
     `CREATE TABLE IF NOT EXISTS heddle_dead (
       id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
       envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
-      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL)`,
+      bytes BIGINT NOT NULL, at_ms BIGINT NOT NULL, is_parked SMALLINT NOT NULL DEFAULT 0, original TEXT,
+      replay TEXT NOT NULL DEFAULT '', replay_seq BIGINT NOT NULL DEFAULT 0, replayed_ms BIGINT NOT NULL DEFAULT 0,
+      replay_error TEXT, replay_letter TEXT)`,
     ...effectTables(dialect),
     ...(dialect === 'postgres' ? SHARED : []),
   ]

@@ -13,8 +13,9 @@ const RANGE_MIN = 16
  * @param epoch number of this process, or 0: only its own events are changed
  */
 export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: number): Promise<void> {
-  const { forget, split, done, waiting, letters } = changes
-  if (split.length + done.length + waiting.length + letters.length === 0) return deleteEvents(db, forget, epoch)
+  const { forget, split, done, waiting, letters, replayed } = changes
+  if (split.length + done.length + waiting.length + letters.length + replayed.length === 0)
+    return deleteEvents(db, forget, epoch)
   await db.transaction(async (tx) => {
     await requireOwner(tx, epoch)
     for (const { seq, group, attempt, deaths, dueMs, error } of waiting) {
@@ -27,6 +28,11 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
     }
     for (const letter of letters) await insertLetter(tx, letter)
     if (letters.length > 0) await tx.execute(DROP_OLD_LETTERS, [])
+    for (const { seq, error, letter } of replayed) {
+      const outcome = error === null ? 'done' : 'failed'
+      await tx.execute(END_REPLAY, [outcome, error, letter, seq])
+    }
+    if (replayed.length > 0) await tx.execute(DROP_OLD_REPLAYS, [])
     for (const { seq, group } of done)
       await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1 AND grp = $2', [seq, group])
     for (const seq of split) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
@@ -37,10 +43,11 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
 export async function insertLetter(tx: Queryable, letter: LogChanges['letters'][number]): Promise<void> {
   const { id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs } =
     letter
+  const isParked = letter.isParked ? 1 : 0
   await tx.execute(
-    `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13) ON CONFLICT (id) DO NOTHING`,
-    [id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs],
+    `INSERT INTO heddle_dead (id, event_id, event, grp, subscriber, key, envelope, payload, error, attempts, black_box, bytes, at_ms, is_parked)
+     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) ON CONFLICT (id) DO NOTHING`,
+    [id, eventId, event, group, subscriber, key, envelope, payload, error, attempts, blackBox, bytes, atMs, isParked],
   )
 }
 
@@ -73,9 +80,18 @@ async function deleteEvents(to: Queryable, positions: readonly number[], epoch: 
   await Promise.all(deletes)
 }
 
-/** Letters that are kept; then the oldest are dropped. Their ids grow with time. */
+/** Letters that are kept; then the oldest are dropped, but for those that others wait for. Their ids grow with time. */
 export const LETTERS_MAX = 10_000
-const DROP_OLD_LETTERS = `DELETE FROM heddle_dead WHERE id <= (SELECT id FROM heddle_dead ORDER BY id DESC LIMIT 1 OFFSET ${LETTERS_MAX})`
+const DROP_OLD_LETTERS = `DELETE FROM heddle_dead WHERE replay = '' AND is_parked = 0
+  AND id <= (SELECT id FROM heddle_dead WHERE replay = '' ORDER BY id DESC LIMIT 1 OFFSET ${LETTERS_MAX})`
+
+/** Replayed letters that are kept. */
+export const REPLAYS_MAX = 1000
+const HAS_ENDED = "replay IN ('done', 'failed')"
+const END_REPLAY =
+  "UPDATE heddle_dead SET replay = $1, replay_error = $2, replay_letter = $3, is_parked = 0, payload = '' WHERE replay_seq = $4 AND replay = 'running'"
+const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
+  AND replayed_ms <= (SELECT replayed_ms FROM heddle_dead WHERE ${HAS_ENDED} ORDER BY replayed_ms DESC LIMIT 1 OFFSET ${REPLAYS_MAX})`
 
 const DELETES: Record<number, string> = Object.fromEntries(
   LIST_SIZES.map((size) => [

@@ -3,6 +3,7 @@ import type { Owner } from '../../contracts/owner.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { checkPayload, snapshotOf } from '../../core/schemas/payload-check.ts'
 import { ContractFaults } from './contract-faults.ts'
@@ -84,7 +85,9 @@ export default class EventBusTool implements Tool {
       subscribe: (event, handler, options) => {
         checkEventName(event)
         checkFunction('handler', handler)
-        return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checkSubscribeOptions(options) })
+        const checked = checkSubscribeOptions(options)
+        if (checked.onDead === 'park') this.#checkParking(event)
+        return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
       },
       addListener: (listener) => {
         checkFunction('listener', listener)
@@ -104,6 +107,15 @@ export default class EventBusTool implements Tool {
       replayDeadLetter: (id) => bus.replayDeadLetter(id),
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
+  }
+
+  /** @throws EVENT_OPTIONS_INVALID */
+  #checkParking(event: string): void {
+    if (this.#runtime.settings.eventBusDriver !== 'keyvalue_streams') return
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      `onDead: 'park' of ${event} needs EVENT_BUS_DRIVER=database or in_process: over Redis Streams the replicas share no order of a key behind a letter`,
+    )
   }
 
   /** Publishes a payload that fits its contract; at once, unless the schema is asynchronous. @throws EVENT_CONTRACT */

@@ -56,6 +56,7 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
     timeoutMs = SUBSCRIBER_DEFAULTS.timeoutMs,
     broadcast = SUBSCRIBER_DEFAULTS.broadcast,
     transaction = false,
+    onDead = 'skip',
     group,
     concurrency,
   } = given
@@ -71,11 +72,19 @@ export function checkSubscribeOptions(options: unknown): SubscribeOptions {
       'transaction and broadcast cannot be combined: an event is handled once, or in every thread',
     )
   }
+  if (onDead !== 'skip' && onDead !== 'park') throw invalid("onDead must be 'skip' or 'park'", onDead)
+  if (onDead === 'park' && broadcast) {
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      "onDead: 'park' and broadcast cannot be combined: a key has one order",
+    )
+  }
   if (group !== undefined && !(typeof group === 'string' && NAME.test(group))) {
     throw invalid(`group must be ${NAME_WANTED}`, group)
   }
+  const parking = onDead === 'park' ? { onDead } : {}
   const always = { retries, backoffMs, timeoutMs, broadcast }
-  return defined({ ...always, group, concurrency, transaction: transaction || undefined })
+  return defined({ ...always, group, concurrency, transaction: transaction || undefined, ...parking })
 }
 
 /** @returns the timeout in milliseconds */

@@ -1,0 +1,77 @@
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
+import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import type { Hub } from '../events/hub.ts'
+import { type DeliveryRow, type OpenLetter, readOpenLetters } from './log-reader.ts'
+import type { StoredEvents } from './stored-events.ts'
+
+/** What the log knows of keys that wait behind dead letters: the hub's parked keys as they are stored. */
+export class HeldEvents {
+  readonly #hub: Hub
+  readonly #log: EventLog
+  readonly #events: StoredEvents
+  /** Replays that had not ended when they were read of, by the positions of their events. */
+  readonly #openReplays = new Map<number, OpenLetter>()
+  /** The ended process whose letters are known here. */
+  #learnedOf = 0
+  /** Events that have waited, until they are read. */
+  readonly #freed = new Set<number>()
+
+  constructor(hub: Hub, log: EventLog, events: StoredEvents) {
+    this.#hub = hub
+    this.#log = log
+    this.#events = events
+  }
+
+  /** Reads what waits behind letters, and which are being replayed. */
+  async learn(): Promise<void> {
+    for (const letter of await readOpenLetters(this.#log.database)) {
+      if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
+      if (letter.isParked) this.#hub.parked.hold(letter.place, letter.id)
+    }
+  }
+
+  /** What an ended process had parked is parked here. @param epoch its number */
+  async learnOf(epoch: number): Promise<void> {
+    if (epoch === this.#learnedOf) return
+    await this.learn()
+    this.#learnedOf = epoch
+  }
+
+  /** An ended process may have begun to replay a letter with this event: it goes on here, before what waits for it. */
+  learnReplay(seq: number): void {
+    const letter = this.#openReplays.get(seq)
+    if (letter === undefined) return
+    this.#openReplays.delete(seq)
+    this.#events.replaying(seq)
+    if (letter.isParked) this.#hub.parked.replaying(letter.place, letter.id, seq)
+  }
+
+  /** True when the event waits behind dead letters, for all its subscribers: no process has died of it. */
+  isHeld({ event, key, seq }: EventFrame, left: readonly DeliveryRow[] | null): boolean {
+    const { parked } = this.#hub
+    if (key === null || parked.isEmpty) return false
+    const groups = left?.map(({ grp }) => grp) ?? this.#hub.groupsOf(event)
+    return groups.every((group) => {
+      const found = parked.find({ event, group, key })
+      return found !== undefined && found.replay !== seq
+    })
+  }
+
+  /** Their key goes on. @returns the positions in their order: a process that starts learns of them in any */
+  free(positions: Iterable<number>): number[] {
+    this.#events.freed(positions)
+    const inOrder = [...positions].sort((a, b) => a - b)
+    for (const position of inOrder) this.#freed.add(position)
+    return inOrder
+  }
+
+  /** True while such events are to be read: their rows may still have to be written. */
+  get hasFreed(): boolean {
+    return this.#freed.size > 0
+  }
+
+  /** The event is read. @returns true when it has waited */
+  take(seq: number): boolean {
+    return this.#freed.delete(seq)
+  }
+}
