@@ -91,3 +91,57 @@ test('a dead letter is listed and replayed by any process', async (t) => {
   assert.deepEqual(await letters(), [])
   await isEmpty(store)
 })
+
+test('everything that a process had accepted when it was killed under load is handled, under its id', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const first = await store.start(A)
+  const second = await store.start(B)
+  const accepted = new Map<string, string>()
+  let isOver = false
+  const publish = async (client: number): Promise<void> => {
+    for (let n = 0; !isOver; n++) {
+      const id = `${client}-${n}`
+      // Bare events and those of transactions, one after the other.
+      const answer = await (n % 2 === 0
+        ? post(first, '/orders', { id })
+        : post(first, '/events', { event: 'order.taken', payload: { id }, options: { key: `${client}` } })
+      ).catch(() => null)
+      if (answer === null) return
+      accepted.set(id, answer.id)
+    }
+  }
+  const clients = Array.from({ length: 8 }, (_, client) => publish(client))
+  await until(() => accepted.size >= 200, 'some load')
+  await kill(first)
+  isOver = true
+  await Promise.all(clients)
+  const missing = async (): Promise<string[]> => {
+    const handled = new Set((await handledBy(second)).map(({ event_id, order_id }) => `${order_id} ${event_id}`))
+    return [...accepted].filter(([id, event]) => !handled.has(`${id} ${event}`)).map(([id]) => id)
+  }
+  await until(async () => (await missing()).length === 0, 'all that was accepted')
+  await isEmpty(store)
+  // Each that a transaction has published has its row.
+  const [{ ghosts }] = (await store.rows<{ ghosts: string }>(
+    `SELECT count(*) AS ghosts FROM handled LEFT JOIN orders ON orders.id = handled.order_id
+     WHERE orders.id IS NULL AND order_id NOT LIKE '% after' AND split_part(order_id, '-', 2)::int % 2 = 0`,
+  )) as [{ ghosts: string }]
+  assert.equal(Number(ghosts), 0)
+  const unhandled = await store.rows(
+    'SELECT id FROM orders WHERE NOT EXISTS (SELECT 1 FROM handled WHERE order_id = orders.id)',
+  )
+  assert.deepEqual(unhandled, [], 'each row has its event')
+})
+
+test('events whose process nobody knows are taken over', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const first = await store.start({ ...A, HOLD: 'wait' })
+  await post(first, '/orders', { id: 'a' })
+  await kill(first)
+  await store.rows('DELETE FROM heddle_process')
+  const second = await store.start(B)
+  await until(async () => (await handledBy(second)).length === 2, 'the order handled')
+  await isEmpty(store)
+})

@@ -13,6 +13,8 @@ export const LEASE_S = 15
 const RENEW_MS = 4000
 /** How often the other processes are looked at, milliseconds. */
 const LOOK_MS = 1000
+/** When it is looked, after an ended process has been taken over, whether rows have come since, milliseconds. */
+const STRAGGLERS_MS = 30_000
 /** Blocks of positions that are there before they are needed. */
 const SPARE_BLOCKS = 2
 
@@ -56,6 +58,8 @@ export class Membership {
   #epoch = 0
   #renewedMs = 0
   #isLooking = false
+  /** When rows are looked for whose process is not known any more. */
+  #stragglersAtMs = 0
   #mayAdopt = false
   #timer: NodeJS.Timeout | undefined
   #fault: string | null = null
@@ -156,6 +160,7 @@ export class Membership {
 
   async #findEnded(): Promise<void> {
     const { database } = this.#options.log
+    if (steadyMs() >= this.#stragglersAtMs) await this.#findStragglers()
     const others = await database.query<OtherProcess>(
       `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, is_clean
        FROM heddle_process WHERE epoch <> $1 ORDER BY epoch`,
@@ -171,6 +176,19 @@ export class Membership {
         this.#orphans.push({ epoch, from: 0, isClean, events: 0, replica: other.replica })
       }
     }
+  }
+
+  /**
+   * Rows of processes that are not known any more: one may have begun to store something right before it was taken over, and stood still in between.
+   * They are taken over like those of any ended process.
+   */
+  async #findStragglers(): Promise<void> {
+    await this.#options.log.database.execute(
+      `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
+       SELECT DISTINCT owner, 'unknown', '{}', '-infinity'::timestamptz FROM heddle_event
+       WHERE owner NOT IN (SELECT epoch FROM heddle_process) ON CONFLICT (epoch) DO NOTHING`,
+    )
+    this.#stragglersAtMs = Number.POSITIVE_INFINITY
   }
 
   /** Exactly one of several that try it succeeds, unless that one has ended, too. */
@@ -208,6 +226,7 @@ export class Membership {
     }
     await database.execute('DELETE FROM heddle_process WHERE epoch = $1 AND adopter = $2', [orphans.epoch, this.#epoch])
     if (this.#orphans[0] === orphans) this.#orphans.shift()
+    this.#stragglersAtMs = steadyMs() + STRAGGLERS_MS
     if (orphans.events > 0)
       this.#options.report(
         'INFO',
