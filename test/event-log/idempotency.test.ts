@@ -144,6 +144,10 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     assert.equal(refused!.status, 400)
     isReplay(refusedAgain!, refused!)
 
+    for (const { status, headers } of await twice('later')) {
+      assert.deepEqual([status, headers['idempotency-replayed']], [429, undefined])
+    }
+
     const [bytes, bytesAgain] = await twice('bytes')
     assert.deepEqual([bytes!.body, bytes!.headers['content-type']], ['\x00\xff\n', 'application/x-odd'])
     isReplay(bytesAgain!, bytes!)

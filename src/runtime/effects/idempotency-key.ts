@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, createHmac } from 'node:crypto'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 const KEY = /^[\x21-\x7e]{1,255}$/
@@ -17,8 +17,9 @@ export interface KeyedInput {
 export interface RequestIdentity {
   /** The route, and who asks. */
   scope: string
+  /** A digest of the key. The key itself is not stored. */
   key: string
-  /** What the request asks for. */
+  /** What the request asks for: a digest that only who has the key can compute. The body may hold a password. */
   print: string
 }
 
@@ -42,7 +43,7 @@ export function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'
  * @param claims of the token; undefined on a route that requires none
  */
 export function identify(input: KeyedInput, key: string, route: string, claims: object | undefined): RequestIdentity {
-  return { scope: `${input.method} ${route}${whoOf(input, claims)}`, key, print: printOf(input) }
+  return { scope: `${input.method} ${route}${whoOf(input, claims)}`, key: digest(key), print: printOf(input, key) }
 }
 
 /** Nobody gets somebody else's answer: without a `sub` the token itself tells who asks. */
@@ -54,8 +55,8 @@ function whoOf({ headers }: KeyedInput, claims: object | undefined): string {
   return ` token ${digest(headers.authorization ?? '')}`
 }
 
-function printOf({ path, query, headers, body }: KeyedInput): string {
-  const hash = createHash('sha256').update(JSON.stringify([path, query, headers['content-type'] ?? '']))
+function printOf({ path, query, headers, body }: KeyedInput, key: string): string {
+  const hash = createHmac('sha256', key).update(JSON.stringify([path, query, headers['content-type'] ?? '']))
   if (body !== null) hash.update(body)
   return hash.digest('base64url')
 }

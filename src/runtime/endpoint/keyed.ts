@@ -85,10 +85,11 @@ const OTHERWISE =
   'A handler answers otherwise than what context.commit has stored. The stored answer is sent: return what the function of context.commit ' +
   'returns, and set status, headers and cookies before its end. This is told once for each route'
 
-/** Of a handler that has committed nothing. */
+/** Of a handler that has committed nothing. An answer that asks to try again later must not be all that the client ever gets. */
 async function end(claim: Claim, reply: Reply): Promise<void> {
   if (claim.answer !== null) return
-  if (reply.status >= 500) await claim.giveUp()
+  const isLater = reply.status === 429 || /^retry-after: /m.test(reply.head)
+  if (isLater || reply.status >= 500) await claim.giveUp()
   else await claim.store(reply)
 }
 
