@@ -24,6 +24,15 @@ describeOnDatabases('accounts', (database) => {
       assert.equal(body.success, true)
     })
 
+    await t.test('a sign-up that is sent again with its key makes one account', async () => {
+      const user = { name: 'Ida', email: 'ida@example.com', password: PASSWORD }
+      const key = { 'idempotency-key': 'sign-up' }
+      const [first, again] = [await service.post('/users', user, key), await service.post('/users', user, key)]
+      assert.deepEqual([again.status, again.body], [201, first.body])
+      assert.equal(again.headers.get('idempotency-replayed'), 'true')
+      assert.equal((await service.post('/users', user)).status, 409)
+    })
+
     await t.test('a taken e-mail is refused in any case, also when both come at once', async () => {
       for (const email of ['ada@example.com', 'ADA@EXAMPLE.COM']) {
         const { status, body } = await service.post('/users', { name: 'Eve', email, password: PASSWORD })

@@ -14,15 +14,13 @@ const newUser = z.object({
   password: z.string().min(8).max(128),
 })
 
-/** `POST /users`: signs a user up, so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
+/** `POST /users`: signs a user up, once for each `Idempotency-Key`, and so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
 export default class CreateUser extends Plugin {
   #attempts
   #auth
-  #bus
-  #db
   #http
 
-  constructor({ auth, config, db, event_bus, http, state }: Tools) {
+  constructor({ auth, config, http, state }: Tools) {
     super()
     this.#attempts = new Attempts(state, {
       namespace: 'signups',
@@ -30,13 +28,16 @@ export default class CreateUser extends Plugin {
       windowMs: config.get('SIGNUP_WINDOW_MS', { default: 60_000 }),
     })
     this.#auth = auth
-    this.#bus = event_bus
-    this.#db = db
     this.#http = http
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/users', 'POST', this.create, { body: newUser, tags: ['users'], summary: 'Sign up' })
+    this.#http.addEndpoint('/users', 'POST', this.create, {
+      body: newUser,
+      idempotency: 'optional',
+      tags: ['users'],
+      summary: 'Sign up',
+    })
   }
 
   async create({ name, email, password }: z.infer<typeof newUser>, context: HttpContext) {
@@ -45,17 +46,22 @@ export default class CreateUser extends Plugin {
     const user = { id: randomUUID(), name, email, created_at: new Date().toISOString() }
     const passwordHash = await this.#auth.hashPassword(password)
     try {
-      await this.#db.execute(
-        'INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)',
-        [user.id, name, email, passwordHash, user.created_at],
-      )
+      return await context.commit(async (tx) => {
+        await tx.execute('INSERT INTO users (id, name, email, password_hash, created_at) VALUES ($1, $2, $3, $4, $5)', [
+          user.id,
+          name,
+          email,
+          passwordHash,
+          user.created_at,
+        ])
+        await tx.publish('user.created', { id: user.id, name, email })
+        context.setStatus(201)
+        return { success: true, data: user }
+      })
     } catch (error) {
       if (!(error instanceof DbError) || error.kind !== 'unique_violation') throw error
       context.setStatus(409)
       return { success: false, error: 'This e-mail is taken' }
     }
-    await this.#bus.publish('user.created', { id: user.id, name, email })
-    context.setStatus(201)
-    return { success: true, data: user }
   }
 }

@@ -3,15 +3,11 @@ import { type Claims, type HttpContext, Plugin, type Tools } from '#heddle'
 /** `DELETE /users/:id`: deletes the account that the token belongs to, and no other. */
 export default class DeleteUser extends Plugin {
   #auth
-  #bus
-  #db
   #http
 
-  constructor({ auth, db, event_bus, http }: Tools) {
+  constructor({ auth, http }: Tools) {
     super()
     this.#auth = auth
-    this.#bus = event_bus
-    this.#db = db
     this.#http = http
   }
 
@@ -28,12 +24,14 @@ export default class DeleteUser extends Plugin {
       context.setStatus(403)
       return { success: false, error: 'You can delete your own account only' }
     }
-    const { rowCount } = await this.#db.execute('DELETE FROM users WHERE id = $1', [id])
-    if (rowCount === 0) {
-      context.setStatus(404)
-      return { success: false, error: 'User not found' }
-    }
-    await this.#bus.publish('user.deleted', { id })
-    return { success: true, data: { id } }
+    return context.commit(async (tx) => {
+      const { rowCount } = await tx.execute('DELETE FROM users WHERE id = $1', [id])
+      if (rowCount === 0) {
+        context.setStatus(404)
+        return { success: false, error: 'User not found' }
+      }
+      await tx.publish('user.deleted', { id })
+      return { success: true, data: { id } }
+    })
   }
 }

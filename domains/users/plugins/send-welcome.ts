@@ -1,33 +1,29 @@
-import { Plugin, type Tools } from '#heddle'
+import { type EventMeta, Plugin, type Tools, type Tx } from '#heddle'
 import type { UserCreated } from '../events.ts'
 
-/** Welcomes every new user once. An event can come twice, so each welcome is recorded and not repeated. */
+/** Welcomes every new user once: an event can come twice, and what its transaction does is done once. */
 export default class SendWelcome extends Plugin {
   #bus
-  #db
   #log
 
-  constructor({ db, event_bus, logger }: Tools) {
+  constructor({ event_bus, logger }: Tools) {
     super()
     this.#bus = event_bus
-    this.#db = db
     this.#log = logger
   }
 
   override onBoot() {
-    this.#bus.subscribe('user.created', this.welcome, { retries: 3 })
+    this.#bus.subscribe('user.created', this.welcome, { transaction: true, retries: 3 })
   }
 
-  async welcome({ id }: UserCreated) {
-    const user = await this.#db.queryOne<{ welcomed_at: string | null }>(
-      'SELECT welcomed_at FROM users WHERE id = $1',
-      [id],
-    )
-    const isDone = user === null || user.welcomed_at !== null
-    if (isDone) return
-    // Send the e-mail here.
+  async welcome({ id }: UserCreated, _event: EventMeta, tx: Tx) {
+    const now = new Date().toISOString()
+    const sql = 'UPDATE users SET welcomed_at = $1 WHERE id = $2 AND welcomed_at IS NULL'
+    const { rowCount } = await tx.execute(sql, [now, id])
+    // The account is gone already, or another event has told of it.
+    if (rowCount === 0) return
     this.#log.info('Welcomed a new user', { user_id: id })
-    await this.#bus.publish('welcome.sent', { user_id: id })
-    await this.#db.execute('UPDATE users SET welcomed_at = $1 WHERE id = $2', [new Date().toISOString(), id])
+    // Send the e-mail in a subscriber of this event: no transaction can take it back.
+    await tx.publish('welcome.sent', { user_id: id })
   }
 }
