@@ -1,8 +1,8 @@
 import type { LogWriter } from '../logging/log-writer.ts'
 import type { Runtime } from './runtime.ts'
 
-/** All threads have this long to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3. */
-const THREADS_END_MS = 500
+/** All threads have this long to end when the process does, milliseconds. One that runs JavaScript takes 2 to 3, one that loads modules on a busy machine longer. */
+const THREADS_END_MS = 1500
 
 /**
  * Ends the process, whatever its threads do. `process.exit` joins every thread, and so waits for ever for one that is inside a native call,
