@@ -180,7 +180,7 @@ export class JobClock {
   }
 
   /** Learns from the store when the job is due. */
-  async #place(key: string, job: Job, store: JobStore): Promise<void> {
+  async #place(key: string, job: Job, store: JobStore, isFirst = true): Promise<void> {
     const { schedule } = job
     const isCurrent = (): boolean => this.#isLed(store) && job.schedule === schedule && job.isWanted
     job.dueMs = null
@@ -198,9 +198,9 @@ export class JobClock {
       this.#sleep(key, job)
     } catch (error) {
       if (!isCurrent()) return
-      this.#options.log('WARNING', `${nameOf(job)} cannot be stored and waits: ${messageOf(error)}`)
+      if (isFirst) this.#options.log('WARNING', `${nameOf(job)} cannot be stored and waits: ${messageOf(error)}`)
       job.timer = setTimeout(() => {
-        if (isCurrent()) void this.#place(key, job, store)
+        if (isCurrent()) void this.#place(key, job, store, false)
       }, PLACE_AGAIN_MS)
     }
   }

@@ -184,6 +184,9 @@ export class Jobs {
       log,
     })
     await store.open()
+    if (database.dialect === 'postgres') {
+      log('INFO', `This process runs the jobs of all that share the database, until it ends (fence ${fence})`)
+    }
     this.#store = store
     this.#clock.start(store)
     await this.#sweep()
