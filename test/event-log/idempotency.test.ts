@@ -42,7 +42,9 @@ function isReplay(again: Answer, first: Answer): void {
   assert.deepEqual(lasting(again), lasting(first))
 }
 
-const ordersOf = async (heddle: Heddle): Promise<{ orders: { id: string; item: string }[]; runs: number }> =>
+const ordersOf = async (
+  heddle: Heddle,
+): Promise<{ orders: { id: string; item: string }[]; runs: number; refused: number }> =>
   (await heddle.json('/orders')).body
 
 describeOnDatabases('requests with an Idempotency-Key', (database) => {
@@ -172,6 +174,27 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
   })
 
   if (database.name === 'PostgreSQL') {
+    test('the key of a request in another replica is free when its time is up, and it cannot commit any more', async (t) => {
+      const { start } = await starterOn(t, database)
+      const [one, two] = await Promise.all([start({ REPLICA_ID: 'one' }), start({ REPLICA_ID: 'two' })])
+      const hasty = { path: '/orders/hasty', key: 'k' }
+      const order = { item: 'a', wait: true }
+      assert.equal((await send(one, order, hasty)).status, 504)
+      await send(two, {}, { path: '/gate' })
+      assert.equal((await send(two, order, hasty)).status, 409)
+      let taken: Answer | undefined
+      await until(async () => {
+        taken = await send(two, order, hasty)
+        return taken.status !== 409
+      }, 'the key')
+      assert.deepEqual([taken!.status, taken!.headers['idempotency-replayed']], [201, undefined])
+      // The first one goes on only now.
+      await send(one, {}, { path: '/gate' })
+      await until(async () => (await ordersOf(one)).refused === 1, 'the end of the first one')
+      isReplay(await send(one, order, hasty), taken!)
+      assert.equal((await ordersOf(one)).orders.length, 1)
+    })
+
     test('a transaction that the database runs again stores the answer of its last run', async (t) => {
       const { start } = await starterOn(t, database)
       const heddle = await start()
