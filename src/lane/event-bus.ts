@@ -71,12 +71,14 @@ export class LaneBus implements BusTransport {
   }
 
   beginTransaction(emitter: string): TransactionCompanion {
-    const { log, handOn } = this.#options
-    const deliver = (frame: EventFrame): void => {
-      handOn(frame)
-      this.#tellPublished(frame)
-    }
-    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver })
+    const { log } = this.#options
+    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver: this.#deliver })
+  }
+
+  /** Takes an event that a transaction has committed. */
+  readonly #deliver = (frame: EventFrame): void => {
+    this.#options.handOn(frame)
+    this.#tellPublished(frame)
   }
 
   /** This thread's own listeners get the record at once. */

@@ -133,11 +133,14 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   }
 
   beginTransaction(emitter: string): TransactionCompanion {
-    const deliver = (frame: EventFrame): void => {
-      if (this.log === null) void this.#driver().publish(frame, this)
-      else this.log.take(frame)
-    }
-    return new TransactionEvents({ emitter, log: this.log?.log ?? null, check: this.checkPublication, deliver })
+    const log = this.log?.log ?? null
+    return new TransactionEvents({ emitter, log, check: this.checkPublication, deliver: this.#deliver })
+  }
+
+  /** Takes an event that a transaction has committed. */
+  readonly #deliver = (frame: EventFrame): void => {
+    if (this.log === null) void this.#driver().publish(frame, this)
+    else this.log.take(frame)
   }
 
   async request(emitter: string, event: string, payload: Payload, timeoutMs: number): Promise<Payload> {

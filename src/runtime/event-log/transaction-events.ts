@@ -29,7 +29,16 @@ export class TransactionEvents implements TransactionCompanion {
   }
 
   extend({ query, queryOne, execute }: Queryable): Tx {
-    return { query, queryOne, execute, publish: (event, payload, options) => this.#publish(event, payload, options) }
+    const events = this
+    return {
+      query,
+      queryOne,
+      execute,
+      // Not a function of its own, which the transpiler would give its name with each transaction.
+      publish(event, payload, options) {
+        return events.#publish(event, payload, options)
+      },
+    }
   }
 
   async #publish(event: string, payload: object, options: unknown): Promise<string> {
