@@ -74,6 +74,24 @@ test('processes publish at the same time, and what an ended one has left is deli
   assert.equal(await third.stop(), 0)
 })
 
+test('a process that has been taken over stores nothing any more', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const heddle = await store.start({ ...A, SHUTDOWN_TIMEOUT_MS: '1000' })
+  const exited = once(heddle.process, 'exit')
+  await store.rows('UPDATE heddle_process SET adopter = 0')
+  const answers = await Promise.all([
+    post(heddle, '/events', { event: 'order.taken', payload: { id: 'a' } }),
+    post(heddle, '/orders', { id: 'b' }),
+  ])
+  assert.deepEqual(
+    answers.map(({ success }) => success),
+    [false, false],
+  )
+  assert.deepEqual(await store.rows('SELECT id FROM orders UNION ALL SELECT id FROM heddle_event'), [])
+  assert.deepEqual(await exited, [78, null])
+})
+
 test('a dead letter is listed and replayed by any process', async (t) => {
   const store = await onPostgres(t)
   if (store === null) return

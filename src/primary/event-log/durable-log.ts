@@ -394,7 +394,6 @@ export class DurableLog {
 
   /** The lanes have ended: nothing more is stored. */
   async leave(): Promise<void> {
-    // The lease lapses when nobody has told its end.
-    await this.#members?.leave().catch(() => {})
+    await this.#members?.leave()
   }
 }

@@ -11,6 +11,8 @@ import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 /** How long a process counts as living after its last renewal, seconds. */
 export const LEASE_S = 15
 const RENEW_MS = 4000
+/** How long the end of this process waits until the others know of it, milliseconds. */
+const LEAVE_MS = 1000
 /** How often the other processes are looked at, milliseconds. */
 const LOOK_MS = 1000
 /** When it is looked, after an ended process has been taken over, whether rows have come since, milliseconds. */
@@ -240,10 +242,12 @@ export class Membership {
     clearInterval(this.#timer)
     if (this.#status !== 'in') return
     this.#status = 'left'
-    await this.#options.log.database.execute(
+    const told = this.#options.log.database.execute(
       "UPDATE heddle_process SET expires_at = '-infinity', is_clean = 1 WHERE epoch = $1 AND adopter IS NULL",
       [this.#epoch],
     )
+    // A server that is away must not hold up the end: the lease lapses.
+    await Promise.race([told.catch(() => {}), new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())])
   }
 }
 

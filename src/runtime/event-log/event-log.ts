@@ -9,6 +9,7 @@ import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
 import { FILE_INSERTS, FILE_MAX_ROWS, type InsertTexts, SERVER_MAX_ROWS, serverInserts } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
+import { isTakenOver, TAKEN_OVER } from './ownership.ts'
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
@@ -102,5 +103,6 @@ export class EventLog {
 /** Why the log did not take an event, for its publisher. */
 export function storeError(error: unknown): HeddleError {
   if (error instanceof HeddleError) return error
+  if (isTakenOver(error)) return new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER, { cause: error })
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
 }

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../contracts/db.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
 
 /**
  * Who may write what on a server that several processes share. Each has a number, its epoch; 0 where there is but one process, on a file.
@@ -16,6 +17,12 @@ export const PROCESS_LOCK = 0x68656464
 export const ownerExpression = (epoch: number): string =>
   `(SELECT epoch FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL AND pg_try_advisory_xact_lock_shared(${PROCESS_LOCK}, ${epoch}))`
 
+/** True for the error of an INSERT that found that the process is not the owner any more. */
+export const isTakenOver = (error: unknown): boolean =>
+  messageOf(error).includes('column "owner" of relation "heddle_event"')
+
+export const TAKEN_OVER = 'Another process has taken over the events of this one'
+
 /** The end of a condition that only the process's own rows fulfil. */
 export const andOwned = (epoch: number): string => (epoch === 0 ? '' : ` AND owner = ${epoch}`)
 
@@ -24,5 +31,5 @@ export async function requireOwner(tx: Queryable, epoch: number): Promise<void> 
   if (epoch === 0) return
   const row = await tx.queryOne<{ owner: number | null }>(`SELECT ${ownerExpression(epoch)} AS owner`)
   if (row?.owner != null) return
-  throw new HeddleError('EVENT_BUS_UNAVAILABLE', 'Another process has taken over the events of this one')
+  throw new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER)
 }
