@@ -36,8 +36,9 @@ export class ClaimMemory {
     return nameOf(before === 0n ? own : before)
   }
 
-  /** The primary has seen the end of a thread. */
+  /** The primary has seen the end of a thread. @param threadId 0 when it had not begun: that is the primary's own */
   threadGone(threadId: number): void {
+    if (threadId === 0) return
     const count = Atomics.load(this.#words, COUNT)
     Atomics.store(this.#words, RING + (count % GONE), threadId)
     Atomics.store(this.#words, COUNT, count + 1)
