@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { JobInfo } from '../../src/contracts/scheduler.ts'
-import { kill, onPostgres } from '../event-log/databases.ts'
+import { kill, onPostgres, onSqlite } from '../event-log/databases.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
 import { type Run, stageOf } from './stored-jobs.ts'
@@ -81,3 +81,24 @@ test('a process that stood still while another was elected runs nothing twice wh
   assert.ok(ranLast < ranFirst, 'the frozen one ran nothing after the other had begun')
   assert.deepEqual(await Promise.all([beat!.stop(), other!.stop()]), [0, 0])
 })
+
+test(
+  'of two processes on one file the last to start runs the jobs, and the first one again when it is killed',
+  TIMEOUT,
+  async (t) => {
+    const stage = (await stageOf(t, onSqlite, `scheduler.every('tick', 100, run('tick'))`))!
+    // The event log of the file is this one's, which never runs jobs.
+    const never = await stage.start({ SCHEDULER_ENABLED: 'false' })
+    const first = await stage.start()
+    await until(async () => ticksBy(await stage.runs(), first).length > 2, 'the first one', FAILOVER_MS)
+    const last = await stage.start()
+    await until(async () => ticksBy(await stage.runs(), last).length > 2, 'the last one', FAILOVER_MS)
+    await until(async () => !(await firesHere(first)), 'the first one knows')
+    const before = ticksBy(await stage.runs(), first).length
+    await kill(last)
+    await until(async () => ticksBy(await stage.runs(), first).length > before + 2, 'the first one again', FAILOVER_MS)
+    const fences = new Set(ticksBy(await stage.runs(), first).map(({ fence }) => fence))
+    assert.deepEqual([...fences], [1, 3])
+    assert.deepEqual(await Promise.all([first.stop(), never.stop()]), [0, 0])
+  },
+)

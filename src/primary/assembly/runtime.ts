@@ -109,7 +109,11 @@ export class Runtime {
       enabled: settings.schedulerEnabled,
       lanes: () => link.supervisor.lanes.ready,
       isPaused: (plugin) => circuitBreaker.isOpen(plugin),
-      database: () => (events.durable.isOpen ? logDatabaseOf(tools.kernel.toolbox.get('db')) : null),
+      database: () => {
+        const database = logDatabaseOf(tools.kernel.toolbox.get('db'))
+        // Which process has the event log of a file says nothing of the jobs.
+        return database?.dialect === 'sqlite' || events.durable.isOpen ? database : null
+      },
       isStored: () => logDatabaseOf(tools.kernel.toolbox.get('db')) !== null,
       log: (level, message, fields) => log(level, message, 'scheduler', fields),
     })

@@ -15,7 +15,7 @@ const RENEW_MS = 3000
 const LOOK_MS = 1000
 
 export interface BeatOptions {
-  /** Null while its tables are not open. */
+  /** Null while it cannot be used. */
   database: () => LogDatabase | null
   /**
    * This process is the beat.
@@ -38,7 +38,7 @@ interface LeaseRow {
 /**
  * Elects the one process, of all that share a database, that fires jobs: by a lease in `heddle_lease`, by the database's clock.
  * The lease alone does not keep a process that stands still from firing when it wakes: the fence does, which each claim of a run names.
- * A file belongs to one process: there the last that comes has the lease, and nothing is renewed.
+ * A file belongs to one process: there the last that comes has the lease until it ends, and nothing is renewed.
  */
 export class Beat {
   readonly #options: BeatOptions
@@ -48,7 +48,7 @@ export class Beat {
   /** 0: another process has the lease. */
   #fence = 0
   #bootMs = 0
-  /** It has been the beat: on a file it does not take the lease back from the one that came after it. */
+  /** It has been the beat: on a file it leaves the lease to the one that came after it, as long as that one lives. */
   #hasHeld = false
   #renewedMs = 0
   #fault: string | null = null
@@ -90,6 +90,7 @@ export class Beat {
     if (database === null) return LOOK_MS
     try {
       if (this.#fence === 0) await this.#stand(database)
+      else if (database.dialect === 'sqlite') await this.#check(database)
       else if (steadyMs() - this.#renewedMs >= RENEW_MS) await this.#renew(database)
       if (this.#fault !== null) this.#options.log('INFO', 'The database knows again which process runs the jobs')
       this.#fault = null
@@ -112,9 +113,10 @@ export class Beat {
     )
     const { holder, identity, expires_ms, now_ms } = lease!
     if (this.#bootMs === 0) this.#bootMs = Number(now_ms)
-    const hasLapsed = Number(expires_ms) <= Number(now_ms)
     if (holder !== null && holder !== this.#holder) {
-      if (database.dialect === 'sqlite' ? this.#hasHeld : !hasLapsed && !isKnownDead(identityIn(identity!))) return
+      const hasLapsed = Number(expires_ms) <= Number(now_ms)
+      const isBusy = database.dialect === 'sqlite' ? this.#hasHeld && Number(expires_ms) > 0 : !hasLapsed
+      if (isBusy && !isKnownDead(identityIn(identity!))) return
     }
     // Where the holder is still who it was: of several that try this one succeeds.
     const { rows } = await database.execute<{ fence: number }>(
@@ -139,7 +141,6 @@ export class Beat {
 
   async #renew(database: LogDatabase): Promise<void> {
     this.#renewedMs = steadyMs()
-    if (database.dialect === 'sqlite') return
     const { rowCount } = await database.execute(
       `UPDATE heddle_lease SET expires_ms = ${CLOCK_MS[database.dialect]} + ${LEASE_MS}
        WHERE name = 'beat' AND holder = $1 AND fence = $2`,
@@ -147,6 +148,14 @@ export class Beat {
     )
     if (rowCount > 0) return
     this.#options.log('WARNING', 'Another process runs the jobs now: this one stood still, or was cut off')
+    this.doubt()
+  }
+
+  /** On a file: does nobody else have the lease? */
+  async #check(database: LogDatabase): Promise<void> {
+    const lease = await database.queryOne<{ holder: string }>("SELECT holder FROM heddle_lease WHERE name = 'beat'")
+    if (lease === null || lease.holder === this.#holder) return
+    this.#options.log('WARNING', 'Another process has the same file open and runs the jobs now')
     this.doubt()
   }
 }

@@ -26,7 +26,7 @@ export interface JobsOptions {
   lanes: () => Lane[]
   /** True for a plugin whose jobs do not run for now. */
   isPaused: (plugin: string) => boolean
-  /** The database that stores jobs: null where there is none, and while its tables are not open. */
+  /** The database that stores jobs: null where there is none, and while it is not open. */
   database: () => LogDatabase | null
   /** False where no database ever stores jobs. */
   isStored: () => boolean
