@@ -13,6 +13,10 @@ test('what a lane has stored and not handed on before it died is found', async (
   const { id } = await post(heddle, '/orders', { id: 'a' })
   await until(async () => (await handledBy(heddle)).length === 2, 'the order handled')
   await isEmpty(store)
+  // When the deletes of these are done, the process knows that those before are: it repeats none of them.
+  await post(heddle, '/orders', { id: 'next' })
+  await until(async () => (await handledBy(heddle)).length === 4, 'the next order handled')
+  await isEmpty(store)
   // As a lane leaves it that dies between the commit and the hub: a row at a position that was taken.
   const database = new Database(store.path!, { timeout: 5000 })
   database.exec(
