@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type HttpContext, Plugin, type Tools } from '#heddle'
+import { type HttpContext, type JobRun, Plugin, type Tools } from '#heddle'
 import { plugin } from '#heddle/testing'
 import OpenTicket from '../fixtures/testing/desk/plugins/open-ticket.ts'
 
@@ -61,8 +61,8 @@ class Odd extends Plugin {
     this.#scheduler.cron('nightly', '0 3 * * *', this.work)
   }
 
-  work() {
-    this.log.info('worked')
+  work({ attempt }: JobRun) {
+    this.log.info(`worked, attempt ${attempt}`)
   }
 
   override onStop() {
@@ -89,8 +89,8 @@ test('a plugin without a domain has variables, jobs, streams and a log, and is s
     (await app.jobs()).map(({ plugin, name, fires_here }) => [plugin, name, fires_here]),
     [['test.Odd', 'nightly', false]],
   )
-  await app.runJob('nightly')
-  assert.ok(app.logs.some(({ message }) => message === 'worked'))
+  await app.runJob('nightly', { attempt: 2 })
+  assert.ok(app.logs.some(({ message }) => message === 'worked, attempt 2'))
   await assert.rejects(app.runJob('daily'), /There is no job daily; there are: nightly/)
 
   await app.stop()
