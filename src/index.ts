@@ -4,6 +4,7 @@ export type { Claims } from './contracts/auth.ts'
 export type { Db, DbErrorKind, Queryable, Row, SqlValue, Tx } from './contracts/db.ts'
 export type {
   DeadLetter,
+  DeadLetterFilter,
   DeliveryFailure,
   EventBus,
   EventMeta,

@@ -66,7 +66,13 @@ const contracts = {
   }),
   /** Somebody has changed something from outside: through a route under `/system`, or by a signal. */
   'runtime.operator.acted': z.object({
-    action: z.enum(['dead_letter.replay', 'dead_letter.delete', 'reload']),
+    action: z.enum([
+      'dead_letter.replay',
+      'dead_letter.replay_many',
+      'dead_letter.edit',
+      'dead_letter.delete',
+      'reload',
+    ]),
     /** What it was done to: the id of a dead letter. */
     target: z.string().nullable(),
     by: z.enum(['token', 'read-token', 'anyone', 'signal']),

@@ -146,6 +146,19 @@ export interface EventBus {
   getDeadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
   /** Delivers a dead letter once more, to its own subscriber only. False when there is no such dead letter, or its subscriber no longer exists. */
   replayDeadLetter(id: string): Awaitable<boolean>
+  /**
+   * Replays the letters for which the filter holds, the oldest first. What becomes of each is in `getDeadLetters({ replayed: true })`.
+   * @param filter `limit`: from 1 to 10,000, default 1000
+   * @returns how many were replayed: not those whose subscribers no longer exist
+   * @throws EVENT_OPTIONS_INVALID
+   */
+  replayDeadLetters(filter?: DeadLetterFilter & { limit?: number }): Promise<number>
+  /**
+   * Gives a dead letter another payload, which its replay delivers. The original is kept beside it.
+   * @returns false when there is no such dead letter
+   * @throws EVENT_CONTRACT, EVENT_PAYLOAD_INVALID, EVENT_PAYLOAD_TOO_LARGE; EVENT_OPTIONS_INVALID over Redis Streams
+   */
+  editDeadLetter(id: string, payload: Payload): Promise<boolean>
   /** False when there is no such dead letter. */
   deleteDeadLetter(id: string): Awaitable<boolean>
 }
@@ -165,12 +178,39 @@ export interface TopologyEntry {
   fire_count: number
 }
 
+/** Which dead letters are meant: those for which all that is given holds. */
+export interface DeadLetterFilter {
+  event?: string
+  /** Name of the plugin. */
+  subscriber?: string
+  /** A part of the error's message. */
+  error?: string
+  /** Letters of this time or later, and before that time. */
+  since?: Date | string
+  until?: Date | string
+  /** At most 1000. */
+  ids?: readonly string[]
+}
+
 /** Which dead letters are listed. */
-export interface DeadLetterPage {
+export interface DeadLetterPage extends DeadLetterFilter {
+  /** Those that were replayed, with what became of it, instead of those that wait. Default false. */
+  replayed?: boolean
   /** How many at most, from 1 to 1000. Default 1000. */
   limit?: number
   /** Only letters that are older than this one: the id of the first letter of the page before. */
   before?: string
+}
+
+/** What has become of the replay of a dead letter. */
+export interface LetterReplay {
+  /** ISO 8601 UTC with milliseconds. */
+  at: string
+  outcome: 'running' | 'done' | 'failed'
+  /** Why it has failed again. */
+  error?: string
+  /** The letter that it has become then. */
+  letter?: string
 }
 
 /** A dead letter, without its payload's values. */
@@ -186,6 +226,10 @@ export interface DeadLetter {
   request_id: string | null
   /** True when the events that follow with its key wait for it. */
   parked?: true
+  /** Only when its payload was edited: the keys of the original, which is kept. */
+  original_keys?: string[]
+  /** Only when it was replayed. */
+  replay?: LetterReplay
   /** Only when threads have died while they handled the delivery: what is known of the last death, without its steps. */
   black_box?: BlackBox
 }
@@ -217,5 +261,7 @@ export interface BusTransport {
   deadLetters(page?: DeadLetterPage): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter. */
   replayDeadLetter(id: string): Awaitable<boolean>
+  /** @param event of the letter */
+  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>
 }

@@ -162,6 +162,10 @@ export class LaneBus implements BusTransport {
   replayDeadLetter(id: string): Promise<boolean> {
     return this.#options.calls.call('#host', 'replayDeadLetter', [id]) as Promise<boolean>
   }
+  editDeadLetter(id: string, event: string, payload: Payload): Promise<boolean> {
+    const { json, keys } = encodePayload(event, payload)
+    return this.#options.calls.call('#host', 'editDeadLetter', [id, json, keys]) as Promise<boolean>
+  }
   deleteDeadLetter(id: string): Promise<boolean> {
     return this.#options.calls.call('#host', 'deleteDeadLetter', [id]) as Promise<boolean>
   }

@@ -7,6 +7,7 @@ import { DOMAINS, LANES, post, seen } from './contract/driving.ts'
 import { failuresAreKept } from './contract/failures.ts'
 import { floodIsSurvived } from './contract/flood.ts'
 import { keysKeepOrder } from './contract/keys.ts'
+import { lettersAreManaged } from './contract/letters.ts'
 import { lettersHoldTheirKeys } from './contract/parking.ts'
 import { payloadsArriveWhole } from './contract/payloads.ts'
 import { reachesSubscribers } from './contract/reach.ts'
@@ -28,6 +29,7 @@ export function runBusContract(
     const heddle = await startHeddle(t, { domains: DOMAINS, lanes: LANES, env })
     await reachesSubscribers(t, heddle)
     await failuresAreKept(t, heddle)
+    await lettersAreManaged(t, heddle, env.EVENT_BUS_DRIVER === 'keyvalue_streams')
     await keysKeepOrder(t, heddle)
     await lettersHoldTheirKeys(t, heddle)
     await concurrencyIsBounded(t, heddle)

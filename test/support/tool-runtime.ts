@@ -142,6 +142,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     topology: () => topology,
     deadLetters: () => [],
     replayDeadLetter: () => false,
+    editDeadLetter: () => false,
     deleteDeadLetter: () => false,
   }
   return {

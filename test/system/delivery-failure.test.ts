@@ -119,6 +119,34 @@ test('a subscriber that fails', async (t) => {
     assert.equal((await lettersOf(heddle, 'probe.once')).length, 1)
   })
 
+  await t.test('letters are found, edited and replayed together', async () => {
+    const list = async (query: string) => (await heddle.json(`/system/dead-letters?${query}`)).body
+    const [letter] = await list('event=probe.once&error=')
+    assert.deepEqual(await list('event=probe.once&error=something%20else'), [])
+    const put = (id: string, payload: unknown) =>
+      heddle.json(`/system/dead-letters/${id}`, {
+        method: 'PUT',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ payload }),
+      })
+    assert.equal((await put(letter.id, 'text')).status, 422)
+    assert.equal((await put('dl_0', {})).status, 404)
+    assert.deepEqual((await put(letter.id, { colour: 'a secret red' })).body, {
+      success: true,
+      data: { id: letter.id },
+    })
+    const [edited] = await list('event=probe.once')
+    assert.deepEqual([edited.payload_keys, edited.original_keys], [['colour'], []])
+    assert.ok(!JSON.stringify(edited).includes('a secret red'))
+
+    const none = await post(heddle, '/system/dead-letters/replay', { event: 'probe.once' })
+    assert.deepEqual(none.body, { success: true, data: { replayed: 0 } }, 'nobody subscribes to it any more')
+    assert.equal((await post(heddle, '/system/dead-letters/replay', { limit: 0 })).status, 422)
+    await events.frame(({ event }) => event === 'runtime.operator.acted', 'who did it')
+    const [told] = await list('event=probe.work&replayed=true')
+    assert.equal(told.replay.outcome, 'done')
+  })
+
   await t.test('a dead letter can be deleted, once', async () => {
     const [letter] = await lettersOf(heddle, 'probe.once')
     const path = `/system/dead-letters/${letter!.id}`

@@ -1,6 +1,6 @@
-import { type Data, type DeadLetter, type HttpContext, Plugin, type Tools } from '#heddle'
+import { type Data, type DeadLetter, HeddleError, type HttpContext, Plugin, type Tools } from '#heddle'
 
-/** Lists the deliveries that failed for good, delivers one again to its subscriber, or deletes it. */
+/** Lists the deliveries that failed for good, delivers them again to their subscribers, edits their payloads, or deletes them. */
 export default class ManageDeadLetters extends Plugin {
   static override thread = 'primary' as const
   #http
@@ -19,7 +19,16 @@ export default class ManageDeadLetters extends Plugin {
     this.#http.addEndpoint('/system/dead-letters', 'GET', this.list, {
       tags,
       summary:
-        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`',
+        'Deliveries that failed for good, oldest first: the newest `limit` (1000), or those before the letter `before`. Filters: `event`, `subscriber`, `error` (a part of it), `since`, `until`; `replayed=true`: those that were replayed, with the outcome',
+    })
+    this.#http.addEndpoint('/system/dead-letters/replay', 'POST', this.replayMany, {
+      tags,
+      summary:
+        'Delivers the oldest `limit` (1000) dead letters once more for which all that is given holds: `event`, `subscriber`, `error`, `since`, `until`, `ids`',
+    })
+    this.#http.addEndpoint('/system/dead-letters/:id', 'PUT', this.edit, {
+      tags,
+      summary: 'Gives a dead letter another `payload`, which its replay delivers; the original is kept',
     })
     this.#http.addEndpoint('/system/dead-letters/:id/replay', 'POST', this.replay, {
       tags,
@@ -32,21 +41,25 @@ export default class ManageDeadLetters extends Plugin {
   }
 
   /** One page. Where there are older letters, the header `link` names the next one. */
-  async list({ limit, before }: Data, context: HttpContext): Promise<DeadLetter[] | object> {
+  async list({ limit, before, replayed, ...filter }: Data, context: HttpContext): Promise<DeadLetter[] | object> {
     const fault = faultOf(limit, before)
     if (fault !== null) {
       context.setStatus(422)
       return { success: false, error: 'Validation failed', details: [fault] }
     }
     const page = {
+      ...filterOf(filter),
+      ...(replayed === 'true' ? { replayed: true } : {}),
       ...(limit === undefined ? {} : { limit: Number(limit) }),
       ...(before === undefined ? {} : { before }),
     }
-    const letters = await this.#bus.getDeadLetters(page)
+    const letters = await this.#checked(context, () => this.#bus.getDeadLetters(page))
+    if (!Array.isArray(letters)) return letters
     const oldest = letters[0]
-    if (oldest !== undefined && (await this.#bus.getDeadLetters({ limit: 1, before: oldest.id })).length > 0) {
-      const size = limit === undefined ? '' : `limit=${limit}&`
-      context.setHeader('link', `</system/dead-letters?${size}before=${oldest.id}>; rel="next"`)
+    if (oldest !== undefined && (await this.#bus.getDeadLetters({ ...page, limit: 1, before: oldest.id })).length > 0) {
+      const query = new URLSearchParams()
+      for (const [name, value] of Object.entries({ ...page, before: oldest.id })) query.set(name, String(value))
+      context.setHeader('link', `</system/dead-letters?${query}>; rel="next"`)
     }
     return letters
   }
@@ -58,6 +71,32 @@ export default class ManageDeadLetters extends Plugin {
     if (letter === undefined) return this.#unknown(id, context)
     context.setStatus(409)
     return { success: false, error: `${letter.subscriber} does not subscribe to ${letter.event} any more` }
+  }
+
+  /** What becomes of them is in the list with `replayed=true`. */
+  async replayMany({ limit, ids, ...filter }: Data, context: HttpContext) {
+    const wanted = { ...filterOf(filter), ...defined({ limit, ids }) }
+    const replayed = await this.#checked(context, () => this.#bus.replayDeadLetters(wanted))
+    if (typeof replayed !== 'number') return replayed
+    await this.#tell('dead_letter.replay_many', JSON.stringify(wanted).slice(0, TARGET_MAX), context)
+    return { success: true, data: { replayed } }
+  }
+
+  async edit({ id, payload }: Data, context: HttpContext) {
+    const isDone = await this.#checked(context, () => this.#bus.editDeadLetter(id, payload))
+    if (typeof isDone !== 'boolean') return isDone
+    return isDone ? this.#done('dead_letter.edit', id, context) : this.#unknown(id, context)
+  }
+
+  /** What a call answers, or why it was refused. */
+  async #checked<T>(context: HttpContext, call: () => T | Promise<T>): Promise<T | object> {
+    try {
+      return await call()
+    } catch (error) {
+      if (!(error instanceof HeddleError) || !REFUSALS.has(error.code)) throw error
+      context.setStatus(422)
+      return { success: false, error: error.message }
+    }
   }
 
   async #find(id: string): Promise<DeadLetter | undefined> {
@@ -75,11 +114,16 @@ export default class ManageDeadLetters extends Plugin {
     return this.#unknown(id, context)
   }
 
+  async #done(action: Action, id: string, context: HttpContext) {
+    await this.#tell(action, id, context)
+    return { success: true, data: { id } }
+  }
+
   /** Who did it stands in the causal tree and in the log. */
-  async #done(action: 'dead_letter.replay' | 'dead_letter.delete', id: string, context: HttpContext) {
+  async #tell(action: Action, target: string, context: HttpContext): Promise<void> {
     const acted = {
       action,
-      target: id,
+      target,
       by: context.operator ?? 'anyone',
       address: context.ip,
       at: new Date().toISOString(),
@@ -91,7 +135,6 @@ export default class ManageDeadLetters extends Plugin {
       // It is done, and in the log: a full queue does not make it a failure.
       this.#log.warning(`runtime.operator.acted was not published: ${(error as Error).message}`)
     }
-    return { success: true, data: { id } }
   }
 
   #unknown(id: string, context: HttpContext) {
@@ -99,6 +142,25 @@ export default class ManageDeadLetters extends Plugin {
     return { success: false, error: `There is no dead letter ${id}` }
   }
 }
+
+/** Characters of a filter that are told at most. */
+const TARGET_MAX = 500
+
+type Action = `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
+
+/** Codes of the bus that say what is wrong with a request. */
+const REFUSALS = new Set([
+  'EVENT_CONTRACT',
+  'EVENT_OPTIONS_INVALID',
+  'EVENT_PAYLOAD_INVALID',
+  'EVENT_PAYLOAD_TOO_LARGE',
+])
+
+const filterOf = ({ event, subscriber, error, since, until }: Data) =>
+  defined({ event, subscriber, error, since, until })
+
+const defined = (values: object): object =>
+  Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
 
 /** Why a page cannot be listed; null when it can. */
 function faultOf(limit: unknown, before: unknown): { path: string; message: string } | null {

@@ -70,6 +70,7 @@ export async function plugin<P extends object>(
       },
       deadLetters: (page) => driver.deadLetters(page),
       replayDeadLetter: (id) => driver.replayDeadLetter(id),
+      editDeadLetter: (id, json, keys) => driver.editDeadLetter(id, json, keys),
       deleteDeadLetter: (id) => driver.deleteDeadLetter(id),
     }),
   })

@@ -44,6 +44,10 @@ export class DatabaseDriver implements EventDriver {
     return this.#letters.replay(id)
   }
 
+  editDeadLetter(id: string, json: string, keys: string): Promise<boolean> {
+    return this.#letters.edit(id, json, keys)
+  }
+
   deleteDeadLetter(id: string): Promise<boolean> {
     return this.#letters.delete(id)
   }

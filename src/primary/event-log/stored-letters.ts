@@ -1,9 +1,10 @@
-import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
+import type { DeadLetter, DeadLetterPage, LetterReplay } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
-import { frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
+import { envelopeOf, frameOf, keyOf } from '../../runtime/event-log/event-rows.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
 import type { Hub } from '../events/hub.ts'
+import { isWanted } from '../events/letter-filter.ts'
 import { LetterPage } from '../events/letter-page.ts'
 import type { KeyPlace } from '../events/parked-keys.ts'
 import type { DurableLog } from './durable-log.ts'
@@ -23,6 +24,12 @@ interface LetterRow {
   attempts: number
   black_box: string | null
   is_parked: number
+  /** JSON array of the keys and the payload before it was edited; null: it was not. */
+  original: string | null
+  replay: '' | LetterReplay['outcome']
+  replayed_ms: number
+  replay_error: string | null
+  replay_letter: string | null
   at_ms: number
 }
 
@@ -55,11 +62,15 @@ export class StoredLetters {
     let before = wanted.before ?? 'e'
     for (;;) {
       const rows = await this.#log.database.query<LetterRow>(
-        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, is_parked, at_ms
-         FROM heddle_dead WHERE id < $1 AND replay = '' ORDER BY id DESC LIMIT ${STEP}`,
+        `SELECT id, event_id, event, grp, subscriber, envelope, error, attempts, black_box, is_parked, original,
+           at_ms, replay, replayed_ms, replay_error, replay_letter
+         FROM heddle_dead WHERE id < $1 AND replay ${wanted.replayed ? '<>' : '='} '' ORDER BY id DESC LIMIT ${STEP}`,
         [before],
       )
-      for (const row of rows) if (!page.add(listed(row))) return page.oldestFirst()
+      for (const row of rows) {
+        const letter = listed(row)
+        if (isWanted(letter, wanted) && !page.add(letter)) return page.oldestFirst()
+      }
       if (rows.length < STEP || page.isFull) return page.oldestFirst()
       before = rows.at(-1)!.id
     }
@@ -96,6 +107,25 @@ export class StoredLetters {
     return true
   }
 
+  async edit(id: string, json: string, keys: string): Promise<boolean> {
+    if (this.#hub.records.editDeadLetter(id, json, keys)) return true
+    if (!this.#durable.isOpen) return false
+    return this.#log.database.transaction(async (tx) => {
+      const letter = await tx.queryOne<LetterRow & { payload: string; key: string | null }>(
+        "SELECT event_id, event, envelope, payload, key, original FROM heddle_dead WHERE id = $1 AND replay = ''",
+        [id],
+      )
+      if (letter === null) return false
+      const frame = frameOf({ ...letter, id: letter.event_id, seq: 0 })
+      const original = letter.original ?? JSON.stringify([splitKeys(frame.payloadKeys), letter.payload])
+      const { rowCount } = await tx.execute(
+        "UPDATE heddle_dead SET payload = $1, envelope = $2, original = $3 WHERE id = $4 AND replay = ''",
+        [json, envelopeOf({ ...frame, payloadKeys: keys }), original, id],
+      )
+      return rowCount === 1
+    })
+  }
+
   async delete(id: string): Promise<boolean> {
     if (this.#hub.records.deleteDeadLetter(id)) return true
     if (!this.#durable.isOpen) return false
@@ -130,9 +160,20 @@ function listed(row: LetterRow): DeadLetter {
     error: row.error,
     attempts: Number(row.attempts),
     ...(box === null ? {} : { black_box: box }),
+    ...(row.original === null ? {} : { original_keys: (JSON.parse(row.original) as [string[], string])[0] }),
+    ...(row.replay === '' ? {} : { replay: replayOf(row) }),
     ...(Number(row.is_parked) === 1 ? { parked: true } : {}),
     payload_keys: splitKeys(payloadKeys),
     timestamp: new Date(Number(row.at_ms)).toISOString(),
     request_id: requestId,
+  }
+}
+
+function replayOf({ replay, replayed_ms, replay_error, replay_letter }: LetterRow): LetterReplay {
+  return {
+    at: new Date(Number(replayed_ms)).toISOString(),
+    outcome: replay as LetterReplay['outcome'],
+    ...(replay_error === null ? {} : { error: replay_error }),
+    ...(replay_letter === null ? {} : { letter: replay_letter }),
   }
 }

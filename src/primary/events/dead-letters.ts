@@ -2,6 +2,7 @@ import type { DeadLetter, DeadLetterPage } from '../../contracts/event-bus.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { splitKeys } from '../../runtime/events/payload.ts'
+import { isWanted } from './letter-filter.ts'
 import { LetterPage } from './letter-page.ts'
 
 /** Dead letters that are kept at most; then the oldest one is dropped. */
@@ -24,6 +25,8 @@ export interface StoredLetter<Event> {
   readonly blackBox: BlackBox | null
   /** True when what follows with its key waits for it. */
   readonly parks: boolean
+  /** The payload before it was edited, and its keys. */
+  readonly original?: { payload: string; payloadKeys: string }
   readonly atMs: number
   readonly bytes: number
 }
@@ -72,7 +75,8 @@ export class DeadLetters<Event extends LetterEvent> {
     for (const letter of newestFirst) {
       // Ids grow with time.
       if (wanted.before !== undefined && letter.id >= wanted.before) continue
-      if (!page.add(listed(letter))) break
+      const each = listed(letter)
+      if (isWanted(each, wanted) && !page.add(each)) break
     }
     return page.oldestFirst()
   }
@@ -81,13 +85,27 @@ export class DeadLetters<Event extends LetterEvent> {
     return this.#letters.get(id)
   }
 
+  /** @param payload a string of bytes, as the hub keeps it */
+  edit(id: string, payload: string, payloadKeys: string): boolean {
+    const letter = this.#letters.get(id)
+    if (letter === undefined) return false
+    const { event, original } = letter
+    const kept = original ?? { payload: event.payload, payloadKeys: event.payloadKeys }
+    const added = payload.length - (original === undefined ? 0 : event.payload.length)
+    const edited = { ...event, payload, payloadKeys }
+    // At its place: the oldest are dropped first.
+    this.#letters.set(id, { ...letter, event: edited, original: kept, bytes: letter.bytes + added })
+    this.#bytes += added
+    return true
+  }
+
   delete(id: string): boolean {
     this.#bytes -= this.#letters.get(id)?.bytes ?? 0
     return this.#letters.delete(id)
   }
 }
 
-function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
+export function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
   return {
     id: letter.id,
     event: letter.event.event,
@@ -97,6 +115,7 @@ function listed(letter: StoredLetter<LetterEvent>): DeadLetter {
     attempts: letter.attempts,
     ...(letter.blackBox === null ? {} : { black_box: letter.blackBox }),
     ...(letter.parks ? { parked: true } : {}),
+    ...(letter.original === undefined ? {} : { original_keys: splitKeys(letter.original.payloadKeys) }),
     payload_keys: splitKeys(letter.event.payloadKeys),
     timestamp: new Date(letter.atMs).toISOString(),
     request_id: letter.event.requestId,

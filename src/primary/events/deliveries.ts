@@ -229,6 +229,7 @@ export class Deliveries {
     // Another process may still reply to a delivery that goes back to its broker.
     if (requester !== null && (isDone || source === null)) replySettled(requester, fault)
     source?.ended(isDone)
+    if (!this.#records.replays.isEmpty) this.#records.replays.ended(delivery.event, fault, null)
     this.#keys.finished(delivery)
   }
 

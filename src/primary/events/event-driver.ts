@@ -13,6 +13,8 @@ export interface EventDriver {
   deadLetters(page: DeadLetterPage): Awaitable<DeadLetter[]>
   /** False when there is no such dead letter, or nobody to take it. */
   replayDeadLetter(id: string): Awaitable<boolean>
+  /** @param json the new payload. @param keys its keys. @throws EVENT_OPTIONS_INVALID where letters cannot be edited */
+  editDeadLetter(id: string, json: string, keys: string): Awaitable<boolean>
   deleteDeadLetter(id: string): Awaitable<boolean>
 }
 
@@ -20,6 +22,7 @@ export interface EventDriver {
 export interface Letters {
   list(page: DeadLetterPage): Awaitable<DeadLetter[]>
   replay(id: string): Awaitable<boolean>
+  edit(id: string, json: string, keys: string): Awaitable<boolean>
   delete(id: string): Awaitable<boolean>
 }
 
@@ -36,6 +39,9 @@ export class HubLetters implements Letters {
   }
   replay(id: string): boolean {
     return this.#hub.replayDeadLetter(id)
+  }
+  edit(id: string, json: string, keys: string): boolean {
+    return this.#hub.records.editDeadLetter(id, json, keys)
   }
   delete(id: string): boolean {
     return this.#hub.records.deleteDeadLetter(id)
@@ -66,6 +72,9 @@ export class InProcessDriver implements EventDriver {
   }
   replayDeadLetter(id: string): Awaitable<boolean> {
     return this.#letters.replay(id)
+  }
+  editDeadLetter(id: string, json: string, keys: string): Awaitable<boolean> {
+    return this.#letters.edit(id, json, keys)
   }
   deleteDeadLetter(id: string): Awaitable<boolean> {
     return this.#letters.delete(id)

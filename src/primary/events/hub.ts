@@ -272,8 +272,8 @@ export class Hub {
     if (letter === undefined) return false
     const consumer = this.#topology.consumer(letter.event.event, letter.group)
     if (consumer === undefined) return false
-    this.records.takeDeadLetter(id)
     const event = { ...letter.event, trace: letter.event.producer, expiresMs: 0 }
+    this.records.beginReplay(letter, event)
     if (letter.parks) this.parked.replaying(letterPlace(letter), id, event)
     this.#deliveries.accept(consumer.queue, event, 0, null)
     return true

@@ -213,6 +213,14 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
   replayDeadLetter(id: string): Awaitable<boolean> {
     return this.#driver().replayDeadLetter(id)
   }
+  editDeadLetter(id: string, event: string, payload: Payload): Awaitable<boolean> {
+    const { json, keys } = encodePayload(event, payload)
+    return this.editLetter(id, json, keys)
+  }
+  /** @param keys as `encodePayload` gives them */
+  editLetter(id: string, json: string, keys: string): Awaitable<boolean> {
+    return this.#driver().editDeadLetter(id, json, keys)
+  }
   deleteDeadLetter(id: string): Awaitable<boolean> {
     return this.#driver().deleteDeadLetter(id)
   }

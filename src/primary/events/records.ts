@@ -11,9 +11,10 @@ import { recordOf, TraceRing } from '../../runtime/events/trace-ring.ts'
 import { added, tellAll } from '../../runtime/kernel/listeners.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { DeliverySource, FailedDelivery, HubEvent, SubscriberThread } from './consumer.ts'
-import { DeadLetters, type StoredLetter } from './dead-letters.ts'
+import { DeadLetters, listed, type StoredLetter } from './dead-letters.ts'
 import { DroppedLetters } from './dropped-letters.ts'
 import type { KeyPlace, ParkedKeys } from './parked-keys.ts'
+import { Replays } from './replays.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
@@ -27,6 +28,7 @@ export class Records {
   readonly #letters: DeadLetters<HubEvent>
   /** Letters that were dropped for new ones, here or in the store of the streams. */
   readonly droppedLetters: DroppedLetters
+  readonly replays = new Replays()
   /** Keys that wait behind letters. Set by the deliveries. */
   parked: ParkedKeys | null = null
   readonly #listeners: RecordListener[] = []
@@ -77,6 +79,7 @@ export class Records {
     const { id, dropped } = this.#letters.add(letter)
     this.droppedLetters.add(dropped.length)
     if (letter.parks) this.parked?.park(letterPlace(letter), id)
+    if (!this.replays.isEmpty) this.replays.ended(event, error, id)
     for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)
     return undefined
   }
@@ -94,7 +97,7 @@ export class Records {
   }
 
   deadLetters(page: DeadLetterPage = {}): DeadLetter[] {
-    return this.#letters.list(page)
+    return page.replayed ? this.replays.list(page) : this.#letters.list(page)
   }
 
   deadLetter(id: string): StoredLetter<HubEvent> | undefined {
@@ -103,16 +106,20 @@ export class Records {
 
   /** What waits for the letter goes on. */
   deleteDeadLetter(id: string): boolean {
-    const letter = this.takeDeadLetter(id)
+    const letter = this.#letters.get(id)
+    this.#letters.delete(id)
     if (letter?.parks) this.parked?.letterGone(letterPlace(letter), id)
     return letter !== undefined
   }
 
-  /** Takes a letter out. What waits for it goes on waiting. */
-  takeDeadLetter(id: string): StoredLetter<HubEvent> | undefined {
-    const letter = this.#letters.get(id)
-    this.#letters.delete(id)
-    return letter
+  /** Takes a letter out to be replayed. What waits for it goes on waiting. @param event the object that is delivered */
+  beginReplay(letter: StoredLetter<HubEvent>, event: HubEvent): void {
+    this.#letters.delete(letter.id)
+    this.replays.begun(listed(letter), event)
+  }
+
+  editDeadLetter(id: string, json: string, keys: string): boolean {
+    return this.#letters.edit(id, Buffer.from(json).toString('latin1'), keys)
   }
 }
 

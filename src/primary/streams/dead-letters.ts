@@ -6,6 +6,7 @@ import { DEAD_STREAM, EVENT_PREFIX } from '../../runtime/streams/keys.ts'
 import { SCRIPTS } from '../../runtime/streams/scripts.ts'
 import type { RedisArgument, RedisClient } from '../../stores/redis/client.ts'
 import { DEAD_LETTERS_MAX_BYTES } from '../events/dead-letters.ts'
+import { isWanted } from '../events/letter-filter.ts'
 import { DEAD_LETTERS_PAGE_BYTES, LetterPage } from '../events/letter-page.ts'
 
 /** Letters that are kept, approximately; then the oldest are dropped. */
@@ -89,6 +90,8 @@ export class StreamDeadLetters {
 
   /** Oldest first, without payload values. */
   async list(wanted: DeadLetterPage = {}): Promise<DeadLetter[]> {
+    // A replayed letter is an entry of its event's stream, and nobody is told what becomes of it.
+    if (wanted.replayed) return []
     const page = new LetterPage(wanted)
     const before = wanted.before === undefined ? null : entryIdOf(wanted.before)
     if (wanted.before !== undefined && before === null) return []
@@ -98,7 +101,7 @@ export class StreamDeadLetters {
       const replies = await this.#redis.run<Reply[]>(SCRIPTS.listDeadLetters, [DEAD_STREAM], limits)
       for (const reply of replies) {
         const letter = listed(reply)
-        if (letter !== null && !page.add(letter)) return page.oldestFirst()
+        if (letter !== null && isWanted(letter, wanted) && !page.add(letter)) return page.oldestFirst()
       }
       if (replies.length === 0 || page.isFull) return page.oldestFirst()
       from = `(${replies.at(-1)![0]}`

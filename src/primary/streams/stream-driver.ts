@@ -63,6 +63,12 @@ export class StreamDriver {
   replayDeadLetter(id: string): Promise<boolean> {
     return this.letters.replay(id)
   }
+  editDeadLetter(): never {
+    throw new HeddleError(
+      'EVENT_OPTIONS_INVALID',
+      'Over Redis Streams a dead letter cannot be edited: publish the corrected event, and delete the letter',
+    )
+  }
   deleteDeadLetter(id: string): Promise<boolean> {
     return this.letters.delete(id)
   }

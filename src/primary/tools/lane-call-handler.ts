@@ -28,6 +28,8 @@ export class LaneCallHandler {
         return this.#bus.deadLetters(args[0] as DeadLetterPage | undefined)
       case 'replayDeadLetter':
         return this.#bus.replayDeadLetter(args[0] as string)
+      case 'editDeadLetter':
+        return this.#bus.editLetter(args[0] as string, args[1] as string, args[2] as string)
       case 'deleteDeadLetter':
         return this.#bus.deleteDeadLetter(args[0] as string)
       case 'jobs':

@@ -10,12 +10,14 @@ import { ContractFaults } from './contract-faults.ts'
 import {
   checkEventName,
   checkFunction,
+  checkLetterFilter,
   checkLetterPage,
   checkPublishOptions,
   checkRequestOptions,
   checkSubscribeOptions,
   isEventName,
 } from './options.ts'
+import { replayLetters } from './replay-letters.ts'
 
 /**
  * The bus as a plugin sees it, on the transport of its thread. Payloads are checked against their contracts here, where they are
@@ -105,6 +107,13 @@ export default class EventBusTool implements Tool {
       getTopology: () => bus.topology(),
       getDeadLetters: (page) => bus.deadLetters(checkLetterPage(page)),
       replayDeadLetter: (id) => bus.replayDeadLetter(id),
+      replayDeadLetters: async (filter) => replayLetters(bus, checkLetterFilter(filter)),
+      editDeadLetter: async (id, payload) => {
+        const [letter] = await bus.deadLetters(checkLetterPage({ ids: [id] }))
+        if (letter === undefined) return false
+        const edit = async (event: string, edited: Payload) => bus.editDeadLetter(id, event, edited)
+        return this.#handOn(edit, letter.event, payload, undefined)
+      },
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
   }

@@ -1,4 +1,4 @@
-import type { DeadLetterPage, PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
+import type { DeadLetterFilter, DeadLetterPage, PublishOptions, SubscribeOptions } from '../../contracts/event-bus.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
@@ -10,6 +10,7 @@ const MAX_KEY_CHARS = 512
 const NAME = /^[A-Za-z0-9._:-]{1,200}$/
 const NAME_WANTED = '1 to 200 of the characters A-Z a-z 0-9 . _ : -'
 const MAX_LETTERS = 1000
+const MAX_REPLAYED = 10_000
 const LETTER_ID = /^dl_[0-9a-f-]{1,64}$/
 const DEFAULT_REQUEST_TIMEOUT_MS = 5000
 // Shared, because most events are published without options.
@@ -95,12 +96,38 @@ export function checkRequestOptions(options: unknown): number {
 }
 
 export function checkLetterPage(page: unknown): DeadLetterPage {
-  const { limit, before } = asObject<DeadLetterPage>(page)
+  const { limit, before, replayed, ...filter } = asObject<DeadLetterPage>(page)
   checkRange('limit', limit, 1, MAX_LETTERS)
+  if (replayed !== undefined && typeof replayed !== 'boolean') throw invalid('replayed must be true or false', replayed)
   if (before !== undefined && !(typeof before === 'string' && LETTER_ID.test(before))) {
     throw invalid('before must be the id of a dead letter', before)
   }
-  return defined({ limit, before })
+  return defined({ limit, before, replayed, ...filterOf(filter) })
+}
+
+/** @returns the filter, with `limit` filled in */
+export function checkLetterFilter(given: unknown): DeadLetterFilter & { limit: number } {
+  const { limit = MAX_LETTERS, ...filter } = asObject<DeadLetterFilter & { limit?: number }>(given)
+  checkRange('limit', limit, 1, MAX_REPLAYED)
+  return { limit, ...filterOf(filter) }
+}
+
+function filterOf({ event, subscriber, error, since, until, ids }: DeadLetterFilter): DeadLetterFilter {
+  for (const [name, text] of Object.entries({ event, subscriber, error }))
+    if (text !== undefined && typeof text !== 'string') throw invalid(`${name} must be a string`, text)
+  const areIds = ids === undefined || (Array.isArray(ids) && ids.length <= MAX_LETTERS && ids.every(isLetterId))
+  if (!areIds) throw invalid(`ids must be a list of at most ${MAX_LETTERS} ids of dead letters`, ids)
+  return defined({ event, subscriber, error, since: timeOf('since', since), until: timeOf('until', until), ids })
+}
+
+const isLetterId = (id: unknown): boolean => typeof id === 'string' && LETTER_ID.test(id)
+
+/** As ISO 8601, since it goes to another thread. */
+function timeOf(name: string, time: unknown): string | undefined {
+  if (time === undefined) return undefined
+  const date = typeof time === 'string' ? new Date(time) : time
+  if (!(date instanceof Date) || Number.isNaN(date.getTime())) throw invalid(`${name} must be a time`, time)
+  return date.toISOString()
 }
 
 function asObject<T extends object>(options: unknown): T {

@@ -34,7 +34,7 @@ export class LettersView {
   /** @param letters oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
     this.badge = letters === null || letters.length === 0 ? '' : countOf(letters)
-    const shape = JSON.stringify(letters?.map(({ id }) => id) ?? null)
+    const shape = JSON.stringify(letters?.map(({ id, original_keys }) => [id, original_keys !== undefined]) ?? null)
     if (shape === this.#drawn) return
     this.#drawn = shape
     if (letters === null) {
@@ -68,6 +68,8 @@ export class LettersView {
       error,
       attempts,
       payload_keys,
+      original_keys,
+      parked,
       timestamp,
       request_id,
       black_box: box,
@@ -92,6 +94,11 @@ export class LettersView {
         ['Error', el('code', { class: 'wrap', text: error })],
         ['Attempts', count(attempts)],
         ['Payload keys', payload_keys.join(', ') || 'none'],
+        [
+          'Edited',
+          original_keys === undefined ? null : `yes; the original had ${original_keys.join(', ') || 'no keys'}`,
+        ],
+        ['Waiting', parked ? 'what follows with its key waits for it' : null],
         ['Request id', request_id === null ? null : el('code', { text: request_id })],
         ['Died with it', box === undefined ? null : `${box.message}${box.guilty?.line ? `, ${box.guilty.line}` : ''}`],
       ]),
