@@ -24,6 +24,8 @@ class StoredEvent implements StoredShares {
   deaths = 0
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
+  /** Deliveries that this process has given up at its end: the next one makes them. */
+  readonly givenBack: StoredDelivery[] = []
   /** Deliveries that it has ever had here. */
   deliveries = 0
   /** Subscribers for whom it waits in the log, behind a dead letter. */
@@ -197,7 +199,7 @@ export class StoredEvents {
   #split(event: StoredEvent, but: StoredDelivery | null): void {
     if (event.isSplit) return
     event.isSplit = true
-    for (const other of event.open) {
+    for (const other of [...event.open, ...event.givenBack]) {
       if (other === but || other.isBroadcast) continue
       const { group, attempt, deaths } = other
       this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: 0, error: '' })
@@ -253,6 +255,7 @@ export class StoredEvents {
     if (isDone || !this.#isEnding) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
     delivery.hasEnded = true
     remove(delivery)
+    delivery.event.givenBack.push(delivery)
     if (delivery.event.open.length === 0) this.#live.delete(delivery.event.seq)
   }
 
@@ -262,7 +265,9 @@ export class StoredEvents {
     remove(delivery)
     const { event } = delivery
     if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
-    if (event.open.length === 0 && event.parked.size === 0) return this.forget(event)
+    // What is given back needs rows of its own, for this one is done.
+    if (event.givenBack.length > 0) this.#split(event, delivery)
+    else if (event.open.length === 0 && event.parked.size === 0) return this.forget(event)
     if (event.open.length === 0) this.#live.delete(event.seq)
     if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
     this.#count()
