@@ -8,6 +8,7 @@ export function readEvidence(path: string): Omit<Evidence, 'asked'> {
     return {
       placed: database.prepare('SELECT number, key, event_id FROM placed').all() as PlacedRow[],
       handled: database.prepare('SELECT * FROM handled ORDER BY position').all() as HandledRow[],
+      billed: database.prepare('SELECT event_id FROM billed').pluck().all() as string[],
       left: database.prepare('SELECT id FROM heddle_event').pluck().all() as string[],
       letters: database.prepare('SELECT event_id FROM heddle_dead').pluck().all() as string[],
     }

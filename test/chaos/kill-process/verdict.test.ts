@@ -24,6 +24,7 @@ const whole = (): { -readonly [Name in keyof Evidence]: Evidence[Name][number][]
   asked: [1, 2, 3].map(asked),
   placed: [1, 2, 3].map((number) => ({ number, key: 'k', event_id: `p${number}` })),
   handled: [1, 2, 3].flatMap(chain),
+  billed: ['p1', 'p2', 'p3'],
   left: [],
   letters: [],
 })
@@ -48,6 +49,7 @@ test('a request that was not answered may have its row and its event, or neither
   assert.deepEqual(found(evidence), {})
   evidence.placed.splice(1, 1)
   evidence.handled.splice(3, 3)
+  evidence.billed.splice(1, 1)
   assert.deepEqual(found(evidence), {})
 })
 
@@ -57,6 +59,7 @@ test('a row without its event, an event without its row, and an answer without e
   assert.deepEqual(found(withoutEvent), { 'rows without event': ['order 2: p2'] })
   const withoutRow = whole()
   withoutRow.placed.splice(1, 1)
+  withoutRow.billed.splice(1, 1)
   assert.deepEqual(found(withoutRow), {
     'events without row': ['p2 of order 2'],
     'acknowledged requests without row': ['kill-k-2: p2'],
@@ -71,6 +74,13 @@ test('an event that nobody has handled is found: a child, a note, one that is le
   note.asked.push({ ...asked(4), kind: 'note', eventId: 'n4' })
   assert.deepEqual(found(note), { 'events never handled': ['n4'] })
   assert.deepEqual(found({ ...whole(), left: ['x'] }), { 'events never handled': ['x'] })
+})
+
+test('an effect that is missing, doubled or of no order is found', () => {
+  const effects = (...billed: string[]) => found({ ...whole(), billed })
+  assert.deepEqual(effects('p1', 'p3', 'p3', 'p4'), {
+    'transactional effects not exactly 1': ['p2: 0', 'p3: 2', 'p4: without an order'],
+  })
 })
 
 test('a dead letter is found', () => {
@@ -96,7 +106,7 @@ test('events of one key that pass each other are found, those of two keys may', 
   const evidence = whole()
   evidence.handled = [...chain(1), ...chain(3), ...chain(2)]
   assert.equal(found(evidence)['keyed order broken']?.length, 3)
-  assert.equal(found(evidence)['keyed order broken']![0], 'order.placed 2 of k came after 3')
+  assert.equal(found(evidence)['keyed order broken']![0], 'order.placed 2 of k came after 3: p2')
   const twoKeys = whole()
   twoKeys.handled = twoKeys.handled.map((row) =>
     row.number === 3 ? { ...row, key: 'other', request_id: 'kill-other-3' } : row,

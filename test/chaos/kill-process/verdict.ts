@@ -23,6 +23,8 @@ export interface Evidence {
   asked: readonly Asked[]
   placed: readonly PlacedRow[]
   handled: readonly HandledRow[]
+  /** Ids of the events whose transactional subscriber has had its effect, once for each time. */
+  billed: readonly string[]
   /** Ids of events that are in the log still. */
   left: readonly string[]
   /** Ids of events with a dead letter. No handler fails often enough for one. */
@@ -35,6 +37,7 @@ export const FAULTS = [
   'acknowledged requests without row',
   'events never handled',
   'events that became dead letters',
+  'transactional effects not exactly 1',
   'broken trees',
   'keyed order broken',
 ] as const
@@ -59,7 +62,7 @@ const PARENT_OF: Readonly<Record<string, string>> = Object.fromEntries(
 )
 
 /** Compares what was asked, what is stored and what was handled. */
-export function judge({ asked, placed, handled, left, letters }: Evidence): Verdict {
+export function judge({ asked, placed, handled, billed, left, letters }: Evidence): Verdict {
   const faults = Object.fromEntries(FAULTS.map((name) => [name, [] as string[]])) as Record<FaultName, string[]>
   const acknowledged = asked.filter(isAcknowledged)
   const rows = new Map(placed.map((row) => [row.event_id, row]))
@@ -83,6 +86,13 @@ export function judge({ asked, placed, handled, left, letters }: Evidence): Verd
     if (!handledOf.has(id) && !dead.has(id) && !rows.has(id)) faults['events never handled'].push(id)
   for (const id of left) if (!faults['events never handled'].includes(id)) faults['events never handled'].push(id)
   faults['events that became dead letters'].push(...dead)
+
+  const effects = new Map<string, number>()
+  for (const id of billed) effects.set(id, (effects.get(id) ?? 0) + 1)
+  for (const id of new Set([...rows.keys(), ...effects.keys()])) {
+    const times = rows.has(id) ? (effects.get(id) ?? 0) : 'without an order'
+    if (times !== 1) faults['transactional effects not exactly 1'].push(`${id}: ${times}`)
+  }
 
   for (const row of handledOf.values()) {
     const problem = treeProblem(row, handledOf, published)
@@ -122,11 +132,11 @@ function orderProblems(handled: readonly HandledRow[]): string[] {
   const problems: string[] = []
   const highest = new Map<string, number>()
   const seen = new Set<string>()
-  for (const { event, key, number } of handled) {
+  for (const { event, event_id, key, number } of handled) {
     if (event === 'note.taken' || seen.has(`${event} ${number}`)) continue
     seen.add(`${event} ${number}`)
     const last = highest.get(`${event} ${key}`) ?? 0
-    if (number < last) problems.push(`${event} ${number} of ${key} came after ${last}`)
+    if (number < last) problems.push(`${event} ${number} of ${key} came after ${last}: ${event_id}`)
     else highest.set(`${event} ${key}`, number)
   }
   return problems

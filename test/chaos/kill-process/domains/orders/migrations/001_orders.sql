@@ -16,3 +16,9 @@ CREATE TABLE handled (
   request_id TEXT,
   child_id TEXT
 );
+
+-- One row for each time that an order was billed.
+CREATE TABLE billed (
+  event_id TEXT NOT NULL,
+  number INTEGER NOT NULL
+);
