@@ -212,6 +212,7 @@ export class DurableLog {
       }
       this.#unclaimed.report()
       await this.#trySuspect()
+      if (this.#members !== null) await this.#held.look(steadyMs())
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)

@@ -4,6 +4,9 @@ import type { Hub } from '../events/hub.ts'
 import { type DeliveryRow, type OpenLetter, readOpenLetters } from './log-reader.ts'
 import type { StoredEvents } from './stored-events.ts'
 
+/** How often other processes' letters are looked at while keys wait here, milliseconds. */
+const LOOK_MS = 1000
+
 /** What the log knows of keys that wait behind dead letters: the hub's parked keys as they are stored. */
 export class HeldEvents {
   readonly #hub: Hub
@@ -11,6 +14,7 @@ export class HeldEvents {
   readonly #events: StoredEvents
   /** Replays that had not ended when they were read of, by the positions of their events. */
   readonly #openReplays = new Map<number, OpenLetter>()
+  #lookedMs = 0
   /** The ended process whose letters are known here. */
   #learnedOf = 0
   /** Events that have waited, until they are read. */
@@ -28,6 +32,22 @@ export class HeldEvents {
       if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
       if (letter.isParked) this.#hub.parked.hold(letter.place, letter.id)
     }
+  }
+
+  /** Several processes share the letters: what another one has replayed or deleted goes on here. */
+  async look(nowMs: number): Promise<void> {
+    const { parked, records } = this.#hub
+    if (parked.isEmpty || nowMs - this.#lookedMs < LOOK_MS) return
+    this.#lookedMs = nowMs
+    const known = parked
+      .letters()
+      .filter(({ id }) => !this.#events.isStoring(id) && records.deadLetter(id) === undefined)
+    const open = await readOpenLetters(this.#log.database)
+    const ids = new Set(open.map(({ id }) => id))
+    // A replay that has failed again elsewhere has left a new letter.
+    for (const { id, place, isParked, seq } of open)
+      if (isParked && (seq === 0 || parked.find(place)?.replay !== seq)) parked.hold(place, id)
+    for (const { id, place } of known) if (!ids.has(id)) parked.letterGone(place, id)
   }
 
   /** What an ended process had parked is parked here. @param epoch its number */

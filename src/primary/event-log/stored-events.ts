@@ -134,6 +134,8 @@ export class StoredEvents {
   readonly #parked: ParkedKeys
   /** Events that wait behind dead letters, each with the number of its subscribers that wait. */
   readonly #behindLetters = new Map<number, number>()
+  /** Letters whose commit is not over. */
+  readonly #storing = new Set<string>()
   /** Positions of the events that are replayed. */
   readonly #replays = new Set<number>()
   /** Events that are stored and not here: they wait in the log. */
@@ -150,6 +152,11 @@ export class StoredEvents {
   /** True when the event is here, or has just been forgotten. */
   knows(seq: number): boolean {
     return this.#live.has(seq) || this.#writer.isForgetting(seq)
+  }
+
+  /** True until the letter is stored. */
+  isStoring(letter: string): boolean {
+    return this.#storing.has(letter)
   }
 
   /** An event that the hub has. */
@@ -247,7 +254,8 @@ export class StoredEvents {
       this.#writer.replayed({ seq: delivery.event.seq, error: letter.error, letter: row.id })
     }
     this.#end(delivery, null)
-    return this.#writer.letter(row)
+    this.#storing.add(row.id)
+    return this.#writer.letter(row).then(() => void this.#storing.delete(row.id))
   }
 
   ended(delivery: StoredDelivery, isDone: boolean): void {

@@ -41,6 +41,14 @@ export class ParkedKeys {
     return this.#keys.get(idOf(place))
   }
 
+  /** All letters that something waits for. */
+  letters(): { id: string; place: KeyPlace }[] {
+    return [...this.#keys].flatMap(([key, { letters }]) => {
+      const place = placeIn(key)
+      return [...letters].map((id) => ({ id, place }))
+    })
+  }
+
   /** A delivery has become a letter: what follows with its key waits. */
   park(place: KeyPlace, letter: string): void {
     const parked = this.#at(place)
@@ -104,3 +112,8 @@ export class ParkedKeys {
 
 /** Names have no such character. */
 const idOf = ({ event, group, key }: KeyPlace): string => `${event}\0${group}\0${key}`
+
+function placeIn(id: string): KeyPlace {
+  const [event, group, ...key] = id.split('\0')
+  return { event: event!, group: group!, key: key.join('\0') }
+}
