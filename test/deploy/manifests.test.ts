@@ -272,7 +272,8 @@ test('files that the deployment names are there, and tools that the image takes 
 test('every start that is shipped sizes the thread pool before the loader uses it', async () => {
   const root = new URL('../../', import.meta.url)
   const files = {
-    'package.json': 2,
+    // `npm run dev`; `npm start` has a guardian, which starts the runtime so, too.
+    'package.json': 1,
     'deploy/Dockerfile': 1,
     'deploy/heddle.service': 1,
     'deploy/heddle@.service': 1,
@@ -284,4 +285,6 @@ test('every start that is shipped sizes the thread pool before the loader uses i
     assert.equal(starts.length, count, file)
     for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/preload\.cjs[", ]+--import/, file)
   }
+  const { scripts } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
+  assert.equal(scripts.start, 'exec node src/guardian.cjs')
 })
