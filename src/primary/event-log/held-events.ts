@@ -28,10 +28,16 @@ export class HeldEvents {
 
   /** Reads what waits behind letters, and which are being replayed. */
   async learn(): Promise<void> {
-    for (const letter of await readOpenLetters(this.#log.database)) {
-      if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
-      if (letter.isParked) this.#hub.parked.hold(letter.place, letter.id)
-    }
+    const open = await readOpenLetters(this.#log.database)
+    for (const letter of open) if (letter.seq > 0) this.#openReplays.set(letter.seq, letter)
+    this.#hold(open)
+  }
+
+  /** Their keys wait, but for those whose replay is this process's own. */
+  #hold(open: readonly OpenLetter[]): void {
+    const { parked } = this.#hub
+    for (const { id, place, isParked, seq } of open)
+      if (isParked && (seq === 0 || parked.find(place)?.replay !== seq)) parked.hold(place, id)
   }
 
   /** Several processes share the letters: what another one has replayed or deleted goes on here. */
@@ -45,8 +51,7 @@ export class HeldEvents {
     const open = await readOpenLetters(this.#log.database)
     const ids = new Set(open.map(({ id }) => id))
     // A replay that has failed again elsewhere has left a new letter.
-    for (const { id, place, isParked, seq } of open)
-      if (isParked && (seq === 0 || parked.find(place)?.replay !== seq)) parked.hold(place, id)
+    this.#hold(open)
     for (const { id, place } of known) if (!ids.has(id)) parked.letterGone(place, id)
   }
 
