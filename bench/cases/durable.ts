@@ -1,9 +1,14 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import Database from 'better-sqlite3'
+import pg from 'pg'
+import { postgresServer } from '../../test/support/servers/postgres.ts'
+import { toolsDirWith } from '../../test/support/tools-dir.ts'
 import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
 import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
 import { postRequest } from '../load/http-request.ts'
+import { Owner } from '../owner.ts'
+import { measureQueues, type QueueFigures } from '../postgres/queues.ts'
 import { type BenchServer, heddleSide, serverSide, startHeddle } from '../server.ts'
 import { type LoopFigures, measureLoops } from '../sqlite/log-loops.ts'
 import { median } from '../statistics.ts'
@@ -15,11 +20,14 @@ const WARMUP_EVENTS = 50_000
 const BODIES = 32
 const CONNECTIONS = 64
 const FORGOTTEN_DEADLINE_MS = 10_000
+const POSTGRES_EVENTS = 50_000
+/** Jobs of each queue that is compared. */
+const JOBS = 2000
 
 export const durable: BenchCase = {
   name: 'durable',
   title:
-    'Events that outlive the process, on SQLite: stored, handled, forgotten; and a POST whose row and event are one transaction',
+    'Events that outlive the process, on SQLite and PostgreSQL: stored, handled, forgotten; and a POST whose row and event are one transaction',
   async run(context) {
     const rows: Row[] = []
     const details: unknown[] = []
@@ -29,7 +37,8 @@ export const durable: BenchCase = {
       details.push(measured.details)
     }
     const posts = await measurePosts(context)
-    return { rows: [...rows, ...posts.rows], details: [...details, posts.details] }
+    const postgres = await measurePostgres(context)
+    return { rows: [...rows, ...posts.rows, ...postgres.rows], details: [...details, posts.details, postgres.details] }
   },
 }
 
@@ -82,18 +91,29 @@ async function measureLog(context: CaseContext, synchronous: 'full' | 'normal') 
   }
 }
 
-/** A run whose time is up when the log is empty again. */
+/** A run on SQLite. */
 async function forgottenRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
-  const ticks = await tickRun(server, run, thread, count)
-  const handledAtMs = performance.now()
   const database = new Database(join(server.directory, 'bench.db'), { readonly: true })
   const left = database.prepare('SELECT count(*) FROM heddle_event').pluck()
-  while (left.get() !== 0) {
-    if (performance.now() - handledAtMs > FORGOTTEN_DEADLINE_MS)
-      throw new Error(`${left.get()} events are not forgotten`)
+  try {
+    return await untilForgotten(server, { run, thread, count }, async () => Number(left.get()))
+  } finally {
+    database.close()
+  }
+}
+
+/** A run whose time is up when the log is empty again. @param left how many events are in the log */
+async function untilForgotten(
+  server: BenchServer,
+  { run, thread, count }: { run: string; thread: number; count: number },
+  left: () => Promise<number>,
+): Promise<TickRun> {
+  const ticks = await tickRun(server, run, thread, count)
+  const handledAtMs = performance.now()
+  while ((await left()) !== 0) {
+    if (performance.now() - handledAtMs > FORGOTTEN_DEADLINE_MS) throw new Error('events are not forgotten')
     await sleep(2)
   }
-  database.close()
   const elapsedMs = ticks.elapsedMs + performance.now() - handledAtMs
   return { ...ticks, elapsedMs, perSec: (ticks.handled / elapsedMs) * 1000 }
 }
@@ -130,5 +150,61 @@ async function measurePosts(context: CaseContext) {
       row('fastify', 'Fastify + better-sqlite3, row and outbox row', 1.3),
     ],
     details: rounds,
+  }
+}
+
+async function measurePostgres(context: CaseContext) {
+  const owner = new Owner()
+  try {
+    const postgres = await postgresServer(owner, { own: true, durable: true })
+    if (postgres === null) throw new Error(owner.reason)
+    const { host, port, user, password, database } = postgres
+    const access = { host, port, user, password, database }
+    const client = new pg.Client(access)
+    await client.connect()
+    owner.after(() => client.end())
+    const left = async (): Promise<number> =>
+      Number((await client.query('SELECT count(*) AS n FROM heddle_event')).rows[0].n)
+    const server = context.baselinesOnly
+      ? null
+      : await startHeddle({
+          lanes: 2,
+          env: { ...postgres.env, EVENT_BUS_DRIVER: 'database', TOOLS_DIR: await toolsDirWith(owner, 'postgres') },
+          profileDir: context.profileDir('durable-postgres'),
+        })
+    owner.after(async () => server?.stop())
+    const thread = server === null ? 0 : await publishingThread(server)
+    const measured: { heddle: TickRun | null; queues: QueueFigures }[] = []
+    if (server !== null) await untilForgotten(server, { run: 'warm-up', thread, count: POSTGRES_EVENTS }, left)
+    for (let round = 1; round <= context.rounds; round++) {
+      context.step(`round ${round} of ${context.rounds}, PostgreSQL`)
+      const order = { run: `round-${round}`, thread, count: POSTGRES_EVENTS }
+      const heddle = server === null ? null : await untilForgotten(server, order, left)
+      const queues = await measureQueues({ access, measureMs: context.measureMs, jobs: JOBS })
+      const { bare, graphileWorker, pgBoss } = queues
+      const told = heddle === null ? '–' : String(Math.round(heddle.perSec))
+      context.say(
+        `round ${round} ${told} events/s, bare loop ${Math.round(bare)}, graphile-worker ${Math.round(graphileWorker)}, pg-boss ${Math.round(pgBoss)}`,
+      )
+      measured.push({ heddle, queues })
+    }
+    const row = (of: keyof QueueFigures, baselineName: string, value: number): Row => ({
+      label: 'durable: stored, handled in another lane, forgotten, on PostgreSQL',
+      unit: 'events/s',
+      heddle: median(measured.flatMap(({ heddle }) => heddle?.perSec ?? [])),
+      baseline: median(measured.map(({ queues }) => queues[of])),
+      baselineName,
+      ratio: median(measured.flatMap(({ heddle, queues }) => (heddle === null ? [] : heddle.perSec / queues[of]))),
+      target: { of: 'ratio', sense: 'at least', value, unit: '×' },
+      faults: [],
+    })
+    const rows = [
+      row('bare', 'loop of INSERT 100, DELETE 100', 0.6),
+      row('graphileWorker', 'graphile-worker, one job at a time', 2),
+      row('pgBoss', 'pg-boss, one job at a time', 2),
+    ]
+    return { rows, details: measured }
+  } finally {
+    await owner.end()
   }
 }

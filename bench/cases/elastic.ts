@@ -4,6 +4,7 @@ import type { BenchCase, CaseResult, Row } from '../bench-case.ts'
 import { measureDb } from '../elastic/db.ts'
 import { measureEvents } from '../elastic/events.ts'
 import { measureState } from '../elastic/state.ts'
+import { Owner } from '../owner.ts'
 
 /** Events of one round. */
 const EVENTS = 100_000
@@ -77,21 +78,5 @@ function row(
     target: { of: 'ratio', sense: 'at least', value: target, unit: '×' },
     faults,
     note,
-  }
-}
-
-/** Ends the servers that were started for this case. */
-class Owner {
-  readonly #ends: (() => unknown)[] = []
-  reason = ''
-
-  after(end: () => unknown): void {
-    this.#ends.push(end)
-  }
-  skip(reason?: string): void {
-    this.reason = reason ?? ''
-  }
-  async end(): Promise<void> {
-    for (const end of this.#ends.reverse()) await end()
   }
 }
