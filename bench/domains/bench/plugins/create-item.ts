@@ -35,14 +35,13 @@ export default class CreateItem extends Plugin {
     return { success: true, data: { id } }
   }
 
-  async createStored({ name, quantity, note }: Item, context: HttpContext) {
-    const id = await this.#db.transaction(async (tx) => {
+  createStored({ name, quantity, note }: Item, context: HttpContext) {
+    return context.commit(async (tx) => {
       const inserted = await tx.execute<{ id: number }>(INSERT, [name, quantity, note ?? null])
       const { id } = inserted.rows[0]!
       await tx.publish('bench.item_created', { id, name })
-      return id
+      context.setStatus(201)
+      return { success: true, data: { id } }
     })
-    context.setStatus(201)
-    return { success: true, data: { id } }
   }
 }
