@@ -151,8 +151,20 @@ test('what the streams deliver again is done once', async (t) => {
   const sqlite: Database = { name: 'SQLite', env: async () => ({}) }
   const { start } = await dieAfterCommit(t, sqlite, env, true)
   const second = await start()
-  await namesAre(second, 'a', 'a done')
   await post(second, '/events', { event: 'work.wanted', payload: { name: 'b' }, bare: true })
-  const { effects } = await namesAre(second, 'a', 'a done', 'b', 'b done')
-  assert.equal(effects[0]!.attempt, 1)
+  let found: Effects | undefined
+  const isDone = async () => {
+    found = await effectsOf(second)
+    return ['a', 'a done', 'b', 'b done'].every((wanted) => found!.effects.some(({ name }) => name === wanted))
+  }
+  await until(isDone, 'all effects')
+  // Whatever publishes and notes what is done may be repeated: it has no transaction.
+  const ofHandler = found!.effects.filter(({ name }) => !name.endsWith('done'))
+  assert.deepEqual(
+    ofHandler.map(({ name, attempt }) => [name, attempt]),
+    [
+      ['a', 1],
+      ['b', 1],
+    ],
+  )
 })

@@ -314,7 +314,8 @@ export class Runtime {
     await toolbox.boot((_, error) => {
       fault = error
     }, tool)
-    if (fault === undefined && tool === 'db') await this.#events.durable.prepare()
+    const mayMigrate = this.#options.settings.dbAutoMigrate
+    if (fault === undefined && tool === 'db' && mayMigrate) await this.#events.durable.prepare()
     await this.#tools.kernel.stop()
     if (fault !== undefined) throw fault
   }
