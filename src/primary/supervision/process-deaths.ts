@@ -74,8 +74,10 @@ export class ProcessDeaths {
   barred(guardian = process.ppid): Record<string, string> {
     const barred: Record<string, string> = {}
     const counts = new Map<string, number>()
-    for (const { booting, signal, message, guardian: writer } of this.#recent) {
+    for (const { booting, signal, message, stalled_ms, guardian: writer } of this.#recent) {
       if (writer !== guardian || signal === null) continue
+      // Somebody from outside may have killed it, and what booted has nothing to do with that.
+      if (signal === 'SIGKILL' && stalled_ms === null) continue
       for (const file of booting) {
         const count = (counts.get(file) ?? 0) + 1
         counts.set(file, count)
