@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import type { WorkInFlight } from '../../src/contracts/registry.ts'
 import type { CrashReport } from '../../src/primary/supervision/crash-report.ts'
 import { ProcessDeaths } from '../../src/primary/supervision/process-deaths.ts'
 
@@ -25,6 +26,15 @@ const DEATH: CrashReport = {
   stack: [],
 }
 
+/** A request that was in flight. */
+const working = (name: string): WorkInFlight => ({
+  kind: 'request',
+  name,
+  plugin: `shop.${name.slice('GET /'.length)}`,
+  id: null,
+  for_ms: 1,
+})
+
 test('a plugin is left out that ended the process while it booted, and not one that was killed with it', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-barred-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
@@ -39,4 +49,25 @@ test('a plugin is left out that ended the process while it booted, and not one t
   assert.deepEqual(barred({}), [FILE])
   assert.deepEqual(barred({ signal: 'SIGKILL' }, { signal: 'SIGKILL' }), [], 'from outside')
   assert.deepEqual(barred({ signal: 'SIGKILL', stalled_ms: 10_000 }), [FILE], 'by the guardian, because it stood still')
+
+  const [request, other] = ['GET /abort', 'GET /slow'].map((name) => working(name))
+  const named: Partial<CrashReport> = {
+    guilty: { plugin: request!.plugin, handler: request!.name, line: null, evidence: 'alone' },
+    suspects: [request!.plugin],
+    in_flight: [request!],
+  }
+  assert.deepEqual(barred(named), [], 'a request has ended it in another lane')
+  const inFlight = (...works: WorkInFlight[]): Partial<CrashReport> => ({
+    guilty: { plugin: works[0]!.plugin, handler: works[0]!.name, line: null, evidence: 'last' },
+    suspects: works.map(({ plugin }) => plugin),
+    in_flight: works,
+  })
+  assert.deepEqual(barred(inFlight(request!)), [], 'perhaps of a request')
+  assert.deepEqual(barred(inFlight(request!), inFlight(request!)), [], 'the same one each time')
+  assert.deepEqual(barred(inFlight(request!), inFlight(other!)), [FILE], 'it alone was there both times')
+  const streaming = { in_flight: [working('GET /feed')] }
+  assert.deepEqual(barred(streaming), [FILE], 'a stream is under no suspicion')
+  const pair = { booting: [FILE, '/shop/plugins/buy.ts'] }
+  assert.deepEqual(barred(pair), [], 'nothing tells them apart')
+  assert.deepEqual(barred(pair, { booting: [FILE, '/shop/plugins/pay.ts'] }), [FILE])
 })

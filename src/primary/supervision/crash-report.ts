@@ -45,7 +45,7 @@ export interface CrashReport extends RawReport {
   in_flight: WorkInFlight[]
   /** Plugins of which one has ended the process: the guilty one alone where that is as good as certain. */
   suspects: string[]
-  /** Files of the plugins that lanes were about to boot. */
+  /** Files of the plugins that lanes were about to boot; none where somebody else is guilty, as good as certain. */
   booting: string[]
   stack: string[]
 }
@@ -137,7 +137,7 @@ function completed(path: string, report: RawReport): CrashReport {
     lane: guilty === null ? null : (guiltyWork?.lane ?? PRIMARY_INDEX),
     in_flight: begun.map(({ work }) => work),
     suspects: isFromOutside ? [] : isCertain ? [guilty.plugin!] : [...new Set(inFlight)],
-    booting: [...new Set(booting)],
+    booting: isCertain ? [] : [...new Set(booting)],
     stack: stack.map(shownFrame),
   }
 }

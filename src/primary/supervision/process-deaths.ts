@@ -73,16 +73,18 @@ export class ProcessDeaths {
   /** Plugins that are not booted any more, by file, with the reason. Whoever starts the guardian anew gives each another chance. */
   barred(guardian = process.ppid): Record<string, string> {
     const barred: Record<string, string> = {}
-    const counts = new Map<string, number>()
-    for (const { booting, signal, message, stalled_ms, guardian: writer } of this.#recent) {
+    const deaths = new Map<string, (readonly string[])[]>()
+    for (const { booting, suspects, signal, message, stalled_ms, guardian: writer } of this.#recent) {
       if (writer !== guardian || signal === null) continue
       // Somebody from outside may have killed it, and what booted has nothing to do with that.
       if (signal === 'SIGKILL' && stalled_ms === null) continue
+      const present = [...booting, ...suspects]
       for (const file of booting) {
-        const count = (counts.get(file) ?? 0) + 1
-        counts.set(file, count)
-        // Of several that boot at a time, the one that is there again.
-        if (booting.length === 1 || count > 1) barred[file] = `It ended the process while it booted: ${message}`
+        const there = [...(deaths.get(file) ?? []), present]
+        deaths.set(file, there)
+        // What was there each time, too, may have been the cause as well.
+        const hasRival = present.some((rival) => rival !== file && there.every((each) => each.includes(rival)))
+        if (!hasRival) barred[file] = `It ended the process while it booted: ${message}`
       }
     }
     return barred
