@@ -109,8 +109,7 @@ export class Deliveries {
     const delivery = deliveryOf(queue, event, null, source)
     if (attempt > 1 || deaths > 0) Object.assign(delivery, { attempt, deaths, dueMs, isBegun: true })
     this.budget.take(delivery)
-    if (deaths >= POISON_DEATHS) this.#fail(delivery, DIED_WITH_IT, 'poison')
-    else if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
+    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
     else this.#keys.admit(delivery)
   }
 
@@ -130,9 +129,11 @@ export class Deliveries {
   readonly #enqueue = (delivery: Delivery): void => {
     const { consumer, queue } = delivery
     if (consumer.isGone) return this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // Nothing of its key that came before it has been begun either.
-    if (this.#delayed.isReturning && isUntried(delivery) && !isFromBroker(delivery))
+    // It stays in the log, perhaps behind one of its key that does, too.
+    if (this.#delayed.isReturning && delivery.source !== null && !isFromBroker(delivery))
       return this.#finish(delivery, SUBSCRIBER_GONE, false)
+    // Of the log: its turn has come, and what is left of its key goes on behind its letter.
+    if (delivery.deaths >= POISON_DEATHS) return this.#fail(delivery, DIED_WITH_IT, 'poison')
     if (delivery.dueMs !== 0) return this.#enqueueLater(delivery)
     if (delivery.deaths > 0) return this.#quarantine.add(delivery)
     if (queue.waiting.size === 0 && this.#dispatch(delivery)) return

@@ -24,6 +24,7 @@ export async function killProcess(options: ChaosArguments, guard: Owner): Promis
   const service = await GuardedService.start(guard, lanes)
   const book = new OrderBook()
   const stop = new AbortController()
+  guard.after(async () => stop.abort())
   const clients = Array.from({ length: CLIENTS }, (_, n) =>
     writeOrders(service, book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
   )

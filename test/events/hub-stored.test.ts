@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { StoredShare, StoredShares } from '../../src/primary/events/consumer.ts'
+import { POISON_DEATHS } from '../../src/primary/events/quarantine.ts'
+import { eventOf, fakeThread, hubOf, instanceOf } from './fake-thread.ts'
+
+/** What the log knows of an event with one delivery. */
+function shareOf(ends: string[], name: string, share: Partial<StoredShare> = {}): StoredShares {
+  const source: StoredShare['source'] = {
+    isBroker: false,
+    begun() {},
+    async storeDeadLetter() {
+      ends.push(`${name} is a letter`)
+    },
+    ended: (isDone) => void ends.push(`${name} ${isDone ? 'is done' : 'is left'}`),
+  }
+  return { isRecorded: false, shareOf: () => ({ source, attempt: 1, deaths: 0, dueMs: 0, ...share }) }
+}
+
+test('what becomes a letter at once, because processes have died of it, waits for the turn of its key', async (t) => {
+  const { hub } = hubOf(t)
+  const lane = fakeThread()
+  hub.subscribe('order.placed', 'group', {}, instanceOf(lane))
+  const ends: string[] = []
+  const event = (id: string) => eventOf(id, { key: 'k' })
+  hub.deliverStored(event('first'), 0, null, shareOf(ends, 'first'))
+  hub.deliverStored(event('second'), 0, null, shareOf(ends, 'second'))
+  hub.deliverStored(event('bad'), 0, null, shareOf(ends, 'bad', { deaths: POISON_DEATHS }))
+  hub.deliverStored(event('last'), 0, null, shareOf(ends, 'last'))
+  await new Promise(setImmediate)
+  assert.deepEqual(lane.events, ['first'], 'one at a time')
+  hub.delivered(lane.taken[0]!.id)
+  assert.deepEqual(lane.events, ['first', 'second'])
+  hub.delivered(lane.taken[1]!.id)
+  await new Promise(setImmediate)
+  assert.deepEqual(lane.events, ['first', 'second', 'last'])
+  hub.delivered(lane.taken[2]!.id)
+  assert.deepEqual(ends, ['first is done', 'second is done', 'bad is a letter', 'bad is done', 'last is done'])
+})
+
+test('at the end of the process nothing of a key begins that stands behind what is left in the log', (t) => {
+  const { hub } = hubOf(t)
+  const lane = fakeThread()
+  hub.subscribe('order.placed', 'group', { retries: 3, backoffMs: 60_000 }, instanceOf(lane))
+  const ends: string[] = []
+  const event = (id: string) => eventOf(id, { key: 'k' })
+  hub.deliverStored(event('first'), 0, null, shareOf(ends, 'first'))
+  // Another process has tried it, too.
+  hub.deliverStored(event('second'), 0, null, shareOf(ends, 'second', { attempt: 2 }))
+  hub.deliveryFailed(lane.taken[0]!.id, { message: 'not now' })
+  hub.returnDelayed()
+  assert.deepEqual(lane.events, ['first'])
+  assert.deepEqual(ends, ['first is left', 'second is left'])
+})
