@@ -1,4 +1,5 @@
 import type { Settings } from '../../core/config/schema.ts'
+import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { EventLog } from '../../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
@@ -13,6 +14,7 @@ import { Hub } from '../events/hub.ts'
 import { LaneSubscribers } from '../events/lane-subscribers.ts'
 import { PrimaryBus } from '../events/primary-bus.ts'
 import { RecordForwarder } from '../events/record-forwarder.ts'
+import { TraceFile } from '../events/trace-file.ts'
 import type { Log } from '../logging/process-log.ts'
 import type { StreamCoordinator } from '../streams/coordinator.ts'
 import { LaneStreams } from '../streams/lane-streams.ts'
@@ -59,6 +61,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     onQuarantineUsed: () => link.supervisor.renewQuarantine(),
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
+  hub.records.keepHistory(traceFile(settings, log))
   const bus = new PrimaryBus(
     hub,
     () => parts.driver,
@@ -101,6 +104,15 @@ export function assembleEvents(options: EventOptions): EventParts {
     streams: null,
   }
   return parts
+}
+
+/** Beside the database file. Where its folder is missing, as it may be with a server, there is no history. */
+function traceFile({ sqlitePath }: Settings, log: Log): TraceFile {
+  return new TraceFile(`${sqlitePath}-traces`, (error) => {
+    if (codeOf(error) === 'ENOENT') return
+    const message = `The history of events is not kept for the next process: ${messageOf(error)}`
+    log('WARNING', message, 'event_bus')
+  })
 }
 
 interface StreamOptions {

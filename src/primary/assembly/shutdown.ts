@@ -62,6 +62,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   await kernel.stop()
   await events.streams?.close()
   hub.close()
+  await hub.records.close()
   listener.close()
   // Last, so that the spans of everything else have ended.
   await parts.tracing()?.stop(Math.max(500, deadlineMs - steadyMs()))

@@ -15,6 +15,7 @@ import { DeadLetters, listed, type StoredLetter } from './dead-letters.ts'
 import { DroppedLetters } from './dropped-letters.ts'
 import type { KeyPlace, ParkedKeys } from './parked-keys.ts'
 import { Replays } from './replays.ts'
+import type { TraceFile } from './trace-file.ts'
 
 export type RecordLog = (level: 'WARNING' | 'ERROR', message: string, fields?: Record<string, unknown>) => void
 
@@ -31,6 +32,7 @@ export class Records {
   readonly replays = new Replays()
   /** Keys that wait behind letters. Set by the deliveries. */
   parked: ParkedKeys | null = null
+  #file: TraceFile | null = null
   readonly #listeners: RecordListener[] = []
   readonly #failureListeners: FailureListener[] = []
 
@@ -54,7 +56,7 @@ export class Records {
       requestId: event.requestId,
       trace: event.trace,
     }
-    this.#traces.push(trace)
+    if (this.#traces.push(trace)) this.#file?.add(trace)
     if (this.#listeners.length === 0) return
     const record = recordOf(trace)
     // A copy: a listener may remove itself while it is told, as a stream client does that is cut off.
@@ -82,6 +84,17 @@ export class Records {
     if (!this.replays.isEmpty) this.replays.ended(event, error, id)
     for (const old of dropped) if (old.parks) this.parked?.letterGone(letterPlace(old), old.id)
     return undefined
+  }
+
+  /** Begins with the history of the process before, and writes its own for the next one. */
+  keepHistory(file: TraceFile): void {
+    this.#traces.restore(file.read())
+    this.#file = file
+  }
+
+  /** Resolves when the history is written. */
+  async close(): Promise<void> {
+    await this.#file?.close()
   }
 
   addListener(listener: RecordListener): () => void {

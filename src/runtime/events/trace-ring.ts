@@ -33,13 +33,30 @@ export function recordOf(trace: Trace): EventRecord {
   }
 }
 
-/** The last events of the process. */
+/** The last events, those of the process before among them. */
 export class TraceRing {
   readonly #slots: (Trace | undefined)[] = new Array(TRACE_RECORDS).fill(undefined)
   #count = 0
+  /** Ids of events of the process before: those that it has not finished are published here again. */
+  #restored = new Set<string>()
 
-  push(trace: Trace): void {
+  /** @param traces of the process before, oldest first */
+  restore(traces: readonly Trace[]): void {
+    for (const trace of traces) if (this.push(trace)) this.#restored.add(trace.id)
+  }
+
+  /** @returns false for an event that is here already */
+  push(trace: Trace): boolean {
+    if (this.#restored.size > 0 && this.#isRestored(trace.id)) return false
     this.#slots[this.#count++ % TRACE_RECORDS] = trace
+    return true
+  }
+
+  #isRestored(id: string): boolean {
+    if (this.#restored.has(id)) return true
+    // All of them have made room for others by now.
+    if (this.#count >= 2 * TRACE_RECORDS) this.#restored.clear()
+    return false
   }
 
   /** Oldest first, by the time of publication: the events of a busy lane may arrive late. */
