@@ -22,6 +22,16 @@ test('placeholders of other kinds and gaps are found', () => {
   assert.equal(shapeOf('SELECT $1, $3').missingParameter, 2)
 })
 
+test('values are bound by place where each placeholder occurs once', () => {
+  const byPlace = (sql: string) => shapeOf(sql).byPlace
+  assert.deepEqual(byPlace("VALUES ($1, '$2', $2) -- $3"), { sql: "VALUES (?, '$2', ?) -- $3", order: null })
+  assert.deepEqual(byPlace('UPDATE t SET a = $2 WHERE b = $1'), {
+    sql: 'UPDATE t SET a = ? WHERE b = ?',
+    order: [1, 0],
+  })
+  assert.equal(byPlace('UPDATE t SET a = $1 WHERE a <> $1'), null)
+})
+
 test('the command is the first word', () => {
   assert.equal(shapeOf(' -- begin\n/* commit */ ; (select 1)').command, 'SELECT')
 })

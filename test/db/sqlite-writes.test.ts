@@ -35,6 +35,11 @@ test('writes of one turn of the loop share one commit', async (t) => {
   assert.equal((await db.query('SELECT 1 FROM items')).length, 65)
 })
 
+test('a column without a name of its own has the placeholder for a name', async (t) => {
+  const { db } = await withItems(t)
+  assert.deepEqual(await db.query('SELECT $2, $1', ['one', 'two']), [{ $2: 'two', $1: 'one' }])
+})
+
 test('writes that are issued together happen in the order in which they were issued', async (t) => {
   const { db, insert } = await withItems(t)
   await insert('a')
