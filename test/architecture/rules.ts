@@ -87,7 +87,7 @@ export const DEVTOOLS_IMPORTERS = ['src/devtools/', 'src/index.ts', 'src/main.ts
 export const ONLY_IMPORTERS = [
   {
     target: 'package:uWebSockets.js',
-    importer: 'src/primary/http/listen-socket.ts',
+    importer: 'src/primary/http/uws-library.ts',
     reason: 'an unguarded call of it aborts the process: one wrapper for all routes',
   },
   {

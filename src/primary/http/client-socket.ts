@@ -1,5 +1,5 @@
-import type { WebSocket } from 'uWebSockets.js'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { LibrarySocket } from './library.ts'
 import { UnhandledMessages } from './unhandled-messages.ts'
 
 /** Bytes that a client may leave unread; beyond, it is cut off. */
@@ -19,11 +19,6 @@ const LIBRARY_CODES: Record<string, number> = {
   'Received invalid UTF-8': 1007,
   'Received invalid WebSocket frame': 1002,
   'Received invalid close payload': 1002,
-}
-
-/** The user data that the library keeps with a socket. */
-export interface SocketUserData {
-  readonly socket: ClientSocket
 }
 
 export interface ClientSocketOptions {
@@ -53,7 +48,7 @@ export class ClientSocket {
   readonly #worker: SocketWorker
   readonly #number: number
   /** Null before the handshake is done, and when it is closed. */
-  #ws: WebSocket<SocketUserData> | null = null
+  #ws: LibrarySocket | null = null
   readonly #unhandled = new UnhandledMessages(SOCKET_MAX_UNHANDLED_BYTES)
   #busySinceMs = steadyMs()
   /** Bytes that were sent and not yet reported to the worker as flushed. */
@@ -128,12 +123,13 @@ export class ClientSocket {
 
   // ── from the library ──────────────────────────────────────────────────────
 
-  opened(ws: WebSocket<SocketUserData>): void {
+  opened(ws: LibrarySocket): void {
     this.#ws = ws
     openSockets.add(this)
   }
 
-  received(message: ArrayBuffer, isBinary: boolean): void {
+  /** The memory is only lent for the call. */
+  received(message: Uint8Array, isBinary: boolean): void {
     if (this.#closing !== null) return
     if (message.byteLength > this.#options.limitBytes) return this.close(1009, 'message too large')
     const isFirst = this.#unhandled.isEmpty
@@ -142,7 +138,7 @@ export class ClientSocket {
     if (!isFirst && this.#unhandled.isExceeded) {
       return this.close(1013, 'too many messages wait')
     }
-    if (!this.#worker.socketMessage(this.#number, new Uint8Array(message), isBinary)) {
+    if (!this.#worker.socketMessage(this.#number, message, isBinary)) {
       this.close(1013, 'the service is overloaded')
     }
   }
@@ -175,7 +171,7 @@ export class ClientSocket {
     this.#ws?.close()
   }
 
-  #measure(ws: WebSocket<SocketUserData>): void {
+  #measure(ws: LibrarySocket): void {
     const unreadBytes = ws.getBufferedAmount()
     totalUnreadBytes += unreadBytes - this.#unreadBytes
     this.#unreadBytes = unreadBytes

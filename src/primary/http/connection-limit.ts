@@ -30,6 +30,7 @@ export class ConnectionLimit {
   #pausedMs: number | null = null
   #toldMs = Number.NEGATIVE_INFINITY
   #isListenFaultTold = false
+  #isReopening = false
 
   constructor(log: Log) {
     this.#log = log
@@ -91,8 +92,16 @@ export class ConnectionLimit {
     if (this.#pausedMs === null) return
     // An operator may have raised it meanwhile (`prlimit`).
     this.#descriptors = descriptorLimit()
-    if (this.#open > this.max * RESUME_SHARE) return
-    if (this.#listenSocket!.reopen()) {
+    if (this.#open > this.max * RESUME_SHARE || this.#isReopening) return
+    this.#isReopening = true
+    void this.#reopen()
+  }
+
+  async #reopen(): Promise<void> {
+    const isOpen = await this.#listenSocket!.reopen()
+    this.#isReopening = false
+    if (this.#pausedMs === null) return
+    if (isOpen) {
       const isTold = this.#toldMs === this.#pausedMs || this.#isListenFaultTold
       const forMs = Math.round(steadyMs() - this.#pausedMs)
       this.#pausedMs = null

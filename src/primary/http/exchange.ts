@@ -1,10 +1,10 @@
-import type { HttpResponse } from 'uWebSockets.js'
 import type { Operator } from '../../contracts/http-request.ts'
 import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
-import { ClientSocket, type SocketUserData, type SocketWorker } from './client-socket.ts'
+import { ClientSocket, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
+import type { ClientResponse } from './library.ts'
 import { PacedBody } from './paced-body.ts'
 import { policyFor } from './page-policy.ts'
 import { pipelining } from './pipelining.ts'
@@ -52,7 +52,7 @@ export class Exchange {
   span: RequestSpan | null = null
   /** Null for a request that does not want to become a WebSocket. */
   handshake: Handshake | null = null
-  readonly #res: HttpResponse
+  readonly #res: ClientResponse
   readonly #isHead: boolean
   readonly #corsHead: string
   #done = false
@@ -65,7 +65,7 @@ export class Exchange {
   #onAbort: (() => void) | null = null
 
   constructor(
-    res: HttpResponse,
+    res: ClientResponse,
     requestId: string,
     route: RouteEntry | null,
     isHead: boolean,
@@ -293,7 +293,7 @@ export class Exchange {
     res.cork(() => {
       res.writeStatus('101 Switching Protocols').writeHeader('x-content-type-options', lines)
       // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
-      res.upgrade<SocketUserData>({ socket }, key, protocol, '', context)
+      res.upgrade({ socket }, key, protocol, '', context)
     })
     return socket
   }
@@ -309,12 +309,12 @@ function hasLine(head: string, start: string): boolean {
 }
 
 /** Costs a system call: only where a handler reads it. */
-export function addressOf(res: HttpResponse): string {
+export function addressOf(res: ClientResponse): string {
   return Buffer.from(res.getRemoteAddressAsText()).toString('latin1')
 }
 
 // The answer that `writeAnswer` writes. Module variables instead of a closure per answer.
-let writing: HttpResponse
+let writing: ClientResponse
 let writingStatus = 200
 let writingLines = ''
 let writingBody: Uint8Array | string | null = null
@@ -337,7 +337,7 @@ function writeAnswer(): void {
 }
 
 /** Any argument to `endWithoutBody` would abort the process or write a length of its own. */
-function endBare(res: HttpResponse, close: boolean): void {
+function endBare(res: ClientResponse, close: boolean): void {
   if (close) res.writeHeader('connection', 'close')
   res.endWithoutBody()
 }

@@ -1,11 +1,11 @@
-import type { HttpRequest, us_socket_context_t } from 'uWebSockets.js'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, type Reply } from '../../runtime/endpoint/reply.ts'
+import type { ClientRequest, HandshakeContext } from './library.ts'
 
 /** What the library asks for when a connection becomes a WebSocket. */
 export interface Handshake {
   readonly key: string
-  readonly context: us_socket_context_t
+  readonly context: HandshakeContext
   readonly limitBytes: number
 }
 
@@ -15,7 +15,7 @@ const VERSION = '13'
  * Why a request for a WebSocket is refused, or null. Source: RFC 6455, section 4.2.1.
  * @param context null when the library has seen no `sec-websocket-key` of the right length
  */
-export function handshakeFault(req: HttpRequest, context: us_socket_context_t | null): ErrorCode | null {
+export function handshakeFault(req: ClientRequest, context: HandshakeContext | null): ErrorCode | null {
   const isUpgrade =
     /(?:^|[,\s])websocket(?:$|[,\s])/i.test(req.getHeader('upgrade')) &&
     /(?:^|[,\s])upgrade(?:$|[,\s])/i.test(req.getHeader('connection'))

@@ -1,5 +1,5 @@
-import type { HttpRequest } from 'uWebSockets.js'
 import { HEADER_SEPARATOR } from '../../runtime/endpoint/incoming.ts'
+import type { ClientRequest } from './library.ts'
 
 /**
  * One pass over a request's headers: their text for the thread that handles it, and the few that the listener needs.
@@ -21,7 +21,7 @@ export class HeadScan {
   #transferEncodings = 0
   #hosts = 0
 
-  read(req: HttpRequest): void {
+  read(req: ClientRequest): void {
     this.text = ''
     this.requestId = ''
     this.origin = ''
@@ -86,8 +86,8 @@ export class HeadScan {
   }
 
   /**
-   * Why the end of the request is not certain, or null. The library accepts such requests, and would answer a second request that is
-   * hidden in the body: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
+   * Why the end of the request is not certain, or null. uWebSockets.js accepts such requests, and would answer a second request that
+   * is hidden in the body: the connection must be closed (RFC 9112, sections 6.1, 6.3 and 11.2).
    */
   framingFault(): string | null {
     if (this.#hosts > 1) return 'more than one host'

@@ -1,4 +1,3 @@
-import type { HttpRequest, HttpResponse, us_socket_context_t } from 'uWebSockets.js'
 import type { RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
@@ -16,7 +15,9 @@ import { isForeignPage } from './foreign-page.ts'
 import { refuseFraming } from './framing-refusal.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
-import { ListenSocket, type ListenSocketOptions, loadLibrary } from './listen-socket.ts'
+import { HeaderLoss } from './header-loss.ts'
+import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
+import { ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { faultOfPath } from './path-fault.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
@@ -24,9 +25,9 @@ import { pipelining } from './pipelining.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
 import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
-import { serveSockets } from './socket-server.ts'
 import { loginPage, SystemAccess } from './system-access.ts'
 import { TrustedProxies } from './trusted-proxies.ts'
+import { loadUws } from './uws-library.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -72,17 +73,20 @@ export class Listener {
   readonly #listenSockets: ListenSocket[] = []
   readonly #system: SystemAccess
   readonly #proxies: TrustedProxies
+  /** Set before anything is served. */
+  #library!: HttpLibrary
   #systemPort: number | null = null
   #sweepTimer: NodeJS.Timeout | undefined
   readonly #drain = new Drain()
+  readonly #loss: HeaderLoss
   #hasRefusedHost = false
-  #isLossTold = false
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
 
   constructor(options: ListenerOptions) {
     this.#options = options
+    this.#loss = new HeaderLoss(options.onHeaderLoss)
     this.#cors = new Cors(options.settings.httpCorsOrigins)
     this.#system = new SystemAccess(options.settings)
     this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
@@ -90,11 +94,12 @@ export class Listener {
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(exclusive: boolean): Promise<number> {
-    const library = await loadLibrary()
+    const library = await loadUws()
+    this.#library = library
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
     const open = (options: ListenSocketOptions): Promise<number> => {
-      const listenSocket = new ListenSocket(library, options)
+      const listenSocket = new ListenSocket(library.createApp(), options)
       this.#listenSockets.push(listenSocket)
       this.#serve(listenSocket)
       return listenSocket.open()
@@ -125,8 +130,10 @@ export class Listener {
   #serve(listenSocket: ListenSocket): void {
     const { app } = listenSocket
     const { routes } = this.#options
-    app.any('/*', (res, req) => this.#onRequest(listenSocket, res, req))
-    app.filter(this.#countConnection)
+    app.serve({
+      onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
+      onConnection: this.#countConnection,
+    })
     // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(listenSocket)
     else {
@@ -161,7 +168,7 @@ export class Listener {
   }
 
   /** Called by the library with 1 when a connection opens and with -1 when it is gone; never per request. */
-  readonly #countConnection = (_: unknown, change: number): void => {
+  readonly #countConnection = (change: number): void => {
     this.#drain.countConnection(change)
     this.#options.connectionLimit.count(change)
   }
@@ -175,11 +182,10 @@ export class Listener {
   }
 
   #serveSockets(listenSocket: ListenSocket): void {
-    serveSockets(listenSocket.app, {
+    listenSocket.app.serveSockets({
       limitBytes: this.#options.settings.httpBodyLimit,
       onHandshake: (res, req, context) => this.#onRequest(listenSocket, res, req, context),
-      // The library counts only connections that have not become WebSockets.
-      onGone: () => this.#countConnection(null, -1),
+      onGone: () => this.#countConnection(-1),
       onFault: this.#options.onFault,
     })
   }
@@ -187,9 +193,9 @@ export class Listener {
   /** Everything about a request must be read before this returns: `req` is gone then. */
   #onRequest(
     listenSocket: ListenSocket,
-    res: HttpResponse,
-    req: HttpRequest,
-    socketContext: us_socket_context_t | null = null,
+    res: ClientResponse,
+    req: ClientRequest,
+    socketContext: HandshakeContext | null = null,
   ): void {
     const scan = this.#scan
     scan.read(req)
@@ -199,7 +205,7 @@ export class Listener {
     const fault = scan.framingFault()
     if (fault !== null) {
       this.#options.onFramingFault(fault, addressOf(res))
-      return refuseFraming(res, method, requestId, fault)
+      return refuseFraming(this.#library, res, method, requestId, fault)
     }
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
     const isOurHost = listenSocket.hosts.allows(scan.host)
@@ -214,9 +220,11 @@ export class Listener {
       corsHead,
       timeoutMs === 0 ? 0 : steadyMs() + timeoutMs,
     )
-    pipelining.begun(exchange)
-    // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
-    if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
+    if (!this.#library.isStrict) {
+      pipelining.begun(exchange)
+      // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.
+      if (scan.isUnframed && MAY_HAVE_BODY.has(method)) exchange.isLast = true
+    }
     const trace = this.tracing === null ? NO_TRACE_CONTEXT : this.#trace(this.tracing, exchange, req, method, path)
     try {
       if (!isOurHost) return this.#refuseHost(exchange)
@@ -233,7 +241,7 @@ export class Listener {
   }
 
   /** True when a request for a route under `/system` was refused. Else the exchange knows who sends it. */
-  #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: HttpRequest): boolean {
+  #isStranger(exchange: Exchange, zone: RouteZone, method: string, req: ClientRequest): boolean {
     const authorization = req.getHeader('authorization')
     const cookie = req.getHeader('cookie')
     exchange.operator = this.#system.operatorOf(authorization, cookie, exchange.isAtSystemAddress)
@@ -252,7 +260,7 @@ export class Listener {
   }
 
   /** False when the request was answered, because it is no valid handshake. */
-  #isHandshake(req: HttpRequest, exchange: Exchange, context: us_socket_context_t | null): boolean {
+  #isHandshake(req: ClientRequest, exchange: Exchange, context: HandshakeContext | null): boolean {
     const { isUnframed } = this.#scan
     const fault = isUnframed ? handshakeFault(req, context) : 'HTTP_BAD_REQUEST'
     if (fault === 'HTTP_UPGRADE_REQUIRED') exchange.reply(upgradeRequired())
@@ -266,7 +274,7 @@ export class Listener {
     return false
   }
 
-  #trace(tracing: RequestTracing, exchange: Exchange, req: HttpRequest, method: string, path: string): TraceContext {
+  #trace(tracing: RequestTracing, exchange: Exchange, req: ClientRequest, method: string, path: string): TraceContext {
     const { host, userAgent, traceparent, tracestate } = this.#scan
     const begun = tracing.begin(traceparent, tracestate, () => ({
       method,
@@ -290,8 +298,8 @@ export class Listener {
   }
 
   #admit(
-    res: HttpResponse,
-    req: HttpRequest,
+    res: ClientResponse,
+    req: ClientRequest,
     exchange: Exchange,
     method: string,
     path: string,
@@ -333,6 +341,8 @@ export class Listener {
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body
+      // The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted.
+      if (expectedBytes === null && !this.#library.isStrict) exchange.isLast = true
       // The handler's time begins when the body is complete, not with the first byte of a slow upload.
       if (exchange.deadlineMs !== 0) exchange.deadlineMs = steadyMs() + exchange.route!.timeoutMs
       try {
@@ -356,7 +366,7 @@ export class Listener {
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
       if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
-      if (frame.isBeyondAscii && !this.#isLossTold) this.#tellLoss(frame, exchange)
+      if (frame.isBeyondAscii && !this.#library.isStrict) this.#loss.look(frame, exchange)
       return
     }
     // A plugin of the primary may keep the body beyond this callback. A lane has its own copy by now.
@@ -364,20 +374,8 @@ export class Listener {
     if (!this.#options.local.send(frame, exchange)) exchange.fail('HTTP_OVERLOADED')
   }
 
-  /** The library drops bytes beyond ASCII at both ends of a header's value. Only where others are left does it show. */
-  #tellLoss(
-    { text, pathLength, queryLength, requestIdLength, ipLength, traceLength }: RequestFrame,
-    exchange: Exchange,
-  ): void {
-    const headersAt = requestIdLength + ipLength + pathLength + queryLength + traceLength
-    const headers = text.slice(headersAt)
-    if (Buffer.byteLength(headers) === headers.length) return
-    this.#isLossTold = true
-    this.#options.onHeaderLoss(exchange)
-  }
-
   /** Answers a request without a route: a preflight, a path that has other methods, or an unknown path. */
-  #refuse(exchange: Exchange, method: string, path: string, req: HttpRequest): void {
+  #refuse(exchange: Exchange, method: string, path: string, req: ClientRequest): void {
     const { routes } = this.#options
     const allowed = routes.allowed(path, (zone) => this.#system.isServed(zone, exchange.isAtSystemAddress))
     if (allowed.length === 0) return exchange.fail('HTTP_NOT_FOUND')

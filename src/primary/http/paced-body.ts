@@ -1,5 +1,5 @@
-import type { HttpResponse } from 'uWebSockets.js'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { ClientResponse } from './library.ts'
 
 /** A client that reads nothing of a file for this long is cut off, milliseconds. */
 export const FILE_STALL_MS = 30_000
@@ -12,7 +12,7 @@ let checkTimer: NodeJS.Timeout | undefined
 
 /** The body of an answer whose length is known, sent in pieces. It reports how many bytes have left, so that the sender keeps the client's pace. */
 export class PacedBody {
-  readonly #res: HttpResponse
+  readonly #res: ClientResponse
   readonly #lengthBytes: number
   readonly #onFlushed: (bytes: number) => void
   readonly #onGone: () => void
@@ -25,7 +25,7 @@ export class PacedBody {
   #progressMs = steadyMs()
 
   /** @param onGone runs once when all is sent, or the client was cut off */
-  constructor(res: HttpResponse, lengthBytes: number, onFlushed: (bytes: number) => void, onGone: () => void) {
+  constructor(res: ClientResponse, lengthBytes: number, onFlushed: (bytes: number) => void, onGone: () => void) {
     this.#res = res
     this.#lengthBytes = lengthBytes
     this.#onFlushed = onFlushed

@@ -1,6 +1,6 @@
-import type { HttpResponse } from 'uWebSockets.js'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Exchange } from './exchange.ts'
+import type { ClientResponse } from './library.ts'
 
 /**
  * A body has this long, and a second more for each 16 KiB that have come, milliseconds. Less than the 8 s after which the library may
@@ -45,7 +45,7 @@ export class PendingBodies {
    * @param expectedBytes the content length, or null for a chunked body
    */
   collect(
-    res: HttpResponse,
+    res: ClientResponse,
     exchange: Exchange,
     expectedBytes: number | null,
     limitBytes: number,
@@ -58,7 +58,7 @@ export class PendingBodies {
       if (isLast && pending.length === 0 && chunk.byteLength <= limitBytes) {
         this.#drop(pending)
         // The whole body at once: it is copied into a lane's ring, or by its holder, before the callback returns.
-        return this.#handOver(exchange, expectedBytes, new Uint8Array(chunk), done)
+        return this.#handOver(exchange, new Uint8Array(chunk), done)
       }
       const length = pending.length + chunk.byteLength
       if (length > limitBytes) {
@@ -75,19 +75,12 @@ export class PendingBodies {
       if (!isLast) return
       this.#drop(pending)
       if (expectedBytes !== null && length !== expectedBytes) return exchange.close()
-      this.#handOver(exchange, expectedBytes, pending.bytes.subarray(0, length), done)
+      this.#handOver(exchange, pending.bytes.subarray(0, length), done)
     })
   }
 
   // A method: the transpiler names a function in a variable through defineProperty, for each body a microsecond.
-  #handOver(
-    exchange: Exchange,
-    expectedBytes: number | null,
-    body: Uint8Array,
-    done: (body: Uint8Array) => void,
-  ): void {
-    // The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted.
-    exchange.isLast = expectedBytes === null
+  #handOver(exchange: Exchange, body: Uint8Array, done: (body: Uint8Array) => void): void {
     try {
       done(body)
     } catch {

@@ -1,4 +1,4 @@
-import type { HttpResponse } from 'uWebSockets.js'
+import type { ClientResponse } from './library.ts'
 
 /** Bytes that may wait for one client behind the frame that it is reading; beyond, the client is cut off. */
 export const SSE_MAX_WAITING_BYTES = 1 << 20
@@ -19,7 +19,7 @@ let totalWaitingBytes = 0
 
 /** One client of a stream: writes while it reads, keeps a bounded queue while it does not. */
 export class SseClient {
-  readonly #res: HttpResponse
+  readonly #res: ClientResponse
   readonly #onGone: () => void
   #queue: Uint8Array[] = []
   #waitingBytes = 0
@@ -28,7 +28,7 @@ export class SseClient {
   #closed = false
 
   /** @param onGone runs once when the client was cut off or the stream ended */
-  constructor(res: HttpResponse, onGone: () => void) {
+  constructor(res: ClientResponse, onGone: () => void) {
     this.#res = res
     this.#onGone = onGone
     res.onWritable(() => {

@@ -1,0 +1,141 @@
+import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
+import { occupyFreedMemory } from './freed-memory.ts'
+import type {
+  ClientResponse,
+  HttpApp,
+  HttpLibrary,
+  RequestHandlers,
+  SocketHandlers,
+  SocketUserData,
+} from './library.ts'
+import { statusLine } from './status-line.ts'
+
+/** A WebSocket whose client is silent for this long is closed; it is pinged before. */
+export const SOCKET_IDLE_SEC = 120
+/**
+ * The library keeps back what fits here until it has read all that came with the request, and would run a request behind it first. What
+ * is longer it sends at once.
+ */
+const HELD_BACK_BYTES = 16_384
+/** White space behind JSON is a part of it (RFC 8259, section 2). */
+const PADDING = ' '.repeat(HELD_BACK_BYTES)
+/** The library ends the line that we write the body with. */
+const LINE_END_BYTES = 2
+
+/** The library's own types leave these out. */
+interface Library {
+  _cfg(option: 'silent'): void
+  App(): LibraryApp
+  us_listen_socket_close(socket: us_listen_socket): void
+  us_socket_local_port(socket: us_listen_socket): number
+}
+
+type LibraryApp = TemplatedApp & {
+  filter(onChange: (res: HttpResponse, change: number) => void): LibraryApp
+  listen(host: string, port: number, flags: number, done: (socket: us_listen_socket | false) => void): LibraryApp
+}
+
+/**
+ * Loads uWebSockets.js, and late: it reads its limits from the environment when it loads. This file alone loads it.
+ * @throws where it has no binary for the platform
+ */
+export async function loadUws(): Promise<HttpLibrary> {
+  const library = (await import('uWebSockets.js')).default as unknown as Library
+  library._cfg('silent')
+  return { name: 'uWebSockets.js', isStrict: false, createApp: () => new UwsApp(library), refuse }
+}
+
+class UwsApp implements HttpApp {
+  readonly #app: LibraryApp
+  readonly #library: Library
+  #socket: us_listen_socket | null = null
+
+  constructor(library: Library) {
+    this.#library = library
+    this.#app = library.App()
+  }
+
+  serve({ onRequest, onConnection }: RequestHandlers): void {
+    this.#app.any('/*', onRequest)
+    this.#app.filter((_, change) => onConnection(change as number))
+  }
+
+  serveSockets({ limitBytes, onHandshake, onGone, onFault }: SocketHandlers): void {
+    const guard = (work: () => void): void => {
+      try {
+        work()
+      } catch (error) {
+        // Thrown into the library, the error would end the process.
+        onFault(error)
+      }
+    }
+    this.#app.ws<SocketUserData>('/*', {
+      // A message beyond the limit closes the socket with a code. Far beyond it the library cuts the socket off without one.
+      maxPayloadLength: 2 * limitBytes,
+      // `ClientSocket` counts it.
+      maxBackpressure: 0,
+      idleTimeout: SOCKET_IDLE_SEC,
+      sendPingsAutomatically: true,
+      upgrade: (res: HttpResponse, req: HttpRequest, context: us_socket_context_t) => onHandshake(res, req, context),
+      open: (ws) => {
+        occupyFreedMemory()
+        guard(() => ws.getUserData().socket.opened(ws))
+      },
+      message: (ws, message, isBinary) =>
+        guard(() => ws.getUserData().socket.received(new Uint8Array(message), isBinary)),
+      drain: (ws) => guard(() => ws.getUserData().socket.drained()),
+      close: (ws, code, reason) => {
+        guard(() => ws.getUserData().socket.closed(code, Buffer.from(reason).toString()))
+        onGone()
+      },
+    })
+  }
+
+  /** It always shares a port with whoever else shares it: whether that is wanted, the caller has to see to. */
+  async listen(host: string, port: number): Promise<number> {
+    const chosen = port === 0 ? this.#freePort(host) : port
+    if (chosen === 0) return 0
+    // The library calls back at once.
+    this.#app.listen(host, chosen, 0, (socket) => {
+      this.#socket = socket === false ? null : socket
+    })
+    return this.#socket === null ? 0 : chosen
+  }
+
+  /** A port that nobody listens on; 0 when there is none. The library makes a port that it chose itself unfit to be listened on again. */
+  #freePort(host: string): number {
+    let port = 0
+    this.#app.listen(host, 0, 0, (socket) => {
+      if (socket === false) return
+      port = this.#library.us_socket_local_port(socket)
+      this.#library.us_listen_socket_close(socket)
+    })
+    return port
+  }
+
+  shut(): void {
+    if (this.#socket !== null) this.#library.us_listen_socket_close(this.#socket)
+    this.#socket = null
+  }
+
+  close(): void {
+    this.#app.close()
+  }
+}
+
+/** The connection is closed before this returns: the library would go on to the bytes behind the request, which may be a part of it. */
+function refuse(res: ClientResponse, status: number, head: string, body: string | null): void {
+  try {
+    if (body === null) return
+    const padded = body + PADDING
+    const length = Buffer.byteLength(padded) + LINE_END_BYTES
+    res.writeStatus(statusLine(status))
+    // `end` is of no use: it would not close the connection at once, and nothing could close it afterwards.
+    res.writeHeader(
+      'x-content-type-options',
+      `nosniff\r\n${head}connection: close\r\ncontent-length: ${length}\r\n\r\n${padded}`,
+    )
+  } finally {
+    res.close()
+  }
+}
