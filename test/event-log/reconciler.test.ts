@@ -7,11 +7,17 @@ const DIED_MS = 50_000
 
 /** A log with one event, at position 7. */
 const DATABASE = { query: async () => [{ seq: 7 }] } as unknown as LogDatabase
-const look = (reconciler: Reconciler, nowMs: number) => reconciler.look(DATABASE, nowMs, 8, () => false)
+const look = (reconciler: Reconciler, nowMs: number) =>
+  reconciler.look(DATABASE, nowMs, { next: 8, dueMs: 0 }, () => false)
 
 test('after the death of a lane it looks twice, a second apart, and then as before', async () => {
   const reconciler = new Reconciler(1)
-  await reconciler.look({ ...DATABASE, query: async () => [] } as unknown as LogDatabase, DIED_MS, 7, () => false)
+  await reconciler.look(
+    { ...DATABASE, query: async () => [] } as unknown as LogDatabase,
+    DIED_MS,
+    { next: 7, dueMs: 0 },
+    () => false,
+  )
   reconciler.laneGone(DIED_MS)
   assert.equal(reconciler.isDue(DIED_MS + 50), false)
   assert.equal(reconciler.isDue(DIED_MS + 100), true)

@@ -1,21 +1,23 @@
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
-import { type EventRow, frameOf } from '../../runtime/event-log/event-rows.ts'
+import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { claimFile, isTaken } from './claimed-file.ts'
+import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { HeldEvents } from './held-events.ts'
-import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readListed, type StoredRow } from './log-reader.ts'
+import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readInOrder, type StoredRow } from './log-reader.ts'
 import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay, type Relayed } from './relay.ts'
 import { type StoredEvent, StoredEvents } from './stored-events.ts'
+import { readTried } from './suspect-trial.ts'
 import { Suspects } from './suspects.ts'
 import { UnclaimedEvents } from './unclaimed-events.ts'
 
@@ -27,10 +29,6 @@ const REFILL_MS = 20
 const RELAY_END_MS = 1000
 /** Pause before the log is opened again, milliseconds. */
 const REOPEN_MS = 1000
-/** An event that so many processes have died with is tried alone from then on. */
-const SUSPICIOUS_DEATHS = 3
-/** Longest time of Node's timers, milliseconds. */
-const TIMER_MAX_MS = 2_147_483_647
 
 /**
  * The durable log of this process, in its primary. Events come here after their commit, on their way to the hub, which delivers from memory.
@@ -45,10 +43,9 @@ export class DurableLog {
   #members: Membership | null = null
   /** Positions of events that had no room, in the order in which they came. */
   readonly #passed = new PositionQueue()
+  readonly #due = new DueEvents(() => void this.#read())
   /** What an earlier process has left: events after `from`, up to `last`. */
   #left = { from: 0, last: 0 }
-  /** Up to where the log had events each time that a process ended without order. */
-  #uncleanEnds: readonly number[] = []
   readonly #suspects = new Suspects()
   #reconciler: Reconciler | null = null
   #hasAdopted = false
@@ -108,12 +105,13 @@ export class DurableLog {
   async #open(): Promise<void> {
     const { log } = this.#options
     await this.prepare()
+    this.#due.begin(Date.now())
     if (log.isOnServer) return this.#join()
     await claimFile(log.database)
     const { first, last } = await positions(log.database)
     this.#left = { from: first - 1, last }
     this.#countWaiting()
-    this.#uncleanEnds = await noteStart(log.database, first, last)
+    this.#suspects.uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
     await this.#held.learn()
     log.memory.open(last + 1)
@@ -144,13 +142,18 @@ export class DurableLog {
   take(event: EventFrame, origin: SubscriberThread | null): void {
     const isKnown = this.#events.knows(event.seq) || this.#events.isParked(event.seq)
     if (isKnown || (this.#isEnding && this.#relay === null)) return
-    if (this.#mustWait(event)) {
-      this.#passed.push(event.seq)
-      this.#countWaiting()
-      return
-    }
     const { timestampMs, delayMs, ttlMs } = event
-    this.#deliver(event, ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs, origin, null)
+    if (delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs)))
+      this.#options.hub.record(event, origin)
+    else if (this.#mustWait(event)) this.#passed.push(event.seq)
+    else return this.#deliver(event, ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs, origin, null)
+    this.#countWaiting()
+  }
+
+  /** A broker keeps them itself; where nobody wants it, nothing waits. @returns false when it is due now */
+  #keepsUntilDue({ event, seq }: EventFrame, dueMs: number): boolean {
+    if (this.#relay !== null || !this.#options.hub.hasSubscribers(event)) return false
+    return this.#due.keep(dueMs, seq)
   }
 
   /** Behind events of its key that wait already, and where the hub has enough. */
@@ -175,7 +178,9 @@ export class DurableLog {
 
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
-    const entry = this.#events.begin(event.seq, left, this.#held.take(event.seq))
+    // What an earlier process has published was not recorded here.
+    const hasWaited = this.#due.take(event.seq) && event.seq > this.#left.last
+    const entry = this.#events.begin(event.seq, left, this.#held.take(event.seq) || hasWaited)
     // Where some of its subscribers are done, the others are here.
     if (this.#relay !== null && left === null) return this.#relayOn(this.#relay, entry, { event, expiresMs, origin })
     // Not of a replay, which has a position of this process.
@@ -203,6 +208,7 @@ export class DurableLog {
     if (this.#isReading || !this.#hasAdopted) return
     this.#isReading = true
     try {
+      await this.#letGo()
       while (this.#hasRoom && !this.#isEnding) {
         if (this.#hasLeft) await this.#readLeft()
         else if (this.#passed.size > 0) await this.#readPassed()
@@ -219,6 +225,14 @@ export class DurableLog {
     } finally {
       this.#isReading = false
     }
+  }
+
+  /** What is due waits for room, behind what has waited for that before. */
+  async #letGo(): Promise<void> {
+    const { database, memory } = this.#options.log
+    await this.#due.look(database, Date.now(), memory.epoch)
+    for (const seq of this.#due.due(Date.now())) this.#passed.push(seq)
+    this.#countWaiting()
   }
 
   async #readLeft(): Promise<void> {
@@ -240,7 +254,7 @@ export class DurableLog {
     try {
       // Their rows may still have to be written.
       if (this.#held.hasFreed) await this.#writer.written()
-      this.#deliverRows(await readListed(this.#options.log.database, positions))
+      this.#deliverRows(await readInOrder(this.#options.log.database, positions))
     } catch (error) {
       for (const position of positions.reverse()) this.#passed.unshift(position)
       throw error
@@ -260,19 +274,23 @@ export class DurableLog {
         continue
       }
       if (this.#events.knows(event.seq)) continue
+      const dueMs = Number(row.due_ms)
+      if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) {
+        if (this.#members !== null) this.#options.hub.record(event, null)
+        continue
+      }
+      event.delayMs = Math.max(0, dueMs - Date.now())
       this.#held.learnReplay(event.seq)
       if (event.seq !== this.#suspects.tried && !this.#held.isHeld(event, stored.left)) {
         if (this.#suspects.holds(event.key)) {
           this.#suspects.keep(event.seq, event.key)
           continue
         }
-        if (this.#isSuspicious(row)) {
+        if (this.#relay === null && this.#suspects.isSuspicious(row, this.#options.deathsOf !== null)) {
           this.#suspects.add(event.seq, event.key)
           continue
         }
       }
-      const dueMs = Number(row.due_ms)
-      if (dueMs > 0) event.delayMs = Math.min(TIMER_MAX_MS, Math.max(0, dueMs - Date.now()))
       this.#deliver(event, Number(row.expires_ms), null, stored)
     }
   }
@@ -283,17 +301,6 @@ export class DurableLog {
     this.#unclaimed.add(event, entry.seq)
   }
 
-  /** A process has died too often while it was there: perhaps of it. */
-  #isSuspicious({ seq, recovered = 0 }: EventRow): boolean {
-    if (this.#relay !== null) return false
-    // Of the deaths of other processes nobody here knows more.
-    if (recovered >= SUSPICIOUS_DEATHS) return true
-    if (this.#options.deathsOf !== null) return false
-    let deaths = 0
-    for (const last of this.#uncleanEnds) if (Number(seq) <= last) deaths++
-    return deaths >= SUSPICIOUS_DEATHS
-  }
-
   /** Tries the next suspect when the last one has ended. */
   async #trySuspect(): Promise<void> {
     if (this.#suspects.tried !== 0 && this.#events.knows(this.#suspects.tried)) return
@@ -301,33 +308,20 @@ export class DurableLog {
     const tried = this.#suspects.next()
     if (tried === 0) return
     try {
-      await this.#deliverSuspect(tried)
+      const { log, hub } = this.#options
+      this.#deliverRows(await readTried(tried, { database: log.database, hub, writer: this.#writer }))
+      this.#countWaiting()
     } catch (error) {
       this.#suspects.putBack()
       throw error
     }
   }
 
-  /** Its death is noted first, so that the process may die of it and knows. */
-  async #deliverSuspect(tried: number): Promise<void> {
-    const { database } = this.#options.log
-    const [stored] = await readListed(database, [tried])
-    if (stored === undefined) return
-    const groups = stored.left?.map(({ grp }) => grp) ?? this.#options.hub.groupsOf(stored.row.event)
-    for (const group of groups) {
-      const row = stored.left?.find(({ grp }) => grp === group)
-      const [attempt, deaths] = [Number(row?.attempt ?? 1), Number(row?.deaths ?? 0)]
-      this.#writer.waiting({ seq: tried, group, attempt, deaths: deaths + 1, dueMs: 0, error: row?.error ?? '' })
-    }
-    await this.#writer.written()
-    this.#deliverRows(await readListed(database, [tried]))
-    this.#countWaiting()
-  }
-
   /** Finds events that nobody has handed on. */
   async #reconcile(reconciler: Reconciler): Promise<void> {
     const { database, memory } = this.#options.log
-    const lost = await reconciler.look(database, steadyMs(), memory.next, (seq) => this.#knows(seq))
+    const dueMs = this.#relay === null ? this.#due.movedMs : Number.MAX_SAFE_INTEGER
+    const lost = await reconciler.look(database, steadyMs(), { next: memory.next, dueMs }, (seq) => this.#knows(seq))
     if (lost.length === 0) return
     const found = lost.length === 1 ? '1 stored event had' : `${lost.length} stored events had`
     const message = `${found} not been handed on: ${lost.length === 1 ? 'it is' : 'they are'} delivered now`
@@ -345,6 +339,7 @@ export class DurableLog {
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
   laneGone(): void {
     this.#reconciler?.laneGone(steadyMs())
+    this.#due.laneGone(Date.now())
   }
 
   /** There is new code: it may subscribe to what nobody wanted before. */
@@ -370,7 +365,7 @@ export class DurableLog {
 
   #countWaiting(): void {
     const left = this.#left.last - this.#left.from
-    this.#events.waiting = left + this.#passed.size + this.#suspects.size + this.#unclaimed.count
+    this.#events.waiting = left + this.#passed.size + this.#suspects.size + this.#unclaimed.count + this.#due.count
   }
 
   // ── end ───────────────────────────────────────────────────────────────────
@@ -380,6 +375,7 @@ export class DurableLog {
     this.#isEnding = true
     this.#events.end()
     clearInterval(this.#timer)
+    this.#due.close()
   }
 
   /** Writes what is still to be written. Everything that is left in the log is delivered by the next process. */

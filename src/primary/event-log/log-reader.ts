@@ -37,6 +37,14 @@ export async function readListed(db: LogDatabase, positions: readonly number[]):
   return withDeliveries(db, await db.query<EventRow>(LISTED, list))
 }
 
+/** The same in the order in which they are listed: that of their times, or of their arrival. */
+export async function readInOrder(db: LogDatabase, positions: readonly number[]): Promise<StoredRow[]> {
+  const rows = await readListed(db, positions)
+  const places = new Map(positions.map((seq, n) => [seq, n]))
+  const placeOf = ({ row }: StoredRow): number => places.get(Number(row.seq)) ?? 0
+  return rows.sort((a, b) => placeOf(a) - placeOf(b))
+}
+
 /** Adds what is left of their deliveries. @param rows in the order of their positions */
 export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)

@@ -3,7 +3,7 @@ import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Positions that are read in one step. */
 const PAGE = 1000
-const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2'
+const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 AND due_ms <= $3'
 /** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
 const COMMIT_MAX_MS = 30_000
 
@@ -56,16 +56,22 @@ export class Reconciler {
 
   /**
    * @param next the first position that nobody has taken
+   * @param dueMs events that are due later are read when they are, milliseconds since the epoch
    * @param isKnown whether an event is in hand already
    * @returns events that were unknown at the look before, too
    */
-  async look(db: LogDatabase, nowMs: number, next: number, isKnown: (seq: number) => boolean): Promise<number[]> {
+  async look(
+    db: LogDatabase,
+    nowMs: number,
+    { next, dueMs }: { next: number; dueMs: number },
+    isKnown: (seq: number) => boolean,
+  ): Promise<number[]> {
     this.#hurried = Math.max(0, this.#hurried - 1)
     this.#dueMs = nowMs + (this.#hurried > 0 ? SECOND_LOOK_MS : LOOK_EVERY_MS)
     const unknown = new Set<number>()
     const lost: number[] = []
     for (let after = this.#floor - 1; ; ) {
-      const rows = await db.query<{ seq: number }>(this.#storedAfter, [after, next])
+      const rows = await db.query<{ seq: number }>(this.#storedAfter, [after, next, dueMs])
       for (const row of rows) {
         const seq = Number(row.seq)
         if (isKnown(seq)) continue

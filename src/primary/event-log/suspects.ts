@@ -1,4 +1,8 @@
 import { Fifo } from '../../core/collections/fifo.ts'
+import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+
+/** An event that so many processes have died with is tried alone from then on. */
+const SUSPICIOUS_DEATHS = 3
 
 interface Suspect {
   seq: number
@@ -12,6 +16,20 @@ export class Suspects {
   #tried: Suspect | null = null
   /** Key of a suspect → positions that wait behind it, in their order. */
   readonly #behind = new Map<string, number[]>()
+  /** Up to where the log had events each time that a process ended without order. */
+  uncleanEnds: readonly number[] = []
+
+  /**
+   * A process has died too often while it was there: perhaps of it.
+   * @param areDeathsKnown it is known at which deaths of this machine's processes it was in flight: of those of others nobody here knows more
+   */
+  isSuspicious({ seq, recovered = 0 }: EventRow, areDeathsKnown: boolean): boolean {
+    if (recovered >= SUSPICIOUS_DEATHS) return true
+    if (areDeathsKnown) return false
+    let deaths = 0
+    for (const last of this.uncleanEnds) if (Number(seq) <= last) deaths++
+    return deaths >= SUSPICIOUS_DEATHS
+  }
 
   /** Position of the one that is tried; 0: none. */
   get tried(): number {

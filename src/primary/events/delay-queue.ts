@@ -5,8 +5,6 @@ export class DelayQueue {
   readonly #timers = new Set<NodeJS.Timeout>()
   /** Deliveries between two attempts that somebody else has too: a broker, or the durable log. */
   readonly #retries = new Set<Delivery>()
-  /** Deliveries before their first attempt that the durable log has too. */
-  readonly #firsts = new Set<Delivery>()
   #isReturning = false
 
   /** True when what waits here goes back to where it came from. */
@@ -14,13 +12,9 @@ export class DelayQueue {
     return this.#isReturning
   }
 
-  /** Waits for the first attempt. */
+  /** Waits for the first attempt. The durable log and the brokers keep their own until they are due. */
   delayFirst(delivery: Delivery, delayMs: number, begin: (delivery: Delivery) => void): void {
-    if (delivery.source === null) return this.#delay(delayMs, () => begin(delivery))
-    this.#firsts.add(delivery)
-    this.#delay(delayMs, () => {
-      if (this.#firsts.delete(delivery)) begin(delivery)
-    })
+    this.#delay(delayMs, () => begin(delivery))
   }
 
   /**
@@ -49,11 +43,10 @@ export class DelayQueue {
   }
 
   /** Takes out the deliveries that somebody else has too. From now on none is delayed here between two attempts. */
-  takeReturnable(): { retries: Delivery[]; firsts: Delivery[] } {
+  takeReturnable(): Delivery[] {
     this.#isReturning = true
-    const taken = { retries: [...this.#retries], firsts: [...this.#firsts] }
+    const taken = [...this.#retries]
     this.#retries.clear()
-    this.#firsts.clear()
     return taken
   }
 

@@ -104,13 +104,12 @@ export class Deliveries {
   }
 
   /** Accepts a delivery that the durable log has: it may have been tried before, in another process too. */
-  acceptStored(queue: DeliveryQueue, event: HubEvent, delayMs: number, share: StoredShare): void {
+  acceptStored(queue: DeliveryQueue, event: HubEvent, share: StoredShare): void {
     const { source, attempt, deaths, dueMs } = share
     const delivery = deliveryOf(queue, event, null, source)
     if (attempt > 1 || deaths > 0) Object.assign(delivery, { attempt, deaths, dueMs, isBegun: true })
     this.budget.take(delivery)
-    if (delayMs > 0) this.#delayed.delayFirst(delivery, delayMs, this.#admit)
-    else this.#keys.admit(delivery)
+    this.#keys.admit(delivery)
   }
 
   acceptFromBroker(queue: DeliveryQueue, event: HubEvent, brokerDelivery: BrokerDelivery): void {
@@ -349,7 +348,7 @@ export class Deliveries {
    * now on. What the durable log has stays there. What waits in memory behind dead letters is dropped.
    */
   returnDelayed(): void {
-    const { retries, firsts } = this.#delayed.takeReturnable()
+    const retries = this.#delayed.takeReturnable()
     const dropped = this.#keys.end()
     if (dropped > 0) {
       const message = `${dropped} events that waited behind dead letters in memory are lost with this process`
@@ -357,11 +356,6 @@ export class Deliveries {
     }
     for (const delivery of [...retries, ...this.#waiting.takeIf(isUntried)])
       this.#finish(delivery, SUBSCRIBER_GONE, false)
-    // Their keys' turns have not come.
-    for (const delivery of firsts) {
-      this.budget.release(delivery)
-      delivery.source?.ended(false)
-    }
   }
 
   /** Deliveries that are under way may still be answered. */

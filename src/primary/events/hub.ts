@@ -150,6 +150,11 @@ export class Hub {
     return this.#topology.consumersOf(event).flatMap(({ group, broadcast }) => (broadcast ? [] : [group]))
   }
 
+  /** True when somebody gets the event now. */
+  hasSubscribers(event: string): boolean {
+    return this.#topology.hasConsumer(event)
+  }
+
   hasConsumer(event: string, group: string): boolean {
     return this.#topology.consumer(event, group) !== undefined
   }
@@ -233,7 +238,7 @@ export class Hub {
   }
 
   /**
-   * Takes an event that is in the durable log. It is never refused: whoever calls it has asked for room.
+   * Takes an event that is in the durable log, and due. It is never refused: whoever calls it has asked for room.
    * @param event it belongs to the hub from now on
    */
   deliverStored(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, shares: StoredShares): void {
@@ -244,11 +249,11 @@ export class Hub {
     const consumers = this.#topology.consumersOf(event.event)
     if (consumers.length === 1 && !consumers[0]!.broadcast) {
       const share = shares.shareOf(consumers[0]!)
-      if (share !== null) this.#deliveries.acceptStored(consumers[0]!.queue, taken, event.delayMs, share)
-    } else this.#deliverShares(consumers, taken, event.delayMs, shares)
+      if (share !== null) this.#deliveries.acceptStored(consumers[0]!.queue, taken, share)
+    } else this.#deliverShares(consumers, taken, shares)
   }
 
-  #deliverShares(consumers: readonly Consumer[], event: HubEvent, delayMs: number, shares: StoredShares): void {
+  #deliverShares(consumers: readonly Consumer[], event: HubEvent, shares: StoredShares): void {
     const accepted: { queue: DeliveryQueue; share: StoredShare }[] = []
     for (const consumer of consumers) {
       const queues = consumer.broadcast ? consumer.instances.map((each) => consumer.queueOf(each)) : [consumer.queue]
@@ -258,7 +263,7 @@ export class Hub {
       }
     }
     // When all shares are known: the first delivery may end at once.
-    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, event, delayMs, share)
+    for (const { queue, share } of accepted) this.#deliveries.acceptStored(queue, event, share)
   }
 
   /** This process ends: a broker gets back the deliveries between two attempts, and those that fail from now on. */

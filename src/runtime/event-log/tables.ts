@@ -48,6 +48,7 @@ function statements({ dialect }: LogDatabase): string[] {
     `CREATE TABLE IF NOT EXISTS heddle_event (
       seq ${position}, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL, key TEXT,
       due_ms BIGINT NOT NULL, expires_ms BIGINT NOT NULL, is_split SMALLINT NOT NULL DEFAULT 0)`,
+    'CREATE INDEX IF NOT EXISTS heddle_event_due ON heddle_event (due_ms, seq) WHERE due_ms > 0',
     `CREATE TABLE IF NOT EXISTS heddle_delivery (
       seq BIGINT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, deaths INTEGER NOT NULL, due_ms BIGINT NOT NULL,
       error TEXT NOT NULL, PRIMARY KEY (seq, grp))`,

@@ -1,0 +1,136 @@
+import { TimeHeap } from '../../core/collections/time-heap.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { andOwned } from '../../runtime/event-log/ownership.ts'
+
+/** Of events that are due within this time the positions are here; what is due later is in the table alone. Milliseconds. */
+export const DUE_AHEAD_MS = 30_000
+/** The table is looked at again when less than this is left of it, milliseconds. */
+const LOOK_AHEAD_MS = 20_000
+/** Pause before the table is looked at again after it could not be read, milliseconds. */
+const RETRY_MS = 1000
+/** Positions that are read in one step: the index alone has them. */
+const PAGE = 1000
+
+/**
+ * Stored events that wait for their time: in the log, and not in the hub. Here are the positions of those that are due soon.
+ *
+ * An event that comes before the table has been read up to its time is found there; one that comes after is kept here. So none is missed, and one
+ * that is found twice is delivered once: its position is known by then.
+ */
+export class DueEvents {
+  readonly #soon = new TimeHeap()
+  /** Events that are due later, as far as is known. */
+  #later = 0
+  /** The table has been read up to this time, and in it up to this position. */
+  #readMs = 0
+  #readSeq = 0
+  /** The table is being read up to this time: what comes now and is due before may have been missed. */
+  #aheadMs = 0
+  #notBeforeMs = 0
+  /** Up to this time events have been let go. */
+  #movedMs = 0
+  /** Events that have been let go and are not delivered yet. */
+  readonly #moved = new Set<number>()
+  #timer: NodeJS.Timeout | undefined
+  #timerMs = Number.POSITIVE_INFINITY
+  readonly #onDue: () => void
+
+  /** @param onDue told when an event is due */
+  constructor(onDue: () => void) {
+    this.#onDue = onDue
+  }
+
+  /** Events that wait for their time. */
+  get count(): number {
+    return this.#soon.size + this.#later
+  }
+
+  /** Everything that was due up to this time has been let go, milliseconds since the epoch. */
+  get movedMs(): number {
+    return this.#movedMs
+  }
+
+  /** Nothing has been stored by this process: what is due by now is an earlier one's, and is read with all that it has left. */
+  begin(nowMs: number): void {
+    if (this.#readMs > 0) return
+    this.#readMs = nowMs
+    this.#movedMs = nowMs
+    this.#aheadMs = nowMs
+  }
+
+  /** Keeps an event that is stored until it is due. @returns false when it may go: what is due then has been let go */
+  keep(dueMs: number, seq: number): boolean {
+    if (dueMs <= this.#movedMs) return false
+    if (dueMs <= this.#aheadMs) this.#add(dueMs, seq)
+    else this.#later++
+    return true
+  }
+
+  #add(dueMs: number, seq: number): void {
+    this.#soon.push(dueMs, seq)
+    this.#wake()
+  }
+
+  /** A lane is gone: perhaps it has stored events that it could not hand on. */
+  laneGone(nowMs: number): void {
+    this.#readMs = Math.min(this.#readMs, nowMs)
+    this.#readSeq = 0
+    this.#aheadMs = this.#readMs
+  }
+
+  /** Reads of the table what is due soon, when it is time to. @param epoch number of this process, where several share the log */
+  async look(db: LogDatabase, nowMs: number, epoch: number): Promise<void> {
+    if (nowMs < this.#aheadMs - LOOK_AHEAD_MS && this.#readMs === this.#aheadMs) return
+    if (nowMs < this.#notBeforeMs) return
+    if (this.#readMs >= this.#aheadMs) this.#aheadMs = nowMs + DUE_AHEAD_MS
+    this.#notBeforeMs = nowMs + RETRY_MS
+    const rows = await db.query<{ seq: number; due_ms: number }>(
+      `SELECT seq, due_ms FROM heddle_event
+       WHERE due_ms > 0 AND due_ms <= $1 AND (due_ms > $2 OR (due_ms = $2 AND seq > $3))${andOwned(epoch)}
+       ORDER BY due_ms, seq LIMIT ${PAGE}`,
+      [this.#aheadMs, this.#readMs, this.#readSeq],
+    )
+    this.#notBeforeMs = 0
+    for (const { seq, due_ms } of rows) this.#soon.push(Number(due_ms), Number(seq))
+    this.#later = Math.max(0, this.#later - rows.length)
+    const last = rows.length < PAGE ? undefined : rows.at(-1)!
+    this.#readMs = last === undefined ? this.#aheadMs : Number(last.due_ms)
+    this.#readSeq = last === undefined ? Number.MAX_SAFE_INTEGER : Number(last.seq)
+    this.#wake()
+  }
+
+  /** Lets go what is due, in the order of the times. */
+  *due(nowMs: number): Generator<number> {
+    this.#movedMs = nowMs
+    while (this.#soon.firstMs <= nowMs) {
+      const seq = this.#soon.shift()!
+      this.#moved.add(seq)
+      yield seq
+    }
+    this.#wake()
+  }
+
+  /** The event is delivered, or gone. @returns true when it has waited here: it was recorded when it was published */
+  take(seq: number): boolean {
+    return this.#moved.delete(seq)
+  }
+
+  #wake(): void {
+    const { firstMs } = this.#soon
+    if (firstMs >= this.#timerMs || firstMs === Number.POSITIVE_INFINITY) return
+    clearTimeout(this.#timer)
+    this.#timerMs = firstMs
+    this.#timer = setTimeout(
+      () => {
+        this.#timerMs = Number.POSITIVE_INFINITY
+        this.#onDue()
+        this.#wake()
+      },
+      Math.max(1, firstMs - Date.now()),
+    ).unref()
+  }
+
+  close(): void {
+    clearTimeout(this.#timer)
+  }
+}

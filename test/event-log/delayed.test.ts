@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { isDeepStrictEqual } from 'node:util'
+import type { Heddle } from '../support/heddle.ts'
+import { post } from '../support/started-service.ts'
+import { until } from '../support/until.ts'
+import { handledBy, isEmpty, kill, STORES } from './databases.ts'
+
+const MOVED_CLOCK = fileURLToPath(new URL('../support/moved-clock.cjs', import.meta.url))
+const HOUR_MS = 3_600_000
+const COUNT = 20_000
+/** The hub holds half of it at most. */
+const ENV = { EVENT_BUS_DRIVER: 'database', EVENT_BUS_MAX_QUEUE: '2000', NODE_OPTIONS: `--require=${MOVED_CLOCK}` }
+
+/** Rows of so many events are read, on a machine that has other work. */
+const WAIT_MS = 60_000
+
+const reminded = async (heddle: Heddle): Promise<number> => (await heddle.json('/reminders')).body.count
+
+for (const [name, storeOf] of STORES) {
+  test(`20,000 events for later leave the queue free, outlive a kill, and come in the order of their times (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start, rows } = store
+    const first = await start(ENV)
+    // They are due in 20 minutes and the half hour after that.
+    const later = { count: COUNT, atMs: Date.now() + HOUR_MS / 3 }
+    assert.deepEqual(await post(first, '/reminders', later), { count: COUNT })
+    await post(first, '/orders', { id: 'now' })
+    await until(async () => (await handledBy(first)).length === 2, 'an event that is due now', WAIT_MS)
+    assert.equal(await reminded(first), 0)
+    await kill(first)
+    const stored = await rows<{ payload: string }>(
+      'SELECT payload FROM heddle_event WHERE due_ms > 0 ORDER BY due_ms, seq',
+    )
+    const expected: number[] = stored.map(({ payload }) => JSON.parse(payload).n)
+    assert.equal(expected.length, COUNT)
+    assert.ok(expected[0]! > expected.at(-1)!, 'the last one is due first')
+
+    const second = await start(ENV)
+    // It waits until what the first one has left is read.
+    const again = { event: 'order.taken', payload: { id: 'again' }, options: { key: 'one' } }
+    await post(second, '/events', again)
+    await until(async () => (await handledBy(second)).length === 4, 'an event that is due now', WAIT_MS)
+    assert.equal(await reminded(second), 0)
+    second.process.kill('SIGUSR2')
+    await until(async () => (await reminded(second)) >= COUNT, 'all reminders', WAIT_MS)
+    const { order } = (await second.json('/reminders/order')).body
+    assert.ok(isDeepStrictEqual(order, expected), 'in the order of their times')
+    await isEmpty(store)
+    assert.equal(await second.stop(), 0)
+  })
+}
