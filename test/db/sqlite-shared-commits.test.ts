@@ -86,6 +86,51 @@ test('a transaction that waits for something else does not hold those before it,
   assert.equal(runs, 1, 'it is known now, and no longer follows others')
 })
 
+/** So often that none of its next runs has a savepoint. */
+async function trusted<T>(run: (n: number) => Promise<T>): Promise<void> {
+  for (let n = 0; n < 20; n++) await run(n)
+}
+
+test('when one fails that has always succeeded, it fails alone, and the others run again', async (t) => {
+  const { db, ids } = await withItems(t)
+  let runs = 0
+  const add = (id: string) =>
+    db.transaction(async (tx) => {
+      runs++
+      await tx.execute('INSERT INTO items (id) VALUES ($1)', [id])
+    })
+  await trusted((n) => add(`earlier ${n}`))
+  runs = 0
+  const write = () => db.execute(`INSERT INTO items (id) VALUES ('written')`)
+  const results = await Promise.allSettled([add('a'), write(), add('known'), add('b'), add('a'), add('c')])
+  assert.deepEqual(statuses(results), ['ok', 'ok', 'unique_violation', 'ok', 'unique_violation', 'ok'])
+  assert.deepEqual(
+    (await ids()).filter((id) => !id.startsWith('earlier')),
+    ['a', 'b', 'c', 'known', 'written'],
+  )
+  assert.equal(runs, 2 + 5, 'those before the first that has failed run twice, and it itself')
+
+  runs = 0
+  const again = await Promise.allSettled([add('d'), add('known'), add('e')])
+  assert.deepEqual(statuses(again), ['ok', 'unique_violation', 'ok'])
+  assert.equal(runs, 3, 'it is known now, and has a savepoint')
+})
+
+test('one that waits for something else among those without savepoints runs again by itself', async (t) => {
+  const { db, ids } = await withItems(t)
+  const add = (id: string, isLate = false) =>
+    db.transaction(async (tx) => {
+      await tx.execute('INSERT INTO items (id) VALUES ($1)', [id])
+      if (isLate) await new Promise(setImmediate)
+    })
+  await trusted((n) => add(`earlier ${n}`))
+  await Promise.all([add('a'), add('late', true), add('b')])
+  assert.deepEqual(
+    (await ids()).filter((id) => !id.startsWith('earlier')),
+    ['a', 'b', 'known', 'late'],
+  )
+})
+
 test('a function that was never seen runs once, whatever it waits for', async (t) => {
   const { db, ids, add } = await withItems(t)
   let runs = 0

@@ -68,7 +68,11 @@ export class Connection {
 
   /** @throws the driver's error, or DbError */
   run(sql: string, params: readonly unknown[]): Outcome {
-    const statement = this.statement(sql)
+    return this.runStatement(this.statement(sql), params)
+  }
+
+  /** @param statement of this connection. @throws the driver's error, or DbError */
+  runStatement(statement: Statement, params: readonly unknown[]): Outcome {
     if (!statement.readonly) this.hasWritten = true
     if (!statement.shares) this.endsSharing = true
     return statement.run(params)

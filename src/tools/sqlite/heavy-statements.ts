@@ -29,11 +29,12 @@ export class LaneSession implements TransactionSession {
   }
 
   run(sql: string, params: readonly SqlValue[]): Outcome {
-    if (this.#connection.statement(sql).isHeavy(params)) {
+    const statement = this.#connection.statement(sql)
+    if (statement.isHeavy(params)) {
       this.mustMove = true
       throw new DbError('serialization', 'The transaction begins again where its long statement can be ended')
     }
-    return this.#connection.run(sql, params)
+    return this.#connection.runStatement(statement, params)
   }
 
   commit(): void {

@@ -155,14 +155,32 @@ export default class SqliteDb implements Tool, SqlDatabase {
    * @param accompany makes what goes with each run of `work`
    * @param handler the function by whose source it is known what the transaction waits for
    */
-  async transaction<T>(
+  transaction<T>(
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,
     handler: unknown = work,
   ): Promise<T> {
+    const isOpen = this.#transactions !== null && this.#shared !== null && this.#fault.kind !== 'replaced'
+    // Not async, which would cost three more promises.
+    return isOpen ? this.#enqueue(work, accompany, handler) : this.#enqueueLater(work, accompany, handler)
+  }
+
+  async #enqueueLater<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany: (() => TransactionCompanion) | undefined,
+    handler: unknown,
+  ): Promise<T> {
     this.#refuseWhileUseless()
     if (!this.#shared) await this.#open()
     if (!this.#transactions) await this.#retry(() => this.#openForTransactions())
+    return this.#enqueue(work, accompany, handler)
+  }
+
+  #enqueue<T>(
+    work: (tx: Queryable) => Promise<T>,
+    accompany: (() => TransactionCompanion) | undefined,
+    handler: unknown,
+  ): Promise<T> {
     const queued = { work, accompany, promptness: this.#promptFunctions.of(handler), instrument: this.#instrument }
     return new Promise((resolvePromise, reject) => {
       this.#writes.push(

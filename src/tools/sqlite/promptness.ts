@@ -1,5 +1,8 @@
 /** So many prompt runs outweigh one that was not. */
 const LATE_WEIGHT = 64
+/** So many runs must have succeeded, or have succeeded since the last that failed, before a function runs without a savepoint. */
+const NEW_CAUTION = 16
+const FAILED_CAUTION = 256
 /** Functions that are remembered. The one that came first is forgotten first. */
 const MAX_FUNCTIONS = 1024
 
@@ -7,6 +10,8 @@ const MAX_FUNCTIONS = 1024
 export interface Promptness {
   /** Above zero: their last runs waited for nothing but their `tx`. */
   score: number
+  /** Above zero: one of their last runs has failed, or there were few so far. */
+  caution: number
 }
 
 /**
@@ -21,13 +26,16 @@ export class PromptFunctions {
     const known = this.#known.get(source)
     if (known !== undefined) return known
     if (this.#known.size >= MAX_FUNCTIONS) this.#known.delete(this.#known.keys().next().value as string)
-    const unknown: Promptness = { score: 0 }
+    const unknown: Promptness = { score: 0, caution: NEW_CAUTION }
     this.#known.set(source, unknown)
     return unknown
   }
 }
 
-export function noteRun(promptness: Promptness, wasPrompt: boolean): void {
+/** @param hasSucceeded its result is to be committed */
+export function noteRun(promptness: Promptness, wasPrompt: boolean, hasSucceeded: boolean): void {
+  if (!hasSucceeded) promptness.caution = FAILED_CAUTION
+  else if (promptness.caution > 0) promptness.caution--
   if (!wasPrompt) promptness.score = -LATE_WEIGHT
   else if (promptness.score < 1) promptness.score++
 }

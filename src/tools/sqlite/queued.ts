@@ -67,6 +67,7 @@ export interface TransactionWork {
 export class QueuedTransaction extends AsyncResource implements Transaction {
   readonly kind = 'transaction'
   mode: Transaction['mode'] = 'shared'
+  isGuarded = false
   readonly promptness: Promptness
   readonly deadlineMs = performance.now() + WAIT_MS
   readonly #work: TransactionWork

@@ -8,7 +8,7 @@ export class Quiet {
   #isArmed = false
   #answer: (isPrompt: boolean) => void = () => {}
 
-  /** True when the run ends before the thread has no promise left to go on with. */
+  /** True when the run, which has not ended, ends before the thread has no promise left to go on with. */
   outlasts(run: TransactionRun): Promise<boolean> {
     if (!this.#isArmed) {
       this.#isArmed = true
@@ -17,7 +17,7 @@ export class Quiet {
     }
     return new Promise((resolve) => {
       this.#answer = resolve
-      void run.settled.then(() => resolve(true))
+      run.onEnd = resolve
     })
   }
 

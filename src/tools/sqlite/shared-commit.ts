@@ -34,10 +34,21 @@ interface Part {
   readonly wrote: boolean
 }
 
+/** A transaction whose function has been called. */
+interface Begun {
+  readonly item: Transaction
+  readonly isFirst: boolean
+  /** It has a savepoint. */
+  readonly isPart: boolean
+  readonly session: LaneSession
+  readonly run: TransactionRun
+}
+
 /**
  * Runs the transactions and the writes at the front of the queue in one commit, one after the other, and answers them after it.
  *
- * Each transaction has a savepoint, so that it can fail alone. The first may be one that waits for more than its `tx`: it then goes on by
+ * A transaction has a savepoint, so that it can fail alone, unless the last runs of its function have all succeeded: savepoints cost a third
+ * of a small transaction. When such a one fails nevertheless, all are undone and run again, now with savepoints. The first may be one that waits for more than its `tx`: it then goes on by
  * itself. Others follow only where that is not to be expected. When it happens nevertheless, the run is given up and undone, and the
  * transaction runs again by itself after the commit of those before it, which do not wait. When the commit is refused, or when SQLite
  * rolls back everything, each of them runs again by itself. What a transaction has read of those before it is thus never answered unless it is stored.
@@ -84,7 +95,13 @@ export class SharedCommit {
     const quiet = new Quiet()
     const endMs = performance.now() + MAX_BATCH_MS
     for (let item = this.#next(); item !== null; item = performance.now() < endMs ? this.#next() : null) {
-      const goesOn = item.kind === 'write' ? this.#write(item) : await this.#transaction(item, quiet)
+      if (item.kind === 'write') {
+        if (this.#write(item)) continue
+        break
+      }
+      const begun = this.#begin(item)
+      const isPrompt = begun.run.ending !== null || (await quiet.outlasts(begun.run))
+      const goesOn = this.#end(begun, isPrompt)
       if (goesOn === false) break
       if (goesOn !== true) return goesOn
     }
@@ -122,20 +139,26 @@ export class SharedCommit {
     return this.#connection.inTransaction || this.#lost()
   }
 
-  async #transaction(item: Transaction, quiet: Quiet): Promise<boolean | Late> {
+  #begin(item: Transaction): Begun {
     const connection = this.#connection
     const isFirst = this.#parts.length === 0
-    const isPart = !isFirst || this.#front.peek() !== undefined
+    const isGuarded = item.isGuarded || item.promptness.caution > 0
+    const isPart = isGuarded && (!isFirst || this.#front.peek() !== undefined)
     if (isPart) connection.savepoint()
     connection.hasWritten = false
     const session = new LaneSession(connection)
-    const run = item.start(session)
-    const isPrompt = await quiet.outlasts(run)
-    noteRun(item.promptness, isPrompt && !session.mustMove)
+    return { item, isFirst, isPart, session, run: item.start(session) }
+  }
+
+  /** False: no other follows. */
+  #end(begun: Begun, isPrompt: boolean): boolean | Late {
+    const { item, isFirst, isPart, session, run } = begun
+    const connection = this.#connection
+    noteRun(item.promptness, isPrompt && !session.mustMove, run.ending !== null && 'result' in run.ending)
     if (!isPrompt) {
       if (isFirst) return { item, run }
       run.abandon(beginsAgainAlone())
-      return this.#again(item, run, 'alone')
+      return this.#again(begun, 'alone')
     }
     const wrote = connection.hasWritten && 'result' in run.ending!
     const part = { item, outcome: null, run, wrote }
@@ -143,24 +166,38 @@ export class SharedCommit {
       this.#parts.push(part)
       return this.#lost()
     }
-    if (session.mustMove) return this.#again(item, run, 'process')
+    if (session.mustMove) return this.#again(begun, 'process')
     this.#parts.push(part)
     if ('result' in run.ending!) {
       if (isPart) connection.releaseSavepoint()
       return true
     }
     if (isPart) connection.rollbackToSavepoint()
-    else connection.rollback()
+    else if (isFirst) connection.rollback()
+    else this.#allAgain()
     return isPart
   }
 
   /** The last one is undone, and run again by itself. */
-  #again(item: Transaction, run: TransactionRun, mode: Transaction['mode']): false {
-    if (this.#parts.length > 0) this.#connection.rollbackToSavepoint()
+  #again({ item, isPart, run }: Begun, mode: Transaction['mode']): false {
     run.companion?.rolledBack()
     item.mode = mode
     this.#front.putBack([item])
+    if (this.#parts.length === 0) return false
+    if (isPart) this.#connection.rollbackToSavepoint()
+    else this.#allAgain()
     return false
+  }
+
+  /** The last one cannot be undone alone: all run again, with savepoints. */
+  #allAgain(): void {
+    this.#connection.rollback()
+    for (const { item, run } of this.#parts) {
+      run?.companion?.rolledBack()
+      if (item.kind === 'transaction') item.isGuarded = true
+    }
+    this.#front.putBack(this.#parts.map(({ item }) => item))
+    this.#parts = []
   }
 
   /** SQLite has rolled back everything. */

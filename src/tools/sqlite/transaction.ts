@@ -1,5 +1,5 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
@@ -27,6 +27,8 @@ export interface RunOptions {
   readonly accompany?: (() => TransactionCompanion) | undefined
 }
 
+const NO_STATEMENTS: readonly LastStatement[] = []
+
 type Ending = { readonly result: unknown } | { readonly thrown: unknown }
 
 /**
@@ -43,6 +45,8 @@ export class TransactionRun {
   readonly #instrument: RunOptions['instrument']
   /** How it ended; null while it runs. */
   ending: Ending | null = null
+  /** Called with true when its function has ended. */
+  onEnd: ((hasEnded: boolean) => void) | null = null
   #isOver = false
   /** Why its statements are refused although it has not ended. */
   #refusal: DbError | null = null
@@ -67,7 +71,7 @@ export class TransactionRun {
       // Its connection belongs to another one by now.
       if (this.#refusal !== null) throw this.#refusal
       this.#isOver = true
-      for (const { sql, params } of this.companion?.lastStatements() ?? []) {
+      for (const { sql, params } of this.companion?.lastStatements() ?? NO_STATEMENTS) {
         const outcome = this.session.run(sql, params)
         if (outcome instanceof Promise) await outcome
       }
@@ -78,6 +82,7 @@ export class TransactionRun {
     }
     this.#isOver = true
     this.ending ??= ending
+    this.onEnd?.(true)
   }
 
   /** Ends it from outside. Its statements are refused from now on. */

@@ -23,6 +23,8 @@ export interface Transaction {
   /** `alone`: it waits for more than its `tx`, or was in a commit that failed. `process`: it has met a heavy statement. */
   mode: 'shared' | 'alone' | 'process'
   readonly promptness: Promptness
+  /** It has a savepoint when it shares a commit, whatever is known of its function. */
+  isGuarded: boolean
   readonly deadlineMs: number
   /** Runs its function on a session that has begun, in the asynchronous context of its caller. */
   start(session: TransactionSession): TransactionRun
