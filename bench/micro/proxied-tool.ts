@@ -25,5 +25,5 @@ export function proxy(): <T extends object>(name: string, tool: T) => T {
       throw thrown
     },
   })
-  return (name, tool) => meter.wrap(name, 0, tool)
+  return (name, tool) => meter.wrapAlike(name, tool) ?? meter.wrap(name, 0, tool)
 }

@@ -237,13 +237,13 @@ export interface DeadLetter {
 /**
  * Checks what a transaction publishes: the name, the options, and the payload against its contract.
  * @returns the payload as it is now, and the options
- * @throws EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_CONTRACT
+ * @throws or rejects with EVENT_NAME_INVALID, EVENT_OPTIONS_INVALID, EVENT_CONTRACT
  */
 export type PublicationCheck = (
   event: string,
   payload: Payload,
   options: unknown,
-) => Promise<{ payload: Payload; options: PublishOptions }>
+) => Awaitable<{ payload: Payload; options: PublishOptions }>
 
 /** The part of the bus that differs between threads: the tool `event_bus` calls it. */
 export interface BusTransport {

@@ -1,6 +1,7 @@
 import type { Queryable, Tx } from '../../contracts/db.ts'
-import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
 import { type LogDatabase, logDatabaseOf } from '../event-log/log-database.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
 
@@ -37,15 +38,17 @@ export class PluginTransactions {
    * @throws TOOL_MISSING, and whatever `transaction` rejects with
    */
   run<T>(plugin: string, handler: unknown, work: PluginWork<T>): Promise<T> {
-    let own: Queryable
-    const accompany = (): TransactionCompanion => {
-      const companion = this.#options.accompany(plugin)
-      return watched(companion, (tx) => {
-        own = tx
-      })
-    }
-    // `own` is that of this run: the tool makes it right before it calls the function.
-    return this.#transact.transaction((tx) => work(tx as Tx, own), accompany, handler)
+    let companion: WatchedCompanion
+    // Functions without names of their own: the transpiler's naming costs more than the call.
+    return this.#transact.transaction(
+      // The companion is that of this run: the tool makes it right before it calls the function.
+      (tx) => work(tx as Tx, companion.own!),
+      () => {
+        companion = new WatchedCompanion(this.#options.accompany(plugin))
+        return companion
+      },
+      handler,
+    )
   }
 
   /** For statements of the runtime by themselves. @throws TOOL_MISSING, EVENT_BUS_UNAVAILABLE while the runtime's tables are not there */
@@ -70,16 +73,33 @@ export class PluginTransactions {
   }
 }
 
-/** The same companion, whose `tx` is told before it is extended. */
-function watched(companion: TransactionCompanion, onTx: (tx: Queryable) => void): TransactionCompanion {
-  return {
-    extend: (tx) => {
-      onTx(tx)
-      return companion.extend(tx)
-    },
-    lastStatements: () => companion.lastStatements(),
-    committed: () => companion.committed(),
-    rolledBack: () => companion.rolledBack(),
-    unknown: (error) => companion.unknown(error),
+/** The same companion, which keeps its `tx` as it was before it was extended. */
+class WatchedCompanion implements TransactionCompanion {
+  own: Queryable | null = null
+  readonly #companion: TransactionCompanion
+
+  constructor(companion: TransactionCompanion) {
+    this.#companion = companion
+  }
+
+  extend(tx: Queryable): Queryable {
+    this.own = tx
+    return this.#companion.extend(tx)
+  }
+
+  lastStatements(): readonly LastStatement[] {
+    return this.#companion.lastStatements()
+  }
+
+  committed(): void {
+    this.#companion.committed()
+  }
+
+  rolledBack(): void {
+    this.#companion.rolledBack()
+  }
+
+  unknown(error: DbError): void {
+    this.#companion.unknown(error)
   }
 }

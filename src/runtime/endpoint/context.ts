@@ -27,6 +27,13 @@ const LISTENERS_OWN = new Set([
   'x-content-type-options',
 ])
 
+interface AnswerSoFar {
+  readonly status: number
+  readonly head: string
+  readonly hasContentType: boolean
+  readonly binary: Uint8Array | null
+}
+
 /** The handler's view of one request, and its settings for the answer. */
 export class RequestContext implements HttpContext {
   readonly route: string
@@ -142,17 +149,24 @@ export class RequestContext implements HttpContext {
 
   async commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     if (this.#effects === null) throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
-    const [status, head, hasContentType, binary] = [this.#status, this.#head, this.#hasContentType, this.#binary]
-    const run = (tx: Tx): Promise<T> => {
-      // The database may run it again: what the run before has set is not set.
-      this.#status = status
-      this.#head = head
-      this.#hasContentType = hasContentType
-      this.#binary = binary
-      return work(tx)
+    const before: AnswerSoFar = {
+      status: this.#status,
+      head: this.#head,
+      hasContentType: this.#hasContentType,
+      binary: this.#binary,
     }
-    if (this.keyed === null) return this.#effects.transactions.run(this.#plugin, work, run)
-    return this.keyed.claim.commit(work, run, this.keyed.replyTo)
+    const { keyed } = this
+    if (keyed !== null) return keyed.claim.commit(work, (tx) => this.#run(work, tx, before), keyed.replyTo)
+    return this.#effects.transactions.run(this.#plugin, work, (tx) => this.#run(work, tx, before))
+  }
+
+  /** The database may run it again: what the run before has set is not set. */
+  #run<T>(work: (tx: Tx) => Promise<T>, tx: Tx, { status, head, hasContentType, binary }: AnswerSoFar): Promise<T> {
+    this.#status = status
+    this.#head = head
+    this.#hasContentType = hasContentType
+    this.#binary = binary
+    return work(tx)
   }
 
   // ── for the runtime ───────────────────────────────────────────────────────

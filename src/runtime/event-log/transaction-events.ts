@@ -1,5 +1,6 @@
 import type { Queryable, Tx } from '../../contracts/db.ts'
 import type { PublicationCheck } from '../../contracts/event-bus.ts'
+import type { Payload } from '../../contracts/payload.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
@@ -41,18 +42,29 @@ export class TransactionEvents implements TransactionCompanion {
     }
   }
 
-  async #publish(event: string, payload: object, options: unknown): Promise<string> {
-    const { emitter, log, check } = this.#options
-    if (check === null) {
-      throw new HeddleError('TOOL_MISSING', 'A transaction publishes by the tool event_bus, which is not installed')
+  /** Not async, which would cost a promise more: only what has to wait does. */
+  #publish(event: string, payload: object, options: unknown): Promise<string> {
+    const { log, check } = this.#options
+    try {
+      if (check === null) {
+        throw new HeddleError('TOOL_MISSING', 'A transaction publishes by the tool event_bus, which is not installed')
+      }
+      if (log !== null) {
+        log.checkRoom()
+        if (!log.memory.isOpen)
+          return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))
+      }
+      const accepted = check(event, payload as Payload, options)
+      if (accepted instanceof Promise) return accepted.then((later) => this.#add(event, later))
+      return Promise.resolve(this.#add(event, accepted))
+    } catch (fault) {
+      return Promise.reject(fault)
     }
-    if (log !== null) {
-      log.checkRoom()
-      if (!log.memory.isOpen) await log.opened()
-    }
-    const accepted = await check(event, payload as Record<string, unknown>, options)
+  }
+
+  #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string {
     const { json, keys } = encodePayload(event, accepted.payload)
-    const frame = publicationOf(emitter, event, json, keys, accepted.options)
+    const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
     this.#frames.push(frame)
     return frame.id
   }

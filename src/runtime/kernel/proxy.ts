@@ -49,6 +49,8 @@ export class Meter {
   readonly #sinks: MetricsSink[] = []
   /** By tool and method: tools hand out new objects again and again, a database one for each transaction. */
   readonly #meters = new Map<string, Map<string, MethodMeter>>()
+  /** The methods of the object of each tool that was wrapped last. */
+  readonly #last = new Map<string, { names: readonly string[]; meters: readonly MethodMeter[] }>()
   #tracing: ToolTracing | null = null
 
   constructor(options: MeterOptions) {
@@ -68,17 +70,38 @@ export class Meter {
   /** An object with the same methods, each metered as `tool.<method>`. They work unbound. */
   wrap<T extends object>(tool: string, toolIndex: number, target: T, describe?: DescribeCall): T {
     const wrapped: Record<string, unknown> = {}
-    for (const name of memberNames(target)) {
+    const names = memberNames(target)
+    const meters: MethodMeter[] = []
+    for (const name of names) {
       const member = (target as Record<string, unknown>)[name]
       if (typeof member === 'function') {
         const meter = this.#meterOf(tool, toolIndex, name, describe)
         wrapped[name] = meter.around(target, member as Method)
+        meters.push(meter)
       } else {
         Object.defineProperty(wrapped, name, {
           enumerable: true,
           get: () => (target as Record<string, unknown>)[name],
         })
       }
+    }
+    if (isPlain(target) && meters.length === names.length) this.#last.set(tool, { names, meters })
+    return wrapped as T
+  }
+
+  /** The same for an object with the same methods as the last one of this tool, of which each transaction has one; null for another. */
+  wrapAlike<T extends object>(tool: string, target: T): T | null {
+    const last = this.#last.get(tool)
+    if (last === undefined || !isPlain(target)) return null
+    const { names, meters } = last
+    const members = Object.keys(target)
+    if (members.length !== names.length) return null
+    const wrapped: Record<string, unknown> = {}
+    for (let n = 0; n < names.length; n++) {
+      const name = names[n]!
+      const member = (target as Record<string, unknown>)[name]
+      if (members[n] !== name || typeof member !== 'function') return null
+      wrapped[name] = meters[n]!.around(target, member as Method)
     }
     return wrapped as T
   }
@@ -198,12 +221,16 @@ class MethodMeter {
 const CLOCK_ORIGIN_MS = performance.timeOrigin
 
 function memberNames(target: object): string[] {
-  if (Object.getPrototypeOf(target) === Object.prototype) return Object.getOwnPropertyNames(target).filter(isOffered)
+  if (isPlain(target)) return Object.getOwnPropertyNames(target).filter(isOffered)
   const names = new Set<string>()
   for (let level = target; level !== Object.prototype && level !== null; level = Object.getPrototypeOf(level)) {
     for (const name of Object.getOwnPropertyNames(level)) if (isOffered(name)) names.add(name)
   }
   return [...names]
+}
+
+function isPlain(target: object): boolean {
+  return Object.getPrototypeOf(target) === Object.prototype
 }
 
 function isOffered(name: string): boolean {

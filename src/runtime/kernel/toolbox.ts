@@ -149,7 +149,10 @@ export class Toolbox {
   }
 
   instrument<T extends object>(name: string, target: T): T {
-    return this.#meter.wrap(name, this.indexOf(name), target, describeOf(this.get(name)))
+    return (
+      this.#meter.wrapAlike(name, target) ??
+      this.#meter.wrap(name, this.indexOf(name), target, describeOf(this.get(name)))
+    )
   }
 
   /** What a tool gives to another tool: without the meter. Undefined when it is not installed. */
