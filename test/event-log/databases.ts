@@ -11,7 +11,7 @@ import { type PostgresServer, postgresServer } from '../support/servers/postgres
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 
-const DOMAINS = [fileURLToPath(new URL('../fixtures/logged', import.meta.url))]
+const DOMAINS = fileURLToPath(new URL('../fixtures/logged', import.meta.url))
 
 /** A database that outlives the processes on it. */
 export interface LogStore {
@@ -33,9 +33,10 @@ function storeOn(
   t: TestContext,
   own: Record<string, string>,
   rest: Pick<LogStore, 'rows' | 'path' | 'server'>,
+  domains = DOMAINS,
 ): LogStore {
   const optionsOf = (env: Record<string, string>) => ({
-    domains: DOMAINS,
+    domains: [domains],
     lanes: 1,
     env: { LANE_ENV: 'HOLD', ...own, ...env },
   })
@@ -62,7 +63,7 @@ export const onSqlite: StoreMaker = async (t) => {
 }
 
 /** @param isOwn the server is the test's own: it can be stopped */
-export async function onPostgres(t: TestContext, isOwn = false): Promise<LogStore | null> {
+export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAINS): Promise<LogStore | null> {
   const server = await postgresServer(t, { own: isOwn })
   if (server === null) return null
   const database = await server.createDatabase()
@@ -78,7 +79,8 @@ export async function onPostgres(t: TestContext, isOwn = false): Promise<LogStor
     }
   }
   const tools = await toolsDirWith(t, 'postgres')
-  return storeOn(t, { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }, { rows, path: null, server })
+  const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }
+  return storeOn(t, env, { rows, path: null, server }, domains)
 }
 
 export const STORES: [name: string, make: StoreMaker][] = [

@@ -42,16 +42,9 @@ export class Connection implements Preparations {
   /** @throws the error of the driver or the server */
   async open(): Promise<void> {
     const opened = this.#client.connect()
-    if (!this.#mayTellPassword) this.#refuseToTell()
+    if (!this.#mayTellPassword) refuseToTell(this.#client)
     await opened
     this.#isOpen = true
-  }
-
-  /** pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before. */
-  #refuseToTell(): void {
-    const wire = this.#client.connection
-    wire.removeAllListeners('authenticationCleartextPassword')
-    wire.on('authenticationCleartextPassword', () => wire.emit('error', cleartextRefused()))
   }
 
   /** It was open at some time. */
@@ -162,4 +155,10 @@ export class Connection implements Preparations {
     this.#execution = null
     if (execution.failure !== null && endsConnection(execution.failure)) this.destroy()
   }
+}
+
+/** pg answers with the password: its listener, which `connect` has added, must be gone, whatever the server asked for before. */
+export function refuseToTell({ connection }: pg.Client): void {
+  connection.removeAllListeners('authenticationCleartextPassword')
+  connection.on('authenticationCleartextPassword', () => connection.emit('error', cleartextRefused()))
 }

@@ -16,6 +16,7 @@ import type { Connection } from './connection.ts'
 import { connectionConfig, mayTellPassword } from './connection-config.ts'
 import { Execution } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
+import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { Pool } from './pool.ts'
 import { isShort, poolShare } from './pool-share.ts'
@@ -46,6 +47,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
   readonly #pool: Pool
   /** Attributes of spans that name the server and the database. */
   readonly #server: SpanAttributes
+  readonly #listeners = new Set<Listener>()
   #stopped = false
 
   constructor(runtime: ToolRuntime) {
@@ -165,9 +167,22 @@ export default class PostgresDb implements Tool, SqlDatabase {
     return (await this.query('SELECT 1')).length === 1
   }
 
+  /** On a connection of its own, beside those of the pool. */
+  listen(channel: string, told: (payload: string) => void): () => void {
+    const { settings, thread } = this.#runtime
+    const listener = new Listener(connectionConfig(settings, thread), mayTellPassword(settings), { channel, told })
+    this.#listeners.add(listener)
+    listener.open()
+    return () => {
+      this.#listeners.delete(listener)
+      listener.close()
+    }
+  }
+
   async stop(): Promise<void> {
     if (this.#stopped) return
     this.#stopped = true
+    for (const listener of this.#listeners) listener.close()
     await this.#pool.close(STOP_WAIT_MS)
   }
 

@@ -47,6 +47,11 @@ export class ChangeWriter {
     return this.#forgetting.has(seq)
   }
 
+  /** Positions of the events whose deletion is not committed. */
+  get forgetting(): Iterable<number> {
+    return this.#forgetting
+  }
+
   get isIdle(): boolean {
     return this.#current === null && this.#timer === undefined
   }

@@ -3,7 +3,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
 import { ChangeWriter } from './change-writer.ts'
@@ -12,11 +12,11 @@ import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { HeldEvents } from './held-events.ts'
 import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readInOrder, type StoredRow } from './log-reader.ts'
-import { Membership } from './membership.ts'
 import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
-import { Relay, type Relayed } from './relay.ts'
-import { type StoredEvent, StoredEvents } from './stored-events.ts'
+import { Relay } from './relay.ts'
+import { SharedLog } from './shared-log.ts'
+import { NO_SLOT, type StoredEvent, StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 import { readTried } from './suspect-trial.ts'
 import { Suspects } from './suspects.ts'
 import { UnclaimedEvents } from './unclaimed-events.ts'
@@ -40,7 +40,7 @@ export class DurableLog {
   readonly #events: StoredEvents
   readonly #held: HeldEvents
   /** Null where this process alone has the log: on a file. */
-  #members: Membership | null = null
+  #shared: SharedLog | null = null
   /** Positions of events that had no room, in the order in which they came. */
   readonly #passed = new PositionQueue()
   readonly #due = new DueEvents(() => void this.#read())
@@ -81,7 +81,7 @@ export class DurableLog {
 
   /** Why nothing can be stored; null when it can. */
   get fault(): string | null {
-    return this.#fault ?? this.#members?.fault ?? null
+    return this.#fault ?? this.#shared?.members.fault ?? null
   }
 
   /**
@@ -118,12 +118,13 @@ export class DurableLog {
   }
 
   async #join(): Promise<void> {
-    this.#members ??= new Membership(this.#options)
+    const parts = { hub: this.#options.hub, events: this.#events, held: this.#held, writer: this.#writer }
+    this.#shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.#read() })
     await this.#held.learn()
-    await this.#members.join()
+    await this.#shared.join()
     const { memory } = this.#options.log
     this.#reconciler ??= new Reconciler(memory.next, memory.epoch)
-    if (this.#hasAdopted) void this.#members.adopt()
+    if (this.#hasAdopted) await this.#shared.adopt()
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */
@@ -131,7 +132,7 @@ export class DurableLog {
     const { from, last } = this.#left
     if (last > from) this.#options.report('INFO', `Up to ${last - from} events are in the log and are delivered now`)
     this.#hasAdopted = true
-    void this.#members?.adopt()
+    void this.#shared?.adopt()
     this.#timer = setInterval(() => void this.#read(), REFILL_MS).unref()
     void this.#read()
   }
@@ -140,6 +141,10 @@ export class DurableLog {
 
   /** @param event its payload is a string of bytes, as the hub keeps it */
   take(event: EventFrame, origin: SubscriberThread | null): void {
+    if (event.attempt === OF_NO_PROCESS) {
+      if (this.#relay === null) this.#options.hub.record(event, origin)
+      return this.#shared?.came()
+    }
     const isKnown = this.#events.knows(event.seq) || this.#events.isParked(event.seq)
     if (isKnown || (this.#isEnding && this.#relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
@@ -161,14 +166,13 @@ export class DurableLog {
     if (!this.#hasRoom) return true
     // A broker gets them all in their order.
     if (key === null && this.#relay === null) return false
-    return (
-      this.#passed.size > 0 || this.#isReadingPassed || this.#hasLeft || (key !== null && this.#suspects.holds(key))
-    )
+    if (this.#passed.size > 0 || this.#isReadingPassed || this.#hasLeft || this.#shared?.isSettling) return true
+    return key !== null && this.#suspects.holds(key)
   }
 
   /** Ended processes have left events that have not been read yet. */
   get #hasLeft(): boolean {
-    return this.#left.last > this.#left.from || this.#members?.hasOrphans === true
+    return this.#left.last > this.#left.from || this.#shared?.members.hasOrphans === true
   }
 
   get #hasRoom(): boolean {
@@ -180,25 +184,20 @@ export class DurableLog {
     const left = stored?.left ?? null
     // What an earlier process has published was not recorded here.
     const hasWaited = this.#due.take(event.seq) && event.seq > this.#left.last
-    const entry = this.#events.begin(event.seq, left, this.#held.take(event.seq) || hasWaited)
+    const isRecorded = this.#held.take(event.seq) || hasWaited || stored?.isRecorded === true
+    const entry = this.#events.begin(event.seq, left, isRecorded)
+    entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
     // Where some of its subscribers are done, the others are here.
-    if (this.#relay !== null && left === null) return this.#relayOn(this.#relay, entry, { event, expiresMs, origin })
+    if (this.#relay !== null && left === null) {
+      const [sent, refused] = [() => this.#events.forget(entry), () => this.#events.leave(entry)]
+      return this.#relay.take({ event, expiresMs, origin, sent, refused })
+    }
     // Not of a replay, which has a position of this process.
     if (event.seq <= this.#left.last) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (entry.hasDeliveries) return
     if (stored === null) this.#events.forget(entry)
     else this.#leave(entry, event.event)
-  }
-
-  #relayOn(relay: Relay, entry: StoredEvent, relayed: Pick<Relayed, 'event' | 'expiresMs' | 'origin'>): void {
-    const { delayMs } = relayed.event
-    relay.take({
-      ...relayed,
-      dueMs: delayMs === 0 ? 0 : Date.now() + delayMs,
-      sent: () => this.#events.forget(entry),
-      refused: () => this.#events.leave(entry),
-    })
   }
 
   // ── events that wait in the log ───────────────────────────────────────────
@@ -211,14 +210,16 @@ export class DurableLog {
       await this.#letGo()
       while (this.#hasRoom && !this.#isEnding) {
         if (this.#hasLeft) await this.#readLeft()
-        else if (this.#passed.size > 0) await this.#readPassed()
+        else if (this.#passed.size > 0 && this.#shared?.isSettling !== true) await this.#readPassed()
+        else if (this.#shared?.hasFree) this.#deliverRows(await this.#shared.nextFree())
         else break
         // A page at a time: the primary has requests to serve.
         await new Promise(setImmediate)
       }
+      if (!this.#isEnding) await this.#shared?.step()
       this.#unclaimed.report()
       await this.#trySuspect()
-      if (this.#members !== null) await this.#held.look(steadyMs())
+      if (this.#shared !== null) await this.#held.look(steadyMs())
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
@@ -236,10 +237,7 @@ export class DurableLog {
   }
 
   async #readLeft(): Promise<void> {
-    if (this.#members !== null) {
-      await this.#held.learnOf(this.#members.adopting)
-      return this.#deliverRows(await this.#members.nextPage())
-    }
+    if (this.#shared !== null) return this.#deliverRows(await this.#shared.nextLeft())
     const { from, last } = this.#left
     const rows = await readAfter(this.#options.log.database, from, last)
     this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
@@ -254,7 +252,7 @@ export class DurableLog {
     try {
       // Their rows may still have to be written.
       if (this.#held.hasFreed) await this.#writer.written()
-      this.#deliverRows(await readInOrder(this.#options.log.database, positions))
+      this.#deliverRows(await readInOrder(this.#options.log, positions))
     } catch (error) {
       for (const position of positions.reverse()) this.#passed.unshift(position)
       throw error
@@ -276,7 +274,7 @@ export class DurableLog {
       if (this.#events.knows(event.seq)) continue
       const dueMs = Number(row.due_ms)
       if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) {
-        if (this.#members !== null) this.#options.hub.record(event, null)
+        if (this.#shared !== null && stored.isRecorded !== true) this.#options.hub.record(event, null)
         continue
       }
       event.delayMs = Math.max(0, dueMs - Date.now())
@@ -309,7 +307,7 @@ export class DurableLog {
     if (tried === 0) return
     try {
       const { log, hub } = this.#options
-      this.#deliverRows(await readTried(tried, { database: log.database, hub, writer: this.#writer }))
+      this.#deliverRows(await readTried(tried, { log, hub, writer: this.#writer }))
       this.#countWaiting()
     } catch (error) {
       this.#suspects.putBack()
@@ -386,11 +384,11 @@ export class DurableLog {
     await until(() => this.#writer.isIdle, deadlineMs)
     const isIdle = this.#writer.isIdle
     this.#writer.close()
-    if (this.#members === null && this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
+    if (this.#shared === null && this.isOpen && isIdle) await noteEnd(this.#options.log.database).catch(() => {})
   }
 
   /** The lanes have ended: nothing more is stored. */
   async leave(): Promise<void> {
-    await this.#members?.leave()
+    await this.#shared?.leave()
   }
 }

@@ -1,12 +1,14 @@
 import { timeOrderedId } from '../../core/causality/ids.ts'
+import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { type EventRow, keyOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
 export const PAGE_ROWS = 128
 const EVENT = 'SELECT seq, id, event, envelope, payload, key, due_ms, expires_ms, is_split FROM heddle_event'
 const AFTER = `${EVENT} WHERE seq > $1 AND seq <= $2 ORDER BY seq LIMIT ${PAGE_ROWS}`
-const LISTED = `${EVENT} WHERE seq IN (${Array.from({ length: PAGE_ROWS }, (_, n) => `$${n + 1}`).join(', ')}) ORDER BY seq`
+const LISTED = `${EVENT} WHERE seq IN (${Array.from({ length: PAGE_ROWS }, (_, n) => `$${n + 1}`).join(', ')})`
 
 /** A row of `heddle_delivery`. */
 export interface DeliveryRow {
@@ -23,6 +25,10 @@ export interface StoredRow {
   row: EventRow
   /** Its deliveries that are left; null: all. */
   left: DeliveryRow[] | null
+  /** Slot of its key, where several processes share the log. */
+  slot?: number
+  /** The hub has recorded it already. */
+  isRecorded?: boolean
 }
 
 /** Events after one position, up to another, the oldest first: at most a page. */
@@ -30,28 +36,29 @@ export async function readAfter(db: LogDatabase, after: number, last: number): P
   return withDeliveries(db, await db.query<EventRow>(AFTER, [after, last]))
 }
 
-/** @param positions at most a page */
-export async function readListed(db: LogDatabase, positions: readonly number[]): Promise<StoredRow[]> {
+/** What belongs to another process is left out. @param positions at most a page */
+export async function readListed({ database, memory }: EventLog, positions: readonly number[]): Promise<StoredRow[]> {
   const list = [...positions]
   while (list.length < PAGE_ROWS) list.push(list.at(-1)!)
-  return withDeliveries(db, await db.query<EventRow>(LISTED, list))
+  const rows = await database.query<EventRow>(`${LISTED}${andOwned(memory.epoch)} ORDER BY seq`, list)
+  return withDeliveries(database, rows)
 }
 
 /** The same in the order in which they are listed: that of their times, or of their arrival. */
-export async function readInOrder(db: LogDatabase, positions: readonly number[]): Promise<StoredRow[]> {
-  const rows = await readListed(db, positions)
+export async function readInOrder(log: EventLog, positions: readonly number[]): Promise<StoredRow[]> {
+  const rows = await readListed(log, positions)
   const places = new Map(positions.map((seq, n) => [seq, n]))
   const placeOf = ({ row }: StoredRow): number => places.get(Number(row.seq)) ?? 0
   return rows.sort((a, b) => placeOf(a) - placeOf(b))
 }
 
-/** Adds what is left of their deliveries. @param rows in the order of their positions */
+/** Adds what is left of their deliveries. */
 export async function withDeliveries(db: LogDatabase, rows: readonly EventRow[]): Promise<StoredRow[]> {
   const split = rows.filter(({ is_split }) => Number(is_split) === 1)
   if (split.length === 0) return rows.map((row) => ({ row, left: null }))
   const deliveries = await db.query<DeliveryRow>(
     'SELECT seq, grp, attempt, deaths, due_ms, error FROM heddle_delivery WHERE seq BETWEEN $1 AND $2',
-    [Number(split[0]!.seq), Number(split.at(-1)!.seq)],
+    [Math.min(...split.map(({ seq }) => Number(seq))), Math.max(...split.map(({ seq }) => Number(seq)))],
   )
   return rows.map((row) => ({
     row,

@@ -3,9 +3,10 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
-import { PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
+import { NO_PROCESS, PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { freeKeyed } from './key-slots.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 
 /** How long a process counts as living after its last renewal, seconds. */
@@ -26,15 +27,22 @@ export interface MembershipOptions {
   replica: string
   /** Another process has taken over the events of this one. Called once. */
   onLost: (message: string) => void
+  /** Told of the other processes that are known, from time to time: living ones, and those that have ended and not been taken over for good. */
+  onLook: (others: readonly OtherProcess[]) => Promise<void>
   report: (level: LogLevel, message: string) => void
 }
 
-interface OtherProcess {
+export interface OtherProcess {
   epoch: number
   replica: string
   identity: string
   has_lapsed: boolean
   is_clean: number
+  is_ready: number
+  /** Null while it is itself. */
+  adopter: number | null
+  /** The highest number of a process with which it reckons. */
+  knows: number
 }
 
 /** A process that has ended, whose events are taken over page by page. */
@@ -62,7 +70,8 @@ export class Membership {
   #isLooking = false
   /** When rows are looked for whose process is not known any more. */
   #stragglersAtMs = 0
-  #mayAdopt = false
+  /** First positions of the blocks of this process. */
+  readonly #bases: number[] = []
   #timer: NodeJS.Timeout | undefined
   #fault: string | null = null
   #status: 'out' | 'in' | 'lost' | 'left' = 'out'
@@ -86,38 +95,44 @@ export class Membership {
     return this.#orphans[0]?.epoch ?? 0
   }
 
-  /** Gets a number, and lets all threads write under it. It may be called again after it has rejected. */
-  async join(): Promise<void> {
+  /** The number of this process. */
+  get epoch(): number {
+    return this.#epoch
+  }
+
+  /** True for the position of an event that this process has stored. */
+  isOwn(position: number): boolean {
+    return this.#bases.some((base) => position >= base && position < base + BLOCK_POSITIONS)
+  }
+
+  /** Gets a number. It may be called again. */
+  async enter(): Promise<void> {
+    if (this.#epoch !== 0) return
     const { log, replica } = this.#options
-    const { database, memory } = log
-    if (this.#epoch === 0) {
-      const row = await database.queryOne<{ epoch: number }>(
-        `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
-         VALUES (nextval('heddle_epoch'), $1, $2, now() + interval '${LEASE_S} s') RETURNING epoch`,
-        [replica, JSON.stringify(ownIdentity())],
-      )
-      this.#epoch = Number(row!.epoch)
-      this.#renewedMs = steadyMs()
-    }
+    const row = await log.database.queryOne<{ epoch: number }>(
+      `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
+       VALUES (nextval('heddle_epoch'), $1, $2, now() + interval '${LEASE_S} s') RETURNING epoch`,
+      [replica, JSON.stringify(ownIdentity())],
+    )
+    this.#epoch = Number(row!.epoch)
+    this.#renewedMs = steadyMs()
+  }
+
+  /** Lets all threads write under the number, and looks at the other processes from now on. */
+  async open(): Promise<void> {
     await this.#fetchBlocks()
-    memory.openBlocks(this.#epoch)
+    this.#options.log.memory.openBlocks(this.#epoch)
     this.#status = 'in'
-    this.#timer = setInterval(() => void this.#look(), LOOK_MS).unref()
+    this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
   }
 
-  /** All subscribers are known: takes over what ended processes have left, now and from now on. */
-  async adopt(): Promise<void> {
-    this.#mayAdopt = true
-    if (this.#status === 'in') await this.#look()
-  }
-
-  async #look(): Promise<void> {
-    if (this.#isLooking) return
+  /** Renews the lease, and takes over what ended processes have left. It does nothing while it is under way. */
+  async look(): Promise<void> {
+    if (this.#isLooking || this.#status !== 'in') return
     this.#isLooking = true
     try {
-      await this.#renew()
       await this.#fetchBlocks()
-      if (this.#mayAdopt && this.#status === 'in') await this.#findEnded()
+      if (this.#status === 'in') await this.#options.onLook(await this.meet())
       if (this.#fault !== null) this.#options.report('INFO', 'The event log can be used again')
       this.#fault = null
     } catch (error) {
@@ -130,7 +145,8 @@ export class Membership {
     }
   }
 
-  async #renew(): Promise<void> {
+  /** Renews the lease when it is time to. */
+  async renew(): Promise<void> {
     const now = steadyMs()
     if (now - this.#renewedMs < RENEW_MS) return
     const { rowCount } = await this.#options.log.database.execute(
@@ -154,17 +170,21 @@ export class Membership {
     const { database, memory } = this.#options.log
     while (memory.blocksLeft < SPARE_BLOCKS) {
       const row = await database.queryOne<{ base: number }>("SELECT nextval('heddle_position') AS base")
-      memory.addBlock(Number(row!.base) * BLOCK_POSITIONS)
+      const base = Number(row!.base) * BLOCK_POSITIONS
+      this.#bases.push(base)
+      memory.addBlock(base)
     }
   }
 
   // ── what ended processes have left ────────────────────────────────────────
 
-  async #findEnded(): Promise<void> {
+  /** Sees who is there, and takes over from those that have ended. @returns the others */
+  async meet(): Promise<OtherProcess[]> {
     const { database } = this.#options.log
     if (steadyMs() >= this.#stragglersAtMs) await this.#findStragglers()
+    await this.renew()
     const others = await database.query<OtherProcess>(
-      `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, is_clean
+      `SELECT epoch, replica, identity, expires_at < now() AS has_lapsed, is_clean, is_ready, adopter, knows
        FROM heddle_process WHERE epoch <> $1 ORDER BY epoch`,
       [this.#epoch],
     )
@@ -175,9 +195,12 @@ export class Membership {
       if (!other.has_lapsed && !isDead) continue
       if (await this.#claim(epoch, isDead)) {
         const isClean = Number(other.is_clean) === 1
+        other.adopter = this.#epoch
+        await freeKeyed(database, epoch, isClean)
         this.#orphans.push({ epoch, from: 0, isClean, events: 0, replica: other.replica })
       }
     }
+    return others
   }
 
   /**
@@ -188,7 +211,7 @@ export class Membership {
     await this.#options.log.database.execute(
       `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
        SELECT DISTINCT owner, 'unknown', '{}', '-infinity'::timestamptz FROM heddle_event
-       WHERE owner NOT IN (SELECT epoch FROM heddle_process) ON CONFLICT (epoch) DO NOTHING`,
+       WHERE owner <> ${NO_PROCESS} AND owner NOT IN (SELECT epoch FROM heddle_process) ON CONFLICT (epoch) DO NOTHING`,
     )
     this.#stragglersAtMs = Number.POSITIVE_INFINITY
   }
@@ -242,14 +265,17 @@ export class Membership {
     clearInterval(this.#timer)
     if (this.#status !== 'in') return
     this.#status = 'left'
-    const told = this.#options.log.database.execute(
-      "UPDATE heddle_process SET expires_at = '-infinity', is_clean = 1 WHERE epoch = $1 AND adopter IS NULL",
-      [this.#epoch],
-    )
+    const told = this.#options.log.database.execute(LEAVE, [this.#epoch])
     // A server that is away must not hold up the end: the lease lapses.
     await Promise.race([told.catch(() => {}), new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())])
   }
 }
+
+/** What has a key is left to those that deliver the keys. */
+const LEAVE = `
+  WITH left_in_order AS (UPDATE heddle_process SET expires_at = '-infinity', is_clean = 1 WHERE epoch = $1 AND adopter IS NULL RETURNING epoch),
+  freed AS (UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner IN (SELECT epoch FROM left_in_order) AND key IS NOT NULL)
+  UPDATE heddle_slot SET holder = heir, heir = 0 WHERE holder IN (SELECT epoch FROM left_in_order)`
 
 /** Changes the owner of a page of rows, while both processes are what this one takes them for. */
 const ADOPT_PAGE = `

@@ -56,8 +56,9 @@ export class Relay {
     return this.#waiting.size + this.#underWay === 0
   }
 
-  take(relayed: Relayed): void {
-    this.#waiting.push(relayed)
+  take(given: Omit<Relayed, 'dueMs'>): void {
+    const { delayMs } = given.event
+    this.#waiting.push({ ...given, dueMs: delayMs === 0 ? 0 : Date.now() + delayMs })
     if (this.#underWay === 0) void this.#run()
   }
 

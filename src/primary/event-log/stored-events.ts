@@ -17,11 +17,18 @@ import type { DeliveryRow } from './log-reader.ts'
 /** What a letter takes beside its texts, bytes: a guess. */
 const LETTER_BYTES = 1024
 
+/** The event has no key. */
+export const NO_SLOT = -1
+/** It has a key whose slot is not known here: it was stored while this process was alone. */
+export const UNKNOWN_SLOT = -2
+
 /** A stored event that the hub has: it is forgotten when its last delivery has ended. */
 class StoredEvent implements StoredShares {
   readonly seq: number
   /** Processes that have died while they handled it. */
   deaths = 0
+  /** Slot of its key, NO_SLOT or UNKNOWN_SLOT. */
+  slot = NO_SLOT
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
   /** Deliveries that this process has given up at its end: the next one makes them. */
@@ -142,6 +149,8 @@ export class StoredEvents {
   #waiting = 0
   /** This process ends: what has not ended stays in the log. */
   #isEnding = false
+  /** Positions of events that are given back at this moment. */
+  #given: number[] | null = null
 
   constructor(writer: ChangeWriter, memory: LogMemory, parked: ParkedKeys) {
     this.#parked = parked
@@ -260,11 +269,50 @@ export class StoredEvents {
 
   ended(delivery: StoredDelivery, isDone: boolean): void {
     if (delivery.hasEnded) return
-    if (isDone || !this.#isEnding) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
+    const isGivenBack = this.#isEnding || this.#given !== null
+    if (isDone || !isGivenBack) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
     delivery.hasEnded = true
     remove(delivery)
-    delivery.event.givenBack.push(delivery)
-    if (delivery.event.open.length === 0) this.#live.delete(delivery.event.seq)
+    const { event } = delivery
+    event.givenBack.push(delivery)
+    if (event.open.length > 0) return
+    // What is done is not to be done again.
+    if (event.givenBack.length < event.deliveries) this.#split(event, null)
+    this.#live.delete(event.seq)
+    this.#given?.push(event.seq)
+    this.#count()
+  }
+
+  /**
+   * Gives events back of which no thread has a delivery.
+   * @param take has the hub end the deliveries of the events for which its argument holds
+   * @returns their positions: they are in the log alone from now on
+   */
+  giveBack(
+    isWanted: (event: StoredEvent) => boolean,
+    take: (isWanted: (position: number) => boolean) => void,
+  ): number[] {
+    const given: number[] = []
+    this.#given = given
+    take((position) => {
+      const event = this.#live.get(position)
+      return event !== undefined && isWanted(event)
+    })
+    this.#given = null
+    return given
+  }
+
+  /** True while the hub has events for which this holds. */
+  has(isWanted: (event: StoredEvent) => boolean): boolean {
+    for (const event of this.#live.values()) if (isWanted(event)) return true
+    return false
+  }
+
+  /** Events that wait behind dead letters wait for another process. */
+  unpark(positions: readonly number[]): void {
+    for (const seq of positions) this.#behindLetters.delete(seq)
+    this.#parked.dropPositions(positions)
+    this.#count()
   }
 
   /** @param replayError why a replay was for nothing; null when it was handled */

@@ -87,7 +87,7 @@ export class StoredLetters {
       )
       if (letter === null || !this.#hub.hasConsumer(letter.event, letter.grp)) return null
       const frame = frameOf({ ...letter, id: letter.event_id, seq: 0 })
-      await this.#log.insert(tx, [frame])
+      await this.#log.insertOwn(tx, [frame])
       await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1', [frame.seq])
       await tx.execute(
         "INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, 1, 0, 0, '')",

@@ -50,6 +50,13 @@ export class DelayQueue {
     return taken
   }
 
+  /** Takes out the retries for which this holds, of the deliveries that somebody else has too. */
+  takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken = [...this.#retries].filter(isWanted)
+    for (const delivery of taken) this.#retries.delete(delivery)
+    return taken
+  }
+
   close(): void {
     for (const timer of this.#timers) clearTimeout(timer)
   }

@@ -358,6 +358,24 @@ export class Deliveries {
       this.#finish(delivery, SUBSCRIBER_GONE, false)
   }
 
+  /**
+   * Ends deliveries of stored events here that no thread has at present: they stay in the log.
+   * @param consumers all of them
+   * @param isWanted told the position of an event
+   */
+  takeBack(consumers: Iterable<Consumer>, isWanted: (position: number) => boolean): void {
+    const isTaken = ({ source, event, queue }: Delivery): boolean =>
+      source !== null && event.seq > 0 && queue.instance === null && isWanted(event.seq)
+    const behind = [...consumers].flatMap(({ queue }) => this.#keys.takeBehind(queue, isTaken))
+    // Their keys' turns have not come.
+    for (const delivery of behind) {
+      this.budget.release(delivery)
+      delivery.source!.ended(false)
+    }
+    for (const delivery of [...this.#delayed.takeIf(isTaken), ...this.#waiting.takeIf(isTaken)])
+      this.#finish(delivery, SUBSCRIBER_GONE, false)
+  }
+
   /** Deliveries that are under way may still be answered. */
   close(): void {
     clearInterval(this.#sweepTimer)

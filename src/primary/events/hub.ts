@@ -271,6 +271,11 @@ export class Hub {
     this.#deliveries.returnDelayed()
   }
 
+  /** Ends deliveries of stored events that no thread has at present: they stay in the log. @param isWanted told the position of an event */
+  takeBack(isWanted: (position: number) => boolean): void {
+    this.#deliveries.takeBack(this.#topology.consumers(), isWanted)
+  }
+
   /** Delivers a dead letter once more, to its consumer alone. False when there is no such letter, or no such consumer. */
   replayDeadLetter(id: string): boolean {
     const letter = this.records.deadLetter(id)

@@ -107,6 +107,19 @@ export class KeyOrder {
     return [...all].flatMap((held) => this.#taken(held))
   }
 
+  /** Takes out the deliveries for which this holds, of those that wait for others of their keys. */
+  takeBehind({ keyed }: DeliveryQueue, isWanted: (delivery: Delivery) => boolean): Delivery[] {
+    const taken: Delivery[] = []
+    for (const behind of keyed.values()) {
+      for (let left = behind.size; left > 0; left--) {
+        const next = behind.shift()!
+        if (isWanted(next)) taken.push(next)
+        else behind.push(next)
+      }
+    }
+    return taken
+  }
+
   #taken(held: Fifo<Delivery>): Delivery[] {
     const taken: Delivery[] = []
     for (let next = held.shift(); next !== undefined; next = held.shift()) {

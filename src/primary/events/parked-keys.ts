@@ -92,6 +92,11 @@ export class ParkedKeys {
     return [...this.#keys.values()].map(({ held }) => held)
   }
 
+  /** These do not wait here any more. */
+  dropPositions(dropped: readonly number[]): void {
+    for (const { positions } of this.#keys.values()) for (const position of dropped) positions.delete(position)
+  }
+
   #freeIfDone(place: KeyPlace, parked: ParkedKey): void {
     if (parked.letters.size > 0 || parked.replay !== null) return
     this.#keys.delete(idOf(place))

@@ -156,11 +156,14 @@ export class Topology {
     else topic.refresh()
   }
 
+  /** All consumers of all events. */
+  consumers(): Consumer[] {
+    return [...this.#topics.values()].flatMap(({ consumers }) => consumers)
+  }
+
   /** Consumers without an instance. */
   vacant(): Consumer[] {
-    return [...this.#topics.values()].flatMap(({ consumers }) =>
-      consumers.filter(({ instances }) => instances.length === 0),
-    )
+    return this.consumers().filter(({ instances }) => instances.length === 0)
   }
 
   /** A thread has died: its instances leave, its consumers stay and wait for the next thread's instances. */

@@ -4,7 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
-import type { EventFrame } from '../../transport/frames/event-frame.ts'
+import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
 import { FILE_INSERTS, FILE_MAX_ROWS, type InsertTexts, SERVER_MAX_ROWS, serverInserts } from './insert-texts.ts'
@@ -16,12 +16,21 @@ const CROWDED_SHARE = 0.75
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
+/** Events that are being stored. */
+export interface Insertion {
+  readonly statements: readonly LastStatement[]
+  /** Those with a key are for whoever delivers the key. */
+  readonly isShared: boolean
+}
+
 /** The durable event log as one thread writes to it: on the thread's own connection, in the commits of the tool `db`. */
 export class EventLog {
   readonly memory: LogMemory
   readonly #database: () => LogDatabase | null
   readonly #maxStored: number
   #texts: InsertTexts | null = null
+  /** What `#texts` are for. */
+  #order: number | null = null
 
   /**
    * @param database asked when it is needed: the tools are installed later
@@ -67,20 +76,39 @@ export class EventLog {
 
   /**
    * The statements that store events, which get their positions here: those of one statement where there are as many as a size.
+   * `ended` must be told when they are over and the events have been handed on.
    * @param frames their payloads are text
+   * @param isOwn this process delivers them itself, whatever their keys
    */
-  insertStatements(frames: readonly EventFrame[]): LastStatement[] {
+  insertion(frames: readonly EventFrame[], isOwn = false): Insertion {
+    const { memory } = this
+    const isShared = this.isOnServer && memory.beginInsert()
+    try {
+      return { statements: this.#statements(frames, isShared && !isOwn), isShared }
+    } catch (error) {
+      this.ended({ isShared })
+      throw error
+    }
+  }
+
+  /** The insertion is over, one way or the other, and its events have been handed on. */
+  ended({ isShared }: Pick<Insertion, 'isShared'>): void {
+    if (this.isOnServer) this.memory.insertEnded(isShared)
+  }
+
+  #statements(frames: readonly EventFrame[], isShared: boolean): LastStatement[] {
     let position = this.memory.take(frames.length)
-    this.#texts ??= this.isOnServer ? serverInserts(this.memory.epoch) : FILE_INSERTS
-    const texts = this.#texts
+    const texts = this.#textsFor(isShared ? null : this.memory.order)
     const statements: LastStatement[] = []
     for (let from = 0; from < frames.length; ) {
       const size = texts.sizeFor(frames.length - from)
       const end = Math.min(frames.length, from + size)
       const params: SqlValue[] = []
       for (let n = from; n < end; n++) {
-        frames[n]!.seq = position++
-        pushRow(params, frames[n]!)
+        const frame = frames[n]!
+        frame.seq = position++
+        frame.attempt = isShared && frame.key !== null ? OF_NO_PROCESS : 0
+        pushRow(params, frame)
       }
       while (params.length < size * EVENT_COLUMNS.length) params.push(null)
       statements.push({ sql: texts.textOf(size), params })
@@ -89,15 +117,33 @@ export class EventLog {
     return statements
   }
 
+  #textsFor(order: number | null): InsertTexts {
+    if (this.#texts === null || this.#order !== order) {
+      this.#texts = this.isOnServer ? serverInserts(this.memory.epoch, order) : FILE_INSERTS
+      this.#order = order
+    }
+    return this.#texts
+  }
+
   /** Events of one statement at most. */
   get maxRows(): number {
     return this.isOnServer ? SERVER_MAX_ROWS : FILE_MAX_ROWS
   }
 
-  /** Stores events. @param to the database, or a transaction */
-  async insert(to: Queryable, frames: readonly EventFrame[]): Promise<void> {
-    await Promise.all(this.insertStatements(frames).map(({ sql, params }) => to.execute(sql, params)))
+  /** Stores events that this process delivers itself. @param to a transaction */
+  async insertOwn(to: Queryable, frames: readonly EventFrame[]): Promise<void> {
+    const insertion = this.insertion(frames, true)
+    try {
+      await runAll(to, insertion)
+    } finally {
+      this.ended(insertion)
+    }
   }
+}
+
+/** Runs its statements. @param to the database, or a transaction */
+export async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
+  await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
 }
 
 /** Why the log did not take an event, for its publisher. */

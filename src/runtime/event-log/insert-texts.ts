@@ -1,5 +1,5 @@
 import { EVENT_COLUMNS } from './event-rows.ts'
-import { ownerExpression } from './ownership.ts'
+import { NO_PROCESS, ownerExpression } from './ownership.ts'
 
 /** The INSERTs of one database: few sizes, so that each is prepared once. */
 export interface InsertTexts {
@@ -29,12 +29,19 @@ const SERVER_SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
 /**
  * Each statement is a way there and back: as few as can be.
  * The column `owner` takes no null, so nothing is stored for a process that is not the owner any more.
+ * @param order of events that this process delivers itself; null: those with a key belong to no process, and each statement gets the next number
  */
-export function serverInserts(epoch: number): InsertTexts {
+export function serverInserts(epoch: number, order: number | null): InsertTexts {
+  const own = ownerExpression(epoch)
+  // A query without a reference to the row is run once.
+  const placement =
+    order === null
+      ? `CASE WHEN key IS NULL THEN ${own} ELSE ${own} * ${NO_PROCESS} END, (SELECT nextval('heddle_order'))`
+      : `${own}, ${order}`
   const texts = textsOf(
     SERVER_SIZES,
     (rows) =>
-      `INSERT INTO heddle_event (owner, ${COLUMNS}) SELECT ${ownerExpression(epoch)}, row.*
+      `INSERT INTO heddle_event (owner, ord, ${COLUMNS}) SELECT ${placement}, row.*
        FROM (VALUES ${rows}) AS row (${COLUMNS}) WHERE seq IS NOT NULL`,
     SERVER_TYPES,
   )

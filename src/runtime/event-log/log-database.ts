@@ -5,12 +5,18 @@ import type { TransactionCompanion } from '../../contracts/transaction-companion
 export interface LogDatabase extends Queryable {
   /** What an implementation says of itself. */
   readonly dialect: 'sqlite' | 'postgres'
+  /** On a file, which one process has at a time: false when another one has it. */
+  claim?(): boolean
+  /**
+   * On a server: tells of each notification of a channel, and of each time that the connection is there again, when some may have been missed.
+   * @param told gets the payload; empty after a reconnection
+   * @returns ends it
+   */
+  listen?(channel: string, told: (payload: string) => void): () => void
   /**
    * @param accompany makes what goes with each run of `work`
    * @param handler what `work` calls: see SqlDatabase
    */
-  /** On a file, which one process has at a time: false when another one has it. */
-  claim?(): boolean
   transaction<T>(
     work: (tx: Queryable) => Promise<T>,
     accompany?: () => TransactionCompanion,

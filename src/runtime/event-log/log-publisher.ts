@@ -1,6 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
-import { type EventLog, storeError } from './event-log.ts'
+import { type EventLog, type Insertion, runAll, storeError } from './event-log.ts'
 
 /** Events that wait for their commit, at most. */
 const WAITING_MAX = 16_384
@@ -61,13 +61,13 @@ export class LogPublisher {
   }
 
   async #storeTogether(events: readonly Waiting[]): Promise<void> {
+    let insertion: Insertion | null = null
     try {
       await this.#log.opened()
-      await this.#log.insert(
-        this.#log.database,
-        events.map(({ frame }) => frame),
-      )
+      insertion = this.#log.insertion(events.map(({ frame }) => frame))
+      await runAll(this.#log.database, insertion)
     } catch (error) {
+      if (insertion !== null) this.#log.ended(insertion)
       for (const { reject } of events) reject(storeError(error))
       return
     } finally {
@@ -77,5 +77,6 @@ export class LogPublisher {
       this.#deliver(frame)
       resolve(frame.id)
     }
+    this.#log.ended(insertion)
   }
 }

@@ -10,6 +10,9 @@ import { messageOf } from '../../core/errors/description.ts'
  * nothing is under way.
  */
 
+/** The owner of an event that belongs to no process: it is there for the one that delivers its key, or, without a key, for any. */
+export const NO_PROCESS = 0
+
 /** First part of the key of these advisory locks, the letters `hedd`; the second is the epoch. */
 export const PROCESS_LOCK = 0x68656464
 

@@ -2,7 +2,9 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { EFFECT_TABLES, effectTables } from '../effects/effect-tables.ts'
 import { JOB_TABLES } from './job-tables.ts'
+import { SLOT, SLOTS } from './key-slot.ts'
 import type { LogDatabase } from './log-database.ts'
+import { NO_PROCESS } from './ownership.ts'
 
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
 export const TABLES_VERSION = 1
@@ -13,15 +15,21 @@ const MAKE_LOCK = 0x686c6f67
 /** What is different in the databases' own SQL. */
 const TYPES = {
   sqlite: { position: 'INTEGER PRIMARY KEY' },
-  postgres: { position: 'BIGINT PRIMARY KEY, owner BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0' },
+  postgres: {
+    position: 'BIGINT PRIMARY KEY, owner BIGINT NOT NULL, ord BIGINT NOT NULL, recovered INTEGER NOT NULL DEFAULT 0',
+  },
 } as const
 
 const SHARED = [
   `CREATE TABLE IF NOT EXISTS heddle_process (
     epoch BIGINT PRIMARY KEY, replica TEXT NOT NULL, identity TEXT NOT NULL, expires_at TIMESTAMPTZ NOT NULL, adopter BIGINT,
-    is_clean SMALLINT NOT NULL DEFAULT 0)`,
+    is_clean SMALLINT NOT NULL DEFAULT 0, is_ready SMALLINT NOT NULL DEFAULT 0, knows BIGINT NOT NULL DEFAULT 0)`,
   'CREATE SEQUENCE IF NOT EXISTS heddle_epoch AS INTEGER',
   'CREATE SEQUENCE IF NOT EXISTS heddle_position',
+  'CREATE SEQUENCE IF NOT EXISTS heddle_order',
+  'CREATE TABLE IF NOT EXISTS heddle_slot (slot INTEGER PRIMARY KEY, holder BIGINT NOT NULL DEFAULT 0, heir BIGINT NOT NULL DEFAULT 0)',
+  `INSERT INTO heddle_slot (slot) SELECT generate_series(0, ${SLOTS - 1}) ON CONFLICT (slot) DO NOTHING`,
+  `CREATE INDEX IF NOT EXISTS heddle_event_free ON heddle_event (${SLOT}, ord, seq) WHERE owner = ${NO_PROCESS}`,
 ]
 
 /**
@@ -38,8 +46,11 @@ const SHARED = [
  * On a server, where several processes share them:
  *
  * - `owner` of an event: the number of the process that delivers it. `recovered`: how many have ended without order while they had it.
+ *   0: nobody yet. `ord` and then `seq` order the events of one key.
  * - `heddle_process`: the processes, with their leases by the server's clock. `adopter`: the one that takes over what this one has left.
- * - `heddle_epoch`: their numbers. `heddle_position`: blocks of positions.
+ *   `is_ready`: its subscribers are known. `knows`: the highest number among the processes with which it reckons.
+ * - `heddle_slot`: which process delivers the events of which keys. `heir`: the one that gets the slot as soon as the holder has nothing of it in hand.
+ * - `heddle_epoch`: numbers of processes. `heddle_position`: blocks of positions. `heddle_order`: numbers for `ord`.
  */
 function statements({ dialect }: LogDatabase): string[] {
   const { position } = TYPES[dialect]

@@ -6,7 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
-import type { EventLog } from './event-log.ts'
+import type { EventLog, Insertion } from './event-log.ts'
 
 /** What the events of a transaction need of their thread. */
 export interface TransactionEventsOptions {
@@ -24,6 +24,8 @@ export interface TransactionEventsOptions {
 export class TransactionEvents implements TransactionCompanion {
   readonly #options: TransactionEventsOptions
   readonly #frames: EventFrame[] = []
+  /** From its last statements until its end. */
+  #insertion: Insertion | null = null
 
   constructor(options: TransactionEventsOptions) {
     this.#options = options
@@ -71,15 +73,27 @@ export class TransactionEvents implements TransactionCompanion {
 
   lastStatements(): readonly LastStatement[] {
     const { log } = this.#options
-    return this.#frames.length === 0 || log === null ? [] : log.insertStatements(this.#frames)
+    if (this.#frames.length === 0 || log === null) return []
+    this.#insertion = log.insertion(this.#frames)
+    return this.#insertion.statements
   }
 
   committed(): void {
     for (const frame of this.#frames) this.#options.deliver(frame)
+    this.#end()
   }
 
-  rolledBack(): void {}
+  rolledBack(): void {
+    this.#end()
+  }
 
   /** They are delivered when the log is found to have them. */
-  unknown(): void {}
+  unknown(): void {
+    this.#end()
+  }
+
+  #end(): void {
+    if (this.#insertion !== null) this.#options.log?.ended(this.#insertion)
+    this.#insertion = null
+  }
 }

@@ -21,7 +21,7 @@ export interface EventFrame {
   ttlMs: number
   /** Position in the durable log; 0: it is not stored. */
   seq: number
-  /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. 0 in a publication. */
+  /** In a delivery: the subscriber's number in its thread, and the attempt with WANTS_REPLY. In a publication 0, or OF_NO_PROCESS as the attempt. */
   subscriber: number
   attempt: number
   /** JSON text; what the in-process hub took over a ring it keeps as the text's UTF-8 bytes, in a string of one character per byte. */
@@ -30,6 +30,9 @@ export interface EventFrame {
 
 /** How `payload` is written: as text, or as the bytes that it holds. A byte string costs the hub less than a Buffer. */
 export type PayloadForm = 'text' | 'bytes'
+
+/** In the `attempt` of a stored publication: the event belongs to no process yet, because several share the log and it has a key. */
+export const OF_NO_PROCESS = 1
 
 /** In a delivery's `attempt`, beside the number: the publisher waits for what the subscriber returns. */
 export const WANTS_REPLY = 1 << 16

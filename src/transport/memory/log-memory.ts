@@ -10,6 +10,11 @@
  *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
  *   bytes 24–31  EPOCH    BigInt64: number of this process among those on the server; 0 on a file. Set before IS_OPEN.
  *   bytes 32–95  BASES    8 BigInt64: first positions of the last blocks, block n at n mod 8
+ *   bytes 96–103 ORDER    BigInt64: what an event with a key gets that is stored alone, see IS_SHARED. The primary alone sets it, before IS_SHARED.
+ *   bytes 104–107 IS_SHARED Int32: 1 while events with keys belong to no process as they are stored, because several deliver them; 0: this process is
+ *                         alone, and keeps them. The primary alone sets it.
+ *   bytes 108–115 INSERTS 2 Int32: inserts that were begun while IS_SHARED was 0 and 1, and whose events have not been handed on. Each thread counts
+ *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
  */
 const NEXT = 0
 const STORED = 1
@@ -18,8 +23,11 @@ const BLOCKS = 5
 const EPOCH = 3
 const BASES = 4
 const BASES_KEPT = 8
+const ORDER = 12
+const IS_SHARED = 26
+const INSERTS = 27
 
-export const LOG_MEMORY_BYTES = 96
+export const LOG_MEMORY_BYTES = 120
 /** Positions of one block. */
 export const BLOCK_POSITIONS = 1_048_576
 
@@ -90,6 +98,53 @@ export class LogMemory {
   /** The first position that nobody has taken. */
   get next(): number {
     return this.epoch === 0 ? this.#number : this.#positionOf(this.#number)
+  }
+
+  // ── several processes ─────────────────────────────────────────────────────
+
+  /** True while events with keys are stored for whoever delivers their keys. */
+  get isShared(): boolean {
+    return Atomics.load(this.#words, IS_SHARED) === 1
+  }
+
+  /** What orders events with keys that are stored alone, before their positions. */
+  get order(): number {
+    return Number(Atomics.load(this.#longs, ORDER))
+  }
+
+  share(): void {
+    Atomics.store(this.#words, IS_SHARED, 1)
+  }
+
+  /** @param order above that of everything that is stored */
+  beAlone(order: number): void {
+    Atomics.store(this.#longs, ORDER, BigInt(order))
+    Atomics.store(this.#words, IS_SHARED, 0)
+  }
+
+  /** An insert begins, which must be told by `insertEnded`. @returns whether it is for whoever delivers the keys */
+  beginInsert(): boolean {
+    for (;;) {
+      const shared = Atomics.load(this.#words, IS_SHARED)
+      Atomics.add(this.#words, INSERTS + shared, 1)
+      if (Atomics.load(this.#words, IS_SHARED) === shared) return shared === 1
+      Atomics.sub(this.#words, INSERTS + shared, 1)
+    }
+  }
+
+  /** It is over, and its events have been handed on. */
+  insertEnded(isShared: boolean): void {
+    Atomics.sub(this.#words, INSERTS + (isShared ? 1 : 0), 1)
+  }
+
+  /** Inserts of one kind that are under way. */
+  insertsOpen(isShared: boolean): number {
+    return Atomics.load(this.#words, INSERTS + (isShared ? 1 : 0))
+  }
+
+  /** Those that were under way have died with their threads. */
+  forgetInserts(isShared: boolean): void {
+    Atomics.store(this.#words, INSERTS + (isShared ? 1 : 0), 0)
   }
 
   get stored(): number {

@@ -1,0 +1,91 @@
+import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+import { SLOT } from '../../runtime/event-log/key-slot.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import { NO_PROCESS } from '../../runtime/event-log/ownership.ts'
+import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
+
+/** Channel of the notifications of processes that share a log. */
+export const CHANNEL = 'heddle_log'
+/** Events of one slot that are taken together. */
+const SLOT_ROWS = 32
+/** At most one notification in this time, milliseconds. */
+const TELL_MS = 5
+
+/** What the others are told: there are events for them, or processes or slots have changed. */
+export type News = 'events' | 'processes'
+
+const COLUMNS =
+  'e.seq, e.ord, e.id, e.event, e.envelope, e.payload, e.key, e.due_ms, e.expires_ms, e.is_split, e.recovered'
+
+/** In the order of their commits, as far as one can have seen the other; each slot from its first event on. */
+const TAKE_KEYED = `
+  UPDATE heddle_event AS e SET owner = $1
+  FROM (
+    SELECT next.seq, held.slot FROM heddle_slot AS held CROSS JOIN LATERAL (
+      SELECT seq, ord FROM heddle_event WHERE owner = ${NO_PROCESS} AND ${SLOT} = held.slot ORDER BY ord, seq LIMIT ${SLOT_ROWS}) AS next
+    WHERE held.holder = $1 AND held.heir = 0 AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)
+    ORDER BY next.ord, next.seq LIMIT ${PAGE_ROWS}) AS taken
+  WHERE e.seq = taken.seq AND e.owner = ${NO_PROCESS}
+  RETURNING ${COLUMNS}, taken.slot`
+
+type FreeRow = EventRow & { ord: number; slot: number }
+
+/** The events that belong to no process: takes those that this one is to deliver, and tells the others of those that are there for them. */
+export class FreeEvents {
+  readonly #database: () => LogDatabase
+  readonly #epoch: () => number
+  readonly #news = new Set<News>()
+  #isTelling = false
+
+  /** @param epoch number of this process */
+  constructor(database: () => LogDatabase, epoch: () => number) {
+    this.#database = database
+    this.#epoch = epoch
+  }
+
+  /** Takes the next events of the keys that this process delivers, in their order; none when there are no more. */
+  async takeKeyed(): Promise<StoredRow[]> {
+    const database = this.#database()
+    const { rows } = await database.execute<FreeRow>(TAKE_KEYED, [this.#epoch()])
+    rows.sort((a, b) => Number(a.ord) - Number(b.ord) || Number(a.seq) - Number(b.seq))
+    const stored = await withDeliveries(database, rows)
+    return stored.map((each, n) => ({ ...each, slot: Number(rows[n]!.slot) }))
+  }
+
+  /** Events of this process are there for others. */
+  async free(positions: readonly number[]): Promise<void> {
+    await this.#database().execute(
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND seq = ANY($2::bigint[])`,
+      [this.#epoch(), `{${positions.join(',')}}`],
+    )
+  }
+
+  /** The same for all that have a key. @param but positions of those that are kept */
+  async freeKeyed(but: readonly number[]): Promise<void> {
+    await this.#database().execute(
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND key IS NOT NULL AND NOT seq = ANY($2::bigint[])`,
+      [this.#epoch(), `{${but.join(',')}}`],
+    )
+  }
+
+  /** Tells the other processes, once for many: a notification on a user's commit would make the commits of the server wait for each other. */
+  tell(news: News): void {
+    this.#news.add(news)
+    if (!this.#isTelling) void this.#tellAll()
+  }
+
+  async #tellAll(): Promise<void> {
+    this.#isTelling = true
+    while (this.#news.size > 0) {
+      const news = [...this.#news].join(',')
+      this.#news.clear()
+      try {
+        await this.#database().query(`SELECT pg_notify('${CHANNEL}', $1)`, [`${this.#epoch()} ${news}`])
+      } catch {
+        // The others look from time to time.
+      }
+      await new Promise((resolve) => setTimeout(resolve, TELL_MS))
+    }
+    this.#isTelling = false
+  }
+}

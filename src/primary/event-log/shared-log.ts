@@ -1,0 +1,264 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import type { Hub } from '../events/hub.ts'
+import type { ChangeWriter } from './change-writer.ts'
+import type { DurableLogOptions } from './durable-log-options.ts'
+import { CHANNEL, FreeEvents } from './free-events.ts'
+import type { HeldEvents } from './held-events.ts'
+import { KeySlots } from './key-slots.ts'
+import type { StoredRow } from './log-reader.ts'
+import { Membership, type OtherProcess } from './membership.ts'
+import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
+
+/** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
+const MEET_MS = 3000
+const MEET_LOOK_MS = 20
+/** An insert is over after this time, one way or the other, milliseconds. Its lane may have died with it. */
+const INSERT_MAX_MS = 30_000
+/** Events of lanes that have been handed on are here after this time, milliseconds. */
+const HANDED_ON_MS = 40
+/** How often events of no process are looked for without a notification, milliseconds. */
+const POLL_MS = 1000
+
+/**
+ * How events with keys are stored and delivered.
+ *
+ * - `alone`: this process keeps what it stores, and delivers it from memory.
+ * - `parting`: another one has come. New ones belong to no process; those that lanes have begun to store in the old way are waited for.
+ * - `shared`: the holder of a key's slot takes them from the log, in the order of the commits.
+ * - `settling`: the others have gone. New ones are kept, and wait until those that belong to no process have been taken.
+ */
+type Mode = 'alone' | 'parting' | 'shared' | 'settling'
+
+interface SharedLogParts {
+  hub: Hub
+  events: StoredEvents
+  held: HeldEvents
+  writer: ChangeWriter
+  /** There is something to be read. */
+  onFree: () => void
+}
+
+/** This process among those that share the log on a server, and who of them delivers the events of which keys. */
+export class SharedLog {
+  readonly members: Membership
+  readonly #options: DurableLogOptions
+  readonly #parts: SharedLogParts
+  readonly #slots: KeySlots
+  readonly #free: FreeEvents
+  #mode: Mode = 'shared'
+  /** Since when it is so, by `steadyMs`. */
+  #modeMs = 0
+  /** When all inserts of the old kind were over. */
+  #overMs = 0
+  #others: readonly OtherProcess[] = []
+  /** The highest number of a process that this one has said it reckons with. */
+  #knows = 0
+  #isReady = false
+  /** There may be events of no process that are this one's. */
+  #hasFree = false
+  #polledMs = 0
+  #stopListening: (() => void) | null = null
+
+  constructor(options: DurableLogOptions, parts: SharedLogParts) {
+    this.#options = options
+    this.#parts = parts
+    this.members = new Membership({ ...options, onLook: (others) => this.#look(others) })
+    const database = () => options.log.database
+    const epoch = () => this.members.epoch
+    this.#slots = new KeySlots(database, epoch)
+    this.#free = new FreeEvents(database, epoch)
+  }
+
+  /** True while events with keys that are kept wait for those that belong to no process. */
+  get isSettling(): boolean {
+    return this.#mode === 'settling'
+  }
+
+  /** True when there may be events of no process to be taken. */
+  get hasFree(): boolean {
+    return this.#hasFree && this.#isReady
+  }
+
+  /** Joins the other processes. It may be called again after it has rejected. @throws EVENT_BUS_UNAVAILABLE when one of them does not answer */
+  async join(): Promise<void> {
+    const { members } = this
+    const { memory, database } = this.#options.log
+    await members.enter()
+    const others = await members.meet()
+    if (others.length === 0 && (await this.#slots.takeAll())) {
+      memory.beAlone(await this.#nextOrder())
+      this.#mode = 'alone'
+    } else {
+      memory.share()
+      await this.#meet()
+    }
+    await members.open()
+    this.#stopListening ??= database.listen?.(CHANNEL, (payload) => this.#hear(payload)) ?? null
+  }
+
+  /** Waits until all others reckon with this process: then they keep no event with a key that comes after one of its own. */
+  async #meet(): Promise<void> {
+    const endMs = steadyMs() + MEET_MS
+    for (;;) {
+      this.#others = await this.members.meet()
+      await this.#sayKnown()
+      const waited = this.#others.find(({ adopter, knows }) => adopter === null && Number(knows) < this.members.epoch)
+      if (waited === undefined) return
+      if (steadyMs() > endMs) {
+        const message = `The process ${waited.replica}, which shares the event log, does not answer: waiting for it to go on, or for its lease to lapse`
+        throw new HeddleError('EVENT_BUS_UNAVAILABLE', message)
+      }
+      this.#free.tell('processes')
+      await new Promise((resolve) => setTimeout(resolve, MEET_LOOK_MS))
+    }
+  }
+
+  /** All subscribers are known: takes part in the delivery. */
+  async adopt(): Promise<void> {
+    this.#isReady = true
+    if (this.members.epoch === 0) return
+    await this.#options.log.database.execute('UPDATE heddle_process SET is_ready = 1 WHERE epoch = $1', [
+      this.members.epoch,
+    ])
+    await this.members.look()
+    this.#free.tell('processes')
+  }
+
+  #hear(payload: string): void {
+    if (payload.startsWith(`${this.members.epoch} `)) return
+    this.#hasFree = true
+    if (!payload.endsWith('events')) void this.members.look()
+    this.#parts.onFree()
+  }
+
+  /** An event of no process has been stored here. */
+  came(): void {
+    this.#hasFree = true
+    if (this.#others.length > 0) this.#free.tell('events')
+    this.#parts.onFree()
+  }
+
+  async #look(others: readonly OtherProcess[]): Promise<void> {
+    this.#others = others
+    // Until its subscribers are known nobody else calls it.
+    if (!this.#isReady) await this.step()
+    if (this.#mode === 'alone' && others.length === 0) return
+    const members = others.flatMap(({ epoch, is_ready, adopter }) =>
+      Number(is_ready) === 1 && adopter === null ? [Number(epoch)] : [],
+    )
+    if (this.#isReady) members.push(this.members.epoch)
+    if (!(await this.#slots.look(members))) return
+    await this.#parts.held.learn()
+    this.#hasFree = true
+  }
+
+  /** The next events that an ended process has left to this one. */
+  async nextLeft(): Promise<StoredRow[]> {
+    await this.#parts.held.learnOf(this.members.adopting)
+    return this.members.nextPage()
+  }
+
+  /** Takes the next events of the keys that this process delivers. */
+  async nextFree(): Promise<StoredRow[]> {
+    this.#hasFree = false
+    const rows = await this.#free.takeKeyed()
+    if (rows.length > 0) this.#hasFree = true
+    else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
+    return rows.map((row) => ({ ...row, isRecorded: this.members.isOwn(Number(row.row.seq)) }))
+  }
+
+  /** Does what is to be done when processes come or go. Nothing else reads the log meanwhile. */
+  async step(): Promise<void> {
+    if (this.members.epoch === 0) return
+    if (this.#mode === 'alone' && this.#others.length > 0) {
+      this.#options.log.memory.share()
+      this.#become('parting')
+    }
+    if (this.#mode === 'parting' && this.#isOver(false)) await this.#part()
+    if (this.#mode === 'shared') {
+      await this.#sayKnown()
+      await this.#handOver()
+      await this.#settle()
+    }
+    if (this.#mode !== 'alone' && steadyMs() - this.#polledMs > POLL_MS) {
+      this.#polledMs = steadyMs()
+      this.#hasFree = true
+    }
+  }
+
+  #become(mode: Mode): void {
+    this.#mode = mode
+    this.#modeMs = steadyMs()
+    this.#overMs = 0
+  }
+
+  /** True when nothing is being stored any more as it was before the mode changed. @param isShared how that was */
+  #isOver(isShared: boolean): boolean {
+    const { memory } = this.#options.log
+    if (steadyMs() - this.#modeMs > INSERT_MAX_MS) memory.forgetInserts(isShared)
+    if (this.#overMs === 0 && memory.insertsOpen(isShared) === 0) this.#overMs = steadyMs()
+    return this.#overMs > 0 && steadyMs() - this.#overMs > HANDED_ON_MS
+  }
+
+  /** What has a key and is not in the hub is there for whoever gets its slot. */
+  async #part(): Promise<void> {
+    const kept = [...this.#parts.writer.forgetting]
+    this.#parts.events.has(({ slot, seq }) => {
+      if (slot !== NO_SLOT) kept.push(seq)
+      return false
+    })
+    await this.#free.freeKeyed(kept)
+    this.#become('shared')
+    this.#hasFree = true
+  }
+
+  /** From now on the others know that this process reckons with them. */
+  async #sayKnown(): Promise<void> {
+    const last = Math.max(0, ...this.#others.map(({ epoch }) => Number(epoch)))
+    if (last <= this.#knows) return
+    await this.#options.log.database.execute('UPDATE heddle_process SET knows = $1 WHERE epoch = $2', [
+      last,
+      this.members.epoch,
+    ])
+    this.#knows = last
+  }
+
+  /** Hands slots over of which nothing is in hand any more. */
+  async #handOver(): Promise<void> {
+    const { leaving } = this.#slots
+    if (leaving.size === 0) return
+    const { events, hub, writer } = this.#parts
+    const isLeaving = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT || leaving.has(slot)
+    const given = events.giveBack(isLeaving, (isWanted) => hub.takeBack(isWanted))
+    if (given.length > 0) {
+      await writer.written()
+      await this.#free.free(given)
+      this.#hasFree = true
+    }
+    if (events.has(isLeaving)) return
+    await writer.written()
+    events.unpark(await this.#slots.handOver())
+    this.#free.tell('processes')
+  }
+
+  /** The others have gone for good: this process keeps its events again. */
+  async #settle(): Promise<void> {
+    const isAlone = this.#others.length === 0 && this.#slots.hasAll && !this.#hasFree && !this.members.hasOrphans
+    if (!isAlone || this.members.fault !== null) return
+    this.#options.log.memory.beAlone(await this.#nextOrder())
+    this.#become('settling')
+    this.#hasFree = true
+  }
+
+  async #nextOrder(): Promise<number> {
+    const row = await this.#options.log.database.queryOne<{ ord: number }>("SELECT nextval('heddle_order') AS ord")
+    return Number(row!.ord)
+  }
+
+  async leave(): Promise<void> {
+    this.#stopListening?.()
+    await this.members.leave()
+    this.#free.tell('processes')
+  }
+}
