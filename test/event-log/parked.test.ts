@@ -3,16 +3,15 @@ import { test } from 'node:test'
 import type { Heddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-import { isEmpty, kill, onPostgres, STORES } from './databases.ts'
+import { isEmpty, keyOf, kill, onPostgres, STORES } from './databases.ts'
 
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const FOLLOWERS = 5
 
 const shipped = (heddle: Heddle, name = 'shipping') => heddle.logs.filter(({ msg }) => msg === name).map(({ id }) => id)
 
-async function publish(heddle: Heddle, ids: readonly string[]): Promise<void> {
-  for (const id of ids)
-    await post(heddle, '/events', { event: 'order.shipped', payload: { id }, options: { key: 'van 1' } })
+async function publish(heddle: Heddle, ids: readonly string[], key = 'van 1'): Promise<void> {
+  for (const id of ids) await post(heddle, '/events', { event: 'order.shipped', payload: { id }, options: { key } })
 }
 
 const letterOf = (heddle: Heddle) =>
@@ -84,13 +83,14 @@ for (const [name, storeOf] of STORES) {
 test('a letter that another process deletes or replays lets its key go on', async (t) => {
   const store = await onPostgres(t)
   if (store === null) return
-  const first = await store.start({ ...DATABASE, HOLD: 'fail shipping' })
-  const second = await store.start(DATABASE)
-  await publish(first, ['bad', ...named('deleted')])
+  const first = await store.start({ ...DATABASE, HOLD: 'fail shipping', REPLICA_ID: 'first' })
+  const second = await store.start({ ...DATABASE, REPLICA_ID: 'second' })
+  const key = await keyOf(store, 'first')
+  await publish(first, ['bad', ...named('deleted')], key)
   const { id } = await letterOf(first)
   assert.equal((await second.json(`/dead-letters/${id}`, { method: 'DELETE' })).body.done, true)
   await until(() => shipped(first).length === FOLLOWERS + 1, 'what has waited')
-  await publish(first, ['bad', ...named('replayed')])
+  await publish(second, ['bad', ...named('replayed')], key)
   const again = await letterOf(first)
   assert.equal((await post(second, `/dead-letters/${again.id}/replay`)).done, true)
   await until(() => shipped(first).length === 2 * FOLLOWERS + 2, 'what has waited')

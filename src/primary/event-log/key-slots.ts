@@ -133,16 +133,23 @@ function mixed(value: number): number {
   return (hash ^ (hash >>> 16)) >>> 0
 }
 
-/** The events with keys that an ended process had, and its slots, are there for others. @param isClean it has ended in order */
-export async function freeKeyed(database: LogDatabase, epoch: number, isClean: boolean): Promise<void> {
+/**
+ * The events with keys that an ended process had, and its slots, are there for others.
+ * @param isClean it has ended in order
+ * @returns how many events that are
+ */
+export async function freeKeyed(database: LogDatabase, epoch: number, isClean: boolean): Promise<number> {
+  let count = 0
   for (let from = 0; ; ) {
     const { rows } = await database.execute<{ seq: number }>(
       `UPDATE heddle_event SET owner = ${NO_PROCESS}, recovered = recovered + $3::int WHERE owner = $1 AND seq IN
          (SELECT seq FROM heddle_event WHERE owner = $1 AND key IS NOT NULL AND seq > $2 ORDER BY seq LIMIT ${PAGE}) RETURNING seq`,
       [epoch, from, isClean ? 0 : 1],
     )
+    count += rows.length
     if (rows.length === 0) break
     from = Math.max(...rows.map(({ seq }) => Number(seq)))
   }
   await database.execute('UPDATE heddle_slot SET holder = heir, heir = 0 WHERE holder = $1', [epoch])
+  return count
 }

@@ -196,8 +196,8 @@ export class Membership {
       if (await this.#claim(epoch, isDead)) {
         const isClean = Number(other.is_clean) === 1
         other.adopter = this.#epoch
-        await freeKeyed(database, epoch, isClean)
-        this.#orphans.push({ epoch, from: 0, isClean, events: 0, replica: other.replica })
+        const events = await freeKeyed(database, epoch, isClean)
+        this.#orphans.push({ epoch, from: 0, isClean, events, replica: other.replica })
       }
     }
     return others
@@ -255,7 +255,7 @@ export class Membership {
     if (orphans.events > 0)
       this.#options.report(
         'INFO',
-        `${orphans.events} events that the ended process ${orphans.replica} had are delivered here`,
+        `${orphans.events} events that the ended process ${orphans.replica} had are delivered by others`,
       )
     return []
   }
