@@ -10,6 +10,7 @@ import { handledBy, isEmpty, kill, STORES } from './databases.ts'
 const MOVED_CLOCK = fileURLToPath(new URL('../support/moved-clock.cjs', import.meta.url))
 const HOUR_MS = 3_600_000
 const COUNT = 20_000
+const REFUSED = 2000
 /** The hub holds half of it at most. */
 const ENV = { EVENT_BUS_DRIVER: 'database', EVENT_BUS_MAX_QUEUE: '2000', NODE_OPTIONS: `--require=${MOVED_CLOCK}` }
 
@@ -49,6 +50,42 @@ for (const [name, storeOf] of STORES) {
     const { order } = (await second.json('/reminders/order')).body
     assert.ok(isDeepStrictEqual(order, expected), 'in the order of their times')
     await isEmpty(store)
+    assert.equal(await second.stop(), 0)
+  })
+
+  test(`retries that are due much later leave the queue free, and outlive a kill with their attempts (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const { start, rows } = store
+    const first = await start(ENV)
+    assert.deepEqual(await post(first, '/refusals', { count: REFUSED }), { count: REFUSED })
+    const hasRefused = async () => {
+      const { refused, noticed } = (await first.json('/refusals')).body
+      const unwritten = await rows(
+        'SELECT seq FROM heddle_event WHERE is_split = 0 UNION ALL SELECT seq FROM heddle_delivery WHERE attempt = 1',
+      )
+      return refused === REFUSED && noticed === REFUSED && unwritten.length === 0
+    }
+    await until(hasRefused, 'all refused', WAIT_MS)
+    await post(first, '/orders', { id: 'now' })
+    await until(async () => (await handledBy(first)).length === 2, 'another event', WAIT_MS)
+    await kill(first)
+    const left = await rows<{ payload: string }>("SELECT payload FROM heddle_event WHERE event = 'reminder.refused'")
+    assert.ok(left.length > REFUSED / 2, `${left.length} wait for their next attempt`)
+
+    const second = await start(ENV)
+    await post(second, '/events', { event: 'order.taken', payload: { id: 'again' }, options: { key: 'one' } })
+    await until(async () => (await handledBy(second)).length === 4, 'an event that is not refused', WAIT_MS)
+    second.process.kill('SIGUSR2')
+    await until(async () => (await second.json('/refusals')).body.taken?.length >= left.length, 'all taken', WAIT_MS)
+    await isEmpty(store)
+    const { taken, refused, noticed } = (await second.json('/refusals')).body
+    assert.deepEqual([refused, noticed], [0, 0])
+    const byNumber = new Map(taken as [n: number, attempt: number][])
+    assert.deepEqual(
+      [taken.length, byNumber.size, new Set(byNumber.values())],
+      [left.length, left.length, new Set([2])],
+    )
     assert.equal(await second.stop(), 0)
   })
 }

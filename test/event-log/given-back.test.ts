@@ -12,7 +12,7 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   const writer = new ChangeWriter({ write: async (changes) => void written.push(changes), log: () => {} })
   t.after(() => writer.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
-  const events = new StoredEvents(writer, none, none)
+  const events = new StoredEvents(writer, none, none, () => {})
   const event = events.begin(7, null, false)
   const [slow, waiting] = [consumer('slow'), consumer('waiting')].map((each) => event.shareOf(each)!.source)
   events.end()

@@ -61,12 +61,13 @@ export class DueEvents {
   /** Keeps an event that is stored until it is due. @returns false when it may go: what is due then has been let go */
   keep(dueMs: number, seq: number): boolean {
     if (dueMs <= this.#movedMs) return false
-    if (dueMs <= this.#aheadMs) this.#add(dueMs, seq)
+    if (dueMs <= this.#aheadMs) this.add(dueMs, seq)
     else this.#later++
     return true
   }
 
-  #add(dueMs: number, seq: number): void {
+  /** Keeps an event whose next attempt is due then: the index of the times does not have it. */
+  add(dueMs: number, seq: number): void {
     this.#soon.push(dueMs, seq)
     this.#wake()
   }

@@ -16,7 +16,7 @@ import { PositionQueue } from './position-queue.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { SharedLog } from './shared-log.ts'
-import { NO_SLOT, type StoredEvent, StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
+import { NO_SLOT, StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 import { readTried } from './suspect-trial.ts'
 import { Suspects } from './suspects.ts'
 import { UnclaimedEvents } from './unclaimed-events.ts'
@@ -64,7 +64,7 @@ export class DurableLog {
     const { hub, log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
     this.#unclaimed = new UnclaimedEvents((message) => report('WARNING', message))
-    this.#events = new StoredEvents(this.#writer, log.memory, hub.parked)
+    this.#events = new StoredEvents(this.#writer, log.memory, hub.parked, (dueMs, seq) => this.#due.add(dueMs, seq))
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
     this.#held = new HeldEvents(hub, log, this.#events)
     hub.parked.onPositions = (positions) => this.#freed(positions)
@@ -145,8 +145,7 @@ export class DurableLog {
       if (this.#relay === null) this.#options.hub.record(event, origin)
       return this.#shared?.came()
     }
-    const isKnown = this.#events.knows(event.seq) || this.#events.isParked(event.seq)
-    if (isKnown || (this.#isEnding && this.#relay === null)) return
+    if (this.#events.holds(event.seq) || (this.#isEnding && this.#relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
     if (delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs)))
       this.#options.hub.record(event, origin)
@@ -197,7 +196,11 @@ export class DurableLog {
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (entry.hasDeliveries) return
     if (stored === null) this.#events.forget(entry)
-    else this.#leave(entry, event.event)
+    else {
+      // Perhaps its plugin did not boot: the event waits until there is a subscriber.
+      this.#events.leave(entry)
+      this.#unclaimed.add(event.event, entry.seq)
+    }
   }
 
   // ── events that wait in the log ───────────────────────────────────────────
@@ -251,7 +254,7 @@ export class DurableLog {
     while (positions.length < PAGE_ROWS && this.#passed.size > 0) positions.push(this.#passed.shift()!)
     try {
       // Their rows may still have to be written.
-      if (this.#held.hasFreed) await this.#writer.written()
+      if (this.#held.hasFreed || this.#events.away.size > 0) await this.#writer.written()
       this.#deliverRows(await readInOrder(this.#options.log, positions))
     } catch (error) {
       for (const position of positions.reverse()) this.#passed.unshift(position)
@@ -267,14 +270,15 @@ export class DurableLog {
       const { row } = stored
       const event = asBytes(frameOf(row))
       const live = this.#events.live(event.seq)
-      if (live !== undefined && this.#held.take(event.seq)) {
-        this.#options.hub.deliverStored(event, Number(row.expires_ms), null, live.freed)
+      const shares = live?.sharesBack(this.#held.take(event.seq), stored.left) ?? null
+      if (shares !== null) {
+        this.#options.hub.deliverStored(event, Number(row.expires_ms), null, shares)
         continue
       }
       if (this.#events.knows(event.seq)) continue
       const dueMs = Number(row.due_ms)
       if (dueMs > 0 && this.#keepsUntilDue(event, dueMs)) {
-        if (this.#shared !== null && stored.isRecorded !== true) this.#options.hub.record(event, null)
+        this.#recordAdopted(event, stored)
         continue
       }
       event.delayMs = Math.max(0, dueMs - Date.now())
@@ -289,14 +293,14 @@ export class DurableLog {
           continue
         }
       }
-      this.#deliver(event, Number(row.expires_ms), null, stored)
+      if (this.#relay === null && this.#events.away.keeps(event, stored.left)) this.#recordAdopted(event, stored)
+      else this.#deliver(event, Number(row.expires_ms), null, stored)
     }
   }
 
-  /** Perhaps its plugin did not boot: the event waits until there is a subscriber. */
-  #leave(entry: StoredEvent, event: string): void {
-    this.#events.leave(entry)
-    this.#unclaimed.add(event, entry.seq)
+  /** What is of another process waits here as if this one had published it. */
+  #recordAdopted(event: EventFrame, { isRecorded }: StoredRow): void {
+    if (this.#shared !== null && isRecorded !== true) this.#options.hub.record(event, null)
   }
 
   /** Tries the next suspect when the last one has ended. */
@@ -329,7 +333,7 @@ export class DurableLog {
   }
 
   #knows(seq: number): boolean {
-    if (this.#events.knows(seq) || this.#events.isParked(seq)) return true
+    if (this.#events.holds(seq)) return true
     if (this.#passed.has(seq) || this.#suspects.has(seq)) return true
     return this.#unclaimed.has(seq)
   }

@@ -1,6 +1,3 @@
-import { timeOrderedId } from '../../core/causality/ids.ts'
-import { envelopeOf, keyColumnOf } from '../../runtime/event-log/event-rows.ts'
-import type { DeadRow } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type {
   Consumer,
@@ -11,11 +8,10 @@ import type {
   StoredShares,
 } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/parked-keys.ts'
+import { AwayRetries } from './away-retries.ts'
 import type { ChangeWriter } from './change-writer.ts'
+import { rowOf } from './letter-row.ts'
 import type { DeliveryRow } from './log-reader.ts'
-
-/** What a letter takes beside its texts, bytes: a guess. */
-const LETTER_BYTES = 1024
 
 /** The event has no key. */
 export const NO_SLOT = -1
@@ -37,6 +33,8 @@ class StoredEvent implements StoredShares {
   deliveries = 0
   /** Subscribers for whom it waits in the log, behind a dead letter. */
   readonly parked = new Set<string>()
+  /** Subscribers for whom it waits in the log for its next attempt. */
+  readonly away = new Set<string>()
   /** Its deliveries have rows of their own. */
   isSplit: boolean
   readonly isRecorded: boolean
@@ -56,8 +54,18 @@ class StoredEvent implements StoredShares {
     return this.deliveries > 0
   }
 
-  /** Whom it goes to now that keys have been freed, while others are at work on it. */
-  get freed(): StoredShares {
+  /**
+   * Whom it goes to now, while others are at work on it: those that its key has held up, or whose next attempt is due.
+   * @param isFreed its key goes on
+   * @param left its deliveries as they are stored
+   * @returns null when nobody has waited
+   */
+  sharesBack(isFreed: boolean, left: readonly DeliveryRow[] | null): StoredShares | null {
+    if (isFreed) return this.#freed
+    return this.away.size > 0 && left !== null ? this.#returned(left) : null
+  }
+
+  get #freed(): StoredShares {
     return {
       isRecorded: true,
       shareOf: ({ group }) => {
@@ -65,6 +73,25 @@ class StoredEvent implements StoredShares {
         return { source: this.#begin(group, false), attempt: 1, deaths: 0, dueMs: 0 }
       },
     }
+  }
+
+  #returned(left: readonly DeliveryRow[]): StoredShares {
+    this.#events.away.delete(this.seq)
+    return {
+      isRecorded: true,
+      shareOf: ({ group }) => {
+        const row = left.find(({ grp }) => grp === group)
+        return row !== undefined && this.away.delete(group) ? this.#again(group, false, row) : null
+      },
+    }
+  }
+
+  #again(group: string, isBroadcast: boolean, row: DeliveryRow): StoredShare {
+    const source = this.#begin(group, isBroadcast)
+    source.attempt = Number(row.attempt)
+    source.deaths = Number(row.deaths)
+    const { attempt } = source
+    return { source, attempt, deaths: Math.max(source.deaths, this.deaths), dueMs: Number(row.due_ms) }
   }
 
   #begin(group: string, isBroadcast: boolean): StoredDelivery {
@@ -78,16 +105,8 @@ class StoredEvent implements StoredShares {
     const left = this.#left
     const row = left === null ? undefined : left.find(({ grp }) => grp === group)
     if (left !== null && row === undefined) return null
-    const source = this.#begin(group, broadcast)
-    if (row === undefined) return { source, attempt: 1, deaths: this.deaths, dueMs: 0 }
-    source.attempt = Number(row.attempt)
-    source.deaths = Number(row.deaths)
-    return {
-      source,
-      attempt: source.attempt,
-      deaths: Math.max(source.deaths, this.deaths),
-      dueMs: Number(row.due_ms),
-    }
+    if (row !== undefined) return this.#again(group, broadcast, row)
+    return { source: this.#begin(group, broadcast), attempt: 1, deaths: this.deaths, dueMs: 0 }
   }
 }
 
@@ -115,8 +134,8 @@ class StoredDelivery implements DeliverySource {
 
   begun(): void {}
 
-  retrying(plan: RetryPlan): void {
-    this.#events.retrying(this, plan)
+  retrying(plan: RetryPlan): boolean {
+    return this.#events.retrying(this, plan)
   }
 
   park(positions: Set<number>): boolean {
@@ -141,6 +160,7 @@ export class StoredEvents {
   readonly #parked: ParkedKeys
   /** Events that wait behind dead letters, each with the number of its subscribers that wait. */
   readonly #behindLetters = new Map<number, number>()
+  readonly away: AwayRetries
   /** Letters whose commit is not over. */
   readonly #storing = new Set<string>()
   /** Positions of the events that are replayed. */
@@ -152,8 +172,15 @@ export class StoredEvents {
   /** Positions of events that are given back at this moment. */
   #given: number[] | null = null
 
-  constructor(writer: ChangeWriter, memory: LogMemory, parked: ParkedKeys) {
+  /** @param onAway told when deliveries of an event wait in the log until then */
+  constructor(
+    writer: ChangeWriter,
+    memory: LogMemory,
+    parked: ParkedKeys,
+    onAway: (dueMs: number, seq: number) => void,
+  ) {
     this.#parked = parked
+    this.away = new AwayRetries(onAway)
     this.#writer = writer
     this.#memory = memory
   }
@@ -173,14 +200,15 @@ export class StoredEvents {
     return this.#live.get(seq)
   }
 
-  /** True when the event waits in the log, behind a dead letter. */
-  isParked(seq: number): boolean {
-    return this.#behindLetters.has(seq)
+  /** True for these, and for those that wait in the log, behind a dead letter or for their next attempt. */
+  holds(seq: number): boolean {
+    return this.knows(seq) || this.#behindLetters.has(seq) || this.away.has(seq)
   }
 
   /** @param left its deliveries, when only some of them are left; null: all */
   begin(seq: number, left: readonly DeliveryRow[] | null, isRecorded: boolean): StoredEvent {
     const event = new StoredEvent(this, seq, left, isRecorded)
+    this.away.delete(seq)
     this.#live.set(seq, event)
     this.#count()
     return event
@@ -199,8 +227,9 @@ export class StoredEvents {
     this.#count()
   }
 
-  retrying(delivery: StoredDelivery, plan: RetryPlan): void {
-    if (delivery.isBroadcast) return
+  /** @returns true when the delivery has left the hub until then */
+  retrying(delivery: StoredDelivery, plan: RetryPlan): boolean {
+    if (delivery.isBroadcast) return false
     const { attempt, deaths, error } = plan
     const { event } = delivery
     // The hub's clock has fractions, and a column for integers takes none.
@@ -209,6 +238,13 @@ export class StoredEvents {
     delivery.deaths = deaths
     this.#split(event, delivery)
     this.#writer.waiting({ seq: event.seq, group: delivery.group, attempt, deaths, dueMs, error })
+    if (!plan.mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
+    delivery.hasEnded = true
+    remove(delivery)
+    event.away.add(delivery.group)
+    if (event.open.length === 0) this.#live.delete(event.seq)
+    this.#count()
+    return true
   }
 
   /** Its deliveries have rows of their own from now on. @param but one whose row is written by the caller */
@@ -323,7 +359,7 @@ export class StoredEvents {
     if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
-    else if (event.open.length === 0 && event.parked.size === 0) return this.forget(event)
+    else if (event.open.length === 0 && event.parked.size + event.away.size === 0) return this.forget(event)
     if (event.open.length === 0) this.#live.delete(event.seq)
     if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
     this.#count()
@@ -341,7 +377,7 @@ export class StoredEvents {
   }
 
   #count(): void {
-    this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size
+    this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size + this.away.size
   }
 }
 
@@ -351,26 +387,4 @@ function remove(delivery: StoredDelivery): void {
   const { open } = delivery.event
   const at = open.indexOf(delivery)
   if (at >= 0) open.splice(at, 1)
-}
-
-function rowOf({ event, group, subscriber, error, attempts, blackBox, parks }: FailedDelivery): DeadRow {
-  const box = blackBox === null ? null : JSON.stringify({ ...blackBox, steps: [] })
-  const payload = Buffer.from(event.payload, 'latin1').toString()
-  const envelope = envelopeOf({ ...event, trace: event.producer })
-  return {
-    id: `dl_${timeOrderedId()}`,
-    eventId: event.id,
-    event: event.event,
-    group,
-    subscriber,
-    key: keyColumnOf(event.key),
-    envelope,
-    payload,
-    error,
-    attempts,
-    blackBox: box,
-    isParked: parks,
-    bytes: LETTER_BYTES + event.payload.length + envelope.length + 2 * error.length + (box?.length ?? 0),
-    atMs: Date.now(),
-  }
 }

@@ -59,14 +59,16 @@ export interface RetryPlan {
   dueMs: number
   /** Why the attempt before has failed. */
   error: string
+  /** True when nothing waits behind it: it may leave the hub until then. */
+  mayLeave: boolean
 }
 
 /** Where a delivery comes from, when the hub's memory alone does not have it: a broker, or the durable log. */
 export interface DeliverySource {
   /** A broker bounds what it gives, orders it itself, and may give it to another process. The log stands behind this hub alone. */
   readonly isBroker: boolean
-  /** Told of the next attempt before the pause. */
-  retrying?(plan: RetryPlan): void
+  /** Told of the next attempt before the pause. @returns true when it waits for its time elsewhere: it leaves the hub */
+  retrying?(plan: RetryPlan): boolean
   /** A thread has it that is the first to have it. */
   begun(): void
   /** Stores a dead letter. Resolves when it is stored, however long that takes. */

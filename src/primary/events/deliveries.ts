@@ -242,7 +242,9 @@ export class Deliveries {
       const delayMs = retryDelayMs(attempt, consumer.backoffMs)
       this.trace.note(delivery, { name: 'retry', attempt: delivery.attempt, delayMs })
       const { attempt: next, deaths } = delivery
-      delivery.source?.retrying?.({ attempt: next, deaths, dueMs: Math.ceil(Date.now() + delayMs), error })
+      const dueMs = Math.ceil(Date.now() + delayMs)
+      const mayLeave = event.key === null && delivery.queue.instance === null && deaths === 0
+      if (delivery.source?.retrying?.({ attempt: next, deaths, dueMs, error, mayLeave })) return this.#leave(delivery)
       if (!this.#delayed.delayRetry(delivery, delayMs, this.#enqueue)) this.#finish(delivery, SUBSCRIBER_GONE, false)
       return
     }
@@ -264,6 +266,12 @@ export class Deliveries {
     // It is acknowledged only when the letter is stored.
     if (stored === undefined) this.#finish(delivery, error)
     else void stored.then(() => this.#finish(delivery, error))
+  }
+
+  /** It waits for its next attempt in the durable log. */
+  #leave(delivery: Delivery): void {
+    if (delivery.span !== null) this.trace.ended(delivery, false)
+    this.budget.release(delivery)
   }
 
   #sweep(): void {
