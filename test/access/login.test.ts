@@ -4,7 +4,7 @@ import { connect, createServer, type Socket } from 'node:net'
 import { type TestContext, test } from 'node:test'
 import { browser } from '../support/browser.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 
 const TOKEN = 'operator-0123456789abcdef'
 

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
 import { ask, headerOf, type RawResponse } from '../support/raw-client.ts'
 import { shareService } from '../support/shared-service.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const TOKEN = 'operator-0123456789abcdef'

@@ -5,7 +5,7 @@ import { test } from 'node:test'
 import type { Worker } from 'node:worker_threads'
 import { HashThreads } from '../../src/tools/auth/hash-threads.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const PASSWORD = 'correct horse battery staple'

@@ -3,11 +3,12 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, join } from 'node:path'
+import { basename, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProfileFolder } from '../../bench/profiles.ts'
 import { startHeddle, startServer } from '../../bench/server.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 
 const DEADLINE_MS = 5000
 
@@ -69,7 +70,7 @@ test('a profile is left of the primary and of its lane', async (t) => {
   const server = await startHeddle({
     name: 'laned',
     lanes: 1,
-    domains: ['domains'],
+    domains: [relative(process.cwd(), SHIPPED)],
     profileDir: profiles.directoryFor('laned'),
   })
   // Enough work for a profiler that looks a thousand times a second.

@@ -6,6 +6,7 @@ import { type Books, countEvents, writeUsers } from '../support/clients.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { isAcknowledged, Ledger, type Subject } from '../support/ledger.ts'
 import { seededRandom } from '../support/random.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import type { ChaosArguments } from './arguments.ts'
 import { deathsOf } from './deaths.ts'
 import { isIdle, peakMemoryMib, readDatabase, readDeadLetters } from './evidence.ts'
@@ -16,7 +17,7 @@ import { faultsOf } from './schedule.ts'
 import { TraceWatch } from './trace-watch.ts'
 import { type Evidence, judge } from './verdict.ts'
 
-const DOMAINS = ['../../domains', './domains'].map((folder) => fileURLToPath(new URL(folder, import.meta.url)))
+const DOMAINS = [SHIPPED, fileURLToPath(new URL('./domains', import.meta.url))]
 /** Hashing a password costs a tenth of a second of CPU: few clients sign up, or nobody else gets any. */
 const USER_CLIENTS = 2
 const USER_THINK_MS = 500

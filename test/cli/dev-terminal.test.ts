@@ -11,6 +11,7 @@ import type { SystemDump } from '../../src/contracts/registry.ts'
 import { folderOf } from '../support/folder.ts'
 import { freePort } from '../support/port.ts'
 import { jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -40,7 +41,7 @@ async function startDev(t: TestContext, folder: string) {
       TMPDIR: process.env.TMPDIR,
       TERM: 'xterm',
       LANES: '1',
-      DOMAINS_DIR: `${join(ROOT, 'domains')}:${folder}`,
+      DOMAINS_DIR: `${SHIPPED}:${folder}`,
       HTTP_PORT: String(port),
       SQLITE_PATH: join(folder, 'service.db'),
     },

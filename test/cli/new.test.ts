@@ -33,7 +33,7 @@ async function project(t: TestContext) {
     await copyFile(join(ROOT, name), join(root, name))
   for (const name of ['src', 'node_modules']) await symlink(join(ROOT, name), join(root, name))
   const tools = join(root, 'tools')
-  for (const name of readdirSync(join(ROOT, 'src/tools'))) {
+  for (const name of readdirSync(join(ROOT, 'src/tools')).filter((folder) => folder !== 's3')) {
     await mkdir(join(tools, name), { recursive: true })
     await symlink(join(ROOT, 'src/tools', name, 'index.ts'), join(tools, name, 'index.ts'))
   }
@@ -116,7 +116,7 @@ test('what cannot be made is refused with the reason, and nothing is written ove
   const { root, tools, make } = await project(t)
   const open = async (...folders: string[]): Promise<Workplace> => {
     const domainsDirs = (folders.length === 0 ? ['domains'] : folders).map((folder) => join(root, folder))
-    return { root, domainsDirs, toolsDir: tools, project: await readProject(domainsDirs) }
+    return { root, domainsDirs, toolsDir: tools, testsDir: join(root, 'test'), project: await readProject(domainsDirs) }
   }
   const domain = async (name: string, within?: string) => scaffoldDomain(await open(), name, within)
   const plugin = async (name: string) => scaffoldPlugin(await open(), name, undefined)

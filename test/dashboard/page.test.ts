@@ -4,10 +4,11 @@ import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { browser, type Page } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { post } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
-const DOMAINS = ['../../domains', './fixtures'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+const DOMAINS = [SHIPPED, fileURLToPath(new URL('./fixtures', import.meta.url))]
 const SECTIONS = ['events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
 const SECRET = 'correct horse battery'
 

@@ -8,10 +8,10 @@ import { fileURLToPath } from 'node:url'
 import Database from 'better-sqlite3'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { fullDiskOf, readOnlyDiskOf } from '../support/power/disk.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const DURABLE = fileURLToPath(new URL('../fixtures/durable', import.meta.url))
-const SYSTEM = fileURLToPath(new URL('../../domains', import.meta.url))
 
 async function folders(t: TestContext) {
   const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-faults-')))
@@ -22,7 +22,7 @@ async function folders(t: TestContext) {
 }
 
 const start = (t: TestContext, path: string, env: Record<string, string> = {}): Promise<Heddle> =>
-  startHeddle(t, { domains: [SYSTEM, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
+  startHeddle(t, { domains: [SHIPPED, DURABLE], lanes: 1, env: { SQLITE_PATH: path, ...env } })
 
 async function post(heddle: Heddle, id: string, filler = 'x') {
   const { status, headers, body } = await heddle.json('/rows', {

@@ -7,13 +7,11 @@ import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { type NginxServer, nginxServer } from '../support/servers/nginx.ts'
 import type { ServerOwner } from '../support/servers/provide.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { selfSigned } from './certificate.ts'
 
 const DEPLOY = fileURLToPath(new URL('../../deploy', import.meta.url))
-const DOMAINS = [
-  fileURLToPath(new URL('../fixtures/proxied', import.meta.url)),
-  fileURLToPath(new URL('../../domains', import.meta.url)),
-]
+const DOMAINS = [fileURLToPath(new URL('../fixtures/proxied', import.meta.url)), SHIPPED]
 const SECRET = 'a secret that both of the replicas have'
 export const HOST = 'heddle.example.com'
 /** Times a request may take before a test calls it lost. */

@@ -10,6 +10,7 @@ import AuthTool from '../../src/tools/auth/index.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { LOADER } from '../support/loader.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { buildTool } from '../support/tool-runtime.ts'
 import { until } from '../support/until.ts'
 import { guideSnippets, writeGuide } from './guide.ts'
@@ -131,7 +132,7 @@ async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
   await once(server, 'listening')
   t.after(async () => void server.close())
   const heddle = await startHeddle(t, {
-    domains: [join(root, 'domains'), join(ROOT, 'domains')],
+    domains: [join(root, 'domains'), SHIPPED],
     lanes: 2,
     env: {
       TOOLS_DIR: join(root, 'src/tools'),

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { type Command, commandsOf, filesOf, isAnswer } from './readme.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
@@ -53,7 +54,8 @@ test('comments under a command are its answer when they look like one', () => {
 function newProject(t: TestContext): string {
   const root = mkdtempSync(join(tmpdir(), 'heddle-readme-'))
   t.after(() => rmSync(root, { recursive: true, force: true }))
-  for (const name of ['domains', 'package.json', 'tsconfig.json', 'biome.json', 'README.md']) {
+  cpSync(SHIPPED, join(root, 'domains'), { recursive: true, dereference: true })
+  for (const name of ['package.json', 'tsconfig.json', 'biome.json', 'README.md']) {
     cpSync(join(ROOT, name), join(root, name), { recursive: true })
   }
   for (const name of ['src', 'node_modules']) symlinkSync(join(ROOT, name), join(root, name))

@@ -3,10 +3,11 @@ import { join } from 'node:path'
 import { before, describe, test } from 'node:test'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 import { ROOT } from './sources.ts'
 
-const DOMAINS = [join(ROOT, 'test/docs/fixtures/domains'), join(ROOT, 'domains')]
+const DOMAINS = [join(ROOT, 'test/docs/fixtures/domains'), SHIPPED]
 const JSON_BODY = { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"name":"Ada","more":1}' }
 
 describe('rules of the guide', () => {

@@ -7,10 +7,10 @@ import { z } from 'zod'
 import contractsOfSystem from '../../domains/system/events.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const DIED = 'runtime.lane.died'
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 const ZOD = JSON.stringify(fileURLToPath(import.meta.resolve('zod')))
 const ERROR = 50
 

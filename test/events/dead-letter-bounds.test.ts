@@ -4,7 +4,8 @@ import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { shareService } from '../support/shared-service.ts'
-import { post, SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
+import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 const MAX_BYTES = 8 * 1024 * 1024

@@ -9,6 +9,7 @@ import { fileURLToPath } from 'node:url'
 import { brotliCompressSync, gzipSync } from 'node:zlib'
 import { browser } from '../support/browser.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const MODIFIED = new Date('2026-03-01T12:00:00.500Z')
@@ -54,7 +55,7 @@ before(async () => {
   await symlink(join(root, 'secret.txt'), join(shelf, 'way-out.txt'))
   await symlink(root, join(shelf, 'way-up'))
   await symlink(join(shelf, 'note.txt'), join(shelf, 'inside.txt'))
-  const folders = ['domains', '../../domains'].map((path) => fileURLToPath(new URL(path, import.meta.url)))
+  const folders = [fileURLToPath(new URL('domains', import.meta.url)), SHIPPED]
   heddle = await startHeddle(
     { after: (end) => void ends.push(end) },
     { domains: folders, lanes: 2, env: { SHELF_DIR: shelf, HTTP_HANDLER_TIMEOUT_MS: '1500' } },

@@ -6,11 +6,11 @@ import { VALUES } from '../fixtures/unreadable/odd/values.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { shareService } from '../support/shared-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 import { openWebSocket } from '../support/web-socket.ts'
 
 const UNREADABLE = fileURLToPath(new URL('../fixtures/unreadable', import.meta.url))
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 const NUMBERS = VALUES.map((_, n) => n)
 
 /** Plugins that throw in a part of their life, one for each value. */

@@ -41,7 +41,7 @@ const FAULTS: Record<string, Fault> = {
       'Missing tool: schedular',
       'DIR/no-tool.ts:2:',
       '2 | constructor({ http, schedular }) {}',
-      'Fix: did you mean scheduler? Installed: auth, config, db, event_bus, http, logger, registry, scheduler, state, telemetry.',
+      'Fix: did you mean scheduler? Installed: auth, config, db, event_bus, http, logger, registry, ',
     ],
   },
   'no-slash': {

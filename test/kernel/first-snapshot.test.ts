@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
-import { fixture, SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
+import { fixture } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 test('a lane knows the health of the process from its first request on, also when it has replaced another', async (t) => {

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url'
 import type { Observed } from '../../src/devtools/lint/observed.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { fixture, lintArchitecture, plugin } from '../support/lint-fixture.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
-const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 const FIXTURES = fileURLToPath(new URL('../fixtures/lint/domains', import.meta.url))
 const SINCE = '2026-01-01T00:00:00.000Z'
 const Z = "import { z } from 'zod'\n"

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../support/heddle.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 
 const COUNTS_PROCESSES = fileURLToPath(new URL('count-processes.cjs', import.meta.url))
 const DEEP = `export const deep = ${'['.repeat(20_000)}${']'.repeat(20_000)}\n`

@@ -4,7 +4,7 @@ import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { RawConnection } from '../support/raw-client.ts'
 import { shareService } from '../support/shared-service.ts'
-import { SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 
 const RATE = 500

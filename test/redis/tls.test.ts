@@ -3,13 +3,13 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { type Authority, authority } from '../support/certificates.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { connect, settingsOf } from '../support/redis-under-test.ts'
 import { findProgram } from '../support/servers/programs.ts'
 import { type RedisServer, redisServer } from '../support/servers/redis.ts'
 import { serverPort } from '../support/servers/server-port.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 
@@ -47,7 +47,7 @@ describe('a key-value store with TLS and users', { skip: SKIP }, () => {
     await admin.command('acl', ['SETUSER', USER, 'on', `>${PASSWORD}`, '~heddle:*', '&*', '+@all'])
     const tls = { KV_TLS: 'verify', KV_CA_FILE: known.caFile, EVENT_BUS_DRIVER: 'keyvalue_streams' }
     const heddle = await startHeddle(t, {
-      domains: [fileURLToPath(new URL('../../domains', import.meta.url))],
+      domains: [SHIPPED],
       lanes: 1,
       env: { ...env, ...tls, TOOLS_DIR: await toolsDirWith(t, 'redis-state') },
     })

@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../support/heddle.ts'
 import { otlpReceiver } from '../support/otlp/receiver.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { openWebSocket } from '../support/web-socket.ts'
 
 const folder = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
@@ -10,7 +11,7 @@ const folder = (path: string): string => fileURLToPath(new URL(path, import.meta
 test('the handshake is a request, and what the handlers do stands under it, in the trace that the client began', async (t) => {
   const receiver = await otlpReceiver(t)
   const heddle = await startHeddle(t, {
-    domains: [folder('domains'), folder('../../domains')],
+    domains: [folder('domains'), SHIPPED],
     lanes: 1,
     env: {
       OTEL_ENABLED: 'true',

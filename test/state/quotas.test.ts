@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { post, SHIPPED } from '../support/started-service.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
+import { post } from '../support/started-service.ts'
 
 const GREEDY = `export default class Greedy {
   constructor({ http, state }) {

@@ -1,16 +1,16 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { fileURLToPath } from 'node:url'
 import { startHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
 import { redisServer } from '../support/servers/redis.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
 import { CHEAP_AUTH, SECRET, UsersService } from '../support/users-service.ts'
 
 /** The users themselves lie in each process: what is shared here is state alone. */
 const SQLITE = { name: 'SQLite', env: async () => ({}) } as const
-const DOMAINS = [fileURLToPath(new URL('../../domains', import.meta.url))]
+const DOMAINS = [SHIPPED]
 
 test('a process starts without its store, serves what needs none, and heals when the store comes', async (t) => {
   const server = await redisServer(t, { own: true })

@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { LOADER } from './loader.ts'
+import { SHIPPED } from './shipped-domains.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('../../src/preload.cjs', import.meta.url))
@@ -94,6 +95,7 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
+  const domains = options.domains ?? (options.project === undefined ? [SHIPPED] : undefined)
   const child = spawn(
     process.execPath,
     options.isGuarded
@@ -113,7 +115,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),
         CRASH_REPORTS_DIR: join(directory, 'crashes'),
-        ...(options.domains === undefined ? {} : { DOMAINS_DIR: options.domains.join(delimiter) }),
+        ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter) }),
         ...options.env,
       },
     },

@@ -9,11 +9,12 @@ import pg from 'pg'
 import { type Heddle, spawnHeddle, startHeddle } from './heddle.ts'
 import type { PostgresServer } from './servers/postgres.ts'
 import type { RedisServer } from './servers/redis.ts'
+import { SHIPPED } from './shipped-domains.ts'
 import { toolsDirWith } from './tools-dir.ts'
 import { NO_LIMITS } from './users-service.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const DOMAINS = [pathOf('../../domains'), pathOf('../elastic/domains')]
+const DOMAINS = [SHIPPED, pathOf('../elastic/domains')]
 
 /** A test, or whatever else ends what it has started. */
 interface Owner {

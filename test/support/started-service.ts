@@ -1,8 +1,8 @@
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
+import { SHIPPED } from './shipped-domains.ts'
 
-export const SHIPPED = fileURLToPath(new URL('../../domains', import.meta.url))
 /** Some of the shipped routes under `/system`, for tests of something else: every thread loads the schemas of the shipped events. */
 export const SYSTEM_ROUTES = fileURLToPath(new URL('../fixtures/system-routes', import.meta.url))
 export const fixture = (name: string): string => fileURLToPath(new URL(`../fixtures/started/${name}`, import.meta.url))

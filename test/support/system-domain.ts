@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, type StartOptions, startHeddle } from './heddle.ts'
+import { SHIPPED } from './shipped-domains.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FIXTURES = join(ROOT, 'test/fixtures/system')
-const SHIPPED = join(ROOT, 'domains/system')
 
 export interface SystemOptions extends Omit<StartOptions, 'domains'> {
   /** Plugin files of the system domain that are left out, without `.ts`. */
@@ -22,8 +22,9 @@ export async function startSystem(t: TestContext, options: SystemOptions = {}): 
   const directory = await mkdtemp(join(ROOT, 'test/system/.run-'))
   t.after(() => rm(directory, { recursive: true, force: true }))
   const domains = join(directory, 'domains')
-  await cp(SHIPPED, join(domains, 'system'), {
+  await cp(join(SHIPPED, 'system'), join(domains, 'system'), {
     recursive: true,
+    dereference: true,
     filter: (source) => !without.some((name) => source.endsWith(`/${name}.ts`)),
   })
   const roots = [domains, join(FIXTURES, 'domains')]
@@ -36,7 +37,7 @@ export async function startSystem(t: TestContext, options: SystemOptions = {}): 
 
 /** Names of the shipped plugin files of the system domain, without `.ts`. */
 export async function systemPlugins(): Promise<string[]> {
-  return (await readdir(join(SHIPPED, 'plugins'))).map((name) => name.replace(/\.ts$/, ''))
+  return (await readdir(join(SHIPPED, 'system/plugins'))).map((name) => name.replace(/\.ts$/, ''))
 }
 
 /** A tools folder with every shipped tool, and `flaky`. */

@@ -3,8 +3,9 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { SseClient } from '../support/sse-client.ts'
-import { fixture, post, SHIPPED, startWith } from '../support/started-service.ts'
+import { fixture, post, startWith } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 const JSON_PATHS = [
@@ -110,6 +111,7 @@ test('a built-in plugin can be replaced by one of one’s own, with credentials'
   const directory = await mkdtemp(join(import.meta.dirname, '.run-'))
   t.after(() => rm(directory, { recursive: true, force: true }))
   await cp(join(SHIPPED, 'system'), join(directory, 'system'), {
+    dereference: true,
     recursive: true,
     filter: (source) => !source.endsWith('/show-status.ts'),
   })

@@ -5,11 +5,12 @@ import type { EventRecord } from '../../src/contracts/event-bus.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { type OtlpReceiver, otlpReceiver } from '../support/otlp/receiver.ts'
 import { suiteOwner } from '../support/replicas.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
 import { until } from '../support/until.ts'
 import { byName, traceOf } from './tree.ts'
 
 const pathOf = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-const DOMAINS = [pathOf('./asking'), pathOf('./working'), pathOf('../../domains')]
+const DOMAINS = [pathOf('./asking'), pathOf('./working'), SHIPPED]
 const CARD = '4111-1111-1111-1111'
 
 describe('one process, traced', () => {

@@ -1,9 +1,12 @@
 import { existsSync } from 'node:fs'
 import { basename, join, relative, resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
 import { loadSettings } from '../../core/config/load.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 import { type Project, readProject } from '../lint/project.ts'
+
+const REPOSITORY = resolve(fileURLToPath(new URL('../../..', import.meta.url)))
 
 /** The folders of this project, and the sources in its domains. */
 export interface Workplace {
@@ -13,13 +16,23 @@ export interface Workplace {
   domainsDirs: readonly string[]
   /** TOOLS_DIR, absolute. */
   toolsDir: string
+  /** Where tests of domains and tools are written, absolute. */
+  testsDir: string
   project: Project
 }
 
 export async function openWorkplace(): Promise<Workplace> {
   const { domainsDir, toolsDir } = loadSettings().settings
   const domainsDirs = domainsDir.map((folder) => resolve(folder))
-  return { root: process.cwd(), domainsDirs, toolsDir: resolve(toolsDir), project: await readProject(domainsDirs) }
+  const root = process.cwd()
+  return {
+    root,
+    domainsDirs,
+    toolsDir: resolve(toolsDir),
+    // In the runtime's own repository they are kept apart from the tests of the runtime, which know nothing of the domains in a clone.
+    testsDir: join(root, root === REPOSITORY ? 'test/app' : 'test'),
+    project: await readProject(domainsDirs),
+  }
 }
 
 /** The folder for a new domain. @param within one of DOMAINS_DIR; default: the first */
@@ -52,8 +65,8 @@ function rootOf(domainsDirs: readonly string[], within: string | undefined): str
 }
 
 /** The test file of a plugin or a tool. */
-export function testFile({ root }: Workplace, folder: string, name: string): string {
-  return join(root, 'test', folder, `${name}.test.ts`)
+export function testFile({ testsDir }: Workplace, folder: string, name: string): string {
+  return join(testsDir, folder, `${name}.test.ts`)
 }
 
 /** The specifier with which one file imports another. */

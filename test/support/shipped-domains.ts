@@ -1,0 +1,100 @@
+import { createHash } from 'node:crypto'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+} from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const DOMAINS = fileURLToPath(new URL('../../domains', import.meta.url))
+const PLACE = fileURLToPath(new URL('../../node_modules/.cache/heddle-tests/', import.meta.url))
+
+/** What is shipped in the folders to which people add their own files. A new plugin of a shipped domain belongs in this list. */
+const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>>> = {
+  examples: { plugins: ['say-hello.ts', 'show-metrics.ts'] },
+  system: {
+    plugins: [
+      'check-tools.ts',
+      'export-metrics.ts',
+      'lint-architecture.ts',
+      'list-traces.ts',
+      'log-in.ts',
+      'manage-dead-letters.ts',
+      'monitor-deliveries.ts',
+      'report-liveness.ts',
+      'report-readiness.ts',
+      'show-asyncapi.ts',
+      'show-dashboard.ts',
+      'show-docs.ts',
+      'show-lanes.ts',
+      'show-openapi.ts',
+      'show-status.ts',
+      'show-topology.ts',
+      'show-trace-tree.ts',
+      'stream-dashboard.ts',
+      'stream-events.ts',
+      'stream-logs.ts',
+      'stream-traces.ts',
+    ],
+  },
+  users: {
+    migrations: ['001_users.sql', '002_sessions.sql'],
+    plugins: [
+      'create-user.ts',
+      'delete-user.ts',
+      'log-in.ts',
+      'log-out.ts',
+      'refresh-token.ts',
+      'send-welcome.ts',
+      'show-me.ts',
+      'show-user.ts',
+      'summarize-day.ts',
+    ],
+  },
+}
+
+/**
+ * The shipped domains alone, whatever else stands in `domains/`: a folder of links to their files, and of copies of their migrations, which is kept. So domains, plugins and
+ * migrations that somebody adds in a clone change no test of the runtime.
+ */
+export const SHIPPED = shippedDomains()
+
+function shippedDomains(): string {
+  const links = Object.entries(PARTS).flatMap(([domain, parts]) => [
+    ...Object.entries(parts).flatMap(([part, names]) => names.map((name) => join(domain, part, name))),
+    ...readdirSync(join(DOMAINS, domain))
+      .filter((name) => parts[name] === undefined && name !== 'migrations')
+      .map((name) => join(domain, name)),
+  ])
+  const isCopied = (file: string): boolean => file.endsWith('.sql')
+  const texts = links.filter(isCopied).map((file) => readFileSync(join(DOMAINS, file), 'utf8'))
+  const hash = createHash('sha1')
+    .update([...links, ...texts].join('\n'))
+    .digest('hex')
+    .slice(0, 12)
+  const folder = join(PLACE, `shipped-${hash}`)
+  if (existsSync(folder)) return folder
+  mkdirSync(PLACE, { recursive: true })
+  const made = mkdtempSync(join(PLACE, 'making-'))
+  for (const link of links) {
+    mkdirSync(join(made, link, '..'), { recursive: true })
+    // A migration that is a link is not found.
+    if (isCopied(link)) cpSync(join(DOMAINS, link), join(made, link))
+    else symlinkSync(join(DOMAINS, link), join(made, link))
+  }
+  try {
+    renameSync(made, folder)
+  } catch (error) {
+    // Another process was faster.
+    if (!existsSync(folder)) throw error
+    rmSync(made, { recursive: true })
+  }
+  return folder
+}
