@@ -26,6 +26,10 @@ export class Fifo<T> {
     return undefined
   }
 
+  *[Symbol.iterator](): Generator<T> {
+    for (let n = this.#first; n < this.#items.length; n++) yield this.#items[n]!
+  }
+
   shift(): T | undefined {
     if (this.size === 0) return undefined
     const item = this.#items[this.#first]

@@ -118,7 +118,7 @@ export class DurableLog {
   }
 
   async #join(): Promise<void> {
-    const parts = { hub: this.#options.hub, events: this.#events, held: this.#held, writer: this.#writer }
+    const parts = { events: this.#events, held: this.#held, writer: this.#writer, passed: this.#passed }
     this.#shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.#read() })
     await this.#held.learn()
     await this.#shared.join()
@@ -185,6 +185,7 @@ export class DurableLog {
     const hasWaited = this.#due.take(event.seq) && event.seq > this.#left.last
     const isRecorded = this.#held.take(event.seq) || hasWaited || stored?.isRecorded === true
     const entry = this.#events.begin(event.seq, left, isRecorded)
+    entry.isTaken = stored?.isTaken === true
     entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
     // Where some of its subscribers are done, the others are here.
     if (this.#relay !== null && left === null) {

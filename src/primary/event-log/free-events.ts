@@ -28,6 +28,15 @@ const TAKE_KEYED = `
   WHERE e.seq = taken.seq AND e.owner = ${NO_PROCESS}
   RETURNING ${COLUMNS}, taken.slot`
 
+/** Several processes take different ones. */
+const TAKE_UNKEYED = `
+  UPDATE heddle_event AS e SET owner = $1
+  FROM (
+    SELECT seq FROM heddle_event WHERE owner = ${NO_PROCESS} AND ${SLOT} IS NULL AND ($2::text[] IS NULL OR event = ANY($2::text[]))
+    ORDER BY ord, seq LIMIT CAST($3 AS integer) FOR UPDATE SKIP LOCKED) AS taken
+  WHERE e.seq = taken.seq AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $1 AND adopter IS NULL)
+  RETURNING ${COLUMNS}`
+
 type FreeRow = EventRow & { ord: number; slot: number }
 
 /** The events that belong to no process: takes those that this one is to deliver, and tells the others of those that are there for them. */
@@ -52,12 +61,40 @@ export class FreeEvents {
     return stored.map((each, n) => ({ ...each, slot: Number(rows[n]!.slot) }))
   }
 
+  /**
+   * Takes events without keys that another process had too many of.
+   * @param names of events; null: any
+   */
+  async takeUnkeyed(limit: number, names: readonly string[] | null): Promise<StoredRow[]> {
+    const database = this.#database()
+    const list = names === null ? null : `{${names.join(',')}}`
+    const { rows } = await database.execute<EventRow>(TAKE_UNKEYED, [this.#epoch(), list, limit])
+    return (await withDeliveries(database, rows)).map((each) => ({ ...each, isTaken: true }))
+  }
+
+  /** True while there are events without keys that no process has. */
+  async hasUnkeyed(): Promise<boolean> {
+    const row = await this.#database().queryOne(
+      `SELECT 1 AS one FROM heddle_event WHERE owner = ${NO_PROCESS} AND ${SLOT} IS NULL LIMIT 1`,
+    )
+    return row !== null
+  }
+
   /** Events of this process are there for others. */
   async free(positions: readonly number[]): Promise<void> {
     await this.#database().execute(
       `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND seq = ANY($2::bigint[])`,
       [this.#epoch(), `{${positions.join(',')}}`],
     )
+  }
+
+  /** The same for those that have no key, and that nobody has tried. @returns their positions */
+  async freeUnkeyed(positions: readonly number[]): Promise<number[]> {
+    const { rows } = await this.#database().execute<{ seq: number }>(
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND seq = ANY($2::bigint[]) AND key IS NULL AND is_split = 0 RETURNING seq`,
+      [this.#epoch(), `{${positions.join(',')}}`],
+    )
+    return rows.map(({ seq }) => Number(seq))
   }
 
   /** The same for all that have a key. @param but positions of those that are kept */

@@ -27,6 +27,8 @@ export interface StoredRow {
   left: DeliveryRow[] | null
   /** Slot of its key, where several processes share the log. */
   slot?: number
+  /** It was left by another process that had too many. */
+  isTaken?: boolean
   /** The hub has recorded it already. */
   isRecorded?: boolean
 }

@@ -1,6 +1,5 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
-import type { Hub } from '../events/hub.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { CHANNEL, FreeEvents } from './free-events.ts'
@@ -8,6 +7,8 @@ import type { HeldEvents } from './held-events.ts'
 import { KeySlots } from './key-slots.ts'
 import type { StoredRow } from './log-reader.ts'
 import { Membership, type OtherProcess } from './membership.ts'
+import type { PositionQueue } from './position-queue.ts'
+import { SharedWork } from './shared-work.ts'
 import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
@@ -31,10 +32,11 @@ const POLL_MS = 1000
 type Mode = 'alone' | 'parting' | 'shared' | 'settling'
 
 interface SharedLogParts {
-  hub: Hub
   events: StoredEvents
   held: HeldEvents
   writer: ChangeWriter
+  /** Positions of events that the hub had no room for. */
+  passed: PositionQueue
   /** There is something to be read. */
   onFree: () => void
 }
@@ -46,6 +48,7 @@ export class SharedLog {
   readonly #parts: SharedLogParts
   readonly #slots: KeySlots
   readonly #free: FreeEvents
+  readonly #work: SharedWork
   #mode: Mode = 'shared'
   /** Since when it is so, by `steadyMs`. */
   #modeMs = 0
@@ -55,8 +58,12 @@ export class SharedLog {
   /** The highest number of a process that this one has said it reckons with. */
   #knows = 0
   #isReady = false
-  /** There may be events of no process that are this one's. */
+  /** There may be events of no process with keys of this one's slots. */
   #hasFree = false
+  /** There may be some without keys. */
+  #hasUnkeyed = false
+  /** Other processes take part in the delivery. */
+  #hasPeers = false
   #polledMs = 0
   #stopListening: (() => void) | null = null
 
@@ -68,6 +75,7 @@ export class SharedLog {
     const epoch = () => this.members.epoch
     this.#slots = new KeySlots(database, epoch)
     this.#free = new FreeEvents(database, epoch)
+    this.#work = new SharedWork({ ...parts, hub: options.hub, free: this.#free, isRelayed: options.relay !== null })
   }
 
   /** True while events with keys that are kept wait for those that belong to no process. */
@@ -77,7 +85,7 @@ export class SharedLog {
 
   /** True when there may be events of no process to be taken. */
   get hasFree(): boolean {
-    return this.#hasFree && this.#isReady
+    return this.#isReady && (this.#hasFree || (this.#hasUnkeyed && this.#work.isHungry))
   }
 
   /** Joins the other processes. It may be called again after it has rejected. @throws EVENT_BUS_UNAVAILABLE when one of them does not answer */
@@ -128,6 +136,7 @@ export class SharedLog {
   #hear(payload: string): void {
     if (payload.startsWith(`${this.members.epoch} `)) return
     this.#hasFree = true
+    this.#hasUnkeyed = true
     if (!payload.endsWith('events')) void this.members.look()
     this.#parts.onFree()
   }
@@ -147,6 +156,7 @@ export class SharedLog {
     const members = others.flatMap(({ epoch, is_ready, adopter }) =>
       Number(is_ready) === 1 && adopter === null ? [Number(epoch)] : [],
     )
+    this.#hasPeers = members.length > 0
     if (this.#isReady) members.push(this.members.epoch)
     if (!(await this.#slots.look(members))) return
     await this.#parts.held.learn()
@@ -159,12 +169,20 @@ export class SharedLog {
     return this.members.nextPage()
   }
 
-  /** Takes the next events of the keys that this process delivers. */
+  /** Takes the next events that this process is to deliver. */
   async nextFree(): Promise<StoredRow[]> {
-    this.#hasFree = false
-    const rows = await this.#free.takeKeyed()
-    if (rows.length > 0) this.#hasFree = true
-    else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
+    let rows: StoredRow[] = []
+    if (this.#hasFree) {
+      this.#hasFree = false
+      rows = await this.#free.takeKeyed()
+      if (rows.length > 0) this.#hasFree = true
+      else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
+    }
+    if (rows.length === 0 && this.#hasUnkeyed) {
+      this.#hasUnkeyed = false
+      rows = await this.#work.take()
+      if (rows.length > 0) this.#hasUnkeyed = true
+    }
     return rows.map((row) => ({ ...row, isRecorded: this.members.isOwn(Number(row.row.seq)) }))
   }
 
@@ -179,11 +197,13 @@ export class SharedLog {
     if (this.#mode === 'shared') {
       await this.#sayKnown()
       await this.#handOver()
+      if (this.#hasPeers && this.#options.relay === null) await this.#work.leave()
       await this.#settle()
     }
     if (this.#mode !== 'alone' && steadyMs() - this.#polledMs > POLL_MS) {
       this.#polledMs = steadyMs()
       this.#hasFree = true
+      this.#hasUnkeyed = true
     }
   }
 
@@ -228,9 +248,9 @@ export class SharedLog {
   async #handOver(): Promise<void> {
     const { leaving } = this.#slots
     if (leaving.size === 0) return
-    const { events, hub, writer } = this.#parts
+    const { events, writer } = this.#parts
     const isLeaving = ({ slot }: StoredEvent): boolean => slot === UNKNOWN_SLOT || leaving.has(slot)
-    const given = events.giveBack(isLeaving, (isWanted) => hub.takeBack(isWanted))
+    const given = events.giveBack(isLeaving, (isWanted) => this.#options.hub.takeBack(isWanted))
     if (given.length > 0) {
       await writer.written()
       await this.#free.free(given)
@@ -244,8 +264,9 @@ export class SharedLog {
 
   /** The others have gone for good: this process keeps its events again. */
   async #settle(): Promise<void> {
-    const isAlone = this.#others.length === 0 && this.#slots.hasAll && !this.#hasFree && !this.members.hasOrphans
-    if (!isAlone || this.members.fault !== null) return
+    const hasMore = this.#hasFree || this.#hasUnkeyed || this.members.hasOrphans
+    if (this.#others.length > 0 || !this.#slots.hasAll || hasMore || this.members.fault !== null) return
+    if (await this.#free.hasUnkeyed()) return
     this.#options.log.memory.beAlone(await this.#nextOrder())
     this.#become('settling')
     this.#hasFree = true

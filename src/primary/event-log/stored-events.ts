@@ -25,6 +25,8 @@ class StoredEvent implements StoredShares {
   deaths = 0
   /** Slot of its key, NO_SLOT or UNKNOWN_SLOT. */
   slot = NO_SLOT
+  /** It belonged to no process, and was taken because there was room for it. */
+  isTaken = false
   /** Deliveries that have not ended. */
   readonly open: StoredDelivery[] = []
   /** Deliveries that this process has given up at its end: the next one makes them. */
@@ -48,6 +50,12 @@ class StoredEvent implements StoredShares {
     this.isSplit = left !== null
     this.#left = left
     this.isRecorded = isRecorded
+  }
+
+  /** True when it may be left to another process: it is not ordered, and no thread has had it. */
+  get isSharable(): boolean {
+    if (this.slot !== NO_SLOT || this.isTaken || this.parked.size > 0) return false
+    return this.open.every(({ isBegun, isBroadcast, deaths }) => !isBegun && !isBroadcast && deaths === 0)
   }
 
   get hasDeliveries(): boolean {
@@ -121,6 +129,8 @@ class StoredDelivery implements DeliverySource {
   attempt: number
   deaths: number
   hasEnded = false
+  /** A thread has had it. */
+  isBegun = false
   readonly #events: StoredEvents
 
   constructor(events: StoredEvents, event: StoredEvent, group: string, isBroadcast: boolean) {
@@ -132,7 +142,9 @@ class StoredDelivery implements DeliverySource {
     this.deaths = 0
   }
 
-  begun(): void {}
+  begun(): void {
+    this.isBegun = true
+  }
 
   retrying(plan: RetryPlan): boolean {
     return this.#events.retrying(this, plan)

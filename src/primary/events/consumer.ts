@@ -243,6 +243,8 @@ export class Consumer {
   /** Deliveries that are accepted and not finished, and the bytes of their payloads. */
   pending = 0
   pendingBytes = 0
+  /** Deliveries that have ended. */
+  ended = 0
   /** True when its last instance has unsubscribed: a retry, a delayed delivery or the next one of a key is dropped. */
   isGone = false
   readonly queue: DeliveryQueue = new DeliveryQueue(this, null)

@@ -271,6 +271,11 @@ export class Hub {
     this.#deliveries.returnDelayed()
   }
 
+  /** What each subscriber has waiting and has done: for whoever shares the work with other processes. */
+  workloads(): Iterable<Consumer> {
+    return this.#topology.consumers()
+  }
+
   /** Ends deliveries of stored events that no thread has at present: they stay in the log. @param isWanted told the position of an event */
   takeBack(isWanted: (position: number) => boolean): void {
     this.#deliveries.takeBack(this.#topology.consumers(), isWanted)
