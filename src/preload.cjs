@@ -1,3 +1,4 @@
 // Every start preloads this file (`--require`), before the TypeScript loader.
 require('./preload/thread-pool.cjs')
 require('./preload/transpiler-cache.cjs')
+require('./preload/heddle-name.cjs')

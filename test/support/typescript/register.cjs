@@ -3,6 +3,9 @@ const { Module } = require('node:module')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 
+// A domain outside of the repository imports the runtime by name.
+require('../../../src/preload/heddle-name.cjs')
+
 /**
  * What `--import tsx` is to the service, for tests and the processes that they start: hundreds, most of whose time was tsx.
  * On Node 20 every thread loads what it runs with `require`, as tsx has it in worker threads there: types are stripped once and kept, and

@@ -1,0 +1,39 @@
+const { existsSync } = require('node:fs')
+const { Module, register } = require('node:module')
+const { join } = require('node:path')
+const { pathToFileURL } = require('node:url')
+const { isMainThread } = require('node:worker_threads')
+
+/**
+ * Lets plugins import this runtime wherever their folder lies: `#heddle` and `heddle` are the runtime that has loaded them, and never a second one
+ * that lies beside them.
+ */
+const SOURCE = join(__dirname, '..')
+const isCompiled = !existsSync(join(SOURCE, 'index.ts'))
+const ENDING = isCompiled ? 'js' : 'ts'
+const MAIN = join(SOURCE, `index.${ENDING}`)
+const TESTING = join(SOURCE, `devtools/testing/index.${ENDING}`)
+const FILES = new Map([
+  ['#heddle', MAIN],
+  ['heddle', MAIN],
+  ['#heddle/testing', TESTING],
+  ['heddle/testing', TESTING],
+])
+
+const IS_ON = Symbol.for('heddle.name')
+
+if (!globalThis[IS_ON]) {
+  globalThis[IS_ON] = true
+  nameRuntime()
+}
+
+function nameRuntime() {
+  const resolveFilename = Module._resolveFilename
+  Module._resolveFilename = (request, ...rest) => FILES.get(request) ?? resolveFilename(request, ...rest)
+
+  // The compiled runtime loads with `require` alone; so do the lanes.
+  if (isMainThread && !isCompiled) {
+    const names = Object.fromEntries([...FILES].map(([name, file]) => [name, pathToFileURL(file).href]))
+    register('./heddle-name-hook.mjs', { parentURL: pathToFileURL(__filename).href, data: names })
+  }
+}
