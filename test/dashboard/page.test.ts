@@ -168,6 +168,45 @@ test('the dashboard, in a real browser', async (t) => {
     await post(heddle, '/carrier', { works: true })
   })
 
+  await t.test('replays many letters by a filter, and tells what becomes of them', async () => {
+    await post(heddle, '/carrier', { works: false })
+    for (const item of ['shed', 'warp']) await post(heddle, '/orders', { item })
+    await go('letters')
+    const letters = page.locator('.letter')
+    await until(async () => (await letters.count()) === 2, 'both letters')
+    const field = (name: string) => page.getByRole('combobox', { name })
+    await field('Event of the letters').fill('order.shipped')
+    await page.getByText('No dead letters like that').waitFor()
+    await field('Event of the letters').fill('order.placed')
+    await page.getByLabel('Part of the error').fill('carrier does not')
+    await page.getByLabel('Letters since').fill('2020-01-01T00:00')
+    await until(async () => (await letters.count()) === 2, 'both letters again')
+
+    const replayAll = async () => {
+      await page.getByRole('button', { name: 'Replay all' }).click()
+      await page.getByRole('button', { name: 'Replay all' }).click()
+      await page.getByText('2 delivered again').waitFor()
+    }
+    const outcomes = async (wanted: string, count: number) => {
+      await page.getByLabel('Which letters').selectOption('replayed')
+      await until(async () => (await page.locator(`[data-outcome="${wanted}"]`).count()) === count, wanted)
+    }
+    await replayAll()
+    await outcomes('failed', 2)
+    const failed = page.locator('[data-outcome="failed"]').first()
+    await failed.getByText('Failed again').waitFor()
+    assert.equal(await failed.getByText('The carrier does not answer').count(), 2, 'then and now')
+    await failed.getByRole('button', { name: 'Show the new letter' }).click()
+    await until(async () => (await page.evaluate(`document.activeElement.className`)) === 'letter', 'the new letter')
+
+    await post(heddle, '/carrier', { works: true })
+    await replayAll()
+    await page.getByText('No dead letters').waitFor()
+    // With the one that was replayed alone.
+    await outcomes('done', 3)
+    await page.getByLabel('Which letters').selectOption('waiting')
+  })
+
   await t.test('filters and pauses the logs', async () => {
     await go('logs')
     const lines = page.locator('.row.log:not([hidden])')

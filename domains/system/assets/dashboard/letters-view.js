@@ -1,10 +1,19 @@
-import { el, empty, facts } from './dom.js'
-import { ago, clock, count, plural } from './format.js'
+import { el, empty, setText } from './dom.js'
+import { count, plural } from './format.js'
+import { callOnLetters } from './letter-calls.js'
+import { LetterFilter } from './letter-filter.js'
+import { letterItem } from './letter-item.js'
+import { replayItem } from './replay-item.js'
+import { sureButton } from './sure-button.js'
 
 /** Most letters that are shown. One more is read, to tell whether there are more. */
 export const LETTERS_SHOWN_MAX = 100
+/** Milliseconds after which replays that are under way are read again. */
+const UNDER_WAY_MS = 1000
+/** Most letters that are replayed at once. */
+const REPLAYED_MAX = 1000
 
-/** Deliveries that failed for good, with buttons to replay and to delete them. */
+/** Deliveries that failed for good, with what can be done with one or with many, and those that were replayed with what became of them. */
 export class LettersView {
   title = 'Dead letters'
   badge = ''
@@ -12,15 +21,28 @@ export class LettersView {
   #note = el('p', { class: 'note' })
   #list = el('ol', { class: 'letters', 'aria-label': 'Dead letters, newest first' })
   #refresh = el('button', { type: 'button', text: 'Refresh' })
+  #filter = new LetterFilter(() => void this.#load())
+  #replayMany
   #drawn = null
+  /** Number of the last read: the answer to an earlier one may come later. */
+  #reads = 0
+  #timer
 
   constructor(page) {
     this.#page = page
     this.#refresh.addEventListener('click', () => page.loadLetters())
+    const wanted = { label: 'Replay all that are shown', text: 'Replay all', question: 'Replay them all?' }
+    this.#replayMany = sureButton(wanted, (button) => this.#replayAll(button))
+    this.#replayMany.disabled = true
     this.element = el(
       'section',
       { class: 'view', 'aria-label': 'Dead letters' },
-      el('div', { class: 'card' }, el('div', { class: 'toolbar' }, this.#refresh, this.#note), this.#list),
+      el(
+        'div',
+        { class: 'card' },
+        el('div', { class: 'toolbar' }, ...this.#filter.elements, this.#replayMany, this.#refresh, this.#note),
+        this.#list,
+      ),
     )
   }
 
@@ -31,10 +53,57 @@ export class LettersView {
     void this.#page.loadLetters()
   }
 
-  /** @param letters oldest first; null when the plugin that lists them is not installed */
+  /** @param letters all that wait, oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
     this.badge = letters === null || letters.length === 0 ? '' : countOf(letters)
-    const shape = JSON.stringify(letters?.map(({ id, original_keys }) => [id, original_keys !== undefined]) ?? null)
+    if (letters !== null) this.#filter.suggest(letters)
+    if (this.#filter.isEmpty || letters === null) {
+      this.#reads++
+      this.#draw(letters)
+    } else if (this.element.isConnected) void this.#load()
+  }
+
+  /** Reads the letters that the filter wants. */
+  async #load() {
+    const read = ++this.#reads
+    const query = new URLSearchParams({ ...this.#filter.values, limit: String(LETTERS_SHOWN_MAX + 1) })
+    if (this.#filter.isReplayed) query.set('replayed', 'true')
+    const letters = await this.#page.fetchJson(`/system/dead-letters?${query}`)
+    if (read === this.#reads && letters !== null) this.#draw(letters)
+  }
+
+  #replayAll(button) {
+    return callOnLetters(this.#page, button, {
+      about: 'Dead letters',
+      path: '/system/dead-letters/replay',
+      method: 'POST',
+      body: { ...this.#filter.values, limit: REPLAYED_MAX },
+      done: ({ replayed }) => `${count(replayed)} delivered again; the list “Replayed” tells what becomes of them`,
+    })
+  }
+
+  /** Shows a letter that waits. */
+  async #showLetter(id) {
+    this.#filter.reset()
+    await this.#load()
+    const item = this.#list.querySelector(`[data-letter="${CSS.escape(id)}"]`)
+    item?.scrollIntoView({ block: 'center' })
+    item?.focus()
+  }
+
+  /** Those that are under way are looked at again. */
+  #watch(letters) {
+    clearTimeout(this.#timer)
+    const isUnderWay = letters.some(({ replay }) => replay?.outcome === 'running')
+    if (isUnderWay && this.element.isConnected) this.#timer = setTimeout(() => void this.#load(), UNDER_WAY_MS)
+  }
+
+  #draw(letters) {
+    this.#watch(letters ?? [])
+    const { isReplayed, isEmpty } = this.#filter
+    this.#replayMany.disabled = letters === null || letters.length === 0 || isReplayed
+    const parts = letters?.map(({ id, original_keys, replay }) => [id, original_keys !== undefined, replay?.outcome])
+    const shape = JSON.stringify([isReplayed, isEmpty, parts ?? null])
     if (shape === this.#drawn) return
     this.#drawn = shape
     if (letters === null) {
@@ -42,69 +111,26 @@ export class LettersView {
       return
     }
     const newest = letters.slice(-LETTERS_SHOWN_MAX).reverse()
-    this.#note.textContent =
+    setText(
+      this.#note,
       letters.length === newest.length
         ? plural(letters.length, 'letter')
-        : `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`
-    const none = el(
-      'li',
-      {},
-      empty(
-        'No dead letters',
-        el('p', {
-          text: 'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.',
-        }),
-      ),
+        : `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`,
     )
-    this.#list.replaceChildren(...(newest.length === 0 ? [none] : newest.map((letter) => this.#item(letter))))
+    const items = newest.map((letter) =>
+      isReplayed ? replayItem(letter, (id) => this.#showLetter(id)) : letterItem(this.#page, letter),
+    )
+    this.#list.replaceChildren(...(items.length === 0 ? [el('li', {}, nothing(isReplayed, isEmpty))] : items))
   }
+}
 
-  #item(letter) {
-    const {
-      id,
-      event,
-      event_id,
-      subscriber,
-      error,
-      attempts,
-      payload_keys,
-      original_keys,
-      parked,
-      timestamp,
-      request_id,
-      black_box: box,
-    } = letter
-    const show = el('button', {
-      class: 'quiet',
-      type: 'button',
-      text: 'Show event',
-      on: { click: () => this.#page.revealEvent(event_id) },
-    })
-    return el(
-      'li',
-      { class: 'letter', 'data-letter': id },
-      el(
-        'div',
-        { class: 'letter-head' },
-        el('strong', { text: event }),
-        el('span', { class: 'muted', text: `→ ${subscriber}` }),
-        el('span', { class: 'muted when', text: `${clock(timestamp)} · ${ago(timestamp)}` }),
-      ),
-      facts([
-        ['Error', el('code', { class: 'wrap', text: error })],
-        ['Attempts', count(attempts)],
-        ['Payload keys', payload_keys.join(', ') || 'none'],
-        [
-          'Edited',
-          original_keys === undefined ? null : `yes; the original had ${original_keys.join(', ') || 'no keys'}`,
-        ],
-        ['Waiting', parked ? 'what follows with its key waits for it' : null],
-        ['Request id', request_id === null ? null : el('code', { text: request_id })],
-        ['Died with it', box === undefined ? null : `${box.message}${box.guilty?.line ? `, ${box.guilty.line}` : ''}`],
-      ]),
-      this.#page.letterButtons(letter, this.#page.hasEvent(event_id) ? show : null),
-    )
-  }
+function nothing(isReplayed, isEmpty) {
+  if (isReplayed)
+    return empty('No replays', el('p', { text: 'What becomes of a letter that is replayed is told here.' }))
+  if (!isEmpty) return empty('No dead letters like that')
+  const hint =
+    'When a subscriber has failed at an event for the last time, the event is kept here: fix the subscriber, then replay it.'
+  return empty('No dead letters', el('p', { text: hint }))
 }
 
 /** More than are read are not counted. */
