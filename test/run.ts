@@ -14,6 +14,7 @@ import { forgetWritten } from './support/typescript/strip.cjs'
 /**
  * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
  * `--list` prints how each would be run, `--kind together` runs those of one kind, `--concurrency` is how many processes run at a time.
+ * `--costs-to` names a file that gets the time and the processor time of every file, the dearest first.
  * `--failed-to` names a file that gets the paths of the files that failed, when they are few.
  */
 const here = fileURLToPath(new URL('.', import.meta.url))
@@ -23,6 +24,7 @@ const { values, positionals: words } = parseArgs({
     list: { type: 'boolean' },
     kind: { type: 'string' },
     concurrency: { type: 'string' },
+    'costs-to': { type: 'string' },
     'failed-to': { type: 'string' },
   },
 })
@@ -62,6 +64,7 @@ async function main(): Promise<void> {
   await runJobs(jobs, concurrency, report, abort.signal)
   await endPostgres()
   await report.end()
+  if (values['costs-to'] !== undefined) writeFileSync(values['costs-to'], report.costs)
   if (values['failed-to'] !== undefined && report.failed.length <= FAILED_MAX && !abort.signal.aborted) {
     const paths = report.failed.flatMap(({ files }) => files.map((file) => relative(here, file)))
     writeFileSync(values['failed-to'], paths.map((path) => `${path}\n`).join(''))

@@ -41,6 +41,12 @@ export class Report {
     })
   }
 
+  /** One line for each file: seconds, seconds of processor time, path. The dearest first. */
+  get costs(): string {
+    const dearest = [...this.#costs].sort((one, other) => (other.cpuMs ?? 0) - (one.cpuMs ?? 0))
+    return dearest.map((cost) => `${line(cost)}\n`).join('')
+  }
+
   get hasFailed(): boolean {
     return this.#counts.get('fail')! + this.#counts.get('cancelled')! > 0
   }
@@ -56,8 +62,8 @@ export class Report {
   /** Resolves when everything is printed. */
   async end(): Promise<void> {
     const slowest = this.#costs.sort((one, other) => other.wallMs - one.wallMs).slice(0, SLOWEST)
-    const lines = slowest.map(({ what, wallMs, cpuMs }) => `  ${seconds(wallMs)}  ${seconds(cpuMs)}  ${what}`)
-    const total = `  ${seconds(performance.now() - this.#startedMs)}  ${seconds(this.#cpuMs)}  all files`
+    const lines = slowest.map(line)
+    const total = line({ what: 'all files', wallMs: performance.now() - this.#startedMs, cpuMs: this.#cpuMs })
     const message = [
       'slowest files (seconds, seconds of processor time):',
       ...lines,
@@ -94,6 +100,10 @@ function costsWithin(events: readonly TestEvent[]): Cost[] {
     costs.set(data.file, (costs.get(data.file) ?? 0) + data.details.duration_ms)
   }
   return [...costs].map(([file, wallMs]) => ({ what: relative(process.cwd(), file), wallMs, cpuMs: null }))
+}
+
+function line({ what, wallMs, cpuMs }: Cost): string {
+  return `  ${seconds(wallMs)}  ${seconds(cpuMs)}  ${what}`
 }
 
 function seconds(ms: number | null): string {

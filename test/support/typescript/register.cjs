@@ -19,17 +19,19 @@ if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx
 } else {
   const { strip } = require('./strip.cjs')
   const { add, nameLines } = require('./stack-lines.cjs')
-  const { keepCode } = require('./code-cache.cjs')
+  const { loadKept } = require('./load-kept.cjs')
+  const { resolveOwn } = require('./resolve-own.cjs')
   nameLines()
-  keepCode()
   Module._extensions['.ts'] = (module, path) => {
     const text = strip(path, readFileSync(path, 'utf8'))
     add(path, text)
     module._compile(text, path)
   }
+  loadKept()
   const resolveFilename = Module._resolveFilename
-  Module._resolveFilename = (request, ...rest) =>
-    resolveFilename(request.startsWith('file:') ? fileURLToPath(request) : request, ...rest)
+  Module._resolveFilename = (request, parent, ...rest) =>
+    resolveOwn(request, parent) ??
+    resolveFilename(request.startsWith('file:') ? fileURLToPath(request) : request, parent, ...rest)
   if (isMainThread) {
     const { runMain } = Module
     Module.runMain = (entry = process.argv[1]) =>

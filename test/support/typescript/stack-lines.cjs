@@ -1,4 +1,7 @@
+const { readFileSync } = require('node:fs')
 const { SourceMap } = require('node:module')
+const { isOurs } = require('./kept-modules.cjs')
+const { strip } = require('./strip.cjs')
 
 const MARK = '//# sourceMappingURL=data:application/json;base64,'
 /** Line and column at the end of a frame's text, and what may stand behind them. */
@@ -38,10 +41,15 @@ function textOf(frame) {
 function mapOf(path) {
   const known = maps.get(path)
   if (known !== undefined) return known
-  const text = texts.get(path)
+  const text = texts.get(path) ?? textOfOurs(path)
   const at = text?.lastIndexOf(MARK) ?? -1
   if (at < 0) return undefined
   const map = new SourceMap(JSON.parse(Buffer.from(text.slice(at + MARK.length), 'base64').toString()))
   maps.set(path, map)
   return map
+}
+
+/** A kept module is not read again when it is loaded. */
+function textOfOurs(path) {
+  return path?.endsWith('.ts') && isOurs(path) ? strip(path, readFileSync(path, 'utf8')) : undefined
 }

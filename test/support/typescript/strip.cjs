@@ -20,9 +20,6 @@ const OPTIONS = {
   tsconfigRaw: { compilerOptions: { target: 'es2023', verbatimModuleSyntax: true } },
   // `import()` would ask a loader that knows no TypeScript.
   supported: { 'dynamic-import': false },
-  // What a module knows of itself.
-  banner: `const importMetaUrl = require('node:url').pathToFileURL(__filename).href,
-    importMetaResolve = (name) => require(${JSON.stringify(join(__dirname, 'resolve.mjs'))}).resolve(name.startsWith('.') ? new URL(name, importMetaUrl).href : name);`,
   define: {
     'import.meta.url': 'importMetaUrl',
     'import.meta.resolve': 'importMetaResolve',
@@ -30,9 +27,12 @@ const OPTIONS = {
     'import.meta.filename': '__filename',
   },
 }
+/** What a module knows of itself, for those that ask. */
+const BANNER = `const importMetaUrl = require('node:url').pathToFileURL(__filename).href,
+    importMetaResolve = (name) => require(${JSON.stringify(join(__dirname, 'resolve.mjs'))}).resolve(name.startsWith('.') ? new URL(name, importMetaUrl).href : name);`
 
 /** What a kept text depends on, beside its own. */
-const AS_TEXT = JSON.stringify(OPTIONS)
+const AS_TEXT = JSON.stringify([OPTIONS, BANNER])
 
 mkdirSync(WRITTEN, { recursive: true })
 let esbuild
@@ -65,7 +65,8 @@ exports.forgetWritten = () => {
 
 function transform(path, text) {
   esbuild ??= createRequire(require.resolve('tsx'))('esbuild')
-  const as = (sourcefile) => esbuild.transformSync(text, { ...OPTIONS, sourcefile }).code
+  const banner = text.includes('import.meta') ? BANNER : ''
+  const as = (sourcefile) => esbuild.transformSync(text, { ...OPTIONS, banner, sourcefile }).code
   try {
     return as(basename(path))
   } catch {
