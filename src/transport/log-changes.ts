@@ -11,7 +11,22 @@ export interface LogChanges {
   letters: DeadRow[]
   /** Replays of letters that have ended. */
   replayed: ReplayEnd[]
+  /** On a server: positions of events that nobody here waits for any more, and others may deliver to the groups that they wait for. */
+  released: number[]
+  /** Groups that subscribe, as they are known from now on. */
+  groups: GroupRow[]
 }
+
+/** A row of `heddle_group`. */
+export interface GroupRow {
+  event: string
+  group: string
+  /** When a process last had it, milliseconds since the epoch; null: it has left for good. */
+  seenMs: number | null
+}
+
+/** The due time of a delivery that waits for its group to come. */
+export const DUE_WITH_GROUP = -1
 
 /** What has become of the replay of a letter. */
 export interface ReplayEnd {
@@ -28,7 +43,7 @@ export interface WaitingDelivery {
   /** Number of the next attempt. */
   attempt: number
   deaths: number
-  /** When it is made, milliseconds since the epoch. */
+  /** When it is made, milliseconds since the epoch; DUE_WITH_GROUP: when its group is here. */
   dueMs: number
   /** Why the attempt before has failed; empty before the first. */
   error: string

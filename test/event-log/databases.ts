@@ -20,6 +20,9 @@ export interface LogStore {
   /** A process that is to fail as it starts. */
   spawn(env?: Record<string, string>): ReturnType<typeof spawnHeddle>
   rows<Row>(sql: string): Promise<Row[]>
+  /** Runs a statement behind the back of the processes. */
+  change(sql: string): Promise<void>
+  readonly domains: string
   /** SQLITE_PATH; null on a server. */
   readonly path: string | null
   /** Null on a file. */
@@ -32,7 +35,7 @@ export type StoreMaker = (t: TestContext) => Promise<LogStore | null>
 function storeOn(
   t: TestContext,
   own: Record<string, string>,
-  rest: Pick<LogStore, 'rows' | 'path' | 'server'>,
+  rest: Pick<LogStore, 'rows' | 'change' | 'path' | 'server'>,
   domains = DOMAINS,
 ): LogStore {
   const optionsOf = (env: Record<string, string>) => ({
@@ -43,6 +46,7 @@ function storeOn(
   return {
     start: (env = {}) => startHeddle(t, optionsOf(env)),
     spawn: (env = {}) => spawnHeddle(t, optionsOf(env)),
+    domains,
     ...rest,
   }
 }
@@ -59,7 +63,12 @@ export const onSqlite: StoreMaker = async (t) => {
       database.close()
     }
   }
-  return storeOn(t, { SQLITE_PATH: path }, { rows, path, server: null })
+  const change = async (sql: string): Promise<void> => {
+    const database = new Database(path, { timeout: 10_000 })
+    database.exec(sql)
+    database.close()
+  }
+  return storeOn(t, { SQLITE_PATH: path }, { rows, change, path, server: null })
 }
 
 /** @param isOwn the server is the test's own: it can be stopped */
@@ -79,9 +88,10 @@ export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAIN
       await client.end()
     }
   }
+  const change = async (sql: string): Promise<void> => void (await rows(sql))
   const tools = await toolsDirWith(t, 'postgres')
   const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }
-  return storeOn(t, env, { rows, path: null, server }, domains)
+  return storeOn(t, env, { rows, change, path: null, server }, domains)
 }
 
 export const STORES: [name: string, make: StoreMaker][] = [

@@ -12,8 +12,9 @@ test('an event stays in the log for the subscriber that gave it back, when anoth
   const writer = new ChangeWriter({ write: async (changes) => void written.push(changes), log: () => {} })
   t.after(() => writer.close())
   const none = {} as ConstructorParameters<typeof StoredEvents>[1] & ConstructorParameters<typeof StoredEvents>[2]
-  const events = new StoredEvents(writer, none, none, () => {})
-  const event = events.begin(7, null, false)
+  const groups = { isKnown: () => true, waits: () => {}, isShared: false }
+  const events = new StoredEvents(writer, none, none, groups, () => {})
+  const event = events.begin({ seq: 7, event: 'order.placed', left: null, isRecorded: false, absent: [] })
   const [slow, waiting] = [consumer('slow'), consumer('waiting')].map((each) => event.shareOf(each)!.source)
   events.end()
   waiting!.ended(false)

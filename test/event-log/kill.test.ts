@@ -87,7 +87,7 @@ for (const [name, storeOf] of STORES) {
     await isEmpty(store)
   })
 
-  test(`an event that nobody subscribes to any more waits in the log (${name})`, async (t) => {
+  test(`an event of which the subscriber is not there any more waits in the log (${name})`, async (t) => {
     const store = await storeOf(t)
     if (store === null) return
     const { start, rows } = store
@@ -96,7 +96,7 @@ for (const [name, storeOf] of STORES) {
     await kill(first)
     const second = await start({ EVENT_BUS_DRIVER: 'database', HOLD: 'nobody' })
     await until(
-      () => second.logs.some(({ msg }) => msg.startsWith('Nobody subscribes to order.taken: 1 ')),
+      () => second.logs.some(({ msg }) => msg.startsWith('shop.TakeOrders.onTaken is not here: 1 ')),
       'a warning',
     )
     assert.equal(await second.stop(), 0)

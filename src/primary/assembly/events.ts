@@ -74,6 +74,7 @@ export function assembleEvents(options: EventOptions): EventParts {
     hub,
     log: eventLog,
     maxQueue: settings.eventBusMaxQueue,
+    maxStored: settings.eventBusMaxStored,
     mayMakeTables: settings.dbAutoMigrate,
     isRequired: settings.eventBusDriver === 'database',
     deathsOf: deathsOfEvent,

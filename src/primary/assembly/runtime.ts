@@ -166,7 +166,6 @@ export class Runtime {
       },
       onNewCode: () => {
         events.hub.forgetNames()
-        events.durable.codeChanged()
         lanes.registrar.codeChanged(lanes.supervisor.lanes.ready)
         circuitBreaker.reset()
         lanes.judge.reset()
@@ -258,7 +257,7 @@ export class Runtime {
     await supervisor.booted()
     if (supervisor.lanes.ready.length === 0) throw new HeddleError('LANE_BOOT', 'No lane came up; the log says why')
     await this.#events.streams?.opened()
-    this.#events.durable.adopt()
+    await this.#events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
     await kernel.plugins.ready()
     registrar.serving()

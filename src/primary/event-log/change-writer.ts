@@ -1,5 +1,5 @@
 import { messageOf } from '../../core/errors/description.ts'
-import type { DeadRow, LogChanges, ReplayEnd, WaitingDelivery } from '../../transport/log-changes.ts'
+import type { DeadRow, GroupRow, LogChanges, ReplayEnd, WaitingDelivery } from '../../transport/log-changes.ts'
 
 /** Changes gather for so long, milliseconds: many deletes cost little more than one. */
 const GATHER_MS = 5
@@ -23,6 +23,8 @@ const emptyBatch = (): Batch => ({
   waiting: [],
   letters: [],
   replayed: [],
+  released: [],
+  groups: [],
   written: [],
 })
 
@@ -78,6 +80,16 @@ export class ChangeWriter {
     this.#schedule()
   }
 
+  release(seq: number): void {
+    this.#next.released.push(seq)
+    this.#schedule()
+  }
+
+  group(row: GroupRow): void {
+    this.#next.groups.push(row)
+    this.#schedule()
+  }
+
   /** Resolves when the letter is stored, however long that takes. */
   letter(letter: DeadRow): Promise<void> {
     this.#next.letters.push(letter)
@@ -119,7 +131,7 @@ export class ChangeWriter {
     for (const seq of batch.forget) this.#forgetting.delete(seq)
     this.#current = null
     for (const resolve of written) resolve()
-    if (!isEmpty(this.#next) || this.#next.written.length > 0) this.#schedule()
+    if (!isEmpty(this.#next)) this.#schedule()
   }
 
   /** Changes that are not written now are not repeated: their events are delivered again by the next process. */
@@ -130,5 +142,4 @@ export class ChangeWriter {
   }
 }
 
-const isEmpty = ({ forget, done, waiting, letters, replayed }: LogChanges): boolean =>
-  forget.length + done.length + waiting.length + letters.length + replayed.length === 0
+const isEmpty = (changes: LogChanges): boolean => Object.values(changes).every(({ length }) => length === 0)

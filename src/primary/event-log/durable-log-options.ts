@@ -9,6 +9,8 @@ export interface DurableLogOptions {
   hub: Hub
   log: EventLog
   maxQueue: number
+  /** EVENT_BUS_MAX_STORED. */
+  maxStored: number
   /** DB_AUTO_MIGRATE. */
   mayMakeTables: boolean
   /** EVENT_BUS_DRIVER=database: all events go through the log, not only those of transactions. */

@@ -6,20 +6,21 @@ import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { SubscriberThread } from '../events/consumer.ts'
 import { asBytes } from '../events/event-driver.ts'
+import { Backlog } from './backlog.ts'
 import { ChangeWriter } from './change-writer.ts'
 import { claimFile, isTaken } from './claimed-file.ts'
 import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
+import { GroupKeeper } from './group-keeper.ts'
 import { HeldEvents } from './held-events.ts'
-import { noteEnd, noteStart, PAGE_ROWS, positions, readAfter, readInOrder, type StoredRow } from './log-reader.ts'
-import { PositionQueue } from './position-queue.ts'
+import { ANYBODY, KnownGroups } from './known-groups.ts'
+import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { SharedLog } from './shared-log.ts'
-import { NO_SLOT, StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
-import { readTried } from './suspect-trial.ts'
-import { Suspects } from './suspects.ts'
-import { UnclaimedEvents } from './unclaimed-events.ts'
+import { NO_SLOT, UNKNOWN_SLOT } from './stored-event.ts'
+import { StoredEvents } from './stored-events.ts'
+import { Trials } from './trials.ts'
 
 /** Stored deliveries that the hub holds at most, as a share of EVENT_BUS_MAX_QUEUE: the rest waits in the log. */
 const HELD_SHARE = 0.5
@@ -41,20 +42,15 @@ export class DurableLog {
   readonly #held: HeldEvents
   /** Null where this process alone has the log: on a file. */
   #shared: SharedLog | null = null
-  /** Positions of events that had no room, in the order in which they came. */
-  readonly #passed = new PositionQueue()
   readonly #due = new DueEvents(() => void this.#read())
-  /** What an earlier process has left: events after `from`, up to `last`. */
-  #left = { from: 0, last: 0 }
-  readonly #suspects = new Suspects()
+  readonly #groups: KnownGroups
+  readonly #keeper: GroupKeeper
+  readonly #backlog: Backlog
+  readonly #trials: Trials
   #reconciler: Reconciler | null = null
   #hasAdopted = false
   readonly #relay: Relay | null
-  /** Events that had no room are on their way from the log. */
-  #isReadingPassed = false
   #isReading = false
-  /** Events of an earlier process that nobody here subscribes to, by name: they stay in the log. */
-  readonly #unclaimed: UnclaimedEvents
   #timer: NodeJS.Timeout | undefined
   #isEnding = false
   #fault: string | null = null
@@ -63,10 +59,40 @@ export class DurableLog {
     this.#options = options
     const { hub, log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
-    this.#unclaimed = new UnclaimedEvents((message) => report('WARNING', message))
-    this.#events = new StoredEvents(this.#writer, log.memory, hub.parked, (dueMs, seq) => this.#due.add(dueMs, seq))
+    this.#groups = new KnownGroups({
+      hub,
+      write: (row) => this.#writer.group(row),
+      onReturned: (event, group) => this.#groupReturned(event, group),
+      onForgotten: (event, group) => this.#events.forgetGroup(event, group),
+      report: (message) => report('WARNING', message),
+      isShared: () => log.isOnServer,
+    })
+    const [groups, writer] = [this.#groups, this.#writer]
+    const onAway = (dueMs: number, seq: number): void => this.#due.add(dueMs, seq)
+    this.#events = new StoredEvents(writer, log.memory, hub.parked, groups, onAway)
     this.#relay = options.relay === null ? null : new Relay({ send: options.relay, report })
+    // A broker knows its groups itself.
+    if (this.#relay === null) hub.groups = groups
     this.#held = new HeldEvents(hub, log, this.#events)
+    this.#backlog = new Backlog({
+      log,
+      shared: () => this.#shared,
+      written: () => writer.written(),
+      awaiting: (event, group) => this.#events.awaiting(event, group),
+      hasUnwritten: () => this.#events.away.size > 0,
+    })
+    const { maxStored } = options
+    this.#keeper = new GroupKeeper({ log, groups, backlog: this.#backlog, writer, maxStored, report })
+    this.#trials = new Trials({
+      areDeathsKnown: options.deathsOf !== null,
+      isUnderSuspicion: (stored) => this.#isUnderSuspicion(stored),
+      groupsOf: (event) => ({ here: hub.groupsOf(event), absent: groups.absentOf(event) }),
+      note: (delivery) => writer.waiting(delivery),
+      written: () => writer.written(),
+      deliver: (rows) => this.#deliverRows(rows),
+      isTried: (seq) => this.#events.live(seq)?.open.every(({ isTried }) => isTried) ?? true,
+      isEnding: () => this.#isEnding,
+    })
     hub.parked.onPositions = (positions) => this.#freed(positions)
   }
 
@@ -109,30 +135,42 @@ export class DurableLog {
     if (log.isOnServer) return this.#join()
     await claimFile(log.database)
     const { first, last } = await positions(log.database)
-    this.#left = { from: first - 1, last }
-    this.#countWaiting()
-    this.#suspects.uncleanEnds = await noteStart(log.database, first, last)
+    this.#trials.uncleanEnds = await noteStart(log.database, first, last)
     this.#reconciler = new Reconciler(last + 1)
     await this.#held.learn()
+    if (this.#relay === null) await this.#keeper.learn()
+    this.#backlog.leave(first - 1, last)
+    this.#countWaiting()
     log.memory.open(last + 1)
+    if (this.#hasAdopted) this.#groups.begin(Date.now())
   }
 
   async #join(): Promise<void> {
-    const parts = { events: this.#events, held: this.#held, writer: this.#writer, passed: this.#passed }
+    const parts = { events: this.#events, held: this.#held, writer: this.#writer, passed: this.#backlog.passed }
     this.#shared ??= new SharedLog(this.#options, { ...parts, onFree: () => void this.#read() })
     await this.#held.learn()
+    if (this.#relay === null) await this.#keeper.learn()
     await this.#shared.join()
     const { memory } = this.#options.log
     this.#reconciler ??= new Reconciler(memory.next, memory.epoch)
-    if (this.#hasAdopted) await this.#shared.adopt()
+    if (this.#hasAdopted) await this.#takePart()
+  }
+
+  /** What others have left, or cannot deliver, comes before what is published from now on, as far as it is known. */
+  async #takePart(): Promise<void> {
+    if (this.#relay === null) this.#groups.begin(Date.now())
+    await this.#shared?.adopt()
+    if (this.#relay === null) await this.#keeper.findReleased()
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */
-  adopt(): void {
-    const { from, last } = this.#left
-    if (last > from) this.#options.report('INFO', `Up to ${last - from} events are in the log and are delivered now`)
+  async adopt(): Promise<void> {
+    const { size } = this.#backlog
+    if (size > 0) this.#options.report('INFO', `Up to ${size} events are in the log and are delivered now`)
     this.#hasAdopted = true
-    void this.#shared?.adopt()
+    const failed = (error: unknown): void =>
+      this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
+    if (this.isOpen) await this.#takePart().catch(failed)
     this.#timer = setInterval(() => void this.#read(), REFILL_MS).unref()
     void this.#read()
   }
@@ -145,33 +183,29 @@ export class DurableLog {
       if (this.#relay === null) this.#options.hub.record(event, origin)
       return this.#shared?.came()
     }
-    if (this.#events.holds(event.seq) || (this.#isEnding && this.#relay === null)) return
+    if (this.#knows(event.seq) || (this.#isEnding && this.#relay === null)) return
     const { timestampMs, delayMs, ttlMs } = event
     if (delayMs > 0 && this.#keepsUntilDue(event, Math.ceil(timestampMs + delayMs)))
       this.#options.hub.record(event, origin)
-    else if (this.#mustWait(event)) this.#passed.push(event.seq)
+    else if (this.#mustWait(event)) this.#backlog.pass(event.seq)
     else return this.#deliver(event, ttlMs === 0 ? 0 : timestampMs + delayMs + ttlMs, origin, null)
     this.#countWaiting()
   }
 
   /** A broker keeps them itself; where nobody wants it, nothing waits. @returns false when it is due now */
   #keepsUntilDue({ event, seq }: EventFrame, dueMs: number): boolean {
-    if (this.#relay !== null || !this.#options.hub.hasSubscribers(event)) return false
+    const isWanted = this.#options.hub.hasSubscribers(event) || this.#groups.absentOf(event).length > 0
+    if (this.#relay !== null || !isWanted) return false
     return this.#due.keep(dueMs, seq)
   }
 
   /** Behind events of its key that wait already, and where the hub has enough. */
   #mustWait({ key }: EventFrame): boolean {
-    if (!this.#hasRoom) return true
+    // Not all subscribers are known before.
+    if (!this.#hasAdopted || !this.#hasRoom) return true
     // A broker gets them all in their order.
     if (key === null && this.#relay === null) return false
-    if (this.#passed.size > 0 || this.#isReadingPassed || this.#hasLeft || this.#shared?.isSettling) return true
-    return key !== null && this.#suspects.holds(key)
-  }
-
-  /** Ended processes have left events that have not been read yet. */
-  get #hasLeft(): boolean {
-    return this.#left.last > this.#left.from || this.#shared?.members.hasOrphans === true
+    return !this.#backlog.isEmpty || this.#reconciler?.isUncertain === true
   }
 
   get #hasRoom(): boolean {
@@ -182,9 +216,11 @@ export class DurableLog {
   #deliver(event: EventFrame, expiresMs: number, origin: SubscriberThread | null, stored: StoredRow | null): void {
     const left = stored?.left ?? null
     // What an earlier process has published was not recorded here.
-    const hasWaited = this.#due.take(event.seq) && event.seq > this.#left.last
-    const isRecorded = this.#held.take(event.seq) || hasWaited || stored?.isRecorded === true
-    const entry = this.#events.begin(event.seq, left, isRecorded)
+    const { seq } = event
+    const hasWaited = this.#due.take(seq) && seq > this.#backlog.leftUpTo
+    const isRecorded = this.#held.take(seq) || hasWaited || stored?.isRecorded === true
+    const absent = this.#relay === null ? this.#absentOf(event.event, stored) : []
+    const entry = this.#events.begin({ seq, event: event.event, left, isRecorded, absent })
     entry.isTaken = stored?.isTaken === true
     entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
     // Where some of its subscribers are done, the others are here.
@@ -193,36 +229,41 @@ export class DurableLog {
       return this.#relay.take({ event, expiresMs, origin, sent, refused })
     }
     // Not of a replay, which has a position of this process.
-    if (event.seq <= this.#left.last) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
+    if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
-    if (entry.hasDeliveries) return
-    if (stored === null) this.#events.forget(entry)
-    else {
-      // Perhaps its plugin did not boot: the event waits until there is a subscriber.
-      this.#events.leave(entry)
-      this.#unclaimed.add(event.event, entry.seq)
-    }
+    if (absent.length > 0) {
+      this.#events.waitForAbsent(entry, left)
+      this.#countWaiting()
+    } else if (!entry.hasDeliveries) this.#events.forget(entry)
+  }
+
+  /** The groups that an event waits for and that are not here. */
+  #absentOf(event: string, stored: StoredRow | null): readonly string[] {
+    const groups = this.#groups
+    if (stored?.left != null) return stored.left.flatMap(({ grp }) => (groups.isHere(event, grp) ? [] : [grp]))
+    const absent = groups.absentOf(event)
+    // What an ended process has left: perhaps the plugin of whoever wants it did not boot.
+    const isUnknown = stored !== null && absent.length === 0 && !groups.isHere(event, ANYBODY)
+    return isUnknown ? [ANYBODY] : absent
   }
 
   // ── events that wait in the log ───────────────────────────────────────────
 
   /** Reads as many as the hub has room for: first what an earlier process has left, then what has been passed over. */
   async #read(): Promise<void> {
-    if (this.#isReading || !this.#hasAdopted) return
+    if (this.#isReading || !this.#hasAdopted || !this.isOpen) return
     this.#isReading = true
     try {
       await this.#letGo()
-      while (this.#hasRoom && !this.#isEnding) {
-        if (this.#hasLeft) await this.#readLeft()
-        else if (this.#passed.size > 0 && this.#shared?.isSettling !== true) await this.#readPassed()
-        else if (this.#shared?.hasFree) this.#deliverRows(await this.#shared.nextFree())
-        else break
+      while (this.#hasRoom && !this.#isEnding && this.#backlog.hasMore) {
+        await this.#backlog.read((rows) => this.#trials.run(rows))
+        this.#countWaiting()
         // A page at a time: the primary has requests to serve.
         await new Promise(setImmediate)
       }
       if (!this.#isEnding) await this.#shared?.step()
-      this.#unclaimed.report()
-      await this.#trySuspect()
+      this.#groups.tell(steadyMs())
+      if (this.#relay === null) await this.#keeper.look(steadyMs())
       if (this.#shared !== null) await this.#held.look(steadyMs())
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
@@ -236,33 +277,7 @@ export class DurableLog {
   async #letGo(): Promise<void> {
     const { database, memory } = this.#options.log
     await this.#due.look(database, Date.now(), memory.epoch)
-    for (const seq of this.#due.due(Date.now())) this.#passed.push(seq)
-    this.#countWaiting()
-  }
-
-  async #readLeft(): Promise<void> {
-    if (this.#shared !== null) return this.#deliverRows(await this.#shared.nextLeft())
-    const { from, last } = this.#left
-    const rows = await readAfter(this.#options.log.database, from, last)
-    this.#left.from = rows.length < PAGE_ROWS ? last : Number(rows.at(-1)!.row.seq)
-    this.#countWaiting()
-    this.#deliverRows(rows)
-  }
-
-  async #readPassed(): Promise<void> {
-    this.#isReadingPassed = true
-    const positions: number[] = []
-    while (positions.length < PAGE_ROWS && this.#passed.size > 0) positions.push(this.#passed.shift()!)
-    try {
-      // Their rows may still have to be written.
-      if (this.#held.hasFreed || this.#events.away.size > 0) await this.#writer.written()
-      this.#deliverRows(await readInOrder(this.#options.log, positions))
-    } catch (error) {
-      for (const position of positions.reverse()) this.#passed.unshift(position)
-      throw error
-    } finally {
-      this.#isReadingPassed = false
-    }
+    for (const seq of this.#due.due(Date.now())) this.#backlog.pass(seq)
     this.#countWaiting()
   }
 
@@ -284,16 +299,6 @@ export class DurableLog {
       }
       event.delayMs = Math.max(0, dueMs - Date.now())
       this.#held.learnReplay(event.seq)
-      if (event.seq !== this.#suspects.tried && !this.#held.isHeld(event, stored.left)) {
-        if (this.#suspects.holds(event.key)) {
-          this.#suspects.keep(event.seq, event.key)
-          continue
-        }
-        if (this.#relay === null && this.#suspects.isSuspicious(row, this.#options.deathsOf !== null)) {
-          this.#suspects.add(event.seq, event.key)
-          continue
-        }
-      }
       if (this.#relay === null && this.#events.away.keeps(event, stored.left)) this.#recordAdopted(event, stored)
       else this.#deliver(event, Number(row.expires_ms), null, stored)
     }
@@ -304,20 +309,15 @@ export class DurableLog {
     if (this.#shared !== null && isRecorded !== true) this.#options.hub.record(event, null)
   }
 
-  /** Tries the next suspect when the last one has ended. */
-  async #trySuspect(): Promise<void> {
-    if (this.#suspects.tried !== 0 && this.#events.knows(this.#suspects.tried)) return
-    for (const position of this.#suspects.ended().toReversed()) this.#passed.unshift(position)
-    const tried = this.#suspects.next()
-    if (tried === 0) return
-    try {
-      const { log, hub } = this.#options
-      this.#deliverRows(await readTried(tried, { log, hub, writer: this.#writer }))
-      this.#countWaiting()
-    } catch (error) {
-      this.#suspects.putBack()
-      throw error
-    }
+  /** False for what has waited behind a letter, or for its time, when processes died. */
+  #isUnderSuspicion({ row, left }: StoredRow): boolean {
+    if (this.#relay !== null || Number(row.due_ms) > Date.now()) return false
+    return this.#events.live(Number(row.seq)) === undefined && !this.#held.isHeld(frameOf(row), left)
+  }
+
+  /** A group is here again: what has waited for it comes before what is new. */
+  #groupReturned(event: string, group: string): void {
+    if (this.#hasAdopted) this.#backlog.groupReturned(event, group)
   }
 
   /** Finds events that nobody has handed on. */
@@ -325,18 +325,17 @@ export class DurableLog {
     const { database, memory } = this.#options.log
     const dueMs = this.#relay === null ? this.#due.movedMs : Number.MAX_SAFE_INTEGER
     const lost = await reconciler.look(database, steadyMs(), { next: memory.next, dueMs }, (seq) => this.#knows(seq))
+    this.#backlog.free(lost)
+    this.#countWaiting()
+    reconciler.found()
     if (lost.length === 0) return
     const found = lost.length === 1 ? '1 stored event had' : `${lost.length} stored events had`
     const message = `${found} not been handed on: ${lost.length === 1 ? 'it is' : 'they are'} delivered now`
     this.#options.report('WARNING', message)
-    for (const seq of lost) this.#passed.push(seq)
-    this.#countWaiting()
   }
 
   #knows(seq: number): boolean {
-    if (this.#events.holds(seq)) return true
-    if (this.#passed.has(seq) || this.#suspects.has(seq)) return true
-    return this.#unclaimed.has(seq)
+    return this.#events.holds(seq) || this.#backlog.has(seq)
   }
 
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
@@ -345,15 +344,9 @@ export class DurableLog {
     this.#due.laneGone(Date.now())
   }
 
-  /** There is new code: it may subscribe to what nobody wanted before. */
-  codeChanged(): void {
-    for (const position of this.#unclaimed.takeAll()) this.#passed.push(position)
-    this.#countWaiting()
-  }
-
   /** Their key goes on: what waits in the log is delivered, in its order. */
   #freed(positions: Iterable<number>): void {
-    for (const position of this.#held.free(positions)) this.#passed.push(position)
+    this.#backlog.free(this.#held.free(positions))
     this.#countWaiting()
     void this.#read()
   }
@@ -361,14 +354,13 @@ export class DurableLog {
   /** A letter has been stored as an event again. */
   replaying(position: number): void {
     this.#events.replaying(position)
-    this.#passed.push(position)
+    this.#backlog.free([position])
     this.#countWaiting()
     void this.#read()
   }
 
   #countWaiting(): void {
-    const left = this.#left.last - this.#left.from
-    this.#events.waiting = left + this.#passed.size + this.#suspects.size + this.#unclaimed.count + this.#due.count
+    this.#events.waiting = this.#backlog.size + this.#groups.waiting + this.#due.count
   }
 
   // ── end ───────────────────────────────────────────────────────────────────

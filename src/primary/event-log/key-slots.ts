@@ -1,6 +1,6 @@
 import { SLOT, SLOTS } from '../../runtime/event-log/key-slot.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { NO_PROCESS } from '../../runtime/event-log/ownership.ts'
+import { NO_PROCESS, WAITS_FOR_GROUP } from '../../runtime/event-log/ownership.ts'
 
 /** Rows that are changed in one statement. */
 const PAGE = 1000
@@ -40,7 +40,7 @@ export class KeySlots {
   async takeAll(): Promise<boolean> {
     const { rowCount } = await this.#database().execute(
       `UPDATE heddle_slot SET holder = $1, heir = 0 WHERE NOT EXISTS (SELECT 1 FROM heddle_process WHERE epoch <> $1)
-         AND NOT EXISTS (SELECT 1 FROM heddle_event WHERE owner <> $1)`,
+         AND NOT EXISTS (SELECT 1 FROM heddle_event WHERE owner NOT IN ($1, ${WAITS_FOR_GROUP}))`,
       [this.#epoch()],
     )
     if (rowCount === SLOTS) this.#held = new Set(Array.from({ length: SLOTS }, (_, slot) => slot))

@@ -2,7 +2,8 @@ import { timeOrderedId } from '../../core/causality/ids.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import { type EventRow, keyOf } from '../../runtime/event-log/event-rows.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
-import { andOwned } from '../../runtime/event-log/ownership.ts'
+import { andOwned, WAITS_FOR_GROUP } from '../../runtime/event-log/ownership.ts'
+import type { GroupRow } from '../../transport/log-changes.ts'
 
 /** Rows of one page: the primary reads them between two turns of its loop. */
 export const PAGE_ROWS = 128
@@ -52,6 +53,82 @@ export async function readInOrder(log: EventLog, positions: readonly number[]): 
   const places = new Map(positions.map((seq, n) => [seq, n]))
   const placeOf = ({ row }: StoredRow): number => places.get(Number(row.seq)) ?? 0
   return rows.sort((a, b) => placeOf(a) - placeOf(b))
+}
+
+/** A group that is here again. */
+interface ReturnedGroup {
+  event: string
+  group: string
+  after: number
+  last: number
+  /** Of this process; 0 where it has the log alone. */
+  epoch: number
+}
+
+const WAITING = `SELECT d.seq FROM heddle_delivery d JOIN heddle_event e ON e.seq = d.seq
+  WHERE d.grp = $1 AND d.due_ms < 0 AND d.seq > $2 AND d.seq <= $3 AND e.event = $4`
+const IN_ORDER = `ORDER BY d.seq LIMIT ${PAGE_ROWS}`
+const RETURNED = `${EVENT} WHERE seq IN (${WAITING} ${IN_ORDER}) ORDER BY seq`
+/** Takes them over, while this process is what it takes itself for. */
+const TAKE_RETURNED = `UPDATE heddle_event SET owner = $3
+  WHERE seq IN (SELECT d.seq FROM heddle_delivery d JOIN heddle_event e ON e.seq = d.seq
+      WHERE d.grp = $1 AND d.due_ms < 0 AND e.event = $2 AND e.owner = ${WAITS_FOR_GROUP}
+      ORDER BY e.ord, e.seq LIMIT ${PAGE_ROWS} FOR UPDATE OF e SKIP LOCKED)
+    AND EXISTS (SELECT 1 FROM heddle_process WHERE epoch = $3 AND adopter IS NULL)
+  RETURNING seq, ord, id, event, envelope, payload, key, due_ms, expires_ms, is_split`
+
+/** Events that wait for a group, the oldest first: at most a page. On a server they belong to this process from now on. */
+export async function readReturned(db: LogDatabase, returned: ReturnedGroup): Promise<StoredRow[]> {
+  const { event, group, after, last, epoch } = returned
+  if (epoch === 0) return withDeliveries(db, await db.query<EventRow>(RETURNED, [group, after, last, event]))
+  const { rows } = await db.execute<EventRow & { ord: number }>(TAKE_RETURNED, [group, event, epoch])
+  rows.sort((a, b) => Number(a.ord) - Number(b.ord) || Number(a.seq) - Number(b.seq))
+  return withDeliveries(db, rows)
+}
+
+export async function readGroups(db: LogDatabase): Promise<GroupRow[]> {
+  const rows = await db.query<{ event: string; grp: string; seen_ms: number }>(
+    'SELECT event, grp, seen_ms FROM heddle_group',
+  )
+  return rows.map(({ event, grp, seen_ms }) => ({ event, group: grp, seenMs: Number(seen_ms) }))
+}
+
+/** Groups that released events wait for, of some. */
+export async function readReleased(
+  db: LogDatabase,
+  groups: readonly string[],
+): Promise<{ event: string; group: string }[]> {
+  const rows = await db.query<{ event: string; grp: string }>(
+    `SELECT DISTINCT e.event, d.grp FROM heddle_delivery d JOIN heddle_event e ON e.seq = d.seq
+     WHERE d.due_ms < 0 AND e.owner = ${WAITS_FOR_GROUP} AND d.grp IN (SELECT json_array_elements_text($1::json))`,
+    [JSON.stringify(groups)],
+  )
+  return rows.map(({ event, grp }) => ({ event, group: grp }))
+}
+
+/** How many released events wait for each group. */
+export async function countReleased(db: LogDatabase): Promise<{ event: string; group: string; count: number }[]> {
+  const rows = await db.query<{ event: string; grp: string; count: number }>(
+    `SELECT e.event, d.grp, count(*) AS count FROM heddle_delivery d JOIN heddle_event e ON e.seq = d.seq
+     WHERE d.due_ms < 0 AND e.owner = ${WAITS_FOR_GROUP} GROUP BY e.event, d.grp`,
+  )
+  return rows.map(({ event, grp, count }) => ({ event, group: grp, count: Number(count) }))
+}
+
+/** Forgets a page of what waits for a group. @returns how many events that were; 0: nothing waits any more */
+export async function forgetWaiting(db: LogDatabase, event: string, group: string): Promise<number> {
+  const rows = await db.query<{ seq: number }>(`${WAITING} ${IN_ORDER}`, [group, 0, Number.MAX_SAFE_INTEGER, event])
+  if (rows.length === 0) return 0
+  const list = rows.map(({ seq }) => Number(seq)).join(', ')
+  await db.transaction(async (tx) => {
+    await tx.execute(`DELETE FROM heddle_delivery WHERE grp = $1 AND due_ms < 0 AND seq IN (${list})`, [group])
+    await tx.execute(
+      `DELETE FROM heddle_event WHERE seq IN (${list}) AND is_split = 1
+       AND NOT EXISTS (SELECT 1 FROM heddle_delivery WHERE heddle_delivery.seq = heddle_event.seq)`,
+      [],
+    )
+  })
+  return rows.length
 }
 
 /** Adds what is left of their deliveries. */

@@ -211,7 +211,7 @@ export class Membership {
     await this.#options.log.database.execute(
       `INSERT INTO heddle_process (epoch, replica, identity, expires_at)
        SELECT DISTINCT owner, 'unknown', '{}', '-infinity'::timestamptz FROM heddle_event
-       WHERE owner <> ${NO_PROCESS} AND owner NOT IN (SELECT epoch FROM heddle_process) ON CONFLICT (epoch) DO NOTHING`,
+       WHERE owner > ${NO_PROCESS} AND owner NOT IN (SELECT epoch FROM heddle_process) ON CONFLICT (epoch) DO NOTHING`,
     )
     this.#stragglersAtMs = Number.POSITIVE_INFINITY
   }

@@ -19,10 +19,15 @@ export class PositionQueue {
     this.#order.push(position)
   }
 
-  shift(): number | undefined {
-    const position = this.#order.shift()
-    if (position !== undefined) this.#members.delete(position)
-    return position
+  /** Takes out the first ones. @param most how many */
+  take(most: number): number[] {
+    const taken: number[] = []
+    while (taken.length < most && this.size > 0) {
+      const position = this.#order.shift()!
+      this.#members.delete(position)
+      taken.push(position)
+    }
+    return taken
   }
 
   /** All, in their order. */
@@ -37,8 +42,18 @@ export class PositionQueue {
     for (const position of positions) this.#members.delete(position)
   }
 
-  unshift(position: number): void {
-    this.#members.add(position)
-    this.#order.unshift(position)
+  /** Puts back what `take` has taken out. */
+  putBack(positions: readonly number[]): void {
+    for (const position of positions.toReversed()) {
+      if (this.#members.has(position)) continue
+      this.#members.add(position)
+      this.#order.unshift(position)
+    }
+  }
+
+  /** Adds positions, and puts all into the order of their numbers. */
+  merge(positions: Iterable<number>): void {
+    const all = [...this.take(this.size), ...positions].sort((a, b) => a - b)
+    for (const position of all) this.push(position)
   }
 }

@@ -3,7 +3,8 @@ import { andOwned } from '../../runtime/event-log/ownership.ts'
 
 /** Positions that are read in one step. */
 const PAGE = 1000
-const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 AND due_ms <= $3'
+/** An event with deliveries of its own is known, or waits for a group that is not here. */
+const STORED_AFTER = 'SELECT seq FROM heddle_event WHERE seq > $1 AND seq < $2 AND due_ms <= $3 AND is_split = 0'
 /** A commit is over after this time, one way or the other, milliseconds. Positions are taken before it. */
 const COMMIT_MAX_MS = 30_000
 
@@ -34,6 +35,7 @@ export class Reconciler {
   #dueMs = 0
   /** Looks that are due soon: each comes when the one before it is over, however late that is. */
   #hurried = 0
+  #isUncertain = false
 
   /**
    * @param first the first position of this process
@@ -48,9 +50,15 @@ export class Reconciler {
     return nowMs >= this.#dueMs
   }
 
+  /** True after a lane's death, until it is known what the lane had stored and not handed on: of a key it may be the older. */
+  get isUncertain(): boolean {
+    return this.#isUncertain
+  }
+
   /** A lane is gone: perhaps it has stored events that it could not hand on. */
   laneGone(nowMs: number): void {
     this.#hurried = 2
+    this.#isUncertain = true
     this.#dueMs = Math.min(this.#dueMs, nowMs + FIRST_LOOK_MS)
   }
 
@@ -84,6 +92,11 @@ export class Reconciler {
     this.#unknown = unknown
     this.#raiseFloor(nowMs, next)
     return lost
+  }
+
+  /** What the last look has found is in hand. */
+  found(): void {
+    if (this.#unknown.size === 0 || this.#hurried === 0) this.#isUncertain = false
   }
 
   #raiseFloor(nowMs: number, next: number): void {

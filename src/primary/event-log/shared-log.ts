@@ -9,7 +9,8 @@ import type { StoredRow } from './log-reader.ts'
 import { Membership, type OtherProcess } from './membership.ts'
 import type { PositionQueue } from './position-queue.ts'
 import { SharedWork } from './shared-work.ts'
-import { NO_SLOT, type StoredEvent, type StoredEvents, UNKNOWN_SLOT } from './stored-events.ts'
+import { NO_SLOT, type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
+import type { StoredEvents } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
 const MEET_MS = 3000

@@ -1,168 +1,13 @@
+import { DUE_WITH_GROUP } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import type {
-  Consumer,
-  DeliverySource,
-  FailedDelivery,
-  RetryPlan,
-  StoredShare,
-  StoredShares,
-} from '../events/consumer.ts'
+import type { FailedDelivery, RetryPlan } from '../events/consumer.ts'
 import type { ParkedKeys } from '../events/parked-keys.ts'
 import { AwayRetries } from './away-retries.ts'
 import type { ChangeWriter } from './change-writer.ts'
+import type { AbsentGroups } from './known-groups.ts'
 import { rowOf } from './letter-row.ts'
 import type { DeliveryRow } from './log-reader.ts'
-
-/** The event has no key. */
-export const NO_SLOT = -1
-/** It has a key whose slot is not known here: it was stored while this process was alone. */
-export const UNKNOWN_SLOT = -2
-
-/** A stored event that the hub has: it is forgotten when its last delivery has ended. */
-class StoredEvent implements StoredShares {
-  readonly seq: number
-  /** Processes that have died while they handled it. */
-  deaths = 0
-  /** Slot of its key, NO_SLOT or UNKNOWN_SLOT. */
-  slot = NO_SLOT
-  /** It belonged to no process, and was taken because there was room for it. */
-  isTaken = false
-  /** Deliveries that have not ended. */
-  readonly open: StoredDelivery[] = []
-  /** Deliveries that this process has given up at its end: the next one makes them. */
-  readonly givenBack: StoredDelivery[] = []
-  /** Deliveries that it has ever had here. */
-  deliveries = 0
-  /** Subscribers for whom it waits in the log, behind a dead letter. */
-  readonly parked = new Set<string>()
-  /** Subscribers for whom it waits in the log for its next attempt. */
-  readonly away = new Set<string>()
-  /** Its deliveries have rows of their own. */
-  isSplit: boolean
-  readonly isRecorded: boolean
-  readonly #events: StoredEvents
-  /** The deliveries that were left when it was read from the log; null: all. */
-  readonly #left: readonly DeliveryRow[] | null
-
-  constructor(events: StoredEvents, seq: number, left: readonly DeliveryRow[] | null, isRecorded: boolean) {
-    this.#events = events
-    this.seq = seq
-    this.isSplit = left !== null
-    this.#left = left
-    this.isRecorded = isRecorded
-  }
-
-  /** True when it may be left to another process: it is not ordered, and no thread has had it. */
-  get isSharable(): boolean {
-    if (this.slot !== NO_SLOT || this.isTaken || this.parked.size > 0) return false
-    return this.open.every(({ isBegun, isBroadcast, deaths }) => !isBegun && !isBroadcast && deaths === 0)
-  }
-
-  get hasDeliveries(): boolean {
-    return this.deliveries > 0
-  }
-
-  /**
-   * Whom it goes to now, while others are at work on it: those that its key has held up, or whose next attempt is due.
-   * @param isFreed its key goes on
-   * @param left its deliveries as they are stored
-   * @returns null when nobody has waited
-   */
-  sharesBack(isFreed: boolean, left: readonly DeliveryRow[] | null): StoredShares | null {
-    if (isFreed) return this.#freed
-    return this.away.size > 0 && left !== null ? this.#returned(left) : null
-  }
-
-  get #freed(): StoredShares {
-    return {
-      isRecorded: true,
-      shareOf: ({ group }) => {
-        if (!this.parked.delete(group)) return null
-        return { source: this.#begin(group, false), attempt: 1, deaths: 0, dueMs: 0 }
-      },
-    }
-  }
-
-  #returned(left: readonly DeliveryRow[]): StoredShares {
-    this.#events.away.delete(this.seq)
-    return {
-      isRecorded: true,
-      shareOf: ({ group }) => {
-        const row = left.find(({ grp }) => grp === group)
-        return row !== undefined && this.away.delete(group) ? this.#again(group, false, row) : null
-      },
-    }
-  }
-
-  #again(group: string, isBroadcast: boolean, row: DeliveryRow): StoredShare {
-    const source = this.#begin(group, isBroadcast)
-    source.attempt = Number(row.attempt)
-    source.deaths = Number(row.deaths)
-    const { attempt } = source
-    return { source, attempt, deaths: Math.max(source.deaths, this.deaths), dueMs: Number(row.due_ms) }
-  }
-
-  #begin(group: string, isBroadcast: boolean): StoredDelivery {
-    const source = new StoredDelivery(this.#events, this, group, isBroadcast)
-    this.open.push(source)
-    this.deliveries++
-    return source
-  }
-
-  shareOf({ group, broadcast }: Consumer): StoredShare | null {
-    const left = this.#left
-    const row = left === null ? undefined : left.find(({ grp }) => grp === group)
-    if (left !== null && row === undefined) return null
-    if (row !== undefined) return this.#again(group, broadcast, row)
-    return { source: this.#begin(group, broadcast), attempt: 1, deaths: this.deaths, dueMs: 0 }
-  }
-}
-
-/** One delivery of a stored event, as the hub tells what becomes of it. */
-class StoredDelivery implements DeliverySource {
-  readonly isBroker = false
-  readonly event: StoredEvent
-  readonly group: string
-  /** Every thread gets it: it has no row of its own. */
-  readonly isBroadcast: boolean
-  /** Number of its next attempt, and the threads that died of it. */
-  attempt: number
-  deaths: number
-  hasEnded = false
-  /** A thread has had it. */
-  isBegun = false
-  readonly #events: StoredEvents
-
-  constructor(events: StoredEvents, event: StoredEvent, group: string, isBroadcast: boolean) {
-    this.#events = events
-    this.event = event
-    this.group = group
-    this.isBroadcast = isBroadcast
-    this.attempt = 1
-    this.deaths = 0
-  }
-
-  begun(): void {
-    this.isBegun = true
-  }
-
-  retrying(plan: RetryPlan): boolean {
-    return this.#events.retrying(this, plan)
-  }
-
-  park(positions: Set<number>): boolean {
-    this.#events.park(this, positions)
-    return true
-  }
-
-  storeDeadLetter(letter: FailedDelivery): Promise<void> {
-    return this.#events.storeLetter(this, letter)
-  }
-
-  ended(isDone: boolean): void {
-    this.#events.ended(this, isDone)
-  }
-}
+import { type BegunEvent, type StoredDelivery, StoredEvent } from './stored-event.ts'
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents {
@@ -184,17 +29,21 @@ export class StoredEvents {
   /** Positions of events that are given back at this moment. */
   #given: number[] | null = null
 
+  readonly #groups: AbsentGroups
+
   /** @param onAway told when deliveries of an event wait in the log until then */
   constructor(
     writer: ChangeWriter,
     memory: LogMemory,
     parked: ParkedKeys,
+    groups: AbsentGroups,
     onAway: (dueMs: number, seq: number) => void,
   ) {
     this.#parked = parked
     this.away = new AwayRetries(onAway)
     this.#writer = writer
     this.#memory = memory
+    this.#groups = groups
   }
 
   /** True when the event is here, or has just been forgotten. */
@@ -217,11 +66,10 @@ export class StoredEvents {
     return this.knows(seq) || this.#behindLetters.has(seq) || this.away.has(seq)
   }
 
-  /** @param left its deliveries, when only some of them are left; null: all */
-  begin(seq: number, left: readonly DeliveryRow[] | null, isRecorded: boolean): StoredEvent {
-    const event = new StoredEvent(this, seq, left, isRecorded)
-    this.away.delete(seq)
-    this.#live.set(seq, event)
+  begin(begun: BegunEvent): StoredEvent {
+    const event = new StoredEvent(this, begun)
+    this.away.delete(event.seq)
+    this.#live.set(event.seq, event)
     this.#count()
     return event
   }
@@ -233,16 +81,53 @@ export class StoredEvents {
     this.#count()
   }
 
-  /** Nobody was there to take it, and it stays in the log. */
+  /** A broker has refused it: it stays in the log. */
   leave(event: StoredEvent): void {
     this.#live.delete(event.seq)
     this.#count()
   }
 
+  /** It waits for those of its groups that are not here, and nobody else is left who could be done with it. */
+  waitForAbsent(event: StoredEvent, left: readonly DeliveryRow[] | null): void {
+    if (event.absent === null) return
+    this.#split(event, null)
+    for (const { grp, attempt, deaths, due_ms, error } of left ?? []) {
+      if (Number(due_ms) < 0 || !event.absent.has(grp)) continue
+      const { seq } = event
+      const row = { seq, group: grp, attempt: Number(attempt), deaths: Number(deaths), dueMs: DUE_WITH_GROUP, error }
+      this.#writer.waiting(row)
+    }
+    for (const group of event.absent) this.#groups.waits(event.event, group)
+    if (event.open.length === 0) this.#leaveHub(event)
+  }
+
+  /** Nobody here is at work on it any more, and it stays in the log. */
+  #leaveHub(event: StoredEvent): void {
+    this.#live.delete(event.seq)
+    // Another process may have the groups that it waits for.
+    const isAwaited = event.parked.size + event.away.size === 0 && (event.absent?.size ?? 0) > 0
+    if (isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
+    this.#count()
+  }
+
+  /** Positions of events that wait for a group, while others are at work on them. */
+  awaiting(name: string, group: string): number[] {
+    const found: number[] = []
+    for (const { seq, event, absent } of this.#live.values()) if (event === name && absent?.has(group)) found.push(seq)
+    return found
+  }
+
+  /** A group is forgotten: nothing waits for it any more. */
+  forgetGroup(name: string, group: string): void {
+    for (const event of this.#live.values()) if (event.event === name) event.absent?.delete(group)
+  }
+
   /** @returns true when the delivery has left the hub until then */
   retrying(delivery: StoredDelivery, plan: RetryPlan): boolean {
+    delivery.isTried = true
     if (delivery.isBroadcast) return false
     const { attempt, deaths, error } = plan
+    delivery.error = error
     const { event } = delivery
     // The hub's clock has fractions, and a column for integers takes none.
     const dueMs = Math.ceil(plan.dueMs)
@@ -254,8 +139,8 @@ export class StoredEvents {
     delivery.hasEnded = true
     remove(delivery)
     event.away.add(delivery.group)
-    if (event.open.length === 0) this.#live.delete(event.seq)
-    this.#count()
+    if (event.open.length === 0) this.#leaveHub(event)
+    else this.#count()
     return true
   }
 
@@ -268,6 +153,21 @@ export class StoredEvents {
       const { group, attempt, deaths } = other
       this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: 0, error: '' })
     }
+    for (const group of event.absent ?? [])
+      this.#writer.waiting({ seq: event.seq, group, attempt: 1, deaths: 0, dueMs: DUE_WITH_GROUP, error: '' })
+  }
+
+  /** Its group has gone from this process: the delivery waits in the log until it is here again. */
+  #awaitGroup(delivery: StoredDelivery): void {
+    const { event, group, attempt, deaths, error } = delivery
+    this.#split(event, delivery)
+    this.#writer.waiting({ seq: event.seq, group, attempt, deaths, dueMs: DUE_WITH_GROUP, error })
+    delivery.hasEnded = true
+    remove(delivery)
+    event.absent ??= new Set()
+    event.absent.add(group)
+    this.#groups.waits(event.event, group)
+    if (event.open.length === 0) this.#leaveHub(event)
   }
 
   /** The delivery waits in the log, behind a dead letter. @param positions of its key */
@@ -317,11 +217,13 @@ export class StoredEvents {
 
   ended(delivery: StoredDelivery, isDone: boolean): void {
     if (delivery.hasEnded) return
+    const { event, group, isBroadcast } = delivery
     const isGivenBack = this.#isEnding || this.#given !== null
+    if (!isDone && !isGivenBack && !isBroadcast && this.#groups.isKnown(event.event, group))
+      return this.#awaitGroup(delivery)
     if (isDone || !isGivenBack) return this.#end(delivery, isDone ? null : 'Its subscriber is gone')
     delivery.hasEnded = true
     remove(delivery)
-    const { event } = delivery
     event.givenBack.push(delivery)
     if (event.open.length > 0) return
     // What is done is not to be done again.
@@ -371,10 +273,11 @@ export class StoredEvents {
     if (this.#replays.delete(event.seq)) this.#writer.replayed({ seq: event.seq, error: replayError, letter: null })
     // What is given back needs rows of its own, for this one is done.
     if (event.givenBack.length > 0) this.#split(event, delivery)
-    else if (event.open.length === 0 && event.parked.size + event.away.size === 0) return this.forget(event)
-    if (event.open.length === 0) this.#live.delete(event.seq)
+    else if (event.isDone) return this.forget(event)
+    else if (event.open.length === 0 && event.absent !== null) this.#split(event, delivery)
     if (event.isSplit && !delivery.isBroadcast) this.#writer.done(event.seq, delivery.group)
-    this.#count()
+    if (event.open.length === 0) this.#leaveHub(event)
+    else this.#count()
   }
 
   /** From now on what the hub gives up stays in the log. */
@@ -392,8 +295,6 @@ export class StoredEvents {
     this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size + this.away.size
   }
 }
-
-export type { StoredDelivery, StoredEvent }
 
 function remove(delivery: StoredDelivery): void {
   const { open } = delivery.event

@@ -132,6 +132,18 @@ export interface SubscriberInstance {
   readonly identity: string
   /** True while its plugin is set aside: its events wait. */
   isPaused: boolean
+  /** True when it has subscribed after its plugin had booted: nothing is kept for it beyond its thread. */
+  readonly isTemporary?: boolean
+}
+
+/** Told who subscribes: the durable log keeps events for groups that are not here. */
+export interface GroupWatcher {
+  /** True when what is stored waits for the group while it is not here. */
+  isKnown(event: string, group: string): boolean
+  /** An instance of the group is here, which is no broadcast. */
+  joined(event: string, group: string): void
+  /** The last one is gone. @param isForGood it has unsubscribed */
+  left(event: string, group: string, isForGood: boolean): void
 }
 
 /**

@@ -7,6 +7,7 @@ import type {
   BrokerDelivery,
   Consumer,
   DeliveryQueue,
+  GroupWatcher,
   HubEvent,
   Requester,
   StoredShare,
@@ -45,6 +46,7 @@ export class Hub {
   /** Time limits of requests that wait for a reply. */
   readonly #requestTimers = new Set<NodeJS.Timeout>()
   readonly #isLogCrowded: () => boolean
+  groups: GroupWatcher | null = null
   #closed = false
 
   constructor(options: HubOptions) {
@@ -80,15 +82,20 @@ export class Hub {
 
   subscribe(event: string, group: string, options: SubscribeOptions, instance: SubscriberInstance): () => void {
     const consumer = this.#topology.addInstance(event, group, options, instance)
+    const { isTemporary = false, thread } = instance
+    if (!isTemporary && !thread.isQuarantine && !consumer.broadcast) this.groups?.joined(event, group)
     this.#deliveries.subscribersChanged()
     return () => {
-      if (this.#topology.removeInstance(consumer, instance)) this.#leave(consumer)
+      // The subscribers of a thread that ends are gone before they say so.
+      const isForGood = consumer.instances.includes(instance)
+      if (this.#topology.removeInstance(consumer, instance)) this.#leave(consumer, isForGood)
     }
   }
 
   /** The last instance of a consumer has unsubscribed: nobody wants what still waits, or comes back to wait. */
-  #leave(consumer: Consumer): void {
+  #leave(consumer: Consumer, isForGood = false): void {
     consumer.isGone = true
+    this.groups?.left(consumer.event, consumer.group, isForGood)
     this.#deliveries.dropWaiting(consumer)
   }
 
@@ -118,7 +125,8 @@ export class Hub {
     for (const consumer of this.#topology.vacant()) {
       const dropped = this.#deliveries.countWaiting(consumer)
       if (dropped > 0) {
-        this.#log('WARNING', `${consumer.group} is gone: ${dropped} events that waited for it are dropped`)
+        const but = this.groups?.isKnown(consumer.event, consumer.group) ? ', but for those in the event log' : ''
+        this.#log('WARNING', `${consumer.group} is gone: ${dropped} events that waited for it are dropped${but}`)
       }
       this.#topology.drop(consumer)
       this.#leave(consumer)

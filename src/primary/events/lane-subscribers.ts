@@ -25,9 +25,11 @@ export class LaneSubscribers {
     return this.#of(lane).thread
   }
 
-  add(lane: Lane, subscriberIndex: number, { event, identity, plugin, options }: SubscriptionManifest): void {
+  /** @param isTemporary it has subscribed after its plugin had booted */
+  add(lane: Lane, subscriberIndex: number, subscription: SubscriptionManifest, isTemporary = false): void {
+    const { event, identity, plugin, options } = subscription
     const { thread, instances } = this.#of(lane)
-    const instance: SubscriberInstance = { thread, subscriberIndex, plugin, identity, isPaused: false }
+    const instance: SubscriberInstance = { thread, subscriberIndex, plugin, identity, isPaused: false, isTemporary }
     instances.set(subscriberIndex, {
       instance,
       leave: this.#hub.subscribe(event, options.group ?? identity, options, instance),

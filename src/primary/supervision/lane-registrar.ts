@@ -104,7 +104,7 @@ export class LaneRegistrar {
       case 'subscribe':
         if (lane.role === 'probation') return
         return laneStreams.subscribe(lane, message.subscriberIndex, message.subscription, () =>
-          laneSubscribers.add(lane, message.subscriberIndex, message.subscription),
+          laneSubscribers.add(lane, message.subscriberIndex, message.subscription, true),
         )
       case 'unsubscribe':
         laneStreams.unsubscribe(lane, message.subscriberIndex)

@@ -12,6 +12,8 @@ import { messageOf } from '../../core/errors/description.ts'
 
 /** The owner of an event that belongs to no process: it is there for the one that delivers its key, or, without a key, for any. */
 export const NO_PROCESS = 0
+/** The owner of an event that waits for a group which the process that had it lacks: whoever has the group takes it. */
+export const WAITS_FOR_GROUP = -1
 
 /** First part of the key of these advisory locks, the letters `hedd`; the second is the epoch. */
 export const PROCESS_LOCK = 0x68656464

@@ -1,3 +1,4 @@
+import type { Queryable } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { EFFECT_TABLES, effectTables } from '../effects/effect-tables.ts'
@@ -7,7 +8,7 @@ import type { LogDatabase } from './log-database.ts'
 import { NO_PROCESS } from './ownership.ts'
 
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
-export const TABLES_VERSION = 1
+export const TABLES_VERSION = 2
 
 /** Key of the advisory lock under which PostgreSQL makes the tables: the letters `hlog`. */
 const MAKE_LOCK = 0x686c6f67
@@ -37,7 +38,9 @@ const SHARED = [
  *
  * - `heddle_event`: one row an event, however many subscribers it has. `envelope` is JSON: see event-rows.ts. Times are milliseconds since
  *   the epoch; 0: none. With `is_split` it goes to the subscribers that have a row in `heddle_delivery`, and to no other.
- * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done.
+ * - `heddle_delivery`: one subscriber (`grp`) of an event that waits for its next attempt while others may be done. With `due_ms` below 0 it waits
+ *   for its group to come.
+ * - `heddle_group`: the groups that subscribe, or have subscribed in the last days: an event waits for each. `seen_ms`: when a process last had it.
  * - `heddle_dead`: deliveries that have failed for good. With `is_parked` what follows with the same key waits. `original` is the payload before
  *   it was edited. A letter that is replayed is an event again, at `replay_seq`, and stays for what becomes of it: `replay` is `running`, `done` or
  *   `failed`, then with the error and the id of the new letter.
@@ -46,7 +49,7 @@ const SHARED = [
  * On a server, where several processes share them:
  *
  * - `owner` of an event: the number of the process that delivers it. `recovered`: how many have ended without order while they had it.
- *   0: nobody yet. `ord` and then `seq` order the events of one key.
+ *   0: nobody yet; -1: it waits for a group. `ord` and then `seq` order the events of one key.
  * - `heddle_process`: the processes, with their leases by the server's clock. `adopter`: the one that takes over what this one has left.
  *   `is_ready`: its subscribers are known. `knows`: the highest number among the processes with which it reckons.
  * - `heddle_slot`: which process delivers the events of which keys. `heir`: the one that gets the slot as soon as the holder has nothing of it in hand.
@@ -63,6 +66,9 @@ function statements({ dialect }: LogDatabase): string[] {
     `CREATE TABLE IF NOT EXISTS heddle_delivery (
       seq BIGINT NOT NULL, grp TEXT NOT NULL, attempt INTEGER NOT NULL, deaths INTEGER NOT NULL, due_ms BIGINT NOT NULL,
       error TEXT NOT NULL, PRIMARY KEY (seq, grp))`,
+    `CREATE INDEX IF NOT EXISTS heddle_delivery_absent ON heddle_delivery (grp, seq) WHERE due_ms < 0`,
+    `CREATE TABLE IF NOT EXISTS heddle_group (
+      event TEXT NOT NULL, grp TEXT NOT NULL, seen_ms BIGINT NOT NULL, PRIMARY KEY (event, grp))`,
     `CREATE TABLE IF NOT EXISTS heddle_dead (
       id TEXT PRIMARY KEY, event_id TEXT NOT NULL, event TEXT NOT NULL, grp TEXT NOT NULL, subscriber TEXT NOT NULL, key TEXT,
       envelope TEXT NOT NULL, payload TEXT NOT NULL, error TEXT NOT NULL, attempts INTEGER NOT NULL, black_box TEXT,
@@ -84,10 +90,13 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
     await db.transaction(async (tx) => {
       // Processes that start together would each make a table that the other is making.
       if (db.dialect === 'postgres') await tx.query(`SELECT pg_advisory_xact_lock(${MAKE_LOCK})`)
+      if (await isOfVersion1(tx, db.dialect)) for (const sql of SHARED_SINCE_1) await tx.execute(sql)
       for (const sql of [...statements(db), ...JOB_TABLES]) await tx.execute(sql)
       await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
         TABLES_VERSION,
       ])
+      // What version 1 lacks is there now.
+      await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value = 1", [TABLES_VERSION])
     })
   } else await requireTables(db)
   const row = await db.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
@@ -98,9 +107,24 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
   )
 }
 
+/** Columns that a server's tables of version 1 may lack. */
+const SHARED_SINCE_1 = [
+  'ALTER TABLE heddle_event ADD COLUMN IF NOT EXISTS ord BIGINT NOT NULL DEFAULT 0',
+  `ALTER TABLE heddle_process ADD COLUMN IF NOT EXISTS is_ready SMALLINT NOT NULL DEFAULT 0,
+     ADD COLUMN IF NOT EXISTS knows BIGINT NOT NULL DEFAULT 0`,
+]
+
+async function isOfVersion1(tx: Queryable, dialect: LogDatabase['dialect']): Promise<boolean> {
+  if (dialect === 'sqlite') return false
+  const known = await tx.queryOne<{ known: string | null }>("SELECT to_regclass('heddle_log')::text AS known")
+  if (known?.known == null) return false
+  const row = await tx.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
+  return Number(row?.value) === 1
+}
+
 async function requireTables(db: LogDatabase): Promise<void> {
   try {
-    const tables = ['heddle_event', 'heddle_job', ...EFFECT_TABLES]
+    const tables = ['heddle_event', 'heddle_group', 'heddle_job', ...EFFECT_TABLES]
     for (const table of tables) await db.queryOne(`SELECT 1 AS one FROM ${table} LIMIT 1`)
   } catch (error) {
     if (!isInstance(error, DbError) || error.kind !== 'syntax') throw error

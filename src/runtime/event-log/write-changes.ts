@@ -1,7 +1,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
-import type { LogChanges } from '../../transport/log-changes.ts'
+import type { GroupRow, LogChanges } from '../../transport/log-changes.ts'
 import type { LogDatabase } from './log-database.ts'
-import { andOwned, requireOwner } from './ownership.ts'
+import { andOwned, requireOwner, WAITS_FOR_GROUP } from './ownership.ts'
 
 /** Positions of one DELETE: few sizes, so that each statement is prepared once. A short list is filled up with its last position. */
 const LIST_SIZES = [1, 16, 128] as const
@@ -13,9 +13,9 @@ const RANGE_MIN = 16
  * @param epoch number of this process, or 0: only its own events are changed
  */
 export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: number): Promise<void> {
-  const { forget, split, done, waiting, letters, replayed } = changes
-  if (split.length + done.length + waiting.length + letters.length + replayed.length === 0)
-    return deleteEvents(db, forget, epoch)
+  const { forget, split, done, waiting, letters, replayed, released, groups } = changes
+  const others = [split, done, waiting, letters, replayed, released, groups]
+  if (others.every(({ length }) => length === 0)) return deleteEvents(db, forget, epoch)
   await db.transaction(async (tx) => {
     await requireOwner(tx, epoch)
     for (const { seq, group, attempt, deaths, dueMs, error } of waiting) {
@@ -37,7 +37,19 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
       await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1 AND grp = $2', [seq, group])
     for (const seq of split) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
     await deleteEvents(tx, forget, epoch)
+    for (const seq of released)
+      await tx.execute(`UPDATE heddle_event SET owner = ${WAITS_FOR_GROUP} WHERE seq = $1${andOwned(epoch)}`, [seq])
+    for (const row of groups) await writeGroup(tx, row)
   })
+}
+
+function writeGroup(tx: Queryable, { event, group, seenMs }: GroupRow): Promise<unknown> {
+  if (seenMs === null) return tx.execute('DELETE FROM heddle_group WHERE event = $1 AND grp = $2', [event, group])
+  return tx.execute(
+    `INSERT INTO heddle_group (event, grp, seen_ms) VALUES ($1, $2, $3)
+     ON CONFLICT (event, grp) DO UPDATE SET seen_ms = $3`,
+    [event, group, seenMs],
+  )
 }
 
 export async function insertLetter(tx: Queryable, letter: LogChanges['letters'][number]): Promise<void> {

@@ -1,0 +1,228 @@
+import type { GroupRow } from '../../transport/log-changes.ts'
+import type { GroupWatcher } from '../events/consumer.ts'
+import type { Hub } from '../events/hub.ts'
+
+/** How long events are kept for a group that no process has, milliseconds: seven days. */
+export const GROUP_KEPT_MS = 604_800_000
+/** How often it is written that the groups are here, milliseconds. */
+const SEEN_EVERY_MS = 3_600_000
+/** How often it is told that events wait for a group, milliseconds. */
+const TOLD_EVERY_MS = 60_000
+/** Whoever subscribes: the group of events that an ended process has left and that nobody is known to subscribe to. */
+export const ANYBODY = ''
+
+const NONE: readonly string[] = []
+
+/** What is known of the groups that events wait for. */
+export interface AbsentGroups {
+  isKnown(event: string, group: string): boolean
+  /** An event waits in the log for a group that is not here. */
+  waits(event: string, group: string): void
+  /** True where another process may have it. */
+  readonly isShared: boolean
+}
+
+export interface KnownGroupsOptions {
+  hub: Hub
+  write: (row: GroupRow) => void
+  /** A group is here for which events may wait. */
+  onReturned: (event: string, group: string) => void
+  /** Nothing waits for a group any more. */
+  onForgotten: (event: string, group: string) => void
+  report: (message: string) => void
+  /** True where several processes have the log. */
+  isShared: () => boolean
+}
+
+/** An event's name and one of its groups; neither has such a character. */
+const idOf = (event: string, group: string): string => `${event}\0${group}`
+const placeOf = (id: string): [event: string, group: string] => id.split('\0') as [string, string]
+
+/**
+ * The groups that subscribe to events of the log, or have done so in the last days. A stored event waits for each of them, also while no plugin
+ * of this process has it: because it did not boot, or its code is faulty at present.
+ */
+export class KnownGroups implements GroupWatcher, AbsentGroups {
+  readonly #options: KnownGroupsOptions
+  /** When a process last had each, milliseconds since the epoch. */
+  readonly #seenMs = new Map<string, number>()
+  /** Groups that are here, and have been since their plugins booted. */
+  readonly #here = new Set<string>()
+  /** Event → its known groups that are not here. Null: to be found again. */
+  #absent: ReadonlyMap<string, readonly string[]> | null = null
+  /** Events that wait for each group that is not here. */
+  readonly #waiting = new Map<string, number>()
+  /** Null until the log is open and all subscribers are there. */
+  #writtenMs: number | null = null
+  #hasNew = false
+  #toldMs = Number.NEGATIVE_INFINITY
+
+  constructor(options: KnownGroupsOptions) {
+    this.#options = options
+  }
+
+  get isShared(): boolean {
+    return this.#options.isShared()
+  }
+
+  isKnown(event: string, group: string): boolean {
+    const id = idOf(event, group)
+    return this.#seenMs.has(id) || this.#here.has(id)
+  }
+
+  /** Known groups of an event that are not here. */
+  absentOf(event: string): readonly string[] {
+    this.#absent ??= this.#findAbsent()
+    return this.#absent.size === 0 ? NONE : (this.#absent.get(event) ?? NONE)
+  }
+
+  /** True when the group takes events here. */
+  isHere(event: string, group: string): boolean {
+    const { hub } = this.#options
+    return group === ANYBODY ? hub.hasSubscribers(event) : hub.hasConsumer(event, group)
+  }
+
+  #findAbsent(): ReadonlyMap<string, readonly string[]> {
+    const absent = new Map<string, string[]>()
+    for (const id of this.#seenMs.keys()) {
+      const [event, group] = placeOf(id)
+      if (this.isHere(event, group)) continue
+      const groups = absent.get(event)
+      if (groups === undefined) absent.set(event, [group])
+      else groups.push(group)
+    }
+    return absent
+  }
+
+  // ── groups that come and go ───────────────────────────────────────────────
+
+  joined(event: string, group: string): void {
+    this.#absent = null
+    const id = idOf(event, group)
+    if (this.#here.has(id)) return
+    this.#here.add(id)
+    if (this.#writtenMs !== null) this.#write(id, Date.now())
+    this.#returned(event, group)
+    if (!this.#returned(event, ANYBODY)) return
+    this.#seenMs.delete(idOf(event, ANYBODY))
+    this.#options.write({ event, group: ANYBODY, seenMs: null })
+  }
+
+  /** @returns false when there is no such group */
+  #returned(event: string, group: string): boolean {
+    const id = idOf(event, group)
+    this.#waiting.delete(id)
+    if (!this.#seenMs.has(id)) return false
+    this.#options.onReturned(event, group)
+    return true
+  }
+
+  left(event: string, group: string, isForGood: boolean): void {
+    this.#absent = null
+    const id = idOf(event, group)
+    this.#here.delete(id)
+    // Before all are there, a plugin that fails takes back what it has begun.
+    if (isForGood && this.#writtenMs !== null && this.#seenMs.delete(id))
+      this.#options.write({ event, group, seenMs: null })
+  }
+
+  /** An event waits for a group. */
+  waits(event: string, group: string): void {
+    const id = idOf(event, group)
+    if (!this.#seenMs.has(id)) this.#write(id, Date.now())
+    // It has come back meanwhile.
+    if (this.isHere(event, group)) return this.#options.onReturned(event, group)
+    this.#waiting.set(id, (this.#waiting.get(id) ?? 0) + 1)
+    this.#hasNew = true
+  }
+
+  /** Names of the groups that are here, and of anybody. */
+  get names(): string[] {
+    return [ANYBODY, ...new Set([...this.#here].map((id) => placeOf(id)[1]))]
+  }
+
+  /** Events that wait, once for each group. */
+  get waiting(): number {
+    let waiting = 0
+    for (const count of this.#waiting.values()) waiting += count
+    return waiting
+  }
+
+  /** Those that are not here, with what waits for them. */
+  get absent(): { event: string; group: string; waiting: number; seenMs: number }[] {
+    const found: { event: string; group: string; waiting: number; seenMs: number }[] = []
+    for (const [id, seenMs] of this.#seenMs) {
+      const [event, group] = placeOf(id)
+      if (!this.isHere(event, group)) found.push({ event, group, waiting: this.#waiting.get(id) ?? 0, seenMs })
+    }
+    return found
+  }
+
+  // ── as they are stored ────────────────────────────────────────────────────
+
+  /** All subscribers are there: writes who they are. */
+  begin(nowMs: number): void {
+    if (this.#writtenMs !== null) return
+    // While no process was there, none could have them.
+    const downMs = nowMs - Math.max(0, ...this.#seenMs.values())
+    if (downMs > SEEN_EVERY_MS)
+      for (const { event, group, seenMs } of this.absent) this.#write(idOf(event, group), seenMs + downMs)
+    this.#writeAll(nowMs)
+  }
+
+  #writeAll(nowMs: number): void {
+    this.#writtenMs = nowMs
+    for (const id of this.#here) this.#write(id, nowMs)
+  }
+
+  #write(id: string, seenMs: number): void {
+    const [event, group] = placeOf(id)
+    this.#seenMs.set(id, seenMs)
+    this.#absent = null
+    this.#options.write({ event, group, seenMs })
+  }
+
+  /** What is stored: other processes have groups, too. @returns those that are to be forgotten, with what waits for them */
+  learn(rows: readonly GroupRow[], nowMs: number): { event: string; group: string }[] {
+    const stored = new Map(rows.map(({ event, group, seenMs }) => [idOf(event, group), seenMs ?? 0]))
+    for (const id of this.#seenMs.keys()) {
+      if (stored.has(id) || this.#here.has(id) || this.#waiting.has(id)) continue
+      this.#seenMs.delete(id)
+      this.#options.onForgotten(...placeOf(id))
+    }
+    for (const [id, seenMs] of stored) this.#seenMs.set(id, seenMs)
+    this.#absent = null
+    if (this.#writtenMs !== null && nowMs - this.#writtenMs >= SEEN_EVERY_MS) this.#writeAll(nowMs)
+    return this.absent.filter(({ seenMs }) => nowMs - seenMs > GROUP_KEPT_MS)
+  }
+
+  /** What waits for groups that are not here, as it is stored, where several processes have it. */
+  counted(counts: readonly { event: string; group: string; count: number }[]): void {
+    this.#waiting.clear()
+    for (const { event, group, count } of counts)
+      if (!this.isHere(event, group)) this.#waiting.set(idOf(event, group), count)
+    this.#hasNew = this.#waiting.size > 0
+  }
+
+  /** A group has been forgotten. */
+  forgotten(event: string, group: string): void {
+    const id = idOf(event, group)
+    this.#seenMs.delete(id)
+    this.#waiting.delete(id)
+    this.#absent = null
+    this.#options.onForgotten(event, group)
+  }
+
+  /** Says for whom events wait, when there are more than the last time. */
+  tell(nowMs: number): void {
+    if (!this.#hasNew || nowMs - this.#toldMs < TOLD_EVERY_MS) return
+    this.#hasNew = false
+    this.#toldMs = nowMs
+    for (const [id, count] of this.#waiting) {
+      const [event, group] = placeOf(id)
+      const events = count === 1 ? '1 stored event waits' : `${count} stored events wait`
+      if (group === ANYBODY) this.#options.report(`Nobody subscribes to ${event}: ${events} until somebody does`)
+      else this.#options.report(`${group} is not here: ${events} for it, ${event}`)
+    }
+  }
+}

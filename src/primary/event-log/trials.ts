@@ -1,0 +1,115 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { until } from '../../core/schedule/until.ts'
+import { DUE_WITH_GROUP, type WaitingDelivery } from '../../transport/log-changes.ts'
+import { POISON_DEATHS } from '../events/quarantine.ts'
+import { type DeliveryRow, PAGE_ROWS, type StoredRow } from './log-reader.ts'
+
+/** How many events are tried together, by the deaths that were noted of the worst of them. One that is tried alone dies alone. */
+const TRIED_TOGETHER = [PAGE_ROWS, 16, 1]
+/** An event that has not ended by then, and did not end the process, does not hold up the others, milliseconds. */
+const TRIED_MS = 10_000
+
+/** An event that so many processes have died with is tried with few others from then on. */
+const SUSPICIOUS_DEATHS = 3
+
+export interface TrialOptions {
+  /** It is known at which deaths of this machine's processes an event was in flight. */
+  areDeathsKnown: boolean
+  /** False when no process can have died of the event. */
+  isUnderSuspicion: (stored: StoredRow) => boolean
+  /** The groups of an event that are here, and those that are not. */
+  groupsOf: (event: string) => { here: readonly string[]; absent: readonly string[] }
+  /** Notes what becomes of a delivery. */
+  note: (delivery: WaitingDelivery) => void
+  /** Resolves when all notes are stored. */
+  written: () => Promise<void>
+  deliver: (rows: readonly StoredRow[]) => void
+  /** True when the event has ended, or has failed and waits for its next attempt. */
+  isTried: (seq: number) => boolean
+  /** True when this process ends. */
+  isEnding: () => boolean
+}
+
+/**
+ * Delivers what was read from the log. Events that processes may have died of are tried a few at a time. Their death is noted first, so that the
+ * process may die of it and the next one knows: it tries fewer of those together, in the end each alone. The third death makes a letter.
+ */
+export class Trials {
+  readonly #options: TrialOptions
+  /** Up to where the log had events each time that a process ended without order. */
+  uncleanEnds: readonly number[] = []
+
+  constructor(options: TrialOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when the next page may be delivered. @param rows in their order */
+  async run(rows: readonly StoredRow[]): Promise<void> {
+    const { deliver, isEnding } = this.#options
+    if (!rows.some(this.#isSuspicious)) return deliver(rows)
+    for (let from = 0; from < rows.length && !isEnding(); ) {
+      const batch = batchFrom(rows, from)
+      from += batch.length
+      await this.#try(batch)
+    }
+  }
+
+  /** Processes have died too often while it was there: perhaps of it. */
+  readonly #isSuspicious = (stored: StoredRow): boolean => {
+    const { areDeathsKnown, isUnderSuspicion } = this.#options
+    const { seq, recovered = 0 } = stored.row
+    let deaths = Number(recovered)
+    // Of the deaths of other processes nobody here knows more.
+    if (!areDeathsKnown) for (const last of this.uncleanEnds) if (Number(seq) <= last) deaths++
+    return deaths >= SUSPICIOUS_DEATHS && isUnderSuspicion(stored)
+  }
+
+  async #try(batch: readonly StoredRow[]): Promise<void> {
+    const { written, deliver, isTried, isEnding } = this.#options
+    const suspects = batch.filter(this.#isSuspicious)
+    if (suspects.length === 0) return deliver(batch)
+    const noted = new Map(suspects.map((stored) => [stored, this.#noted(stored)]))
+    await written()
+    deliver(batch.map((stored) => noted.get(stored) ?? stored))
+    const areTried = (): boolean => isEnding() || suspects.every(({ row }) => isTried(Number(row.seq)))
+    await until(areTried, steadyMs() + TRIED_MS)
+  }
+
+  /** The event with one more death of each of its deliveries here. */
+  #noted({ row, left }: StoredRow): StoredRow {
+    const { groupsOf, note } = this.#options
+    const { here, absent } = groupsOf(row.event)
+    const seq = Number(row.seq)
+    const all = left ?? [
+      ...here.map((grp) => newRow(seq, grp, 0)),
+      ...absent.map((grp) => newRow(seq, grp, DUE_WITH_GROUP)),
+    ]
+    const rows = all.map((each) => (here.includes(each.grp) ? { ...each, deaths: Number(each.deaths) + 1 } : each))
+    for (const { grp, attempt, deaths, due_ms, error } of rows)
+      note({ seq, group: grp, attempt: Number(attempt), deaths: Number(deaths), dueMs: Number(due_ms), error })
+    return { row, left: rows }
+  }
+}
+
+const newRow = (seq: number, grp: string, due_ms: number): DeliveryRow => ({
+  seq,
+  grp,
+  attempt: 1,
+  deaths: 0,
+  due_ms,
+  error: '',
+})
+
+/** As many as may be tried together. */
+function batchFrom(rows: readonly StoredRow[], from: number): readonly StoredRow[] {
+  let size = 0
+  let most: number = PAGE_ROWS
+  while (from + size < rows.length) {
+    const deaths = Math.max(0, ...(rows[from + size]!.left ?? []).map((each) => Number(each.deaths)))
+    // At that many it becomes a letter, and is not tried.
+    if (deaths < POISON_DEATHS) most = Math.min(most, TRIED_TOGETHER[deaths]!)
+    if (size >= most) break
+    size++
+  }
+  return rows.slice(from, from + Math.max(1, size))
+}
