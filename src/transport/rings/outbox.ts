@@ -7,8 +7,12 @@ import { RingProducer } from '../memory/spsc-ring.ts'
 /** Frames that wait for room in the ring, at most. Answers do not count: the other side has asked for each of them. */
 export const BACKLOG_MAX_FRAMES = 16_384
 const BACKLOG_RETRY_MS = 1
-/** The other side is rung after this many new frames, so that a long turn of the loop does not keep it asleep. */
+/**
+ * The other side is rung after this many new frames, so that a long turn of the loop does not keep it asleep; after each ring of one turn
+ * twice as many: else it may wake for each 32 of a thousand.
+ */
 const FRAMES_PER_RING = 32
+const MAX_FRAMES_PER_RING = 512
 /** Frames that are not urgent wait this long for the doorbell, milliseconds, and take this much of the ring, at most. */
 const LAZY_MS = 10
 const LAZY_MAX_BYTES = 256 * 1024
@@ -39,6 +43,7 @@ export class Outbox implements WideFrameBuffer {
   #scratch: ArrayBuffer | null = null
   /** Frames since the last ring. */
   #unrung = 0
+  #framesPerRing = FRAMES_PER_RING
   #ringScheduled = false
   #retryTimer: NodeJS.Timeout | undefined
   #lazyTimer: NodeJS.Timeout | undefined
@@ -89,7 +94,10 @@ export class Outbox implements WideFrameBuffer {
       this.#lazyTimer ??= setTimeout(this.#endTurn, LAZY_MS)
       return position
     }
-    if (++this.#unrung === FRAMES_PER_RING) this.#ringDoorbell()
+    if (++this.#unrung === this.#framesPerRing) {
+      this.#ringDoorbell()
+      if (this.#framesPerRing < MAX_FRAMES_PER_RING) this.#framesPerRing *= 2
+    }
     if (!this.#ringScheduled) {
       this.#ringScheduled = true
       setImmediate(this.#endTurn)
@@ -202,6 +210,7 @@ export class Outbox implements WideFrameBuffer {
 
   readonly #endTurn = (): void => {
     this.#ringScheduled = false
+    this.#framesPerRing = FRAMES_PER_RING
     this.#ringDoorbell()
   }
 
