@@ -49,15 +49,15 @@ export class StoredEvent implements StoredShares {
   /** It belonged to no process, and was taken because there was room for it. */
   isTaken = false
   /** Deliveries that have not ended. */
-  readonly open: StoredDelivery[] = []
+  open: StoredDelivery[] = []
   /** Deliveries that this process has given up at its end: the next one makes them. */
   readonly givenBack: StoredDelivery[] = []
   /** Deliveries that it has ever had here. */
   deliveries = 0
   /** Subscribers for whom it waits in the log, behind a dead letter. */
-  readonly parked = new Set<string>()
+  parked: Set<string> | null = null
   /** Subscribers for whom it waits in the log for its next attempt. */
-  readonly away = new Set<string>()
+  away: Set<string> | null = null
   /** Groups for which it waits in the log because they are not here; null: none. */
   absent: Set<string> | null
   /** Its deliveries have rows of their own. */
@@ -79,12 +79,12 @@ export class StoredEvent implements StoredShares {
 
   /** True when nobody here has it or waits for it, and nobody elsewhere. */
   get isDone(): boolean {
-    return this.open.length === 0 && this.parked.size + this.away.size === 0 && (this.absent?.size ?? 0) === 0
+    return this.open.length === 0 && !this.parked?.size && !this.away?.size && (this.absent?.size ?? 0) === 0
   }
 
   /** True when it may be left to another process: it is not ordered, and no thread has had it. */
   get isSharable(): boolean {
-    if (this.slot !== NO_SLOT || this.isTaken || this.parked.size > 0) return false
+    if (this.slot !== NO_SLOT || this.isTaken || this.parked?.size) return false
     return this.open.every(({ isBegun, isBroadcast, deaths }) => !isBegun && !isBroadcast && deaths === 0)
   }
 
@@ -99,22 +99,23 @@ export class StoredEvent implements StoredShares {
    * @returns null when nobody has waited
    */
   sharesBack(isFreed: boolean, left: readonly DeliveryRow[] | null): StoredShares | null {
-    const isDue = this.away.size > 0 && left !== null
+    const isDue = (this.away?.size ?? 0) > 0 && left !== null
     if (!isFreed && !isDue && this.absent === null) return null
     if (isDue) this.#ends.away.delete(this.seq)
     return {
       isRecorded: true,
       shareOf: ({ group }) => {
         const row = left?.find(({ grp }) => grp === group)
-        const isBack = this.parked.delete(group) || this.absent?.delete(group) === true
-        return isBack || (row !== undefined && this.away.delete(group)) ? this.#share(group, row) : null
+        const isBack = this.parked?.delete(group) || this.absent?.delete(group) === true
+        return isBack || (row !== undefined && this.away?.delete(group)) ? this.#share(group, row) : null
       },
     }
   }
 
   #begin(group: string, isBroadcast: boolean): StoredDelivery {
     const source = new StoredDelivery(this.#ends, this, group, isBroadcast)
-    this.open.push(source)
+    // Not by `push`, which makes room for seventeen where mostly there is but one.
+    this.open = this.open.length === 0 ? [source] : [...this.open, source]
     this.deliveries++
     return source
   }

@@ -105,7 +105,7 @@ export class StoredEvents {
   #leaveHub(event: StoredEvent): void {
     this.#live.delete(event.seq)
     // Another process may have the groups that it waits for.
-    const isAwaited = event.parked.size + event.away.size === 0 && (event.absent?.size ?? 0) > 0
+    const isAwaited = !event.parked?.size && !event.away?.size && (event.absent?.size ?? 0) > 0
     if (isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
     this.#count()
   }
@@ -138,6 +138,7 @@ export class StoredEvents {
     if (!plan.mayLeave || this.#isEnding || !this.away.add(event.seq, dueMs)) return false
     delivery.hasEnded = true
     remove(delivery)
+    event.away ??= new Set()
     event.away.add(delivery.group)
     if (event.open.length === 0) this.#leaveHub(event)
     else this.#count()
@@ -178,6 +179,7 @@ export class StoredEvents {
     if (event.deliveries > 1) this.#split(event, null)
     delivery.hasEnded = true
     remove(delivery)
+    event.parked ??= new Set()
     event.parked.add(group)
     if (!positions.has(seq)) {
       positions.add(seq)

@@ -5,7 +5,7 @@
  *   bytes 0–7    NEXT     BigInt64: the number of the next event. Every thread that stores events takes from it. On a file it is the event's
  *                         position: a counter, because SQLite uses the positions of deleted rows again. On a server that several processes
  *                         share it counts from 0, through blocks of positions that this process alone has.
- *   bytes 8–15   STORED   BigInt64: events that are stored and not forgotten, as the primary counts them
+ *   bytes 8–11   STORED   Int32: events that are stored and not forgotten, as the primary counts them
  *   bytes 16–19  IS_OPEN  Int32: 1 from when the tables are there and NEXT is set. The primary alone sets it.
  *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
  *   bytes 24–31  EPOCH    BigInt64: number of this process among those on the server; 0 on a file. Set before IS_OPEN.
@@ -17,7 +17,7 @@
  *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
  */
 const NEXT = 0
-const STORED = 1
+const STORED = 2
 const IS_OPEN = 4
 const BLOCKS = 5
 const EPOCH = 3
@@ -148,10 +148,10 @@ export class LogMemory {
   }
 
   get stored(): number {
-    return Number(Atomics.load(this.#longs, STORED))
+    return Atomics.load(this.#words, STORED)
   }
 
   set stored(events: number) {
-    Atomics.store(this.#longs, STORED, BigInt(events))
+    Atomics.store(this.#words, STORED, events)
   }
 }
