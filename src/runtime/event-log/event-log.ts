@@ -6,7 +6,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
-import { EVENT_COLUMNS, pushRow } from './event-rows.ts'
+import { EVENT_COLUMNS, isPlain, pushPlainRow, pushRow } from './event-rows.ts'
 import { FILE_INSERTS, FILE_MAX_ROWS, type InsertTexts, SERVER_MAX_ROWS, serverInserts } from './insert-texts.ts'
 import type { LogDatabase } from './log-database.ts'
 import { isTakenOver, TAKEN_OVER } from './ownership.ts'
@@ -103,15 +103,12 @@ export class EventLog {
     for (let from = 0; from < frames.length; ) {
       const size = texts.sizeFor(frames.length - from)
       const end = Math.min(frames.length, from + size)
-      const params: SqlValue[] = []
       for (let n = from; n < end; n++) {
         const frame = frames[n]!
         frame.seq = position++
         frame.attempt = isShared && frame.key !== null ? OF_NO_PROCESS : 0
-        pushRow(params, frame)
       }
-      while (params.length < size * EVENT_COLUMNS.length) params.push(null)
-      statements.push({ sql: texts.textOf(size), params })
+      statements.push(statementOf(texts, size, frames.slice(from, end)))
       from = end
     }
     return statements
@@ -144,6 +141,18 @@ export class EventLog {
 /** Runs its statements. @param to the database, or a transaction */
 export async function runAll(to: Queryable, { statements }: Insertion): Promise<void> {
   await Promise.all(statements.map(({ sql, params }) => to.execute(sql, params)))
+}
+
+/** @param frames of one statement, with their positions */
+function statementOf(texts: InsertTexts, size: number, frames: readonly EventFrame[]): LastStatement {
+  const params: SqlValue[] = []
+  if (texts.plainTextOf !== null && frames.every(isPlain)) {
+    for (const frame of frames) pushPlainRow(params, frame)
+    return { sql: texts.plainTextOf(size), params }
+  }
+  for (const frame of frames) pushRow(params, frame)
+  while (params.length < size * EVENT_COLUMNS.length) params.push(null)
+  return { sql: texts.textOf(size), params }
 }
 
 /** Why the log did not take an event, for its publisher. */

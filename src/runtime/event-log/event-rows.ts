@@ -4,6 +4,9 @@ import type { EventFrame } from '../../transport/frames/event-frame.ts'
 /** Columns of a new row, in the order of `pushRow`. */
 export const EVENT_COLUMNS = ['seq', 'id', 'event', 'envelope', 'payload', 'key', 'due_ms', 'expires_ms'] as const
 
+/** The first so many are all that `pushPlainRow` adds. */
+export const PLAIN_COLUMNS = 5
+
 /** A row of `heddle_event`. */
 export interface EventRow {
   seq: number
@@ -65,6 +68,14 @@ export function pushRow(params: SqlValue[], frame: EventFrame): void {
     delayMs === 0 ? 0 : Math.ceil(timestampMs + delayMs),
     ttlMs === 0 ? 0 : Math.ceil(timestampMs + delayMs + ttlMs),
   )
+}
+
+/** The other columns of such a row are the same each time. */
+export const isPlain = ({ key, delayMs, ttlMs }: EventFrame): boolean => key === null && delayMs === 0 && ttlMs === 0
+
+/** Adds the first columns of the row of a plain event. @param frame its payload is text */
+export function pushPlainRow(params: SqlValue[], frame: EventFrame): void {
+  params.push(frame.seq, frame.id, frame.event, envelopeOf(frame), frame.payload)
 }
 
 /** As JSON: a key may have characters that a database does not store. */

@@ -1,4 +1,4 @@
-import { EVENT_COLUMNS } from './event-rows.ts'
+import { EVENT_COLUMNS, PLAIN_COLUMNS } from './event-rows.ts'
 import { NO_PROCESS, ownerExpression } from './ownership.ts'
 
 /** The INSERTs of one database: few sizes, so that each is prepared once. */
@@ -6,6 +6,8 @@ export interface InsertTexts {
   /** How many rows the next INSERT has, of so many that are left. With more than are left, it is filled up with rows of nulls. */
   sizeFor(left: number): number
   textOf(rows: number): string
+  /** For events without a key, a delay and a time to live: only the first five columns are given. Null: there is none. */
+  plainTextOf: ((rows: number) => string) | null
 }
 
 const COLUMNS = EVENT_COLUMNS.join(', ')
@@ -19,9 +21,20 @@ export const SERVER_MAX_ROWS = 256
 const FILE_SIZES = [FILE_MAX_ROWS, 8, 1]
 const FILE_TEXTS = textsOf(FILE_SIZES, (rows) => `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows}`)
 
+const PLAIN_FILE_TEXTS = new Map(
+  FILE_SIZES.map((size) => {
+    const rows = Array.from({ length: size }, (_, row) => {
+      const at = row * PLAIN_COLUMNS
+      return `($${at + 1}, $${at + 2}, $${at + 3}, $${at + 4}, $${at + 5}, NULL, 0, 0)`
+    })
+    return [size, `INSERT INTO heddle_event (${COLUMNS}) VALUES ${rows.join(', ')}`]
+  }),
+)
+
 export const FILE_INSERTS: InsertTexts = {
   sizeFor: (left) => FILE_SIZES.find((size) => size <= left)!,
   textOf: (rows) => FILE_TEXTS.get(rows)!,
+  plainTextOf: (rows) => PLAIN_FILE_TEXTS.get(rows)!,
 }
 
 const SERVER_SIZES = [1, 4, 16, 64, 128, SERVER_MAX_ROWS]
@@ -48,6 +61,7 @@ export function serverInserts(epoch: number, order: number | null): InsertTexts 
   return {
     sizeFor: (left) => SERVER_SIZES.find((size) => size >= left) ?? SERVER_MAX_ROWS,
     textOf: (rows) => texts.get(rows)!,
+    plainTextOf: null,
   }
 }
 
