@@ -100,7 +100,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
     process.execPath,
     options.isGuarded
       ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
-      : ['--require', PRELOAD, ...LOADER, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+      : [...LOADER, '--require', PRELOAD, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -1,10 +1,12 @@
 const { readFileSync } = require('node:fs')
-const { Module } = require('node:module')
+const nodeModule = require('node:module')
 const { fileURLToPath } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 
+const { Module } = nodeModule
+
 // A domain outside of the repository imports the runtime by name.
-require('../../../src/preload/heddle-name.cjs')
+const HEDDLE_NAME = '../../../src/preload/heddle-name.cjs'
 
 /**
  * What `--import tsx` is to the service, for tests and the processes that they start: hundreds, most of whose time was tsx.
@@ -15,8 +17,14 @@ require('../../../src/preload/heddle-name.cjs')
 if (!process.versions.node.startsWith('20.') || process.env.TEST_LOADER === 'tsx') {
   // What tsx keeps must be this user's.
   require('../../../src/preload/transpiler-cache.cjs')
+  require(HEDDLE_NAME)
   require('tsx')
 } else {
+  // The hook for `import` costs a thread of Node, a sixth of the start of a process, and nothing is loaded with it.
+  const { register } = nodeModule
+  nodeModule.register = () => {}
+  require(HEDDLE_NAME)
+  nodeModule.register = register
   const { strip } = require('./strip.cjs')
   const { add, nameLines } = require('./stack-lines.cjs')
   const { loadKept } = require('./load-kept.cjs')
