@@ -52,9 +52,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   events.durable.end()
   hub.returnDelayed()
   await until(() => hub.pending === 0 && (events.streams?.open ?? 0) === 0, deadlineMs)
-  if (hub.pending > 0 && events.streams === null) {
-    onLost(`${hub.pending} event deliveries were not finished and are lost with this process`)
-  }
+  if (hub.unstored > 0) onLost(`${hub.unstored} event deliveries were not finished and are lost with this process`)
   dispatcher.setLanes([])
   await events.durable.close(Math.max(steadyMs() + 500, deadlineMs - 500))
   await supervisor.stop(Math.max(500, deadlineMs - steadyMs()))

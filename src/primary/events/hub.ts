@@ -68,6 +68,11 @@ export class Hub {
     return this.#deliveries.budget.pending
   }
 
+  /** Those of them that end with the process: neither a broker nor the log has them. */
+  get unstored(): number {
+    return this.#deliveries.budget.unstored
+  }
+
   /** Keys that wait behind dead letters. */
   get parked(): ParkedKeys {
     return this.#deliveries.parked

@@ -23,6 +23,8 @@ export class QueueBudget {
   #bytes = 0
   /** Deliveries of brokers: the broker bounds their number and size. */
   #brokerDeliveries = 0
+  /** Deliveries that neither a broker nor the log has. */
+  #unstored = 0
 
   constructor(maxDeliveries: number) {
     this.#maxDeliveries = maxDeliveries
@@ -31,6 +33,11 @@ export class QueueBudget {
   /** All deliveries that are not finished. */
   get pending(): number {
     return this.#deliveries + this.#brokerDeliveries
+  }
+
+  /** Those of them that end with the process. */
+  get unstored(): number {
+    return this.#unstored
   }
 
   get isCrowded(): boolean {
@@ -80,7 +87,8 @@ export class QueueBudget {
   }
 
   take(delivery: Delivery): void {
-    const { consumer, event, requester } = delivery
+    const { consumer, event, requester, source } = delivery
+    if (source === null) this.#unstored++
     const bytes = event.payload.length
     if (!isFromBroker(delivery)) {
       this.#deliveries++
@@ -92,7 +100,8 @@ export class QueueBudget {
   }
 
   release(delivery: Delivery): void {
-    const { consumer, event } = delivery
+    const { consumer, event, source } = delivery
+    if (source === null) this.#unstored--
     const bytes = event.payload.length
     if (!isFromBroker(delivery)) {
       this.#deliveries--
