@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { LOADER } from './loader.ts'
+import { LOADER, STARTED_LOADER } from './loader.ts'
 import { SHIPPED } from './shipped-domains.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -99,7 +99,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   const child = spawn(
     process.execPath,
     options.isGuarded
-      ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
+      ? [...STARTED_LOADER, '--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
       : [...LOADER, '--require', PRELOAD, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,

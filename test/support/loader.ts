@@ -5,3 +5,9 @@ export const LOADER: readonly string[] =
   process.env.TEST_LOADER === 'tsx'
     ? ['--import', import.meta.resolve('tsx')]
     : ['--require', fileURLToPath(new URL('./typescript/register.cjs', import.meta.url))]
+
+/** For a process that starts the runtime with tsx by itself: what it starts loads TypeScript as the tests do, too. */
+export const STARTED_LOADER: readonly string[] = [
+  '--require',
+  fileURLToPath(new URL('./typescript/started.cjs', import.meta.url)),
+]
