@@ -91,6 +91,11 @@ export const ONLY_IMPORTERS = [
     reason: 'an unguarded call of it aborts the process: one wrapper for all routes',
   },
   {
+    target: 'package:ws',
+    importer: 'src/primary/http/node/handshake.ts',
+    reason: 'the listener on node:http alone has WebSockets of its own',
+  },
+  {
     target: 'package:piscina',
     importer: 'src/primary/supervision/lane-pool.ts',
     reason: 'Piscina owns spawn, crash and replacement of a lane: one place knows its traps',

@@ -1,3 +1,5 @@
+import { isNodeListener } from '../support/listener.ts'
+
 /** One request that two readers may end at different places. Everything before the request that is smuggled in behind it. */
 export interface Shape {
   name: string
@@ -299,6 +301,19 @@ export const BAD_CHUNKS: readonly Shape[] = [
   body: body!,
   ...(HELD_CHUNKS.has(name!) ? { isHeld: true } : {}),
 }))
+
+/** llhttp takes these sizes, and waits for as many bytes. It reads everything else by the letter. */
+const HELD_BY_NODE = new Set([
+  'chunks: a size of 32 bits and 3',
+  'chunks: the largest size of 64 bits',
+  'chunks: the largest signed size of 64 bits',
+])
+
+/** The library goes on waiting. */
+export const isHeld = (shape: Shape): boolean => (isNodeListener ? HELD_BY_NODE.has(shape.name) : shape.isHeld === true)
+
+/** The library takes it for a valid request. */
+export const isMisread = (shape: Shape): boolean => !isNodeListener && shape.isMisread === true
 
 /** The bytes of a shape. @param front its method and target */
 export function bytesOf({ head, body = '', ...lines }: Shape, front: string): { head: Buffer; body: Buffer } {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ask, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
-import { AMBIGUOUS, BAD_CHUNKS, bytesOf, type Shape } from './shapes.ts'
+import { AMBIGUOUS, BAD_CHUNKS, bytesOf, isHeld, isMisread, type Shape } from './shapes.ts'
 import { TARGET_DOMAINS } from './target.ts'
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
@@ -88,11 +88,11 @@ let outcomesOfHeld: Map<Shape, Promise<Outcome>> | undefined
 async function assertHeldAreCutOff(shapes: readonly Shape[]): Promise<void> {
   outcomesOfHeld ??= new Map(
     [...AMBIGUOUS, ...BAD_CHUNKS]
-      .filter(({ isHeld }) => isHeld)
+      .filter(isHeld)
       .map((shape) => [shape, send(shape, FRONTS[0], 'at once', HELD_MAX_MS)]),
   )
   await Promise.all(outcomesOfHeld.values())
-  for (const shape of shapes.filter(({ isHeld }) => isHeld)) {
+  for (const shape of shapes.filter(isHeld)) {
     const outcome = await outcomesOfHeld.get(shape)!
     assertOneAnswer(outcome, /^$|^HTTP\/1\.1 4\d\d /, shape.name)
     assert.ok(outcome.isClosed, `never cut off: ${shape.name}`)
@@ -102,7 +102,7 @@ async function assertHeldAreCutOff(shapes: readonly Shape[]): Promise<void> {
 
 describe('a request whose end cannot be told', () => {
   it(`is answered 400, 505 or not at all, and closed within ${CLOSED_WITHIN_MS} ms: ${AMBIGUOUS.length} shapes`, async () => {
-    for (const shape of AMBIGUOUS.filter(({ isHeld, isMisread }) => !isHeld && !isMisread)) {
+    for (const shape of AMBIGUOUS.filter((shape) => !isHeld(shape) && !isMisread(shape))) {
       for (const [front, way] of [
         ...FRONTS.map((one) => [one, 'at once'] as const),
         [FRONTS[0], 'head first'] as const,
@@ -115,7 +115,7 @@ describe('a request whose end cannot be told', () => {
 
   // The README says so: the library (uWebSockets.js 20.51) does not show us what it made of these.
   it('is the last of its connection where the library misreads it', async () => {
-    for (const shape of AMBIGUOUS.filter(({ isMisread }) => isMisread)) {
+    for (const shape of AMBIGUOUS.filter(isMisread)) {
       for (const front of ['POST /p/echo', 'POST /w/echo']) {
         for (const way of WAYS) {
           await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (200|4\d\d) /)
@@ -132,7 +132,7 @@ describe('a request whose end cannot be told', () => {
 
 describe('a chunked body that is written wrongly', () => {
   it(`is the last of its connection, which is closed within ${CLOSED_WITHIN_MS} ms: ${BAD_CHUNKS.length} shapes`, async () => {
-    for (const shape of BAD_CHUNKS.filter(({ isHeld }) => !isHeld)) {
+    for (const shape of BAD_CHUNKS.filter((shape) => !isHeld(shape))) {
       for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
         for (const way of WAYS) {
           await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (200|4\d\d|505) /)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, describe, it } from 'node:test'
+import { itHolds } from '../support/listener.ts'
 import { assertOurs, jsonOf, RawConnection, type RawResponse, requestText } from '../support/raw-client.ts'
 import { shareHeddle } from '../support/shared-process.ts'
 import { parseAnswers } from './answers.ts'
@@ -72,7 +73,7 @@ for (const prefix of ['/w', '/p']) {
       }
     })
 
-    it('come back from a header, but for what a header cannot hold', async () => {
+    itHolds(it, 'come back from a header, but for what a header cannot hold', async () => {
       for (const text of ALL) {
         const what = JSON.stringify(text.slice(0, 40))
         const raw = Buffer.from(text).toString('latin1')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { itHolds } from '../support/listener.ts'
 import { ask, assertFailure, assertOurs, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
@@ -145,7 +146,7 @@ describe('a slow client', { concurrency: true }, () => {
   }
 
   // The library reads `;` and `=` as digits: what looks like an extension makes the chunk larger, and swallows what follows.
-  it('is cut off when a chunk extension reads like hexadecimal digits', async () => {
+  itHolds(it, 'is cut off when a chunk extension reads like hexadecimal digits', async () => {
     const connection = await RawConnection.open(heddle.port)
     await connection.send(
       'POST /p/echo HTTP/1.1\r\nhost: test\r\ntransfer-encoding: chunked\r\n\r\n3;a=b\r\nabc\r\n0\r\n\r\n',

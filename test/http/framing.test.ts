@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { holds, itHolds } from '../support/listener.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
@@ -18,7 +19,14 @@ function apart(): Promise<void> {
 }
 
 describe('a request whose end cannot be told for sure', () => {
-  for (const { name, head, body = '', startLine = 'POST /p/echo HTTP/1.1\r\n', says505 = false, fault } of AMBIGUOUS) {
+  for (const {
+    name,
+    head,
+    body = '',
+    startLine = 'POST /p/echo HTTP/1.1\r\n',
+    says505 = false,
+    fault,
+  } of AMBIGUOUS.filter((one) => holds(one.name))) {
     it(`${fault === undefined ? 'closes' : 'is answered with 400 and closes'} the connection: ${name}`, async () => {
       const key = `smuggled-${AMBIGUOUS.findIndex((one) => one.name === name)}`
       const smuggled = `GET /p/count/${key} HTTP/1.1\r\nhost: test\r\n\r\n`
@@ -75,7 +83,7 @@ describe('a request of another kind', () => {
     ['a raw NUL in the path', 'GET /w/echo/a\0b HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['a raw control character in the path', 'GET /w/echo/a\x01b HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['a blank in the path', 'GET /w/echo/a b HTTP/1.1\r\nhost: test\r\n\r\n'],
-  ]) {
+  ].filter(([name]) => holds(name!))) {
     it(`closes the connection with 4xx or 505: ${name}`, async () => {
       const connection = await RawConnection.open(heddle.port)
       await connection.send(bytes!)
@@ -114,7 +122,7 @@ describe('chunked bodies', () => {
   })
 
   // The library's parser lets wrong chunks pass (test/hostile): what stands behind them must not run.
-  it('are the last of their connection', async () => {
+  itHolds(it, 'are the last of their connection', async () => {
     for (const prefix of ['/w', '/p']) {
       const connection = await RawConnection.open(heddle.port)
       await connection.send(`${HEAD.replace('/p', prefix)}3\r\nabc\r\n0\r\n\r\n`)
@@ -220,7 +228,7 @@ describe('one connection', () => {
   })
 
   // A header with an empty name hides those behind it from the library: a body may follow that nobody has announced.
-  it('is closed after the answer to a POST, PUT or PATCH that says nothing of a body', async () => {
+  itHolds(it, 'is closed after the answer to a POST, PUT or PATCH that says nothing of a body', async () => {
     for (const method of ['POST', 'PUT', 'PATCH']) {
       const connection = await RawConnection.open(heddle.port)
       await connection.send(requestText(method, '/w/echo', { 'content-length': '0' }))
@@ -234,7 +242,7 @@ describe('one connection', () => {
   })
 
   // Stated limit: the library drops such bytes at both ends of a value.
-  it('keeps bytes beyond ASCII inside a header, and the log says once what is lost', async () => {
+  itHolds(it, 'keeps bytes beyond ASCII inside a header, and the log says once what is lost', async () => {
     for (const prefix of ['/w', '/p', '/w']) {
       const response = await ask(heddle.port, 'GET', `${prefix}/echo`, {
         'x-inside': 'a\xc3\xa9b',
@@ -277,7 +285,7 @@ describe('one connection', () => {
     await assertAnswers(heddle.port)
   })
 
-  it('that was closed so is named in the log, once', async () => {
+  itHolds(it, 'that was closed so is named in the log, once', async () => {
     for (let n = 0; n < 3; n++) {
       const connection = await RawConnection.open(heddle.port)
       await connection.send(Buffer.concat([requestText('GET', '/w/echo'), requestText('GET', '/w/echo')]))

@@ -9,12 +9,13 @@ import { Routing } from '../../src/primary/http/routing.ts'
 import { laneOf, routeOf } from '../support/fake-lane.ts'
 import { until } from '../support/until.ts'
 
+const { HTTP_LISTENER = '' } = process.env
 const FAILED = { success: false, error: 'Internal server error' }
 const fault = new Error('a fault of our own')
 
 /** The real listener, on a free port, before lanes of the test's own. */
 async function listening(t: TestContext, options: Partial<ListenerOptions>) {
-  const { settings } = loadSettings({ HTTP_PORT: '0', AUTH_SECRET_KEY: 'x'.repeat(32) })
+  const { settings } = loadSettings({ HTTP_PORT: '0', HTTP_LISTENER, AUTH_SECRET_KEY: 'x'.repeat(32) })
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const routes = [routeOf('shop.Sell', '/sell'), routeOf('shop.Sell', '/sell', { method: 'POST' })]
   routing.register(laneOf(t, { manifest: { routes } }), () => {})
@@ -26,6 +27,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     isCrowded: () => false,
     local: new LocalWorker(() => {}),
     connectionLimit: new ConnectionLimit(() => {}),
+    onFallback: () => {},
     onFramingFault: () => {},
     onHeaderLoss: () => {},
     onHostRefused: () => {},

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { itHolds } from '../support/listener.ts'
 import { ask, assertFailure, headerOf, jsonOf } from '../support/raw-client.ts'
 import { shareHeddle } from '../support/shared-process.ts'
 
@@ -72,7 +73,7 @@ for (const [thread, prefix] of [
       assertFailure(await ask(heddle.port, 'OPTIONS', `${prefix}/nowhere`), 404, 'Not found')
     })
 
-    it('answers 405 with Allow for a method that the path does not have', async () => {
+    itHolds(it, 'answers 405 with Allow for a method that the path does not have', async () => {
       for (const method of ['PUT', 'DELETE', 'TRACE', 'FOO', 'get', 'CONNECT']) {
         const response = await ask(heddle.port, method, `${prefix}/echo/1`)
         assertFailure(response, 405, 'Method not allowed')
@@ -80,7 +81,7 @@ for (const [thread, prefix] of [
       }
     })
 
-    it('answers 404 for a path that nobody has, whatever the method and the body', async () => {
+    itHolds(it, 'answers 404 for a path that nobody has, whatever the method and the body', async () => {
       assertFailure(await ask(heddle.port, 'GET', `${prefix}/nowhere`), 404, 'Not found')
       assertFailure(await ask(heddle.port, 'POST', `${prefix}/nowhere`, {}, 'a body'), 404, 'Not found')
       assertFailure(await ask(heddle.port, 'BREW', `${prefix}/nowhere`), 404, 'Not found')

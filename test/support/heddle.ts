@@ -109,6 +109,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         HOME: process.env.HOME,
         TMPDIR: process.env.TMPDIR,
         HTTP_PORT: '0',
+        // `HTTP_LISTENER=node npm test -- http hostile` tests that one.
+        HTTP_LISTENER: process.env.HTTP_LISTENER,
         // `test` is the host of raw requests.
         HTTP_ALLOWED_HOSTS: '127.0.0.1,localhost,[::1],test',
         LANES: String(options.lanes ?? 2),

@@ -45,6 +45,7 @@ export const CATALOGUE = {
   HTTP_DRAINING: [503, 'The service is shutting down'],
   HTTP_HANDLER_TIMEOUT: [504, 'The handler did not answer in time'],
   HTTP_LANE_STALLED: [504, 'The handler blocked its thread and was stopped'],
+  HTTP_VERSION: [505, 'Only HTTP/1.1 is spoken here'],
   // events
   EVENT_NAME_INVALID: [500, 'An event name is not valid'],
   EVENT_PAYLOAD_INVALID: [500, 'An event payload is not a JSON object'],

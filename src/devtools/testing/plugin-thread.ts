@@ -169,6 +169,7 @@ export class PluginThread {
       isCrowded: () => this.hub.isCrowded,
       local,
       connectionLimit: new ConnectionLimit((...record) => this.#log(...record)),
+      onFallback: () => {},
       onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
       onHeaderLoss: () => {},
       onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),

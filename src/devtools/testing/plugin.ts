@@ -105,6 +105,7 @@ async function prepare(directory: string, domain: string | undefined, env: Recor
   if (domain !== undefined) await linkDomains(domains, [domain], outer.domainsDir)
   const { settings } = loadSettings({
     HTTP_PORT: '0',
+    HTTP_LISTENER: outer.httpListener,
     SQLITE_PATH: join(directory, 'test.db'),
     AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
     DOMAINS_DIR: domains,

@@ -8,7 +8,7 @@ import type { ChildCalls, FromChild } from './child-messages.ts'
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
 const PRELOAD = fileURLToPath(new URL('../../preload.cjs', import.meta.url))
 /** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
-const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE'] as const
+const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
 
 type Serving = Extract<FromChild, { type: 'serving' }>

@@ -57,6 +57,7 @@ export function assembleHttp({ settings, log, hub, flight }: HttpOptions): HttpP
     isCrowded: () => hub.isCrowded,
     local: localWorker,
     connectionLimit,
+    onFallback: (missing) => log('WARNING', `node:http serves instead of uWebSockets.js: ${missing}`, 'http'),
     onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
     onHeaderLoss: ({ requestId, label }) =>
       log('WARNING', `A request has a header beyond ASCII: ${LOST}`, 'http', { request_id: requestId, route: label }),

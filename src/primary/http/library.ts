@@ -40,6 +40,8 @@ export interface RequestHandlers {
   readonly onRequest: (res: ClientResponse, req: ClientRequest) => void
   /** Told 1 when a connection opens, and -1 when one is gone that has not become a WebSocket. */
   readonly onConnection: (change: number) => void
+  /** Told of a request that the library has refused because its end is not certain. */
+  readonly onFramingFault: (fault: string, ip: string) => void
 }
 
 export interface SocketHandlers {

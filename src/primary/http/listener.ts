@@ -17,6 +17,7 @@ import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { HeaderLoss } from './header-loss.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
+import { chooseLibrary } from './library-choice.ts'
 import { ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
 import type { LocalWorker } from './local-worker.ts'
 import { faultOfPath } from './path-fault.ts'
@@ -27,7 +28,6 @@ import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
 import { loginPage, SystemAccess } from './system-access.ts'
 import { TrustedProxies } from './trusted-proxies.ts'
-import { loadUws } from './uws-library.ts'
 
 /** The request line and headers of one request at most, as the library counts them and as we do. */
 export const HEADERS_MAX_BYTES = 16_384
@@ -53,6 +53,8 @@ export interface ListenerOptions {
   isCrowded: () => boolean
   local: LocalWorker
   connectionLimit: ConnectionLimit
+  /** Told why uWebSockets.js does not load, where node:http serves instead. */
+  onFallback: (missing: string) => void
   /** Told of a connection that was closed because the framing of its request is not certain. */
   onFramingFault: (fault: string, ip: string) => void
   /** Told of the first request whose headers may have lost bytes. */
@@ -94,7 +96,8 @@ export class Listener {
 
   /** Binds the ports and resolves with the public one. @throws HTTP_LISTEN when a port is taken */
   async listen(exclusive: boolean): Promise<number> {
-    const library = await loadUws()
+    const { library, missing } = await chooseLibrary(this.#options.settings.httpListener)
+    if (missing !== null) this.#options.onFallback(missing)
     this.#library = library
     const { httpHost, httpPort, httpAllowedHosts, systemPort, systemHost } = this.#options.settings
     const shared = { allowedHosts: httpAllowedHosts }
@@ -133,6 +136,7 @@ export class Listener {
     app.serve({
       onRequest: (res, req) => this.#onRequest(listenSocket, res, req),
       onConnection: this.#countConnection,
+      onFramingFault: this.#options.onFramingFault,
     })
     // Only where there is a WebSocket, because it costs every GET a little.
     if (routes.hasSockets) this.#serveSockets(listenSocket)

@@ -10,6 +10,13 @@ const TOKEN = {
 export const HTTP_VARIABLES = {
   HTTP_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address to listen on.' },
   HTTP_PORT: { type: 'integer', min: 0, max: 65_535, default: 8000, effect: 'Port to listen on; 0: any free port.' },
+  HTTP_LISTENER: {
+    type: 'choice',
+    choices: ['auto', 'uws', 'node'],
+    default: 'auto',
+    effect:
+      'What serves HTTP: uWebSockets.js (`uws`), or node:http (`node`); `auto`: uWebSockets.js where it has a binary for the platform, else node:http.',
+  },
   HTTP_REUSE_PORT: {
     type: 'boolean',
     default: false,

@@ -1,0 +1,151 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
+import { errorReply, JSON_TYPE } from '../../../runtime/endpoint/reply.ts'
+import type { ClientResponse, HttpApp, HttpLibrary, RequestHandlers, SocketHandlers } from '../library.ts'
+import { makeRequestId } from '../request-id.ts'
+import { statusLine } from '../status-line.ts'
+import { framingFaultOf, replyToFault } from './client-fault.ts'
+import { Connection } from './connection.ts'
+import { Handshakes, hasKey, plainHead, wantsSocket } from './handshake.ts'
+import { NodeRequest } from './request.ts'
+import { addressOf, type NodeResponse } from './response.ts'
+
+/** A client has this long to send the head of a request, and until the next one, milliseconds. */
+const HEAD_TIMEOUT_MS = 10_000
+/** A client that reads nothing of its answer for this long is cut off, milliseconds. */
+const STALL_MS = 12_000
+const CHECK_MS = 1_000
+/** More than the listener allows, which then answers itself. */
+const HEAD_MAX_BYTES = 20 * 1024
+
+/** node:http with the package `ws`, where uWebSockets.js has no binary. */
+export function loadNode(): HttpLibrary {
+  return { name: 'node:http', isStrict: true, createApp: () => new NodeApp(), refuse }
+}
+
+class NodeApp implements HttpApp {
+  readonly #server: Server
+  readonly #connections = new WeakMap<Socket, Connection>()
+  readonly #sockets = new Set<Socket>()
+  #handlers: RequestHandlers | null = null
+  #handshakes: Handshakes | null = null
+
+  constructor() {
+    this.#server = createServer({
+      maxHeaderSize: HEAD_MAX_BYTES,
+      // It would answer without a body.
+      requireHostHeader: false,
+      headersTimeout: HEAD_TIMEOUT_MS,
+      keepAliveTimeout: HEAD_TIMEOUT_MS,
+      // The listener watches bodies, and answers in its own words.
+      requestTimeout: 0,
+      connectionsCheckingInterval: CHECK_MS,
+    })
+    // None is dropped without a word: the listener counts them.
+    this.#server.maxHeadersCount = 0
+    this.#server.setTimeout(STALL_MS, (socket) => {
+      if (this.#connections.get(socket)?.isStuck !== false) socket.destroy()
+    })
+    // Without a descriptor left a connection cannot be accepted.
+    this.#server.on('error', () => {})
+    this.#server.on('connection', (socket) => this.#onConnection(socket))
+    this.#server.on('clientError', (error, socket) => this.#onFault(error, socket as Socket))
+    this.#server.on('request', (req, res) => this.#onRequest(req, res))
+    // What the client expects beside `100-continue` is not ours to refuse (RFC 9110, section 10.1.1).
+    this.#server.on('checkExpectation', (req, res) => this.#onRequest(req, res))
+    this.#server.on('connect', (_, socket) =>
+      this.#connections.get(socket as Socket)?.fail(errorReply('HTTP_BAD_REQUEST', 'This is no proxy')),
+    )
+  }
+
+  serve(handlers: RequestHandlers): void {
+    this.#handlers = handlers
+  }
+
+  serveSockets(handlers: SocketHandlers): void {
+    const handshakes = new Handshakes(handlers)
+    this.#handshakes = handshakes
+    this.#server.on('upgrade', (req, _, head) => {
+      const connection = this.#connections.get(req.socket)!
+      if (!wantsSocket(req)) return this.#readAgain(req, head)
+      const begun = handshakes.begin(connection, req, head)
+      if (begun === null) return void req.socket.destroy()
+      const { response, context } = begun
+      this.#dispatch(req, response, (request) => {
+        if (hasKey(req)) handlers.onHandshake(response, request, context)
+        else this.#handlers!.onRequest(response, request)
+      })
+    })
+  }
+
+  #readAgain(req: IncomingMessage, head: Buffer): void {
+    req.socket.unshift(Buffer.concat([plainHead(req), head]))
+    this.#server.emit('connection', req.socket)
+  }
+
+  #onConnection(socket: Socket): void {
+    if (this.#connections.has(socket)) return
+    const connection = new Connection(socket)
+    this.#connections.set(socket, connection)
+    this.#sockets.add(socket)
+    this.#handlers!.onConnection(1)
+    socket.on('close', () => {
+      this.#sockets.delete(socket)
+      if (!connection.isUpgraded) this.#handlers!.onConnection(-1)
+    })
+  }
+
+  #onRequest(req: IncomingMessage, res: ServerResponse): void {
+    const response = this.#connections.get(req.socket)!.open(req, res)
+    if (response === null) return
+    this.#dispatch(req, response, (request) => this.#handlers!.onRequest(response, request))
+  }
+
+  #dispatch(req: IncomingMessage, response: NodeResponse, serve: (request: NodeRequest) => void): void {
+    const request = new NodeRequest(req)
+    if (request.fault === null) return serve(request)
+    const { status, body } = request.fault
+    refuse(response, status, `x-request-id: ${makeRequestId()}\r\ncontent-type: ${JSON_TYPE}\r\n`, body as string)
+  }
+
+  #onFault(error: NodeJS.ErrnoException, socket: Socket): void {
+    const reply = replyToFault(error)
+    const framingFault = framingFaultOf(error)
+    if (framingFault !== null) this.#handlers!.onFramingFault(framingFault, addressOf(socket))
+    // A client that has said nothing gets no answer.
+    if (reply === null || !socket.writable || socket.bytesRead === 0) return void socket.destroy()
+    this.#connections.get(socket)?.fail(reply)
+  }
+
+  listen(host: string, port: number, isShared: boolean): Promise<number> {
+    return new Promise((resolve) => {
+      const failed = (): void => resolve(0)
+      this.#server.once('error', failed)
+      // Node 20 does not know the option, and shares no port.
+      const shared = isShared ? { reusePort: true } : {}
+      this.#server.listen({ host, port, exclusive: true, ...shared }, () => {
+        this.#server.off('error', failed)
+        resolve((this.#server.address() as AddressInfo).port)
+      })
+    })
+  }
+
+  shut(): void {
+    // Its own would close connections, too.
+    if (this.#server.listening) NetServer.prototype.close.call(this.#server)
+  }
+
+  close(): void {
+    this.#handshakes?.close()
+    for (const socket of this.#sockets) socket.destroy()
+    // Ends its timer.
+    this.#server.close(() => {})
+  }
+}
+
+/** Answers, and reads nothing that came behind the request. */
+function refuse(res: ClientResponse, status: number, head: string, body: string | null): void {
+  if (body === null) return void res.close()
+  res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', `nosniff\r\n${head.slice(0, -2)}`)
+  res.end(body, true)
+}
