@@ -31,6 +31,7 @@ import { LogMemory } from '../transport/memory/log-memory.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
+import { watchGuardian } from './guardian-watch.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
@@ -174,6 +175,7 @@ export class LaneServer {
       else this.#onMessage(message)
     })
     this.#heartbeat.start()
+    if (this.#flightFile !== null) watchGuardian(settings.shutdownTimeoutMs)
     const startedMs = performance.now()
     try {
       const { toolbox, plugins } = this.#kernel

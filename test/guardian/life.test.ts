@@ -100,6 +100,22 @@ test('a runtime whose guardian is killed drains and ends', async (t) => {
   assert.deepEqual(await flightFolders(heddle.process.pid!), [])
 })
 
+test('a runtime whose guardian is killed while the primary thread hangs is ended by a lane', async (t) => {
+  const heddle = await startGuarded(t, { PRIMARY_STALL_MS: '600000', SHUTDOWN_TIMEOUT_MS: '500' })
+  const pid = await heddle.pid()
+  const stalled = heddle.fetch('/primary/stall?ms=600000').catch(() => {})
+  const hangs = () =>
+    heddle.fetch('/pid', { signal: AbortSignal.timeout(500) }).then(
+      () => false,
+      () => true,
+    )
+  await until(hangs, 'the primary thread hangs')
+  heddle.process.kill('SIGKILL')
+  t.after(() => isRunning(pid) && process.kill(pid, 'SIGKILL'))
+  await until(() => !isRunning(pid), 'the end of the runtime', 30_000)
+  await stalled
+})
+
 test('a process that ends with 0 by itself is not started again', async (t) => {
   const heddle = await startGuarded(t)
   const exited = once(heddle.process, 'exit')
