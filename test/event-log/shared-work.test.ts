@@ -11,6 +11,7 @@ test('a burst of slow work is shared, and a process that is killed meanwhile los
   const steps = await Steps.make(t)
   if (steps === null) return
   const [first, second] = await Promise.all([steps.start('first'), steps.start('second')])
+  await steps.areReady(2)
   const burst = async (count: number): Promise<void> => {
     await Promise.all(Array.from({ length: count }, (_, n) => steps.give(first!, n, { ms: MS })))
   }

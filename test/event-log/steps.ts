@@ -39,6 +39,17 @@ export class Steps {
     return heddle
   }
 
+  /** Resolves when so many processes take part, and have shared the keys out. */
+  async areReady(count: number): Promise<void> {
+    await until(async () => {
+      const [row] = await this.store.rows<{ ready: boolean }>(
+        `SELECT (SELECT count(*) FROM heddle_process WHERE is_ready = 1) = ${count} AND (SELECT count(DISTINCT holder) FROM heddle_slot) = ${count}
+           AND NOT EXISTS (SELECT 1 FROM heddle_slot WHERE heir <> 0 OR holder = 0) AS ready`,
+      )
+      return row!.ready
+    }, `${count} processes`)
+  }
+
   gone(heddle: Heddle): void {
     this.living.splice(this.living.indexOf(heddle), 1)
   }

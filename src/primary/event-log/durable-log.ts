@@ -159,7 +159,7 @@ export class DurableLog {
   /** What others have left, or cannot deliver, comes before what is published from now on, as far as it is known. */
   async #takePart(): Promise<void> {
     if (this.#relay === null) this.#groups.begin(Date.now())
-    await this.#shared?.adopt()
+    this.#shared?.adopt()
     if (this.#relay === null) await this.#keeper.findReleased()
   }
 
@@ -230,6 +230,7 @@ export class DurableLog {
     }
     // Not of a replay, which has a position of this process.
     if (seq <= this.#backlog.leftUpTo) entry.deaths = this.#options.deathsOf?.(event.id) ?? 0
+    if (left === null) this.#shared?.deliver(event.event, entry)
     this.#options.hub.deliverStored(event, expiresMs, origin, entry)
     if (absent.length > 0) {
       this.#events.waitForAbsent(entry, left)

@@ -11,8 +11,8 @@ const SLOT_ROWS = 32
 /** At most one notification in this time, milliseconds. */
 const TELL_MS = 5
 
-/** What the others are told: there are events for them, or processes or slots have changed. */
-export type News = 'events' | 'processes'
+/** What the others are told: there are events or copies for them, or processes or slots have changed. */
+export type News = 'events' | 'copies' | 'processes'
 
 const COLUMNS =
   'e.seq, e.ord, e.id, e.event, e.envelope, e.payload, e.key, e.due_ms, e.expires_ms, e.is_split, e.recovered'

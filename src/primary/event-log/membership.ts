@@ -6,6 +6,7 @@ import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { NO_PROCESS, PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
+import { dropCopies } from './broadcast-copies.ts'
 import { freeKeyed } from './key-slots.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 
@@ -68,6 +69,7 @@ export class Membership {
   #epoch = 0
   #renewedMs = 0
   #isLooking = false
+  #mustLookAgain = false
   /** When rows are looked for whose process is not known any more. */
   #stragglersAtMs = 0
   /** First positions of the blocks of this process. */
@@ -126,10 +128,12 @@ export class Membership {
     this.#timer = setInterval(() => void this.look(), LOOK_MS).unref()
   }
 
-  /** Renews the lease, and takes over what ended processes have left. It does nothing while it is under way. */
+  /** Renews the lease, and takes over what ended processes have left; while it does so already, once more afterwards. */
   async look(): Promise<void> {
+    if (this.#isLooking) this.#mustLookAgain = true
     if (this.#isLooking || this.#status !== 'in') return
     this.#isLooking = true
+    this.#mustLookAgain = false
     try {
       await this.#fetchBlocks()
       if (this.#status === 'in') await this.#options.onLook(await this.meet())
@@ -143,6 +147,7 @@ export class Membership {
     } finally {
       this.#isLooking = false
     }
+    if (this.#mustLookAgain) await this.look()
   }
 
   /** Renews the lease when it is time to. */
@@ -250,6 +255,7 @@ export class Membership {
       return withDeliveries(database, rows)
     }
     await database.execute('DELETE FROM heddle_process WHERE epoch = $1 AND adopter = $2', [orphans.epoch, this.#epoch])
+    await dropCopies(database)
     if (this.#orphans[0] === orphans) this.#orphans.shift()
     this.#stragglersAtMs = steadyMs() + STRAGGLERS_MS
     if (orphans.events > 0)

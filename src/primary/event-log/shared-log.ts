@@ -1,5 +1,6 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { BroadcastCopies } from './broadcast-copies.ts'
 import type { ChangeWriter } from './change-writer.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { CHANNEL, FreeEvents } from './free-events.ts'
@@ -50,6 +51,7 @@ export class SharedLog {
   readonly #slots: KeySlots
   readonly #free: FreeEvents
   readonly #work: SharedWork
+  readonly #copies: BroadcastCopies
   #mode: Mode = 'shared'
   /** Since when it is so, by `steadyMs`. */
   #modeMs = 0
@@ -59,10 +61,12 @@ export class SharedLog {
   /** The highest number of a process that this one has said it reckons with. */
   #knows = 0
   #isReady = false
+  /** The others can know it. */
+  #isKnownReady = false
   /** There may be events of no process with keys of this one's slots. */
   #hasFree = false
-  /** There may be some without keys. */
-  #hasUnkeyed = false
+  /** There may be copies for this process. */
+  #hasCopies = false
   /** Other processes take part in the delivery. */
   #hasPeers = false
   #polledMs = 0
@@ -76,6 +80,14 @@ export class SharedLog {
     const epoch = () => this.members.epoch
     this.#slots = new KeySlots(database, epoch)
     this.#free = new FreeEvents(database, epoch)
+    const { hub } = options
+    this.#copies = new BroadcastCopies({
+      hub,
+      writer: parts.writer,
+      database,
+      epoch,
+      onMade: () => this.#free.tell('copies'),
+    })
     this.#work = new SharedWork({ ...parts, hub: options.hub, free: this.#free, isRelayed: options.relay !== null })
   }
 
@@ -86,7 +98,7 @@ export class SharedLog {
 
   /** True when there may be events of no process to be taken. */
   get hasFree(): boolean {
-    return this.#isReady && (this.#hasFree || (this.#hasUnkeyed && this.#work.isHungry))
+    return this.#isReady && (this.#hasFree || (this.#mode !== 'alone' && this.#work.isHungry))
   }
 
   /** Joins the other processes. It may be called again after it has rejected. @throws EVENT_BUS_UNAVAILABLE when one of them does not answer */
@@ -124,21 +136,15 @@ export class SharedLog {
   }
 
   /** All subscribers are known: takes part in the delivery. */
-  async adopt(): Promise<void> {
+  adopt(): void {
     this.#isReady = true
-    if (this.members.epoch === 0) return
-    await this.#options.log.database.execute('UPDATE heddle_process SET is_ready = 1 WHERE epoch = $1', [
-      this.members.epoch,
-    ])
-    await this.members.look()
-    this.#free.tell('processes')
+    void this.members.look()
   }
 
   #hear(payload: string): void {
     if (payload.startsWith(`${this.members.epoch} `)) return
-    this.#hasFree = true
-    this.#hasUnkeyed = true
-    if (!payload.endsWith('events')) void this.members.look()
+    this.#expectAll()
+    if (payload === '' || payload.includes('processes')) void this.members.look()
     this.#parts.onFree()
   }
 
@@ -149,8 +155,20 @@ export class SharedLog {
     this.#parts.onFree()
   }
 
+  /** Copies an event for the other processes, if it is for all threads. */
+  deliver(event: string, entry: StoredEvent): void {
+    if (!this.#hasPeers || this.#options.relay !== null || !this.#options.hub.isBroadcast(event)) return
+    this.#copies.make(entry.seq, entry.hold())
+  }
+
   async #look(others: readonly OtherProcess[]): Promise<void> {
     this.#others = others
+    if (this.#isReady && !this.#isKnownReady) {
+      const { database } = this.#options.log
+      await database.execute('UPDATE heddle_process SET is_ready = 1 WHERE epoch = $1', [this.members.epoch])
+      this.#isKnownReady = true
+      this.#free.tell('processes')
+    }
     // Until its subscribers are known nobody else calls it.
     if (!this.#isReady) await this.step()
     if (this.#mode === 'alone' && others.length === 0) return
@@ -179,11 +197,7 @@ export class SharedLog {
       if (rows.length > 0) this.#hasFree = true
       else if (this.#mode === 'settling' && this.#isOver(true)) this.#become('alone')
     }
-    if (rows.length === 0 && this.#hasUnkeyed) {
-      this.#hasUnkeyed = false
-      rows = await this.#work.take()
-      if (rows.length > 0) this.#hasUnkeyed = true
-    }
+    if (rows.length === 0 && this.#work.isHungry) rows = await this.#work.take()
     return rows.map((row) => ({ ...row, isRecorded: this.members.isOwn(Number(row.row.seq)) }))
   }
 
@@ -199,13 +213,19 @@ export class SharedLog {
       await this.#sayKnown()
       await this.#handOver()
       if (this.#hasPeers && this.#options.relay === null) await this.#work.leave()
-      await this.#settle()
     }
     if (this.#mode !== 'alone' && steadyMs() - this.#polledMs > POLL_MS) {
       this.#polledMs = steadyMs()
-      this.#hasFree = true
-      this.#hasUnkeyed = true
+      if (this.#mode === 'shared') await this.#settle()
+      this.#expectAll()
     }
+    if (this.#hasCopies && this.#isReady) this.#hasCopies = await this.#copies.deliver()
+  }
+
+  #expectAll(): void {
+    this.#hasFree = true
+    this.#work.expect()
+    this.#hasCopies = true
   }
 
   #become(mode: Mode): void {
@@ -265,7 +285,7 @@ export class SharedLog {
 
   /** The others have gone for good: this process keeps its events again. */
   async #settle(): Promise<void> {
-    const hasMore = this.#hasFree || this.#hasUnkeyed || this.members.hasOrphans
+    const hasMore = this.#hasFree || this.members.hasOrphans
     if (this.#others.length > 0 || !this.#slots.hasAll || hasMore || this.members.fault !== null) return
     if (await this.#free.hasUnkeyed()) return
     this.#options.log.memory.beAlone(await this.#nextOrder())

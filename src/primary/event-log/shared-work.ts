@@ -21,6 +21,9 @@ const SOON_MS = 50
 /** Positions that are changed in one statement. */
 const PAGE = 1000
 
+/** In place of the names of all events. */
+const ANY = '*'
+
 interface SharedWorkParts {
   hub: Hub
   events: StoredEvents
@@ -39,35 +42,43 @@ export class SharedWork {
   #ended = new Map<Consumer, number>()
   #lookedMs = 0
   #taken = TAKE_MIN
+  /** Events of which there were none; some may have come since. */
+  readonly #absent = new Set<string>()
   #tookMs = 0
 
   constructor(parts: SharedWorkParts) {
     this.#parts = parts
   }
 
-  /** Events of which this process could do more now; null: all that it subscribes to. Those of a paused subscriber are none. */
-  get #hungry(): string[] | null {
-    if (this.#parts.isRelayed) return null
+  /** Others may have left something. */
+  expect(): void {
+    this.#absent.clear()
+  }
+
+  /** Events of which this process could do more now, and of which there may be some. Those of a paused subscriber are none. */
+  get #hungry(): string[] {
+    if (this.#parts.isRelayed) return this.#absent.has(ANY) ? [] : [ANY]
     const names = new Set<string>()
-    const sated = new Set<string>()
-    for (const { event, isPaused, instances, queue } of this.#parts.hub.workloads()) {
-      if (isPaused || instances.length === 0 || queue.waiting.size >= HUNGRY_BELOW) sated.add(event)
-      else names.add(event)
-    }
-    for (const event of sated) names.delete(event)
+    for (const { event } of this.#parts.hub.workloads()) names.add(event)
+    for (const { event, isPaused, instances, queue } of this.#parts.hub.workloads())
+      if (isPaused || instances.length === 0 || queue.waiting.size >= HUNGRY_BELOW) names.delete(event)
+    for (const event of this.#absent) names.delete(event)
     return [...names]
   }
 
   /** True while it could do more. */
   get isHungry(): boolean {
-    return this.#hungry?.length !== 0
+    return this.#hungry.length > 0
   }
 
   /** Takes some of what others have left; none when there is nothing for it at present. */
   async take(): Promise<StoredRow[]> {
     const wasSoon = steadyMs() - this.#tookMs < SOON_MS
     this.#taken = wasSoon ? Math.min(TAKE_MAX, this.#taken * 2) : TAKE_MIN
-    const rows = await this.#parts.free.takeUnkeyed(this.#taken, this.#hungry)
+    const names = this.#hungry
+    for (const name of names) this.#absent.add(name)
+    const rows = await this.#parts.free.takeUnkeyed(this.#taken, names.includes(ANY) ? null : names)
+    if (rows.length > 0) for (const name of names) this.#absent.delete(name)
     this.#tookMs = steadyMs()
     return rows
   }

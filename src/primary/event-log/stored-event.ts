@@ -84,7 +84,7 @@ export class StoredEvent implements StoredShares {
 
   /** True when it may be left to another process: it is not ordered, and no thread has had it. */
   get isSharable(): boolean {
-    if (this.slot !== NO_SLOT || this.isTaken || this.parked?.size) return false
+    if (this.slot !== NO_SLOT || this.isTaken || this.parked?.size || this.away?.size || this.absent?.size) return false
     return this.open.every(({ isBegun, isBroadcast, deaths }) => !isBegun && !isBroadcast && deaths === 0)
   }
 
@@ -110,6 +110,11 @@ export class StoredEvent implements StoredShares {
         return isBack || (row !== undefined && this.away?.delete(group)) ? this.#share(group, row) : null
       },
     }
+  }
+
+  /** Keeps it in the log until the one that holds it says that this has ended. */
+  hold(): StoredDelivery {
+    return this.#begin('', true)
   }
 
   #begin(group: string, isBroadcast: boolean): StoredDelivery {

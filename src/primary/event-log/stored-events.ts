@@ -240,16 +240,10 @@ export class StoredEvents {
    * @param take has the hub end the deliveries of the events for which its argument holds
    * @returns their positions: they are in the log alone from now on
    */
-  giveBack(
-    isWanted: (event: StoredEvent) => boolean,
-    take: (isWanted: (position: number) => boolean) => void,
-  ): number[] {
+  giveBack(isWanted: (event: StoredEvent) => boolean, take: (isTaken: (seq: number) => boolean) => void): number[] {
     const given: number[] = []
     this.#given = given
-    take((position) => {
-      const event = this.#live.get(position)
-      return event !== undefined && isWanted(event)
-    })
+    take((seq) => this.#live.has(seq) && isWanted(this.#live.get(seq)!))
     this.#given = null
     return given
   }

@@ -224,7 +224,7 @@ export class Deliveries {
    */
   #finish(delivery: Delivery, fault: string | null, isDone = true): void {
     const { requester, source } = delivery
-    delivery.consumer.ended++
+    if (isDone) delivery.consumer.ended++
     if (delivery.span !== null) this.trace.ended(delivery, isDone)
     this.budget.release(delivery)
     // Another process may still reply to a delivery that goes back to its broker.

@@ -168,6 +168,11 @@ export class Hub {
     return this.#topology.hasConsumer(event)
   }
 
+  /** True when all threads of a subscriber get the event. */
+  isBroadcast(event: string): boolean {
+    return this.#topology.consumersOf(event).some(({ broadcast }) => broadcast)
+  }
+
   hasConsumer(event: string, group: string): boolean {
     return this.#topology.consumer(event, group) !== undefined
   }

@@ -28,6 +28,9 @@ const SHARED = [
   'CREATE SEQUENCE IF NOT EXISTS heddle_epoch AS INTEGER',
   'CREATE SEQUENCE IF NOT EXISTS heddle_position',
   'CREATE SEQUENCE IF NOT EXISTS heddle_order',
+  `CREATE TABLE IF NOT EXISTS heddle_copy (
+    reader BIGINT NOT NULL, number BIGINT NOT NULL, id TEXT NOT NULL, event TEXT NOT NULL, envelope TEXT NOT NULL, payload TEXT NOT NULL,
+    key TEXT, expires_ms BIGINT NOT NULL, PRIMARY KEY (reader, number))`,
   'CREATE TABLE IF NOT EXISTS heddle_slot (slot INTEGER PRIMARY KEY, holder BIGINT NOT NULL DEFAULT 0, heir BIGINT NOT NULL DEFAULT 0)',
   `INSERT INTO heddle_slot (slot) SELECT generate_series(0, ${SLOTS - 1}) ON CONFLICT (slot) DO NOTHING`,
   `CREATE INDEX IF NOT EXISTS heddle_event_free ON heddle_event (${SLOT}, ord, seq) WHERE owner = ${NO_PROCESS}`,
@@ -52,6 +55,7 @@ const SHARED = [
  *   0: nobody yet; -1: it waits for a group. `ord` and then `seq` order the events of one key.
  * - `heddle_process`: the processes, with their leases by the server's clock. `adopter`: the one that takes over what this one has left.
  *   `is_ready`: its subscribers are known. `knows`: the highest number among the processes with which it reckons.
+ * - `heddle_copy`: broadcast events for other processes (`reader`) than the one that delivers them to the other subscribers.
  * - `heddle_slot`: which process delivers the events of which keys. `heir`: the one that gets the slot as soon as the holder has nothing of it in hand.
  * - `heddle_epoch`: numbers of processes. `heddle_position`: blocks of positions. `heddle_order`: numbers for `ord`.
  */

@@ -1,0 +1,117 @@
+import type { EventRow } from '../../runtime/event-log/event-rows.ts'
+import { frameOf } from '../../runtime/event-log/event-rows.ts'
+import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
+import type { DeliverySource, FailedDelivery, StoredShares } from '../events/consumer.ts'
+import { asBytes } from '../events/event-driver.ts'
+import type { Hub } from '../events/hub.ts'
+import type { ChangeWriter } from './change-writer.ts'
+import { rowOf } from './letter-row.ts'
+import type { StoredDelivery } from './stored-event.ts'
+
+/** Copies that are read in one step. */
+const PAGE = 128
+/** Pause before copies are made again that the database did not take, milliseconds. */
+const RETRY_MS = 250
+
+/** For the processes that take part at this moment. Whoever comes later has missed it, as a thread that starts later has. */
+const MAKE = `
+  INSERT INTO heddle_copy (reader, number, id, event, envelope, payload, key, expires_ms)
+  SELECT reader, nextval('heddle_order'), id, event, envelope, payload, key, expires_ms FROM (
+    SELECT epoch AS reader, heddle_event.* FROM unnest($2::bigint[]) WITH ORDINALITY AS listed (seq, place)
+      JOIN heddle_event USING (seq) CROSS JOIN heddle_process
+    WHERE epoch <> $1 AND is_ready = 1 AND adopter IS NULL AND expires_at > now() ORDER BY place) AS copies`
+const TAKE = `
+  DELETE FROM heddle_copy WHERE reader = $1 AND number IN (SELECT number FROM heddle_copy WHERE reader = $1 ORDER BY number LIMIT ${PAGE})
+  RETURNING number, id, event, envelope, payload, key, expires_ms`
+
+type CopyRow = Pick<EventRow, 'id' | 'event' | 'envelope' | 'payload' | 'key' | 'expires_ms'> & { number: number }
+
+interface CopiesParts {
+  hub: Hub
+  writer: ChangeWriter
+  database: () => LogDatabase
+  /** Number of this process. */
+  epoch: () => number
+  /** There are copies for others. */
+  onMade: () => void
+}
+
+/**
+ * Copies of broadcast events for the other processes: the one that delivers an event makes one for each, and forgets the event only then. A process
+ * deletes its copies as it reads them: they are for its threads, which end with it.
+ */
+export class BroadcastCopies {
+  readonly #parts: CopiesParts
+  /** Events to be copied, each with the delivery that holds it meanwhile. */
+  #waiting: { seq: number; hold: StoredDelivery }[] = []
+  #isMaking = false
+  readonly #shares: StoredShares
+
+  constructor(parts: CopiesParts) {
+    this.#parts = parts
+    const source = new CopiedDelivery(parts.writer)
+    this.#shares = {
+      isRecorded: false,
+      shareOf: ({ broadcast }) => (broadcast ? { source, attempt: 1, deaths: 0, dueMs: 0 } : null),
+    }
+  }
+
+  /** Copies an event that is stored. @param hold ends when the copies are committed */
+  make(seq: number, hold: StoredDelivery): void {
+    this.#waiting.push({ seq, hold })
+    if (!this.#isMaking) void this.#makeAll()
+  }
+
+  async #makeAll(): Promise<void> {
+    const { database, epoch, onMade } = this.#parts
+    this.#isMaking = true
+    // What has come in the same turn of the loop is copied together.
+    await new Promise(setImmediate)
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, PAGE)
+      try {
+        await database().execute(MAKE, [epoch(), `{${batch.map(({ seq }) => seq).join(',')}}`])
+        for (const { hold } of batch) hold.ended(true)
+        onMade()
+      } catch {
+        // The process says itself that the log cannot be used.
+        this.#waiting.unshift(...batch)
+        await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
+      }
+    }
+    this.#isMaking = false
+  }
+
+  /** Gives the next copies for this process to its threads. @returns false when there was none */
+  async deliver(): Promise<boolean> {
+    const { database, epoch, hub } = this.#parts
+    const { rows } = await database().execute<CopyRow>(TAKE, [epoch()])
+    rows.sort((a, b) => Number(a.number) - Number(b.number))
+    for (const row of rows)
+      hub.deliverStored(asBytes(frameOf({ ...row, seq: 0 })), Number(row.expires_ms), null, this.#shares)
+    return rows.length > 0
+  }
+}
+
+/** A delivery of a copy: only its dead letter is stored. */
+class CopiedDelivery implements DeliverySource {
+  readonly isBroker = false
+  readonly #writer: ChangeWriter
+
+  constructor(writer: ChangeWriter) {
+    this.#writer = writer
+  }
+
+  begun(): void {}
+
+  storeDeadLetter(letter: FailedDelivery): Promise<void> {
+    return this.#writer.letter(rowOf(letter))
+  }
+
+  ended(): void {}
+}
+
+/** Removes copies of processes that are not known any more. */
+export async function dropCopies(database: LogDatabase): Promise<void> {
+  await database.execute('DELETE FROM heddle_copy WHERE reader NOT IN (SELECT epoch FROM heddle_process)')
+}
