@@ -1,20 +1,22 @@
 // What `npm start` runs: a small parent that starts the runtime as its child, and again when it dies. Plain JavaScript, few modules: it has to be
 // there when nothing else is.
-const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { setFlagsFromString } = require('node:v8')
 const { isGuardianOff } = require('./guardian/switch.cjs')
+const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
+const { isCompiled, sourceFile } = require('./preload/compiled.cjs')
 
-const PRELOAD = join(__dirname, 'preload.cjs')
-const MAIN = join(__dirname, 'main.ts')
-/** As on the command line of `npm run dev`. */
-const LOADER_ARGUMENTS = ['--require', PRELOAD, '--import', pathToFileURL(require.resolve('tsx')).href]
+const MAIN = sourceFile('main')
 
 /** The runtime in this very process. */
 async function runAlone() {
   require(PRELOAD)
   // The lanes take the loader from here: see `laneLoader`.
   process.execArgv.push(...LOADER_ARGUMENTS)
+  if (isCompiled) {
+    require('tsx/cjs')
+    return require(MAIN)
+  }
   await import('tsx')
   await import(pathToFileURL(MAIN).href)
 }

@@ -1,18 +1,14 @@
-const { existsSync } = require('node:fs')
 const { Module, register } = require('node:module')
-const { join } = require('node:path')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
+const { isCompiled, sourceFile } = require('./compiled.cjs')
 
 /**
  * Lets plugins import this runtime wherever their folder lies: `#heddle` and `heddle` are the runtime that has loaded them, and never a second one
  * that lies beside them.
  */
-const SOURCE = join(__dirname, '..')
-const isCompiled = !existsSync(join(SOURCE, 'index.ts'))
-const ENDING = isCompiled ? 'js' : 'ts'
-const MAIN = join(SOURCE, `index.${ENDING}`)
-const TESTING = join(SOURCE, `devtools/testing/index.${ENDING}`)
+const MAIN = sourceFile('index')
+const TESTING = sourceFile('devtools/testing/index')
 const FILES = new Map([
   ['#heddle', MAIN],
   ['heddle', MAIN],

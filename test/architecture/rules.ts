@@ -115,6 +115,7 @@ export const PRELOADED = [
   'src/preload/thread-pool.cjs',
   'src/preload/transpiler-cache.cjs',
   'src/guardian/switch.cjs',
+  'src/heddle.cjs',
   'src/guardian/guardian.cjs',
 ] as const
 

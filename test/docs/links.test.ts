@@ -10,7 +10,7 @@ const FILES = trackedFiles()
 const FOLDERS = new Set(FILES.flatMap((path) => path.split('/').map((_, n, parts) => parts.slice(0, n).join('/'))))
 const NAMES = new Set(FILES.map((path) => basename(path)))
 const SCRIPTS = Object.keys(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts)
-const OF_NPM = ['ci', 'install']
+const OF_NPM = ['pack', 'ci', 'install']
 /** Written when the project runs, and not checked in. */
 const MADE = readFileSync(join(ROOT, '.gitignore'), 'utf8')
   .split('\n')

@@ -6,6 +6,7 @@ import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
+import { withShippedDomains } from './shipped-domains.ts'
 import { checkTls, warnOfClearText } from './tls-settings.ts'
 import { checkTokens } from './token-settings.ts'
 import { likelyTypos } from './typos.ts'
@@ -64,6 +65,7 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
         `${name}: expected ${parsed.wanted}, got ${row.secret ? 'something else' : JSON.stringify(env[name])}`,
       )
   }
+  if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
   checkTogether(settings as Settings, faults)
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)

@@ -1,12 +1,15 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { copyEnvironment } from '../../core/config/load.ts'
 import type { LogEntry } from './app.ts'
 import type { ChildCalls, FromChild } from './child-messages.ts'
 
 const ENTRY = fileURLToPath(new URL('./child.ts', import.meta.url))
-const PRELOAD = fileURLToPath(new URL('../../preload.cjs', import.meta.url))
+const { LOADER_ARGUMENTS } = createRequire(import.meta.url)('../../launch.cjs') as {
+  LOADER_ARGUMENTS: string[]
+}
 /** Variables that the process inherits: those it needs, and the one for test coverage. It inherits nothing else. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'TZ', 'LANG', 'NODE_V8_COVERAGE', 'HTTP_LISTENER'] as const
 const LEVELS: Record<number, LogEntry['level']> = { 20: 'DEBUG', 30: 'INFO', 40: 'WARNING', 50: 'ERROR' }
@@ -33,7 +36,7 @@ export class RuntimeProcess {
   constructor(env: Record<string, string>, listener: ProcessListener) {
     const outer = copyEnvironment()
     const inherited = Object.fromEntries(INHERITED.flatMap((name) => (outer[name] ? [[name, outer[name]]] : [])))
-    this.#child = spawn(process.execPath, ['--require', PRELOAD, '--import', import.meta.resolve('tsx'), ENTRY], {
+    this.#child = spawn(process.execPath, [...LOADER_ARGUMENTS, ENTRY], {
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
       env: { ...inherited, ...env },
     })

@@ -29,7 +29,8 @@ function laneLoader(): { execArgv?: string[] } {
   const { execArgv } = process
   const loaders = ['tsx', import.meta.resolve('tsx')]
   const at = execArgv.findIndex((flag, n) => flag === '--import' && loaders.includes(execArgv[n + 1]!))
-  if (at < 0) return {}
+  // The compiled runtime has the one half alone.
+  if (at < 0) return isOwnLoader() ? { execArgv } : {}
   if (!process.versions.node.startsWith('20.')) return isOwnLoader() ? { execArgv } : {}
   const half = fileURLToPath(import.meta.resolve('tsx/cjs'))
   return { execArgv: execArgv.with(at, '--require').with(at + 1, half) }

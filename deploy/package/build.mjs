@@ -1,0 +1,85 @@
+// What `npm pack` runs first: `src`, `workers` and the system domain become JavaScript in `dist/`, with types and source maps.
+import { spawnSync } from 'node:child_process'
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { dirname, join, relative, resolve } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const require = createRequire(import.meta.url)
+const { transform } = createRequire(require.resolve('tsx'))('esbuild')
+
+/** The example domains are an application of the runtime, and no part of it. */
+const FOLDERS = ['src', 'workers', 'domains/system']
+/**
+ * CommonJS, because a lane loads plugins with `require` alone, on every Node: so each module is there once, for the runtime and for plugins.
+ * Plugins import it by name as they import an ES module.
+ */
+const OPTIONS = {
+  loader: 'ts',
+  format: 'cjs',
+  platform: 'node',
+  target: 'node20',
+  sourcemap: 'external',
+  // `import()` would make a second instance of a module on some versions of Node.
+  supported: { 'dynamic-import': false },
+  banner: `const importMetaUrl = require('node:url').pathToFileURL(__filename).href, importMetaResolve = (name) => require('node:url').pathToFileURL(require.resolve(name)).href;`,
+  define: {
+    'import.meta.url': 'importMetaUrl',
+    'import.meta.resolve': 'importMetaResolve',
+    'import.meta.dirname': '__dirname',
+    'import.meta.filename': '__filename',
+  },
+  tsconfigRaw: { compilerOptions: { target: 'es2023', verbatimModuleSyntax: true } },
+}
+
+/** Compiles everything into a folder. @param {string} dist absolute; what is in it is removed */
+async function build(dist) {
+  rmSync(dist, { recursive: true, force: true })
+  const files = FOLDERS.flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+      .filter((entry) => entry.isFile() && !entry.name.endsWith('.md'))
+      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
+  )
+  await Promise.all(files.map((file) => (isCompiled(file) ? compile(file, dist) : copy(file, dist))))
+  // Its own scope: the package beside it holds ES modules, as the sources are.
+  const imports = { '#heddle': './src/index.js', '#heddle/testing': './src/devtools/testing/index.js' }
+  writeFileSync(join(dist, 'package.json'), `${JSON.stringify({ type: 'commonjs', imports }, null, 2)}\n`)
+  declare(dist)
+}
+
+/** The system domain stays as it is: plugins like those of the application, which the lint reads. */
+const isCompiled = (file) => file.endsWith('.ts') && !file.startsWith('domains/')
+
+async function compile(file, dist) {
+  const target = place(dist, file.replace(/\.ts$/, '.js'))
+  const text = readFileSync(join(ROOT, file), 'utf8')
+  const { code, map } = await transform(text, { ...OPTIONS, sourcefile: relative(dirname(target), join(ROOT, file)) })
+  // A file of the runtime is named in `require('./x.ts')` and in `new URL('./x.ts', …)`.
+  const javaScript = code.replace(/\b(require|new URL)\("(\.{1,2}\/[^"\n]+)\.ts"/g, '$1("$2.js"')
+  writeFileSync(target, `${javaScript}//# sourceMappingURL=${file.split('/').at(-1).replace(/\.ts$/, '.js.map')}\n`)
+  const { sourcesContent: _, ...short } = JSON.parse(map)
+  writeFileSync(`${target}.map`, JSON.stringify({ ...short, sourcesContent: [text] }))
+}
+
+function copy(file, dist) {
+  cpSync(join(ROOT, file), place(dist, file))
+}
+
+function place(dist, file) {
+  const target = join(dist, file)
+  mkdirSync(dirname(target), { recursive: true })
+  return target
+}
+
+/** The types, by the compiler of the project. */
+function declare(dist) {
+  const compiler = require.resolve('typescript/package.json').replace('package.json', 'bin/tsc')
+  const options = ['--noEmit', 'false', '--declaration', '--emitDeclarationOnly', '--rootDir', ROOT, '--outDir', dist]
+  const { status, stdout } = spawnSync(process.execPath, [compiler, '-p', import.meta.dirname, ...options], {
+    encoding: 'utf8',
+  })
+  if (status !== 0) throw new Error(`The types cannot be written:\n${stdout}`)
+}
+
+await build(resolve(process.argv[2] ?? join(ROOT, 'dist')))

@@ -1,0 +1,41 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { basename, relative, resolve } from 'node:path'
+import { parseArgs } from 'node:util'
+import { CommandError } from '../command-error.ts'
+import { scaffoldApplication } from '../scaffolding/application.ts'
+import { write } from '../scaffolding/writing.ts'
+
+const USAGE = 'Usage: heddle create <folder>    writes a new application into a folder that is empty or not there'
+/** Bad arguments. */
+const EXIT_USAGE = 2
+
+/** Writes an application. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
+function main(): void {
+  let folder: string | undefined
+  try {
+    const { positionals, values } = parseArgs({
+      allowPositionals: true,
+      options: { help: { type: 'boolean', short: 'h' } },
+    })
+    if (values.help) return console.log(USAGE)
+    if (positionals.length !== 1) throw new TypeError('One folder is wanted')
+    folder = resolve(positionals[0]!)
+  } catch (error) {
+    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = EXIT_USAGE
+    return
+  }
+  try {
+    if (existsSync(folder) && readdirSync(folder).length > 0) throw new CommandError(`${folder} is not empty`)
+    const { files, next } = scaffoldApplication(folder, basename(folder), relative('.', folder) || '.')
+    write(files)
+    const written = files.map(({ path }) => `  ${relative('.', path)}`)
+    console.log(['Wrote', ...written, 'Next', ...next.map((line) => `  ${line}`)].join('\n'))
+  } catch (error) {
+    if (!(error instanceof CommandError)) throw error
+    console.error(error.message)
+    process.exitCode = 1
+  }
+}
+
+main()

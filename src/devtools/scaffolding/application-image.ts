@@ -1,0 +1,44 @@
+/** The files by which an application is built and checked elsewhere. @param name of the application */
+export const imageFiles = (name: string): Record<string, string> => ({
+  Dockerfile: `# docker build -t ${name} .
+# Debian, not Alpine: the listener's binaries need glibc.
+FROM node:22-bookworm AS build
+WORKDIR /app
+COPY package.json package-lock.json ./
+RUN npm ci --omit=dev
+COPY domains ./domains
+
+FROM node:22-bookworm-slim
+# /system is served inside the container alone, on 127.0.0.1; its health is on HTTP_PORT too. Whoever runs the container restarts it.
+ENV NODE_ENV=production GUARDIAN=false HTTP_HOST=0.0.0.0 HTTP_PORT=8000 SYSTEM_PORT=8001 LOG_FORMAT=json SQLITE_PATH=/var/lib/heddle/service.db
+WORKDIR /app
+RUN install -d -o node -g node /var/lib/heddle
+COPY --from=build /app ./
+USER 1000:1000
+EXPOSE 8000
+STOPSIGNAL SIGTERM
+HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \\
+  CMD ["node", "-e", "fetch(\`http://127.0.0.1:\${process.env.HTTP_PORT}/system/health/ready\`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+# Needs AUTH_SECRET_KEY.
+ENTRYPOINT ["node", "node_modules/heddle/dist/src/heddle.cjs", "start"]
+`,
+  '.dockerignore': 'node_modules\ndata\ntest\n.env\n.git\n*.log\n',
+  '.github/workflows/ci.yml': `name: ci
+on: [push, pull_request]
+jobs:
+  test:
+    runs-on: ubuntu-latest
+    strategy:
+      matrix:
+        node: [20, 22]
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-node@v4
+        with:
+          node-version: \${{ matrix.node }}
+          cache: npm
+      - run: npm ci
+      - run: npm run check
+      - run: npm test
+`,
+})

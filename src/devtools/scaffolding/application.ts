@@ -1,0 +1,187 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { imageFiles } from './application-image.ts'
+import { checkKebab } from './names.ts'
+import type { NewFile, Scaffold } from './writing.ts'
+
+interface Manifest {
+  version: string
+  engines: { node: string }
+  dependencies: Record<string, string>
+  devDependencies: Record<string, string>
+}
+
+/** In the repository its root, in the package the package. */
+const PACKAGE = ['../../../package.json', '../../../../package.json']
+
+/** `heddle create my-app`: an application with one domain and its test, which starts and passes at once. @param folder absolute */
+export function scaffoldApplication(folder: string, name: string, shownFolder: string): Scaffold {
+  checkKebab('An application', name, 'my-app')
+  const manifest = ownManifest()
+  const texts: Record<string, string> = {
+    'package.json': `${JSON.stringify(packageOf(name, manifest), null, 2)}\n`,
+    'tsconfig.json': `${JSON.stringify(COMPILER, null, 2)}\n`,
+    'domains/hello/plugins/say-hello.ts': PLUGIN,
+    'test/hello/say-hello.test.ts': TEST,
+    '.env.example': ENVIRONMENT,
+    '.gitignore': 'node_modules/\ndata/\n.env\n*.log\n',
+    'README.md': pageOf(name),
+    'AGENTS.md': AGENTS,
+    ...imageFiles(name),
+  }
+  const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
+  return {
+    files,
+    next: [
+      `cd ${shownFolder} && npm install`,
+      'npm start      # serves on http://127.0.0.1:8000; npm run dev loads what you save',
+      'npm test',
+      'npm run new -- domain orders    # a table, an event, a plugin, and its test',
+    ],
+  }
+}
+
+/** The manifest of heddle itself: an application takes its version, and the versions of the packages that it shares with it. */
+function ownManifest(): Manifest {
+  for (const path of PACKAGE) {
+    try {
+      const manifest = JSON.parse(readFileSync(fileURLToPath(new URL(path, import.meta.url)), 'utf8'))
+      if (manifest.name === 'heddle') return manifest as Manifest
+    } catch {
+      // It is the other one.
+    }
+  }
+  throw new Error('The package.json of heddle is not there')
+}
+
+const packageOf = (name: string, { version, engines, dependencies, devDependencies }: Manifest) => ({
+  name,
+  version: '0.1.0',
+  private: true,
+  type: 'module',
+  engines,
+  imports: { '#heddle': 'heddle', '#heddle/testing': 'heddle/testing' },
+  scripts: {
+    start: 'heddle start',
+    dev: 'heddle dev',
+    test: 'heddle test',
+    check: 'heddle check',
+    lint: 'heddle lint',
+    new: 'heddle new',
+    tools: 'heddle tools',
+    migrate: 'heddle migrate',
+  },
+  dependencies: { heddle: `^${version}`, zod: dependencies.zod },
+  devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
+  allowScripts: { 'better-sqlite3': true, esbuild: false, protobufjs: false },
+})
+
+const COMPILER = {
+  compilerOptions: {
+    target: 'es2023',
+    lib: ['es2023'],
+    module: 'nodenext',
+    moduleResolution: 'nodenext',
+    types: ['node'],
+    strict: true,
+    noUnusedLocals: true,
+    noUnusedParameters: true,
+    noFallthroughCasesInSwitch: true,
+    erasableSyntaxOnly: true,
+    verbatimModuleSyntax: true,
+    allowImportingTsExtensions: true,
+    skipLibCheck: true,
+    noEmit: true,
+  },
+  include: ['domains', 'test'],
+}
+
+const PLUGIN = `import { HeddleError, Plugin, type Tools } from 'heddle'
+
+/** \`GET /hello/:name\` */
+export default class SayHello extends Plugin {
+  #http
+
+  constructor({ http }: Tools) {
+    super()
+    this.#http = http
+  }
+
+  override onBoot() {
+    this.#http.addEndpoint('/hello/:name', 'GET', this.greet, { tags: ['hello'], summary: 'Greets by name' })
+  }
+
+  greet({ name }: { name: string }) {
+    if (name === 'nobody') throw new HeddleError('HTTP_NOT_FOUND', 'There is nobody to greet')
+    return { success: true, data: { hello: name } }
+  }
+}
+`
+
+const TEST = `import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { boot, plugin } from 'heddle/testing'
+import SayHello from '../../domains/hello/plugins/say-hello.ts'
+
+test('it greets by name', async (t) => {
+  const app = await plugin(t, SayHello, { domain: 'hello' })
+  const { status, body } = await app.get('/hello/world')
+  assert.equal(status, 200)
+  assert.deepEqual(body, { success: true, data: { hello: 'world' } })
+
+  const refused = await app.get('/hello/nobody')
+  assert.equal(refused.status, 404)
+  assert.equal(refused.body.error, 'There is nobody to greet')
+})
+
+test('it does so in a process with lanes', async (t) => {
+  const app = await boot(t, { domains: ['hello'] })
+  assert.deepEqual((await app.get('/hello/world')).body, { success: true, data: { hello: 'world' } })
+})
+`
+
+const ENVIRONMENT = `# Copy it to .env. Every setting has a default; these are the first ones to change.
+# HTTP_HOST=0.0.0.0
+# HTTP_PORT=8000
+# HTTP_ALLOWED_HOSTS=example.com
+# At least 32 characters; needed as soon as HTTP_HOST is no loopback address: openssl rand -base64 48
+# AUTH_SECRET_KEY=
+# Whoever has it may read and change /system.
+# SYSTEM_TOKEN=
+# SQLITE_PATH=data/service.db
+`
+
+const pageOf = (name: string): string => `# ${name}
+
+An application on heddle.
+
+\`\`\`sh
+npm install
+npm start          # http://127.0.0.1:8000/hello/world, /system/dashboard, /system/docs
+npm run dev        # loads what you save, and logs a line per request
+npm test           # all tests; npm test hello: those whose path has the word
+npm run check      # types and architecture
+npm run migrate    # applies pending migrations and ends; npm start does so, too
+npm run new -- domain orders                 # a table, an event, a plugin, and its test
+npm run new -- plugin orders/cancel-order    # the verb chooses method and path
+npm update heddle                            # what has changed: node_modules/heddle/CHANGELOG.md
+\`\`\`
+
+One file in \`domains/<domain>/plugins/\` is one feature. Settings are environment variables: see \`.env.example\`.
+`
+
+const AGENTS = `# For coding agents
+
+This is an application on heddle: plugins that run in worker threads behind one HTTP listener.
+
+- \`domains/<domain>/plugins/<verb-noun>.ts\` has one class as its default export. It gets its tools (\`http\`, \`db\`, \`event_bus\`, \`state\`, \`auth\`, \`scheduler\`, \`logger\`,
+  \`config\`, \`registry\`, \`telemetry\`) in its constructor, and registers routes, subscriptions and jobs in \`onBoot\`.
+- Start with \`npm run new -- domain <name>\` or \`npm run new -- plugin <domain>/<verb-noun>\`, and change what it writes. Never change a migration that has been applied: write the next one.
+- Domains do not import each other and do not touch each other's tables. They publish and subscribe to events, whose payloads \`domains/<domain>/events.ts\` declares.
+- Import \`heddle\`, packages, and files of the same domain. A module-level variable exists once per thread: what requests share belongs in \`state\` or \`db\`.
+- Write rows and publish their event in one \`db.transaction(async (tx) => …)\` with \`tx.publish\`. Delivery is at least once: subscribers are idempotent.
+- Await every call of a tool. Never block: a handler that computes for long stops its thread.
+- Tests are in \`test/<domain>/\`: \`plugin(t, Class, { domain })\` runs one plugin with real tools, \`boot(t)\` a process. Wait with \`app.event(name)\` and \`app.idle()\`, never for a time.
+- Before you are done: \`npm run check && npm test\`. The types of every tool are in \`node_modules/heddle/dist/src/contracts/\`.
+`

@@ -1,0 +1,130 @@
+#!/usr/bin/env node
+// The command `heddle`: finds what a command runs, and runs it. Plain JavaScript: the loader of the sources comes after it.
+const { spawn } = require('node:child_process')
+const { existsSync, readdirSync } = require('node:fs')
+const { constants } = require('node:os')
+const { dirname, join } = require('node:path')
+const { LOADER_ARGUMENTS } = require('./launch.cjs')
+const { isCompiled, sourceFile } = require('./preload/compiled.cjs')
+
+const ROOT = join(__dirname, isCompiled ? '../..' : '..')
+/** Bad arguments. */
+const EXIT_USAGE = 2
+
+const USAGE = `Usage: heddle <command>
+  create <folder>     writes a new application
+  start               serves it; \`start --boot-tool db\` boots that tool alone
+  dev                 serves it, loads what is saved, and logs a line per request
+  new                 writes a domain, plugin, migration or tool; \`new --help\`
+  test [words]        runs the tests whose path has one of the words
+  check               types, formatting where Biome is installed, architecture
+  lint                the report of /system/lint
+  tools               lists the tools; \`tools use <implementation>\` swaps one
+  migrate             applies the migrations that are pending, and ends
+  bench               the benchmarks, in the repository of heddle`
+
+/** Node's arguments for a file of the runtime. */
+const own = (path) => [...LOADER_ARGUMENTS, sourceFile(path)]
+
+/** Command → what runs it, given the rest of the command line. */
+const COMMANDS = {
+  create: (args) => run([...own('devtools/cli/create'), ...args]),
+  start: (args) => start(args),
+  dev: (args) => run([...own('main'), '--watch', ...args]),
+  new: (args) => run([...own('devtools/cli/new'), ...args]),
+  test: (args) => test(args),
+  check: (args) => check(args),
+  lint: (args) => run([...own('devtools/cli/lint-architecture'), ...args]),
+  tools: (args) => run([...own('devtools/cli/tools'), ...args]),
+  migrate: (args) => {
+    process.env.DB_AUTO_MIGRATE = 'true'
+    return start(['--boot-tool', 'db', ...args])
+  },
+  bench: (args) => {
+    const bench = join(ROOT, 'bench/run.ts')
+    if (!existsSync(bench)) fail('The benchmarks are in the repository of heddle, not in the package')
+    return run([...LOADER_ARGUMENTS, bench, ...args])
+  },
+}
+
+/** In this process: a supervisor has the guardian as its child, and no process between them. */
+function start(args) {
+  const guardian = join(__dirname, 'guardian.cjs')
+  process.argv = [process.argv[0], guardian, ...args]
+  require(guardian)
+}
+
+/** Runs Node and ends as it ends. Signals are passed on. */
+async function run(args) {
+  process.exit(await exitCodeOf(args))
+}
+
+function exitCodeOf(args) {
+  const child = spawn(process.execPath, args, { stdio: 'inherit' })
+  // A terminal sends SIGINT to the child, too.
+  process.on('SIGINT', () => {})
+  for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
+  return new Promise((resolve) => {
+    child.on('exit', (code, signal) => resolve(code ?? 128 + constants.signals[signal]))
+  })
+}
+
+/** The test files of the application, by Node's own runner. In the repository, its own runner. */
+function test(words) {
+  const runner = join(ROOT, 'test/run.ts')
+  if (!isCompiled && process.cwd() === ROOT && existsSync(runner)) {
+    return run(['--require', join(ROOT, 'test/support/typescript/register.cjs'), runner, ...words])
+  }
+  const files = ['test', 'domains'].filter(existsSync).flatMap((folder) =>
+    readdirSync(folder, { recursive: true })
+      .map((file) => join(folder, file))
+      .filter((file) => /\.test\.(?:[cm]?[jt]s)$/.test(file) && !file.includes('node_modules')),
+  )
+  const chosen = files.filter((file) => words.length === 0 || words.some((word) => file.includes(word))).sort()
+  if (chosen.length === 0)
+    fail(files.length === 0 ? 'There are no tests in test/' : 'No test file has one of these words')
+  const loader = [
+    '--require',
+    require.resolve('./preload.cjs'),
+    '--import',
+    require('node:url').pathToFileURL(require.resolve('tsx')).href,
+  ]
+  return run([...loader, '--test', ...chosen])
+}
+
+/** Each check that can be made here; all of them, also after one that failed. */
+async function check() {
+  const checks = [
+    { name: 'typescript', file: 'bin/tsc', args: ['--noEmit'], needs: 'tsconfig.json' },
+    { name: '@biomejs/biome', file: 'bin/biome', args: ['check', '--error-on-warnings', '.'], needs: 'biome.json' },
+  ]
+  let code = 0
+  for (const { name, file, args, needs } of checks) {
+    const program = programOf(name, file)
+    if (program === null || !existsSync(needs))
+      console.error(`${name} is not installed here, or has no ${needs}: left out`)
+    else code = (await exitCodeOf([program, ...args])) || code
+  }
+  process.exit((await exitCodeOf(own('devtools/cli/lint-architecture'))) || code)
+}
+
+/** A program of a package of the application. */
+function programOf(name, file) {
+  try {
+    return join(dirname(require.resolve(`${name}/package.json`, { paths: [process.cwd()] })), file)
+  } catch {
+    return null
+  }
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(EXIT_USAGE)
+}
+
+const [command, ...args] = process.argv.slice(2)
+if (command === '--help' || command === '-h' || command === 'help') console.log(USAGE)
+else if (command === '--version') console.log(require(join(ROOT, 'package.json')).version)
+else if (command === undefined || !Object.hasOwn(COMMANDS, command)) {
+  fail(`${command === undefined ? 'Which command?' : `There is no command ${command}`}\n\n${USAGE}`)
+} else void COMMANDS[command](args)

@@ -1,0 +1,149 @@
+import assert from 'node:assert/strict'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { processTree } from '../support/servers/process-tree.ts'
+import { until } from '../support/until.ts'
+import { end, install, packTwo, run, type Served, serve } from './packed.ts'
+
+const SAVED_AGAIN_MS = 5000
+
+describe('the package and an application that is made with it', () => {
+  let packed: Awaited<ReturnType<typeof packTwo>>
+  let app: string
+  const heddle = (...args: string[]) => run(join(app, 'node_modules/.bin/heddle'), args, app)
+  const started: Served[] = []
+  const start = async (...command: string[]): Promise<Served> => {
+    const served = await serve(app, command)
+    started.push(served)
+    return served
+  }
+
+  before(async () => {
+    packed = await packTwo()
+    const tool = join(packed.folder, 'tool')
+    await run('mkdir', [tool], packed.folder)
+    await install(tool, packed.first)
+    app = join(packed.folder, 'my-app')
+    const { code, output } = await run(join(tool, 'node_modules/.bin/heddle'), ['create', 'my-app'], packed.folder)
+    assert.equal(code, 0, output)
+    await install(app, packed.first)
+  })
+  after(() => {
+    started.forEach(end)
+    packed?.end()
+  })
+
+  test('has code with types and maps, the system domain, and nothing of tests and examples', async () => {
+    const { output } = await run('tar', ['-tzf', packed.first], packed.folder)
+    const files = output.trim().split('\n')
+    for (const file of [
+      'package.json',
+      'CHANGELOG.md',
+      'dist/src/index.js',
+      'dist/src/index.js.map',
+      'dist/src/index.d.ts',
+      'dist/src/devtools/testing/index.d.ts',
+      'dist/workers/lane.js',
+      'dist/src/extras/redis-state/increment-n.lua',
+      'dist/domains/system/plugins/show-status.ts',
+    ]) {
+      assert.ok(files.includes(`package/${file}`), file)
+    }
+    assert.deepEqual(
+      files.filter((file) => /\/(?:test|bench|users|examples)\/|\.test\.|\.snippets/.test(file)),
+      [],
+    )
+  })
+
+  test('the application passes its own test and its checks, also with what is scaffolded in it', async () => {
+    for (const what of [
+      ['domain', 'orders'],
+      ['plugin', 'orders/cancel-order'],
+    ]) {
+      const { code, output } = await heddle('new', ...what)
+      assert.equal(code, 0, output)
+    }
+    const tested = await heddle('test')
+    assert.equal(tested.code, 0, tested.output)
+    assert.match(tested.output, /pass 5/)
+    const checked = await heddle('check')
+    assert.equal(checked.code, 0, checked.output)
+
+    const events = join(app, 'domains/orders/events.ts')
+    const text = readFileSync(events, 'utf8')
+    writeFileSync(events, text.replace('name: z.string()', 'name: z.number()'))
+    const refused = await heddle('check')
+    writeFileSync(events, text)
+    assert.equal(refused.code, 1)
+    assert.match(refused.output, /add-order\.ts.*: error TS/, 'the types of events reach the plugins')
+  })
+
+  test('it is served under the guardian, from the package, and goes on with the next version of it', async () => {
+    const served = await start('start')
+    const get = async (path: string) => {
+      const response = await fetch(served.url + path)
+      // biome-ignore lint/suspicious/noExplicitAny: a test asserts what it is
+      return { status: response.status, body: (await response.json()) as any }
+    }
+    assert.deepEqual(await get('/hello/world'), { status: 200, body: { success: true, data: { hello: 'world' } } })
+    assert.equal((await get('/hello/nobody')).status, 404)
+    const { plugins } = (await get('/system/status')).body
+    assert.equal(plugins['hello.SayHello'].status, 'OK')
+    assert.equal(plugins['system.ShowStatus'].status, 'OK')
+    const added = await fetch(`${served.url}/orders`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"first"}',
+    })
+    assert.equal(added.status, 201)
+
+    const [guardian, runtime] = processTree(served.process.pid!)
+    assert.equal(guardian, served.process.pid)
+    process.kill(runtime!, 'SIGKILL')
+    await until(() => served.output().match(/Serving on/g)!.length === 2, 'the next runtime', 60_000)
+    assert.equal(await served.stop(), 0)
+
+    await install(app, packed.next)
+    assert.equal((await heddle('--version')).output.trim(), '99.0.0')
+    const upgraded = await start('start')
+    const again = await fetch(`${upgraded.url}/orders`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"first"}',
+    })
+    assert.equal(again.status, 409, 'the rows are there')
+    assert.equal(await upgraded.stop(), 0)
+  })
+
+  test('heddle dev loads what is saved', async () => {
+    const served = await start('dev')
+    const file = join(app, 'domains/hello/plugins/say-hello.ts')
+    const text = readFileSync(file, 'utf8').replace('data: { hello: name }', 'data: { changed: name }')
+    let writes = 0
+    let writtenMs = 0
+    await until(
+      async () => {
+        // What is saved before the folders are watched is not seen.
+        if (Date.now() - writtenMs > SAVED_AGAIN_MS) {
+          writeFileSync(file, `${text}// ${writes++}\n`)
+          writtenMs = Date.now()
+        }
+        return (await (await fetch(`${served.url}/hello/you`)).text()).includes('changed')
+      },
+      'the change',
+      60_000,
+    )
+    assert.equal(await served.stop(), 0)
+  })
+
+  test('heddle refuses what it does not know with 2, and a folder that is not empty with 1', async () => {
+    const unknown = await heddle('strat')
+    assert.equal(unknown.code, 2)
+    assert.match(unknown.output, /There is no command strat[\s\S]*Usage: heddle/)
+    const { code, output } = await heddle('create', app)
+    assert.equal(code, 1)
+    assert.match(output, /is not empty/)
+    assert.equal((await heddle('create')).code, 2)
+  })
+})
