@@ -77,6 +77,8 @@ describe('the shop of the guide', () => {
     assert.deepEqual(JSON.parse(shop.mails[0]!).text, `Order ${placed.body.data.id}: loom`)
     assert.match(await firstFrame(stream), /^data: \{"event":"order\.placed","at":/m)
 
+    await testOrderBehindLetter(shop)
+
     const claims = []
     for (let n = 0; n < 4; n++) claims.push((await post(shop, '/coupons/spring', {})).status)
     assert.deepEqual(claims, [200, 400, 400, 429])
@@ -115,6 +117,23 @@ test('each tool has a page, and it names every call and every option', () => {
     }
   }
 })
+
+/** Bookings of an item: one fails, the next waits, and both go on when the letter is edited and replayed. */
+async function testOrderBehindLetter(shop: Shop): Promise<void> {
+  const left = async () => (await shop.json('/warehouse/loom')).body.left
+  for (const quantity of [5, -9, 6]) assert.equal((await post(shop, '/warehouse/loom', { quantity })).status, 200)
+  const letters = async () => (await shop.json('/system/dead-letters?event=stock.moved')).body
+  const [letter] = await until(async () => ((await letters()).length > 0 ? letters() : undefined), 'the dead letter')
+  assert.deepEqual([letter.parked, letter.error, await left()], [true, 'There are 5, and 9 are to go out', 5])
+  const edited = await shop.json(`/system/dead-letters/${letter.id}`, {
+    method: 'PUT',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ payload: { item: 'loom', quantity: -4 } }),
+  })
+  assert.equal(edited.status, 200)
+  await post(shop, `/system/dead-letters/${letter.id}/replay`, {})
+  await until(async () => (await left()) === 7, 'the letter, then what has waited for it')
+}
 
 interface Shop extends Heddle {
   /** Bodies that the shop's mail server has got. */

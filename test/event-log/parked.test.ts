@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import type { Heddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
-import { isEmpty, keyOf, kill, onPostgres, STORES } from './databases.ts'
+import { handledBy, isEmpty, keyOf, kill, onPostgres, STORES } from './databases.ts'
 
 const DATABASE = { EVENT_BUS_DRIVER: 'database' }
 const FOLLOWERS = 5
@@ -61,6 +61,25 @@ for (const [name, storeOf] of STORES) {
     )
     assert.deepEqual(replayed, { replay: 'done', payload: '' })
     assert.equal(await fourth.stop(), 0)
+  })
+
+  test(`what waits for a dead letter takes half of the log at most, and leaves the rest to the others (${name})`, async (t) => {
+    const store = await storeOf(t)
+    if (store === null) return
+    const heddle = await store.start({ ...DATABASE, HOLD: 'fail shipping', EVENT_BUS_MAX_STORED: '20' })
+    const followers = Array.from({ length: 10 }, (_, n) => `order ${n}`)
+    await publish(heddle, ['bad', ...followers])
+    const letter = await letterOf(heddle)
+    await until(() => shipped(heddle, 'shipping-too').length === 11, 'the other subscriber has all')
+    const more = { event: 'order.shipped', payload: { id: 'more' }, options: { key: 'van 1' } }
+    const refusal = async () => (await post(heddle, '/events', more)).error
+    await until(async () => /^10 events wait behind dead letters/.test((await refusal()) ?? ''), 'a refusal')
+    await post(heddle, '/orders', { id: 'without a key' })
+    await until(async () => (await handledBy(heddle)).length === 2, 'an event without a key')
+    await heddle.json(`/dead-letters/${letter.id}`, { method: 'DELETE' })
+    await until(() => shipped(heddle).length >= 11, 'they go on')
+    await until(async () => (await refusal()) === undefined, 'room')
+    await isEmpty(store)
   })
 
   test(`what waits for a dead letter waits in the log, beyond what the hub holds (${name})`, async (t) => {

@@ -288,6 +288,7 @@ export class StoredEvents {
   }
 
   #count(): void {
+    this.#memory.parked = this.#behindLetters.size
     this.#memory.stored = this.#live.size + this.#waiting + this.#behindLetters.size + this.away.size
   }
 }

@@ -13,6 +13,8 @@ import { isTakenOver, TAKEN_OVER } from './ownership.ts'
 
 /** Above this share of EVENT_BUS_MAX_STORED no new request is let in. */
 const CROWDED_SHARE = 0.75
+/** Events that wait behind dead letters may take this share of EVENT_BUS_MAX_STORED: the rest is for those that go on. */
+export const PARKED_SHARE = 0.5
 /** How long an event that is published early waits for the tables, milliseconds. */
 const OPEN_WAIT_MS = 5000
 
@@ -59,11 +61,16 @@ export class EventLog {
     return this.memory.stored > this.#maxStored * CROWDED_SHARE
   }
 
-  /** @throws EVENT_BUS_FULL */
-  checkRoom(): void {
-    const { stored } = this.memory
-    if (stored < this.#maxStored) return
-    throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+  /** @param hasKey only an event with a key may have to wait behind a dead letter. @throws EVENT_BUS_FULL */
+  checkRoom(hasKey: boolean): void {
+    const { stored, parked } = this.memory
+    if (stored >= this.#maxStored)
+      throw new HeddleError('EVENT_BUS_FULL', `The event log is full: ${stored} events are stored`)
+    if (!hasKey || parked < this.#maxStored * PARKED_SHARE) return
+    throw new HeddleError(
+      'EVENT_BUS_FULL',
+      `${parked} events wait behind dead letters: until some of those are replayed or deleted, no event with a key is taken`,
+    )
   }
 
   /** Resolves when the tables are there. @throws EVENT_BUS_UNAVAILABLE after 5 s */

@@ -34,7 +34,7 @@ export class LogPublisher {
 
   /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
   publish(frame: EventFrame): Promise<string> {
-    this.#log.checkRoom()
+    this.#log.checkRoom(frame.key !== null)
     if (this.#open >= WAITING_MAX)
       throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
     this.#open++

@@ -51,11 +51,8 @@ export class TransactionEvents implements TransactionCompanion {
       if (check === null) {
         throw new HeddleError('TOOL_MISSING', 'A transaction publishes by the tool event_bus, which is not installed')
       }
-      if (log !== null) {
-        log.checkRoom()
-        if (!log.memory.isOpen)
-          return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))
-      }
+      if (log !== null && !log.memory.isOpen)
+        return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))
       const accepted = check(event, payload as Payload, options)
       if (accepted instanceof Promise) return accepted.then((later) => this.#add(event, later))
       return Promise.resolve(this.#add(event, accepted))
@@ -67,6 +64,7 @@ export class TransactionEvents implements TransactionCompanion {
   #add(event: string, accepted: Awaited<ReturnType<PublicationCheck>>): string {
     const { json, keys } = encodePayload(event, accepted.payload)
     const frame = publicationOf(this.#options.emitter, event, json, keys, accepted.options)
+    this.#options.log?.checkRoom(frame.key !== null)
     this.#frames.push(frame)
     return frame.id
   }

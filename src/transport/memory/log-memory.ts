@@ -6,6 +6,7 @@
  *                         position: a counter, because SQLite uses the positions of deleted rows again. On a server that several processes
  *                         share it counts from 0, through blocks of positions that this process alone has.
  *   bytes 8–11   STORED   Int32: events that are stored and not forgotten, as the primary counts them
+ *   bytes 12–15  PARKED   Int32: those of them that wait behind dead letters, as the primary counts them
  *   bytes 16–19  IS_OPEN  Int32: 1 from when the tables are there and NEXT is set. The primary alone sets it.
  *   bytes 20–23  BLOCKS   Int32: blocks that were added, by the primary alone, each after its first position was written to BASES; 0 on a file.
  *   bytes 24–31  EPOCH    BigInt64: number of this process among those on the server; 0 on a file. Set before IS_OPEN.
@@ -18,6 +19,7 @@
  */
 const NEXT = 0
 const STORED = 2
+const PARKED = 3
 const IS_OPEN = 4
 const BLOCKS = 5
 const EPOCH = 3
@@ -153,5 +155,13 @@ export class LogMemory {
 
   set stored(events: number) {
     Atomics.store(this.#words, STORED, events)
+  }
+
+  get parked(): number {
+    return Atomics.load(this.#words, PARKED)
+  }
+
+  set parked(events: number) {
+    Atomics.store(this.#words, PARKED, events)
   }
 }
