@@ -16,8 +16,9 @@ function signUp(heddle: Heddle, n: number, signal?: AbortSignal): Promise<Respon
   return heddle.fetch('/users', { method: 'POST', headers, body, ...(signal === undefined ? {} : { signal }) })
 }
 
+/** Where handlers have little time, this one may have too little on a busy machine: it tells nothing then. */
 const hashed = async (heddle: Heddle): Promise<{ calls: number; errors: number }> =>
-  (await heddle.json('/system/metrics')).body.data['auth.hashPassword'] ?? { calls: 0, errors: 0 }
+  (await heddle.json('/system/metrics')).body.data?.['auth.hashPassword'] ?? { calls: 0, errors: 0 }
 
 test('passwords beyond the queue are refused at once, and the log is not filled with it', async (t) => {
   const env = { SIGNUP_MAX_PER_ADDRESS: '1000', AUTH_HASH_THREADS: '1', AUTH_HASH_QUEUE: '2' }
@@ -51,16 +52,18 @@ test('what waits for a request that is over is not hashed', async (t) => {
   assert.equal((await signUp(heddle, 0)).status, 201)
   const leaving = new AbortController()
   const left = Array.from({ length: 20 }, (_, n) => signUp(heddle, n + 1, leaving.signal).catch(() => null))
-  const isBegun = async () => (await heddle.json('/system/lanes')).body[0].requests_in_flight >= 15
-  await until(isBegun, 'the requests')
+  // Those that the service has not read when its clients leave are none of its requests.
+  const areBegun = async () => {
+    const ended = (await hashed(heddle)).calls - 1
+    return ended + (await heddle.json('/system/lanes')).body[0].requests_in_flight === 20
+  }
+  await until(areBegun, 'the requests')
   leaving.abort()
   await Promise.all(left)
+  // It comes after all of them. One that was over before it asked for its key has not asked.
   assert.equal((await signUp(heddle, 50)).status, 201)
-  const { calls, errors } = await until(async () => {
-    const all = await hashed(heddle)
-    return all.calls === 22 ? all : undefined
-  }, 'the end of all')
-  assert.ok(errors >= 10, `${errors} of ${calls} given up`)
+  const { calls, errors } = await hashed(heddle)
+  assert.ok(errors > 0 && calls - errors <= 12, `${calls - errors} of ${calls} hashed`)
 })
 
 test('a request whose time is up leaves the queue', async (t) => {
@@ -68,16 +71,18 @@ test('a request whose time is up leaves the queue', async (t) => {
     SIGNUP_MAX_PER_ADDRESS: '1000',
     AUTH_HASH_THREADS: '1',
     AUTH_HASH_QUEUE: '50',
-    HTTP_HANDLER_TIMEOUT_MS: '150',
+    HTTP_HANDLER_TIMEOUT_MS: '400',
   }
   const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
-  const statuses = await Promise.all(Array.from({ length: 12 }, async (_, n) => (await signUp(heddle, n)).status))
-  assert.ok(statuses.filter((status) => status === 504).length >= 8, statuses.join(' '))
-  const { errors } = await until(async () => {
+  const statuses = await Promise.all(Array.from({ length: 30 }, async (_, n) => (await signUp(heddle, n)).status))
+  assert.ok(statuses.filter((status) => status === 504).length >= 15, statuses.join(' '))
+  // It comes after all of them. One whose time was up before it asked for its key has not asked.
+  await until(async () => (await signUp(heddle, 50)).status === 201, 'an empty queue')
+  const { calls, errors } = await until(async () => {
     const all = await hashed(heddle)
-    return all.calls === 12 ? all : undefined
-  }, 'the end of all')
-  assert.ok(errors >= 8, `${errors} given up`)
+    return all.calls > 0 ? all : undefined
+  }, 'the counts')
+  assert.ok(errors > 0 && calls - errors <= 15, `${calls - errors} of ${calls} hashed`)
 })
 
 test('a thread that dies costs the key that it derived, and is replaced', async (t) => {

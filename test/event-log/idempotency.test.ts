@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { describeOnDatabases } from '../support/databases.ts'
 import type { Heddle } from '../support/heddle.ts'
+import { shareService } from '../support/shared-service.ts'
 import { until } from '../support/until.ts'
 import { deathOf, starterOn } from './lasting-database.ts'
 
@@ -42,47 +43,66 @@ function isReplay(again: Answer, first: Answer): void {
   assert.deepEqual(lasting(again), lasting(first))
 }
 
-const ordersOf = async (
-  heddle: Heddle,
-): Promise<{ orders: { id: string; item: string }[]; runs: number; refused: number }> =>
-  (await heddle.json('/orders')).body
+interface Done {
+  orders: { id: string; item: string }[]
+  runs: number
+  refused: number
+}
+
+const ordersOf = async (heddle: Heddle): Promise<Done> => (await heddle.json('/orders')).body
+
+/** @returns tells what has come since now */
+async function doneSince(heddle: Heddle): Promise<() => Promise<Done>> {
+  const before = await ordersOf(heddle)
+  const known = new Set(before.orders.map(({ id }) => id))
+  return async () => {
+    const { orders, runs, refused } = await ordersOf(heddle)
+    return {
+      orders: orders.filter(({ id }) => !known.has(id)),
+      runs: runs - before.runs,
+      refused: refused - before.refused,
+    }
+  }
+}
 
 describeOnDatabases('requests with an Idempotency-Key', (database) => {
-  test('a repetition gets the stored answer, and other requests do not', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
-    const first = await send(heddle, { item: 'a' }, { key: 'k1' })
+  /** Of all tests that need no process of their own: each has its keys. */
+  const shared = shareService(async (owner) => (await starterOn(owner, database)).start())
+
+  test('a repetition gets the stored answer, and other requests do not', async () => {
+    const heddle = shared()
+    const done = await doneSince(heddle)
+    const first = await send(heddle, { item: 'a' }, { key: 'again' })
     assert.equal(first.status, 201)
     assert.equal(first.headers['idempotency-replayed'], undefined)
     assert.match(first.headers['set-cookie']!, /^order=/)
-    isReplay(await send(heddle, { item: 'a' }, { key: 'k1' }), first)
-    assert.equal((await ordersOf(heddle)).runs, 1)
+    isReplay(await send(heddle, { item: 'a' }, { key: 'again' }), first)
+    assert.equal((await done()).runs, 1)
 
     for (const [body, sent] of [
       [{ item: 'b' }, {}],
       [{ item: 'a' }, { path: '/orders?more=1' }],
     ] as const) {
-      const other = await send(heddle, body, { key: 'k1', ...sent })
+      const other = await send(heddle, body, { key: 'again', ...sent })
       assert.deepEqual([other.status, JSON.parse(other.body).success], [422, false], other.body)
     }
     // Another route, and another key, are another operation.
-    assert.equal((await send(heddle, { item: 'a' }, { key: 'k1', path: '/orders/required' })).status, 201)
-    assert.equal((await send(heddle, { item: 'a' }, { key: 'k2' })).status, 201)
+    assert.equal((await send(heddle, { item: 'a' }, { key: 'again', path: '/orders/required' })).status, 201)
+    assert.equal((await send(heddle, { item: 'a' }, { key: 'again-2' })).status, 201)
     const { id } = JSON.parse(first.body)
-    const put = { key: 'k1', method: 'PUT' }
+    const put = { key: 'again', method: 'PUT' }
     assert.equal((await send(heddle, { item: 'c' }, { ...put, path: `/orders/${id}` })).status, 200)
     assert.equal((await send(heddle, { item: 'c' }, { ...put, path: '/orders/other' })).status, 422)
 
     // Without a key each request is one of its own.
     const plain = [await send(heddle, { item: 'p' }, {}), await send(heddle, { item: 'p' }, {})]
     assert.notEqual(plain[0]!.body, plain[1]!.body)
-    assert.deepEqual((await ordersOf(heddle)).orders.map(({ item }) => item).sort(), ['a', 'a', 'c', 'p', 'p'])
+    assert.deepEqual((await done()).orders.map(({ item }) => item).sort(), ['a', 'a', 'c', 'p', 'p'])
   })
 
-  test('what one user has sent is not what another gets', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
-    const mine = { key: 'k', path: '/orders/mine' }
+  test('what one user has sent is not what another gets', async () => {
+    const heddle = shared()
+    const mine = { key: 'mine', path: '/orders/mine' }
     const first = await send(heddle, { item: 'a' }, { ...mine, token: 'u1-first' })
     isReplay(await send(heddle, { item: 'a' }, { ...mine, token: 'u1-later' }), first)
     const guests = ['guest-1', 'guest-2', 'u2']
@@ -91,9 +111,8 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     assert.equal((await send(heddle, { item: 'a' }, mine)).status, 401)
   })
 
-  test('keys that are missing or malformed are refused', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
+  test('keys that are missing or malformed are refused', async () => {
+    const heddle = shared()
     const path = '/orders/required'
     assert.equal((await send(heddle, { item: 'a' }, { path })).status, 400)
     for (const key of ['', 'a b', 'ü', 'k'.repeat(256)]) {
@@ -104,18 +123,18 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     assert.equal((await send(heddle, { item: 'a' }, { path, key: `"${'k'.repeat(253)}"` })).status, 201)
   })
 
-  test('while a request runs its repetition is told to wait, and then gets the answer', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
-    const running = send(heddle, { item: 'a', wait: true }, { key: 'k' })
-    await until(async () => (await ordersOf(heddle)).runs === 1, 'the handler')
-    const meanwhile = await send(heddle, { item: 'a', wait: true }, { key: 'k' })
+  test('while a request runs its repetition is told to wait, and then gets the answer', async () => {
+    const heddle = shared()
+    const done = await doneSince(heddle)
+    const running = send(heddle, { item: 'a', wait: true }, { key: 'running' })
+    await until(async () => (await done()).runs === 1, 'the handler')
+    const meanwhile = await send(heddle, { item: 'a', wait: true }, { key: 'running' })
     assert.deepEqual([meanwhile.status, meanwhile.headers['retry-after']], [409, '1'])
-    assert.equal((await send(heddle, { item: 'b' }, { key: 'k' })).status, 422)
+    assert.equal((await send(heddle, { item: 'b' }, { key: 'running' })).status, 422)
     await send(heddle, {}, { path: '/gate' })
     const first = await running
-    isReplay(await send(heddle, { item: 'a', wait: true }, { key: 'k' }), first)
-    assert.equal((await ordersOf(heddle)).runs, 1)
+    isReplay(await send(heddle, { item: 'a', wait: true }, { key: 'running' }), first)
+    assert.equal((await done()).runs, 1)
   })
 
   test('many at a time run once', async (t) => {
@@ -131,16 +150,15 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
     assert.equal((await ordersOf(heddle)).orders.length, 1)
   })
 
-  test('every kind of answer below 500 is stored, and no other', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
+  test('every kind of answer below 500 is stored, and no other', async () => {
+    const heddle = shared()
+    const done = await doneSince(heddle)
     const path = '/orders/odd'
     const twice = async (how: string): Promise<Answer[]> => [
       await send(heddle, { how, item: how }, { path, key: how.replace(' ', '-') }),
       await send(heddle, { how, item: how }, { path, key: how.replace(' ', '-') }),
     ]
-    const itemsOf = async (item: string) =>
-      (await ordersOf(heddle)).orders.filter((order) => order.item === item).length
+    const itemsOf = async (item: string) => (await done()).orders.filter((order) => order.item === item).length
 
     const [refused, refusedAgain] = await twice('refuse')
     assert.equal(refused!.status, 400)
@@ -195,11 +213,11 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
       assert.equal((await ordersOf(one)).orders.length, 1)
     })
 
-    test('a transaction that the database runs again stores the answer of its last run', async (t) => {
-      const { start } = await starterOn(t, database)
-      const heddle = await start()
+    test('a transaction that the database runs again stores the answer of its last run', async () => {
+      const heddle = shared()
+      const done = await doneSince(heddle)
       const { 'x-order': rival } = (await send(heddle, { item: 'a' }, {})).headers
-      for (const key of [undefined, 'k']) {
+      for (const key of [undefined, 'rival']) {
         const sent = key === undefined ? {} : { key }
         const answer = await send(heddle, { item: `with ${key}`, rival }, sent)
         const { id, runs } = JSON.parse(answer.body)
@@ -207,18 +225,17 @@ describeOnDatabases('requests with an Idempotency-Key', (database) => {
         assert.equal(answer.headers['set-cookie']!.split('order=').length, 2)
         if (key !== undefined) isReplay(await send(heddle, { item: `with ${key}`, rival }, sent), answer)
       }
-      const { orders } = await ordersOf(heddle)
-      assert.deepEqual(orders.map(({ item }) => item).sort(), ['changed', 'with k', 'with undefined'])
+      const { orders } = await done()
+      assert.deepEqual(orders.map(({ item }) => item).sort(), ['changed', 'with rival', 'with undefined'])
     })
   }
 
-  test('an answer is kept for its time', async (t) => {
-    const { start } = await starterOn(t, database)
-    const heddle = await start()
-    const brief = { key: 'k', path: '/orders/brief' }
+  test('an answer is kept for its time', async () => {
+    const heddle = shared()
+    const brief = { key: 'brief', path: '/orders/brief' }
     const first = await send(heddle, { item: 'a' }, brief)
     await until(async () => (await send(heddle, { item: 'a' }, brief)).body !== first.body, 'an answer of its own')
-    assert.equal((await send(heddle, { item: 'b' }, { ...brief, key: 'other' })).status, 201)
+    assert.equal((await send(heddle, { item: 'b' }, { ...brief, key: 'brief-2' })).status, 201)
   })
 
   test('a process that dies after the commit has answered, one that dies before has not', async (t) => {

@@ -1,16 +1,15 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { TestContext } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import type { Database } from '../support/databases.ts'
-import { type Heddle, startHeddle } from '../support/heddle.ts'
+import { type Heddle, type Owner, startHeddle } from '../support/heddle.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [fileURLToPath(new URL('../fixtures/effects', import.meta.url))]
 
 /** Starts processes one after another on one database, which outlives them. @param lanes how many each has */
-export async function starterOn(t: TestContext, database: Database, lanes = 1) {
+export async function starterOn(t: Owner, database: Database, lanes = 1) {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-effects-'))
   t.after(() => rm(folder, { recursive: true, force: true }))
   const path = join(folder, 'service.db')

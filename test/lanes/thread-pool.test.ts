@@ -51,7 +51,7 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
     log += chunk
   })
-  await until(() => log.includes('Serving on '), 'the start', 30_000)
+  await until(() => log.includes('Serving on '), 'the start', 60_000)
   const get = (path: string, withinMs = 20_000) =>
     fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(withinMs) })
   const lanes = async (): Promise<LaneInfo[]> => (await (await get('/system/lanes')).json()) as LaneInfo[]
@@ -73,6 +73,14 @@ async function npmStart(t: TestContext, env: Record<string, string> = {}) {
       return { status: response.status, text: await response.text() }
     },
   }
+}
+
+/** On a busy machine lanes may be too slow for the primary to give them work: it says so, and the client comes again. */
+async function unrefused(ask: () => Promise<number>): Promise<number> {
+  return await until(async () => {
+    const status = await ask()
+    return status === 503 ? undefined : status
+  }, 'an answer that is no refusal')
 }
 
 test('npm start has a thread pool that some blocked calls do not fill; when it is held, it says so and by whom', async (t) => {
@@ -99,7 +107,7 @@ test('npm start has a thread pool that some blocked calls do not fill; when it i
 
   // Both lanes, one after the other: the one whose thread waits for the file, too.
   for (let death = 1; death <= 2; death++) {
-    assert.equal((await service.get('/die')).status, 500)
+    assert.equal(await unrefused(async () => (await service.get('/die')).status), 500)
     const areUp = async () => (await service.lanes()).filter(({ state }) => state === 'ready').length === 2
     await until(areUp, `a lane after death ${death}`, 20_000)
   }
@@ -107,8 +115,8 @@ test('npm start has a thread pool that some blocked calls do not fill; when it i
   await service.release()
   await until(async () => (await service.readiness()).status === 200, 'ready again')
   assert.match(service.log(), /The thread pool serves again/)
-  assert.equal((await service.get('/files/page.txt')).status, 200)
-  assert.equal(await service.post('/login', ada), 200)
+  assert.equal(await unrefused(async () => (await service.get('/files/page.txt')).status), 200)
+  assert.equal(await unrefused(() => service.post('/login', ada)), 200)
   service.child.kill('SIGTERM')
   await until(() => service.child.exitCode === 0, 'the end')
 })

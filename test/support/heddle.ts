@@ -49,7 +49,7 @@ export interface StartOptions {
 }
 
 /** A test, or whatever else ends what it has started. */
-interface Owner {
+export interface Owner {
   after(end: () => Promise<void>): void
 }
 
