@@ -71,18 +71,19 @@ test('a request whose time is up leaves the queue', async (t) => {
     SIGNUP_MAX_PER_ADDRESS: '1000',
     AUTH_HASH_THREADS: '1',
     AUTH_HASH_QUEUE: '50',
-    HTTP_HANDLER_TIMEOUT_MS: '400',
+    HTTP_HANDLER_TIMEOUT_MS: '1000',
   }
   const heddle = await startHeddle(t, { domains: [SHIPPED], lanes: 1, env })
-  const statuses = await Promise.all(Array.from({ length: 30 }, async (_, n) => (await signUp(heddle, n)).status))
-  assert.ok(statuses.filter((status) => status === 504).length >= 15, statuses.join(' '))
+  const statuses = await Promise.all(Array.from({ length: 16 }, async (_, n) => (await signUp(heddle, n)).status))
+  assert.ok(statuses.filter((status) => status === 504).length >= 8, statuses.join(' '))
   // It comes after all of them. One whose time was up before it asked for its key has not asked.
-  await until(async () => (await signUp(heddle, 50)).status === 201, 'an empty queue')
+  let last = 50
+  await until(async () => (await signUp(heddle, last++)).status === 201, 'an empty queue', 30_000)
   const { calls, errors } = await until(async () => {
     const all = await hashed(heddle)
     return all.calls > 0 ? all : undefined
   }, 'the counts')
-  assert.ok(errors > 0 && calls - errors <= 15, `${calls - errors} of ${calls} hashed`)
+  assert.ok(errors > 0 && calls - errors <= 10, `${calls - errors} of ${calls} hashed`)
 })
 
 test('a thread that dies costs the key that it derived, and is replaced', async (t) => {

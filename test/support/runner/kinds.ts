@@ -9,8 +9,9 @@ import { importsOf, loads } from './imports.ts'
  */
 export type Kind = 'together' | 'process' | 'alone'
 
-/** Files that measure time or memory, and why other tests must not run beside them. */
+/** Why other tests must not run beside a file: most of these measure time or memory. */
 export const ALONE: Readonly<Record<string, string>> = {
+  'architecture/clone.test.ts': 'it puts a domain into the checkout, which other tests read',
   'bench/load.test.ts': 'it measures a server for a fifth of a second',
   'bench/open-loop.test.ts': 'it holds a rate of requests',
   'bench/cpu.test.ts': 'it measures processor time',
