@@ -16,6 +16,7 @@ import { LogPublisher } from '../runtime/event-log/log-publisher.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { EventServer } from '../runtime/events/event-server.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
+import { activeTools } from '../runtime/kernel/active-tools.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
@@ -181,7 +182,7 @@ export class LaneServer {
       const { toolbox, plugins } = this.#kernel
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
-      await toolbox.install(settings.toolsDir, this.#kernel.runtimeFactory(this.#host))
+      await toolbox.install(activeTools(settings.toolsDir, settings.tools), this.#kernel.runtimeFactory(this.#host))
       this.#requests.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),

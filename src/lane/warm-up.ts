@@ -2,10 +2,10 @@
 import 'zod'
 import '../index.ts'
 import { loadModule } from '../core/modules/load-module.ts'
-import { findTools } from '../runtime/kernel/discover.ts'
+import { activeTools } from '../runtime/kernel/active-tools.ts'
 import type { WarmUp } from '../transport/messages.ts'
 
 /** Resolves when the tools are loaded. A tool that does not load is reported when it is installed. */
-export async function warmUp({ toolsDir }: WarmUp): Promise<void> {
-  for (const { file } of findTools(toolsDir)) await loadModule(file).catch(() => {})
+export async function warmUp({ toolsDir, tools }: WarmUp): Promise<void> {
+  for (const { file } of activeTools(toolsDir, tools)) await loadModule(file).catch(() => {})
 }

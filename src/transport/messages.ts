@@ -52,6 +52,8 @@ export interface LaneInit {
 /** Task of a thread that waits for its lane: which modules to load. */
 export interface WarmUp {
   toolsDir: string
+  /** TOOLS */
+  tools: string | undefined
 }
 
 /** Memory that all threads share. */

@@ -60,13 +60,14 @@ describe('the package and an application that is made with it', () => {
     for (const what of [
       ['domain', 'orders'],
       ['plugin', 'orders/cancel-order'],
+      ['tool', 's3'],
     ]) {
       const { code, output } = await heddle('new', ...what)
       assert.equal(code, 0, output)
     }
     const tested = await heddle('test')
     assert.equal(tested.code, 0, tested.output)
-    assert.match(tested.output, /pass 5/)
+    assert.match(tested.output, /pass 6/)
     const checked = await heddle('check')
     assert.equal(checked.code, 0, checked.output)
 
@@ -135,6 +136,25 @@ describe('the package and an application that is made with it', () => {
       60_000,
     )
     assert.equal(await served.stop(), 0)
+  })
+
+  test('package.json chooses an implementation, and the package stays as it is', async () => {
+    const manifest = () => JSON.parse(readFileSync(join(app, 'package.json'), 'utf8'))
+    const used = await heddle('tools', 'use', 'redis-state')
+    assert.equal(used.code, 0, used.output)
+    assert.deepEqual(manifest().heddle, { tools: { state: 'redis-state' } })
+    const listed = await heddle('tools')
+    assert.match(listed.output, /^state +memory-state +parked$/m)
+    assert.match(listed.output, /^state +redis-state +active$/m)
+    assert.match(listed.output, /^s3 +s3 +active$/m)
+    writeFileSync(
+      join(app, 'package.json'),
+      JSON.stringify({ ...manifest(), heddle: { tools: { db: 'redis-state' } } }),
+    )
+    const wrong = await heddle('start')
+    assert.notEqual(wrong.code, 0)
+    assert.match(wrong.output, /redis-state is an implementation of state, not of db/)
+    writeFileSync(join(app, 'package.json'), JSON.stringify({ ...manifest(), heddle: undefined }))
   })
 
   test('heddle refuses what it does not know with 2, and a folder that is not empty with 1', async () => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
+import { chosenTools } from './chosen-tools.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES } from './schema.ts'
@@ -65,6 +66,7 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
         `${name}: expected ${parsed.wanted}, got ${row.secret ? 'something else' : JSON.stringify(env[name])}`,
       )
   }
+  settings.tools ??= chosenTools(faults)
   if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
   checkTogether(settings as Settings, faults)
   checkTokens(settings as Settings, faults)

@@ -1,11 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, renameSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import type { Class, Node, Program } from 'oxc-parser'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { findTools } from '../../runtime/kernel/discover.ts'
+import { activeTools, ownToolsFolder, toolNameOf } from '../../runtime/kernel/active-tools.ts'
+import { findTools, type ToolFolder } from '../../runtime/kernel/discover.ts'
 import { CommandError } from '../command-error.ts'
 import { parseSource, staticKey, unwrap } from '../lint/syntax.ts'
 
@@ -18,19 +19,31 @@ interface Implementation {
   folder: string
   /** The tool's name; null when the source does not show it. */
   tool: string | null
+  path: string
   active: boolean
 }
 
+/** A package is not changed: the application's own package.json chooses. */
+const IS_PACKAGE = import.meta.url.endsWith('.js')
+
 async function main(): Promise<void> {
   try {
-    const { toolsDir } = loadSettings().settings
+    const { toolsDir, tools } = loadSettings().settings
     // The folder of parked implementations is beside the one of the active tools, so that relative imports are valid in both.
     const extrasDir = join(dirname(toolsDir), 'extras')
-    const found = [...(await implementationsIn(toolsDir, true)), ...(await implementationsIn(extrasDir, false))]
+    const own = ownToolsFolder()
+    const inFolders = [
+      ...(own === null ? [] : await implementationsIn(own, true)),
+      ...(await implementationsIn(toolsDir, true)),
+      ...(await implementationsIn(extrasDir, false)),
+    ]
+    const found = tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, tools))
     const [command, wanted, ...more] = readArguments()
     if (command === undefined) list(found)
-    else if (command === 'use' && wanted !== undefined && more.length === 0) use(wanted, found, toolsDir, extrasDir)
-    else throw new CommandError(USAGE)
+    else if (command === 'use' && wanted !== undefined && more.length === 0) {
+      if (IS_PACKAGE) choose(wanted, found)
+      else use(wanted, found, toolsDir, extrasDir)
+    } else throw new CommandError(USAGE)
   } catch (error) {
     const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
     if (!isConfig && !(error instanceof CommandError)) throw error
@@ -56,6 +69,22 @@ function list(found: readonly Implementation[]): void {
   for (const [tool, folder, state] of table) {
     console.log(`${tool!.padEnd(widths[0]!)}  ${folder!.padEnd(widths[1]!)}  ${state}`)
   }
+}
+
+/** The implementations, of which those are active that a process would take. */
+function chosen(found: readonly Implementation[], active: readonly ToolFolder[]): Implementation[] {
+  return found.map((each) => ({ ...each, active: active.some(({ path }) => path === each.path) }))
+}
+
+/** Makes package.json choose the implementation. */
+function choose(wanted: string, found: readonly Implementation[]): void {
+  const target = found.find(({ folder }) => folder === wanted)
+  if (target?.tool == null) throw new CommandError(unknownMessage(wanted, found, 'the package'))
+  if (target.active) throw new CommandError(`${wanted} is active already`)
+  const manifest = JSON.parse(readFileSync('package.json', 'utf8'))
+  manifest.heddle = { ...manifest.heddle, tools: { ...manifest.heddle?.tools, [target.tool]: wanted } }
+  writeFileSync('package.json', `${JSON.stringify(manifest, null, 2)}\n`)
+  console.log(`${target.tool} is ${wanted} from the next start on: package.json says so`)
 }
 
 /** Parks the active implementation of the tool, and makes the wanted one active. */
@@ -111,7 +140,10 @@ async function implementationsIn(directory: string, active: boolean): Promise<Im
   return Promise.all(
     folders.map(async ({ path, file }) => ({
       folder: basename(path),
-      tool: toolName((await parseSource(file, readFileSync(file, 'utf8'))).program),
+      path,
+      tool: IS_PACKAGE
+        ? toolNameOf({ path, file })
+        : toolName((await parseSource(file, readFileSync(file, 'utf8'))).program),
       active,
     })),
   )

@@ -6,7 +6,7 @@ FROM node:22-bookworm AS build
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev
-COPY domains ./domains
+COPY . .
 
 FROM node:22-bookworm-slim
 # /system is served inside the container alone, on 127.0.0.1; its health is on HTTP_PORT too. Whoever runs the container restarts it.

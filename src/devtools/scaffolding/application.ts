@@ -94,7 +94,7 @@ const COMPILER = {
     skipLibCheck: true,
     noEmit: true,
   },
-  include: ['domains', 'test'],
+  include: ['domains', 'tools', 'test'],
 }
 
 const PLUGIN = `import { HeddleError, Plugin, type Tools } from 'heddle'

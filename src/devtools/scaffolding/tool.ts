@@ -8,13 +8,15 @@ import { checkKebab, pascal, snake, words } from './names.ts'
 import { importPath, testFile, type Workplace } from './workplace.ts'
 import type { Scaffold } from './writing.ts'
 
+const IS_PACKAGE = import.meta.url.endsWith('.js')
 const CONTRACT = fileURLToPath(new URL('../../contracts/tool.ts', import.meta.url))
 
 /** `npm run new -- tool s3`: a client of another server, with its contract, its README and its test. */
 export function scaffoldTool(workplace: Workplace, folderName: string): Scaffold {
   checkKebab('A tool', folderName, 's3')
   const name = snake(folderName)
-  const folder = join(workplace.toolsDir, folderName)
+  // A package is not changed: the application has a folder of its own.
+  const folder = join(IS_PACKAGE ? join(workplace.root, 'tools') : workplace.toolsDir, folderName)
   refuseTaken(workplace, folder, name)
   const file = join(folder, 'index.ts')
   const test = testFile(workplace, 'tools', folderName)
@@ -26,7 +28,7 @@ export function scaffoldTool(workplace: Workplace, folderName: string): Scaffold
   }
   return {
     files: [
-      { path: file, text: toolText(names, importPath(file, CONTRACT)) },
+      { path: file, text: toolText(names, IS_PACKAGE ? 'heddle' : importPath(file, CONTRACT)) },
       { path: join(folder, 'README.md'), text: pageText(names) },
       { path: test, text: testText(names) },
     ],

@@ -47,6 +47,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
       SQLITE_PATH: join(directory, 'test.db'),
       AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
       TOOLS_DIR: outer.toolsDir,
+      ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),
       DOMAINS_DIR: await domainsDir(options.domains && folders, outer.domainsDir, directory),
       ...options.env,
     },

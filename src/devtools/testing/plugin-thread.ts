@@ -17,6 +17,7 @@ import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
+import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import type { PluginClass } from '../../runtime/kernel/plugins.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
@@ -190,7 +191,7 @@ export class PluginThread {
   async start(domain: string, Class: PluginClass): Promise<{ port: number; instance: object }> {
     const { toolsDir, env } = this.#options
     const factory = this.#kernel.runtimeFactory(this.#host)
-    await this.#kernel.toolbox.install(toolsDir, (name) => {
+    await this.#kernel.toolbox.install(activeTools(toolsDir, undefined), (name) => {
       const runtime = factory(name)
       return { ...runtime, env: (variable) => env[variable] ?? runtime.env(variable) }
     })

@@ -6,6 +6,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
+import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
@@ -321,7 +322,8 @@ export class Runtime {
 
   async #installTools(): Promise<void> {
     const { kernel } = this.#tools
-    await kernel.toolbox.install(this.#options.settings.toolsDir, kernel.runtimeFactory(this.host))
+    const { toolsDir, tools } = this.#options.settings
+    await kernel.toolbox.install(activeTools(toolsDir, tools), kernel.runtimeFactory(this.host))
     this.#http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
   }
 

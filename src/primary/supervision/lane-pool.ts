@@ -45,7 +45,7 @@ const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + 
 /** The threads of the lanes: each runs one long task, its lane, and ends with it. The only file that knows Piscina. */
 export class LanePool {
   readonly #pool: Piscina
-  readonly #toolsDir: string
+  readonly #warmUp: WarmUp
   readonly #prewarmedThreads: number
   #threads = 0
   /** Tasks that are lanes. */
@@ -55,7 +55,7 @@ export class LanePool {
 
   /** @param isPrewarmed threads may be started ahead of the lanes that will need them (`prewarm`) */
   constructor(settings: Settings, isPrewarmed: boolean, onError: (error: unknown) => void) {
-    this.#toolsDir = settings.toolsDir
+    this.#warmUp = { toolsDir: settings.toolsDir, tools: settings.tools }
     this.#prewarmedThreads = isPrewarmed ? Math.min(settings.lanes + 1, PREWARMED_MAX_THREADS) : 0
     this.#pool = new Piscina({
       filename: WORKER_FILE,
@@ -113,9 +113,8 @@ export class LanePool {
   /** Gets threads ready for the next lanes: with the runtime, its tools and zod loaded as they are now, and no file of a domain. */
   prewarm(): void {
     if (this.#prewarming !== null || this.#pool.threads.length - this.#lanes >= this.#prewarmedThreads) return
-    const task: WarmUp = { toolsDir: this.#toolsDir }
     // One task for each thread, also for those that wait already: the pool gives each thread one task at a time.
-    const runs = Array.from({ length: this.#prewarmedThreads }, () => this.#pool.run(task))
+    const runs = Array.from({ length: this.#prewarmedThreads }, () => this.#pool.run(this.#warmUp))
     const over = (): void => {
       this.#prewarming = null
     }

@@ -4,7 +4,7 @@ import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
-import { findTools, loadTool } from './discover.ts'
+import { loadTool, type ToolFolder } from './discover.ts'
 import { tellingFirstCall } from './first-call.ts'
 import type { Meter } from './proxy.ts'
 
@@ -39,8 +39,8 @@ export class Toolbox {
    * Makes an instance of every tool.
    * @throws TOOL_DUPLICATE naming both folders, TOOL_INVALID
    */
-  async install(toolsDir: string, runtimeFor: RuntimeFactory): Promise<void> {
-    for (const folder of findTools(toolsDir)) {
+  async install(folders: readonly ToolFolder[], runtimeFor: RuntimeFactory): Promise<void> {
+    for (const folder of folders) {
       const tool = await loadTool(folder, runtimeFor)
       const before = this.#installed.get(tool.name)
       if (before !== undefined) {

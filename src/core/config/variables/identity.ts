@@ -22,4 +22,12 @@ export const IDENTITY_VARIABLES = {
     effect: 'Folders of domains (plugins, migrations, event contracts), in order.',
   },
   TOOLS_DIR: { type: 'folder', default: TOOLS_FOLDER, effect: 'Folder of the active tools.' },
+  TOOLS: {
+    type: 'text',
+    pattern: /^[\w-]+(?:=[\w-]+)?(?:,\s*[\w-]+(?:=[\w-]+)?)*$/,
+    wanted: 'implementations like postgres,redis-state',
+    default: undefined,
+    effect:
+      'Implementations that replace those of the same tools, from the folder of the active tools or the one of the parked ones beside it. Default: `heddle.tools` of `package.json`.',
+  },
 } as const satisfies Record<string, VariableRow>
