@@ -11,6 +11,8 @@ export interface BacklogOptions {
   written: () => Promise<void>
   /** Positions of the events of the hub that wait for a group beside. */
   awaiting: (event: string, group: string) => number[]
+  /** True while a dead lane may have stored events that it could not hand on. */
+  isUncertain: () => boolean
   /** True when changes of what waits here may be under way. */
   hasUnwritten: () => boolean
 }
@@ -71,13 +73,17 @@ export class Backlog {
 
   /** True when an event with a key may pass: nothing that has been stored before waits here, or is on its way from here. */
   get isEmpty(): boolean {
-    if (this.#isReading || this.#hasLeft || this.#options.shared()?.isSettling === true) return false
+    if (this.#isReading || this.#hasLeft || this.#mustWait) return false
     return this.passed.size + this.#freed.size + this.#returned.length === 0
   }
 
-  /** What has no room is not read while others may have older events of its keys. */
+  /** Older events of their keys may come up: what was stored last is not read before. */
+  get #mustWait(): boolean {
+    return this.#options.shared()?.isSettling === true || this.#options.isUncertain()
+  }
+
   get #hasPassed(): boolean {
-    return this.passed.size > 0 && this.#options.shared()?.isSettling !== true
+    return this.passed.size > 0 && !this.#mustWait
   }
 
   /** True when there is something to be read. */

@@ -79,6 +79,7 @@ export class DurableLog {
       shared: () => this.#shared,
       written: () => writer.written(),
       awaiting: (event, group) => this.#events.awaiting(event, group),
+      isUncertain: () => this.#reconciler?.isUncertain === true,
       hasUnwritten: () => this.#events.away.size > 0,
     })
     const { maxStored } = options
@@ -205,7 +206,7 @@ export class DurableLog {
     if (!this.#hasAdopted || !this.#hasRoom) return true
     // A broker gets them all in their order.
     if (key === null && this.#relay === null) return false
-    return !this.#backlog.isEmpty || this.#reconciler?.isUncertain === true
+    return !this.#backlog.isEmpty
   }
 
   get #hasRoom(): boolean {
@@ -290,6 +291,7 @@ export class DurableLog {
       const shares = live?.sharesBack(this.#held.take(event.seq), stored.left) ?? null
       if (shares !== null) {
         this.#options.hub.deliverStored(event, Number(row.expires_ms), null, shares)
+        this.#events.awaitAway(live!, stored.left)
         continue
       }
       if (this.#events.knows(event.seq)) continue

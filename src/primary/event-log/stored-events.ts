@@ -101,6 +101,21 @@ export class StoredEvents {
     if (event.open.length === 0) this.#leaveHub(event)
   }
 
+  /** Groups have gone while their next attempts waited in the log: everybody who is here has been offered theirs. */
+  awaitAway(event: StoredEvent, left: readonly DeliveryRow[] | null): void {
+    for (const group of event.away ?? []) {
+      const row = left?.find(({ grp }) => grp === group)
+      if (row === undefined) continue
+      const { seq, event: name } = event
+      const [attempt, deaths, error] = [Number(row.attempt), Number(row.deaths), row.error]
+      this.#writer.waiting({ seq, group, attempt, deaths, dueMs: DUE_WITH_GROUP, error })
+      event.away!.delete(group)
+      event.absent ??= new Set()
+      event.absent.add(group)
+      this.#groups.waits(name, group)
+    }
+  }
+
   /** Nobody here is at work on it any more, and it stays in the log. */
   #leaveHub(event: StoredEvent): void {
     this.#live.delete(event.seq)
