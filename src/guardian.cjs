@@ -1,5 +1,6 @@
 // What `npm start` runs: a small parent that starts the runtime as its child, and again when it dies. Plain JavaScript, few modules: it has to be
 // there when nothing else is.
+require('./preload/node-version.cjs')
 const { pathToFileURL } = require('node:url')
 const { setFlagsFromString } = require('node:v8')
 const { isGuardianOff } = require('./guardian/switch.cjs')

@@ -1,4 +1,4 @@
-// Completes package-lock.json: asks the registry for the hash of each package that has none.
+// Completes package-lock.json: asks the registry for the hash of each package that has none, and says again what npm forgets of a package.
 // npm leaves out the hash of a package of another platform when it has never fetched it. Exit code 1: some still have none; they are named.
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -28,10 +28,15 @@ async function complete([path, entry]) {
   lock.packages[path] = { version, ...(resolved && { resolved }), integrity, ...rest }
 }
 
+// The package has its binaries. Without this, `npm ci` would try to compile it, and leave it out where there is no compiler.
+const prebuilt = lock.packages['node_modules/better-sqlite3-prebuilt']
+const isForgotten = prebuilt.gypfile !== false
+prebuilt.gypfile = false
+
 for (let first = 0; first < incomplete.length; first += AT_A_TIME) {
   await Promise.all(incomplete.slice(first, first + AT_A_TIME).map(complete))
 }
-if (incomplete.length > missing.length) writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`)
+if (isForgotten || incomplete.length > missing.length) writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`)
 if (missing.length > 0) {
   console.error(`The registry has no hash of these packages:\n  ${missing.sort().join('\n  ')}`)
   process.exitCode = 1

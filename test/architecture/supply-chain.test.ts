@@ -14,6 +14,7 @@ interface Entry {
   libc?: string[]
   optional?: boolean
   hasInstallScript?: boolean
+  gypfile?: boolean
 }
 
 interface Component {
@@ -24,12 +25,15 @@ interface Component {
 }
 
 const read = (file: string) => JSON.parse(readFileSync(`${ROOT}/${file}`, 'utf8'))
-const { dependencies, devDependencies, allowScripts } = read('package.json') as Record<string, Record<string, string>>
+const { dependencies, optionalDependencies, devDependencies, allowScripts } = read('package.json') as Record<
+  string,
+  Record<string, string>
+>
 const packages = Object.entries(read('package-lock.json').packages as Record<string, Entry>).filter(([path]) => path)
 
 test('each version that package.json wants is one version', () => {
-  for (const [name, version] of Object.entries({ ...dependencies, ...devDependencies })) {
-    assert.match(version, /^(?:npm:@uwsjs\/core@)?\d+\.\d+\.\d+$/, name)
+  for (const [name, version] of Object.entries({ ...dependencies, ...optionalDependencies, ...devDependencies })) {
+    assert.match(version, /^(?:npm:(?:@uwsjs\/core|better-sqlite3)@)?\d+\.\d+\.\d+$/, name)
   }
 })
 
@@ -50,6 +54,11 @@ test('three packages have install scripts, of which one is needed', () => {
     ['better-sqlite3', 'esbuild', 'protobufjs'],
   )
   assert.deepEqual(allowScripts, { 'better-sqlite3': true, esbuild: false, protobufjs: false })
+})
+
+test('the database driver of Node 22 and newer is never compiled', () => {
+  const prebuilt = packages.find(([path]) => path === 'node_modules/better-sqlite3-prebuilt')?.[1]
+  assert.equal(prebuilt?.gypfile, false, 'npm has forgotten it: node deploy/release/complete-lock.mjs')
 })
 
 test('the bill of materials has every package that a user installs', () => {

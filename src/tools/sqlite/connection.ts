@@ -1,8 +1,9 @@
 import { mkdirSync } from 'node:fs'
 import { dirname } from 'node:path'
-import Database from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
+import { Database } from './driver.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { Statement } from './statement.ts'
 
@@ -14,13 +15,13 @@ const MAX_STATEMENTS = 256
  * SQLite's own busy handler would block the thread's event loop.
  */
 export class Connection {
-  readonly #database: Database.Database
+  readonly #database: BetterSqlite3.Database
   /** A statement of this transaction was not read-only. */
   hasWritten = false
   /** After a statement of this transaction, none of another one should share its commit. */
   endsSharing = false
   readonly #statements = new Map<string, Statement>()
-  #schemaVersion: Database.Statement | null = null
+  #schemaVersion: BetterSqlite3.Statement | null = null
   #knownVersion: unknown
   #hasDeferred = false
 
@@ -146,7 +147,7 @@ export class Connection {
     this.#database.close()
   }
 
-  readonly #controls = new Map<string, Database.Statement>()
+  readonly #controls = new Map<string, BetterSqlite3.Statement>()
 
   #control(sql: string): void {
     let prepared = this.#controls.get(sql)

@@ -1,7 +1,8 @@
 import { randomFillSync } from 'node:crypto'
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
-import Database from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
+import { Database } from './driver.ts'
 import { isBusy } from './failure.ts'
 
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */
@@ -41,7 +42,7 @@ export class DatabaseFile {
   /** True when another process has it open. Call it before this process opens it. */
   isElsewhereOpen(): boolean {
     if (!existsSync(this.path)) return false
-    let probe: Database.Database | null = null
+    let probe: BetterSqlite3.Database | null = null
     try {
       probe = new Database(this.path, { timeout: 0 })
       probe.pragma('locking_mode = EXCLUSIVE')

@@ -1,5 +1,6 @@
 import { realpathSync } from 'node:fs'
-import Database from 'better-sqlite3'
+import type BetterSqlite3 from 'better-sqlite3'
+import { Database } from './driver.ts'
 import { isBusy } from './failure.ts'
 
 /**
@@ -7,9 +8,9 @@ import { isBusy } from './failure.ts'
  * ends. Not on the database itself, which its threads share, and which other programs may read.
  */
 export class FileClaim {
-  readonly #lock: Database.Database
+  readonly #lock: BetterSqlite3.Database
 
-  private constructor(lock: Database.Database) {
+  private constructor(lock: BetterSqlite3.Database) {
     this.#lock = lock
   }
 

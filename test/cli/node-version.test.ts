@@ -1,0 +1,38 @@
+import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+/** What a start says on another Node, and its exit code. It would fail elsewhere behind the check. */
+function startOn(version: string, ...args: string[]) {
+  const pretend = `Object.defineProperty(process.versions, 'node', { value: '${version}' })`
+  const { status, stderr } = spawnSync(
+    process.execPath,
+    ['--import', `data:text/javascript,${encodeURIComponent(pretend)}`, ...args],
+    { cwd: ROOT, encoding: 'utf8', env: { ...process.env, HTTP_PORT: 'none' } },
+  )
+  return { status, text: stderr.trim() }
+}
+
+test('a Node that is too old is told in one sentence, with exit code 78', () => {
+  for (const version of ['18.20.8', '20.18.3', '21.7.3', '22.11.0']) {
+    const { status, text } = startOn(version, 'src/guardian.cjs')
+    const wanted = '20.19 or later of the line 20, or 22.12 or later'
+    assert.deepEqual([status, text], [78, `heddle needs Node ${wanted}: this is Node ${version}`])
+  }
+})
+
+test('the sentence says what package.json says', () => {
+  const { engines } = JSON.parse(readFileSync(`${ROOT}/package.json`, 'utf8')) as { engines: { node: string } }
+  assert.equal(engines.node, '^20.19.0 || >=22.12.0')
+})
+
+test('each Node of today passes', () => {
+  for (const version of ['20.19.0', '22.12.0', '24.0.0', '26.1.0']) {
+    const { text } = startOn(version, '--require', './src/preload.cjs', '--eval', 'console.error("passed")')
+    assert.equal(text, 'passed')
+  }
+})
