@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { formatReport, isPassed, type Report } from './report.ts'
 
 const REPORT: Report = {
-  options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, kills: 1000, json: null },
+  options: { seconds: 10, seed: 42, lanes: 2, gap: 9, killProcess: false, database: 'sqlite', kills: 1000, json: null },
   node: 'v22.0.0',
   drainSeconds: 1.25,
   startedAt: '2026-01-01T00:00:00.000Z',

@@ -269,6 +269,7 @@ export class DurableLog {
       if (this.#shared !== null) await this.#held.look(steadyMs())
       if (this.#reconciler?.isDue(steadyMs())) await this.#reconcile(this.#reconciler)
     } catch (error) {
+      this.#shared?.doubt()
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
     } finally {
       this.#isReading = false

@@ -2,6 +2,7 @@ import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { SLOT } from '../../runtime/event-log/key-slot.ts'
 import type { LogDatabase } from '../../runtime/event-log/log-database.ts'
 import { NO_PROCESS } from '../../runtime/event-log/ownership.ts'
+import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { PAGE_ROWS, type StoredRow, withDeliveries } from './log-reader.ts'
 
 /** Channel of the notifications of processes that share a log. */
@@ -101,6 +102,19 @@ export class FreeEvents {
   async freeKeyed(but: readonly number[]): Promise<void> {
     await this.#database().execute(
       `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND key IS NOT NULL AND NOT seq = ANY($2::bigint[])`,
+      [this.#epoch(), `{${but.join(',')}}`],
+    )
+  }
+
+  /**
+   * The same for all that have a key or were stored by other processes.
+   * @param but positions of those that are kept
+   * @param bases first positions of the blocks of this process
+   */
+  async freeUnknown(but: readonly number[], bases: readonly number[]): Promise<void> {
+    const isForeign = bases.map((base) => `seq NOT BETWEEN ${base} AND ${base + BLOCK_POSITIONS - 1}`).join(' AND ')
+    await this.#database().execute(
+      `UPDATE heddle_event SET owner = ${NO_PROCESS} WHERE owner = $1 AND NOT seq = ANY($2::bigint[]) AND (key IS NOT NULL OR (${isForeign}))`,
       [this.#epoch(), `{${but.join(',')}}`],
     )
   }

@@ -73,7 +73,7 @@ export class Membership {
   /** When rows are looked for whose process is not known any more. */
   #stragglersAtMs = 0
   /** First positions of the blocks of this process. */
-  readonly #bases: number[] = []
+  readonly bases: number[] = []
   #timer: NodeJS.Timeout | undefined
   #fault: string | null = null
   #status: 'out' | 'in' | 'lost' | 'left' = 'out'
@@ -104,7 +104,7 @@ export class Membership {
 
   /** True for the position of an event that this process has stored. */
   isOwn(position: number): boolean {
-    return this.#bases.some((base) => position >= base && position < base + BLOCK_POSITIONS)
+    return this.bases.some((base) => position >= base && position < base + BLOCK_POSITIONS)
   }
 
   /** Gets a number. It may be called again. */
@@ -176,7 +176,7 @@ export class Membership {
     while (memory.blocksLeft < SPARE_BLOCKS) {
       const row = await database.queryOne<{ base: number }>("SELECT nextval('heddle_position') AS base")
       const base = Number(row!.base) * BLOCK_POSITIONS
-      this.#bases.push(base)
+      this.bases.push(base)
       memory.addBlock(base)
     }
   }

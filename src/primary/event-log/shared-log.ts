@@ -10,7 +10,7 @@ import type { StoredRow } from './log-reader.ts'
 import { Membership, type OtherProcess } from './membership.ts'
 import type { PositionQueue } from './position-queue.ts'
 import { SharedWork } from './shared-work.ts'
-import { NO_SLOT, type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
+import { type StoredEvent, UNKNOWN_SLOT } from './stored-event.ts'
 import type { StoredEvents } from './stored-events.ts'
 
 /** How long a process that starts waits until the others reckon with it, milliseconds; then it tries again. */
@@ -65,6 +65,8 @@ export class SharedLog {
   #isKnownReady = false
   /** There may be events of no process with keys of this one's slots. */
   #hasFree = false
+  /** This process may own events that it does not know of. */
+  #isDoubtful = false
   /** There may be copies for this process. */
   #hasCopies = false
   /** Other processes take part in the delivery. */
@@ -190,6 +192,7 @@ export class SharedLog {
 
   /** Takes the next events that this process is to deliver. */
   async nextFree(): Promise<StoredRow[]> {
+    if (this.#isDoubtful) await this.#clearDoubts()
     let rows: StoredRow[] = []
     if (this.#hasFree) {
       this.#hasFree = false
@@ -228,6 +231,28 @@ export class SharedLog {
     this.#hasCopies = true
   }
 
+  /** Something could not be read, or its answer did not come: this process may own events that it does not know of. */
+  doubt(): void {
+    this.#isDoubtful = true
+    this.#expectAll()
+  }
+
+  /** What this process does not have in hand belongs to none again. Of its own without a key some may be on their way to it. */
+  async #clearDoubts(): Promise<void> {
+    if (this.#mode === 'shared') await this.#free.freeUnknown(this.#inHand(), this.members.bases)
+    this.#isDoubtful = false
+  }
+
+  /** Positions of the events that the hub has, or that are being forgotten. */
+  #inHand(): number[] {
+    const kept = [...this.#parts.writer.forgetting]
+    this.#parts.events.has(({ seq }) => {
+      kept.push(seq)
+      return false
+    })
+    return kept
+  }
+
   #become(mode: Mode): void {
     this.#mode = mode
     this.#modeMs = steadyMs()
@@ -244,12 +269,7 @@ export class SharedLog {
 
   /** What has a key and is not in the hub is there for whoever gets its slot. */
   async #part(): Promise<void> {
-    const kept = [...this.#parts.writer.forgetting]
-    this.#parts.events.has(({ slot, seq }) => {
-      if (slot !== NO_SLOT) kept.push(seq)
-      return false
-    })
-    await this.#free.freeKeyed(kept)
+    await this.#free.freeKeyed(this.#inHand())
     this.#become('shared')
     this.#hasFree = true
   }
@@ -274,7 +294,10 @@ export class SharedLog {
     const given = events.giveBack(isLeaving, (isWanted) => this.#options.hub.takeBack(isWanted))
     if (given.length > 0) {
       await writer.written()
-      await this.#free.free(given)
+      await this.#free.free(given).catch((error: unknown) => {
+        for (const seq of given) this.#parts.passed.push(seq)
+        throw error
+      })
       this.#hasFree = true
     }
     if (events.has(isLeaving)) return

@@ -97,7 +97,11 @@ export class SharedWork {
       )
       if (given.length > 0) {
         await writer.written()
-        for (let from = 0; from < given.length; from += PAGE) await free.free(given.slice(from, from + PAGE))
+        await free.free(given).catch((error: unknown) => {
+          // They are read from the log when they are still this process's.
+          for (const seq of given) this.#parts.passed.push(seq)
+          throw error
+        })
         isLeft = true
       }
     }

@@ -8,9 +8,12 @@ import { folderOf } from '../../support/folder.ts'
 import { type LogLine, spawnHeddle } from '../../support/heddle.ts'
 import { freePort } from '../../support/port.ts'
 import { until } from '../../support/until.ts'
+import type { ChaosArguments } from '../arguments.ts'
 import type { Owner } from '../process-guard.ts'
 
 const DOMAINS = fileURLToPath(new URL('./domains', import.meta.url))
+/** Migrations for each database. */
+const TABLES = fileURLToPath(new URL('./tables', import.meta.url))
 /** Longer than a start takes on any machine. */
 const START_MS = 120_000
 /** Longer than a runtime takes to notice that its guardian is gone, and to drain. */
@@ -19,10 +22,16 @@ const ORPHAN_MS = 60_000
 const ABORTERS = 40
 const LOOK_MS = 20
 
+interface ServiceOptions {
+  lanes: number
+  database: ChaosArguments['database']
+  /** Where the database is. */
+  env: Record<string, string>
+}
+
 /** What `npm start` is to a user, on one database: it is started again whenever its guardian ends, as a supervisor would. */
 export class GuardedService {
   readonly url: string
-  readonly databasePath: string
   readonly logs: LogLine[][] = []
   /** What went wrong with processes, not with data. */
   readonly faults: string[] = []
@@ -39,27 +48,27 @@ export class GuardedService {
   readonly #seen = new Set<number>()
   #aborter = 0
 
-  private constructor(guard: Owner, options: { port: number; folder: string; aborters: string; lanes: number }) {
-    const { port, folder, aborters, lanes } = options
+  private constructor(guard: Owner, options: ServiceOptions & { port: number; folder: string; aborters: string }) {
+    const { port, folder, aborters, lanes, database, env } = options
     this.#guard = guard
     this.url = `http://127.0.0.1:${port}`
-    this.databasePath = join(folder, 'service.db')
-    this.#domains = [DOMAINS, aborters]
+    this.#domains = [DOMAINS, join(TABLES, database), aborters]
     this.#lanes = lanes
     this.#env = {
       HTTP_PORT: String(port),
-      SQLITE_PATH: this.databasePath,
+      SQLITE_PATH: join(folder, 'service.db'),
       CRASH_REPORTS_DIR: join(folder, 'crashes'),
       EVENT_BUS_DRIVER: 'database',
+      ...env,
     }
     guard.after(() => this.#endAll())
   }
 
-  static async start(guard: Owner, lanes: number): Promise<GuardedService> {
+  static async start(guard: Owner, options: ServiceOptions): Promise<GuardedService> {
     const files = Array.from({ length: ABORTERS }, (_, n) => [`aborting/plugins/abort-${n}.js`, aborter(n)])
     const aborters = await folderOf(guard, Object.fromEntries(files))
     const folder = await folderOf(guard, {})
-    const service = new GuardedService(guard, { port: await freePort(), folder, aborters, lanes })
+    const service = new GuardedService(guard, { ...options, port: await freePort(), folder, aborters })
     await service.#spawn()
     await service.served()
     return service

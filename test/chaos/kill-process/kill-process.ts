@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { Poster } from '../../support/clients.ts'
 import { seededRandom } from '../../support/random.ts'
 import type { ChaosArguments } from '../arguments.ts'
 import type { Owner } from '../process-guard.ts'
-import { isSettled, readEvidence } from './evidence.ts'
-import { GuardedService } from './guarded-service.ts'
-import { type Kill, type KillKind, killsOf } from './kills.ts'
+import type { GuardedService } from './guarded-service.ts'
+import { KILLS, type Kill, type KillKind, killsOf } from './kills.ts'
 import { OrderBook, writeOrders } from './orders.ts'
 import type { KillReport } from './report.ts'
+import { makeSite } from './site.ts'
 import { judge } from './verdict.ts'
 
 const CLIENTS = 6
@@ -20,21 +21,24 @@ const BOOT_FACTOR = 30
 
 /** Kills the whole process again and again while clients write, lets it settle, stops it, and judges what is left. */
 export async function killProcess(options: ChaosArguments, guard: Owner): Promise<KillReport> {
-  const { seed, seconds, lanes, kills } = options
-  const service = await GuardedService.start(guard, lanes)
+  const { seed, seconds, kills, database } = options
+  const site = await makeSite(guard, options)
+  const { services, evidence } = site
   const book = new OrderBook()
   const stop = new AbortController()
   guard.after(async () => stop.abort())
   const clients = Array.from({ length: CLIENTS }, (_, n) =>
-    writeOrders(service, book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
+    writeOrders(turnsOf(services), book, `key-${n}`, seededRandom(seed + 1 + n), stop.signal),
   )
   const startedMs = performance.now()
   const killed: KillKind[] = []
-  for (const kill of killsOf(seededRandom(seed))) {
+  for (const kill of killsOf(seededRandom(seed), KILLS[database])) {
+    const service = services[killed.length % services.length]!
     await written(book, kill.afterWrites)
     if (killed.length >= kills || performance.now() > startedMs + seconds * 1000) break
     await sleep(kill.delayMs)
-    await strike(service, kill)
+    if (kill.kind === 'database') await site.restartDatabase()
+    else await strike(service, kill)
     killed.push(kill.kind)
     await service.served()
   }
@@ -42,20 +46,26 @@ export async function killProcess(options: ChaosArguments, guard: Owner): Promis
   await Promise.all(clients)
 
   const drainStartedMs = performance.now()
-  while (!isSettled(service.databasePath) && performance.now() - drainStartedMs < SETTLE_MS) await sleep(LOOK_MS)
+  while (!(await evidence.isSettled()) && performance.now() - drainStartedMs < SETTLE_MS) await sleep(LOOK_MS)
   const drainSeconds = (performance.now() - drainStartedMs) / 1000
-  await service.stop()
+  for (const service of services) await service.stop()
   return {
     options,
     node: process.version,
     drainSeconds,
     killed,
-    gaveUp: service.gaveUp,
+    gaveUp: services.reduce((sum, { gaveUp }) => sum + gaveUp, 0),
     outcomes: book.outcomes(),
     longestGapMs: book.longestGapMs,
-    faultsOfProcess: service.faults,
-    verdict: judge({ asked: book.asked, ...readEvidence(service.databasePath) }),
+    faultsOfProcess: services.flatMap(({ faults }) => faults),
+    verdict: judge({ asked: book.asked, ...(await evidence.read()) }),
   }
+}
+
+/** One request goes to one service, the next to another. */
+function turnsOf(services: readonly GuardedService[]): Poster {
+  let turn = 0
+  return { fetch: (path, init) => services[turn++ % services.length]!.fetch(path, init) }
 }
 
 /** Waits until so many more writes are acknowledged, for a while. */

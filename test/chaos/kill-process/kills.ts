@@ -7,9 +7,16 @@ import type { Random } from '../schedule.ts'
  * - `boot`: as `runtime`, and its successor too, while it starts.
  * - `guardian`: SIGKILL of the guardian alone. The runtime notices and ends; then somebody starts both.
  * - `plug`: SIGKILL of both at once.
+ * - `database`: the server of the database, as in a power cut, which starts again at once.
  */
-export const KILLS = ['runtime', 'abort', 'boot', 'guardian', 'plug'] as const
-export type KillKind = (typeof KILLS)[number]
+const PROCESS_KILLS = ['runtime', 'abort', 'boot', 'guardian', 'plug'] as const
+export type KillKind = (typeof PROCESS_KILLS)[number] | 'database'
+
+/** Those that there are with each database. */
+export const KILLS = {
+  sqlite: PROCESS_KILLS,
+  postgres: [...PROCESS_KILLS, 'database'],
+} as const satisfies Record<string, readonly KillKind[]>
 
 export interface Kill {
   readonly kind: KillKind
@@ -23,9 +30,9 @@ const MAX_WRITES = 150
 const MAX_DELAY_MS = 40
 
 /** The kills of a run, without an end. Each kind comes equally often: a bag is emptied before it is filled again. */
-export function* killsOf(random: Random): Generator<Kill, never> {
+export function* killsOf(random: Random, kinds: readonly KillKind[]): Generator<Kill, never> {
   for (;;) {
-    const bag: KillKind[] = [...KILLS]
+    const bag = [...kinds]
     while (bag.length > 0) {
       const kind = bag.splice(random(bag.length), 1)[0]!
       yield { kind, afterWrites: 1 + random(MAX_WRITES), delayMs: random(MAX_DELAY_MS) }

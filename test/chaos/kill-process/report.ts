@@ -33,6 +33,7 @@ export function formatKillReport(report: KillReport): string {
   return [
     ...tableOf('kills of the process', [
       ['seed', String(options.seed)],
+      ['database', options.database === 'sqlite' ? 'SQLite' : 'PostgreSQL, two processes'],
       ['seconds', `${options.seconds}, and ${report.drainSeconds.toFixed(1)} until all had settled`],
       ['kills', `${killed.length}: ${listed(countOf(killed))}`],
       ['the guardian gave up, and was started again', String(report.gaveUp)],

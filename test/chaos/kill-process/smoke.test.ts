@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { ChaosArguments } from '../arguments.ts'
 import { killProcess } from './kill-process.ts'
 import { formatKillReport, isKillPassed } from './report.ts'
 
@@ -7,7 +8,16 @@ import { formatKillReport, isKillPassed } from './report.ts'
 const SEED = 12
 
 test('a process that V8 aborts, and one that is gone with its guardian, lose nothing', async (t) => {
-  const options = { killProcess: true, kills: 2, seconds: 3600, seed: SEED, lanes: 1, gap: 8, json: null }
+  const options: ChaosArguments = {
+    killProcess: true,
+    kills: 2,
+    database: 'sqlite',
+    seconds: 3600,
+    seed: SEED,
+    lanes: 1,
+    gap: 8,
+    json: null,
+  }
   const report = await killProcess(options, t)
   const text = formatKillReport(report)
   assert.deepEqual(report.killed.toSorted(), ['abort', 'plug'], text)

@@ -1,5 +1,8 @@
 import type { EventMeta, Queryable } from '#heddle'
 
+/** A subscriber that outlasts a restart of the database. */
+export const PATIENT = { retries: 30, backoffMs: 50 }
+
 /** The payload of all events here. */
 export interface Order {
   number: number

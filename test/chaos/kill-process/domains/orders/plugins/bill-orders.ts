@@ -1,11 +1,11 @@
 import { type EventMeta, Plugin, type Tools, type Tx } from '#heddle'
-import type { Order } from '../handling.ts'
+import { type Order, PATIENT } from '../handling.ts'
 
 /** Bills an order, which must happen once. */
 export default class BillOrders extends Plugin {
   constructor({ event_bus }: Tools) {
     super()
-    event_bus.subscribe('order.placed', this.bill, { transaction: true })
+    event_bus.subscribe('order.placed', this.bill, { ...PATIENT, transaction: true })
   }
 
   async bill({ number }: Order, event: EventMeta, tx: Tx) {

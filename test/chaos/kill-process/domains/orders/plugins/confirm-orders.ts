@@ -1,5 +1,5 @@
 import { type EventMeta, Plugin, type Tools } from '#heddle'
-import { noteHandled, type Order } from '../handling.ts'
+import { noteHandled, type Order, PATIENT } from '../handling.ts'
 
 /** Each so many-th order is confirmed by the second attempt. */
 const STUMBLES_AT = 13
@@ -11,7 +11,7 @@ export default class ConfirmOrders extends Plugin {
   constructor({ db, event_bus }: Tools) {
     super()
     this.#db = db
-    event_bus.subscribe('order.placed', this.confirm, { retries: 5, backoffMs: 50 })
+    event_bus.subscribe('order.placed', this.confirm, PATIENT)
   }
 
   async confirm({ number, key }: Order, event: EventMeta) {

@@ -1,5 +1,5 @@
 import { type EventMeta, Plugin, type Tools } from '#heddle'
-import { noteHandled, type Order } from '../handling.ts'
+import { noteHandled, type Order, PATIENT } from '../handling.ts'
 
 /** Ships what is confirmed: publishes first, and notes it then. */
 export default class ShipOrders extends Plugin {
@@ -10,9 +10,9 @@ export default class ShipOrders extends Plugin {
     super()
     this.#db = db
     this.#bus = event_bus
-    event_bus.subscribe('order.confirmed', this.ship)
-    event_bus.subscribe('order.shipped', this.end)
-    event_bus.subscribe('note.taken', this.end)
+    event_bus.subscribe('order.confirmed', this.ship, PATIENT)
+    event_bus.subscribe('order.shipped', this.end, PATIENT)
+    event_bus.subscribe('note.taken', this.end, PATIENT)
   }
 
   async ship({ number, key }: Order, event: EventMeta) {
