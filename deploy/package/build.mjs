@@ -53,8 +53,10 @@ const isCompiled = (file) => file.endsWith('.ts') && !file.startsWith('domains/'
 
 async function compile(file, dist) {
   const target = place(dist, file.replace(/\.ts$/, '.js'))
+  // Beside `dist/`, wherever that is made.
+  const sourcefile = relative(dirname(join('dist', file)), file)
   const text = readFileSync(join(ROOT, file), 'utf8')
-  const { code, map } = await transform(text, { ...OPTIONS, sourcefile: relative(dirname(target), join(ROOT, file)) })
+  const { code, map } = await transform(text, { ...OPTIONS, sourcefile })
   // A file of the runtime is named in `require('./x.ts')` and in `new URL('./x.ts', …)`.
   const javaScript = code.replace(/\b(require|new URL)\("(\.{1,2}\/[^"\n]+)\.ts"/g, '$1("$2.js"')
   writeFileSync(target, `${javaScript}//# sourceMappingURL=${file.split('/').at(-1).replace(/\.ts$/, '.js.map')}\n`)
