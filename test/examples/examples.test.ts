@@ -26,7 +26,7 @@ describeOnDatabases('examples', (database) => {
     assert.equal(status, 200)
     assert.equal(body.success, true)
     for (const [call, sum] of Object.entries(body.data as Record<string, Record<string, number>>)) {
-      assert.match(call, /^[a-z_]+\.[a-zA-Z]+$/)
+      assert.match(call, /^[a-z][a-z0-9_]*\.[a-zA-Z]+$/)
       assert.deepEqual(Object.keys(sum), ['calls', 'errors', 'avg_ms'])
       assert.ok(Number.isInteger(sum.calls) && sum.calls! > 0 && Number.isInteger(sum.errors), call)
       assert.ok(sum.avg_ms! >= 0 && String(sum.avg_ms).length <= sum.avg_ms!.toFixed(2).length, `${call} ${sum.avg_ms}`)
