@@ -26,4 +26,4 @@ function load(): typeof BetterSqlite3 {
   throw new HeddleError('TOOL_UNAVAILABLE', `better-sqlite3 does not load (${faults.join('; ')}). ${mend}`)
 }
 
-export const Database = load()
+export const Database: typeof BetterSqlite3 = load()
