@@ -7,8 +7,8 @@ import { freePort } from '../support/port.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
 import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { until } from '../support/until.ts'
-import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 const SHORT = { rdbStatementTimeoutMs: 500 }
 

@@ -9,9 +9,9 @@ import { migrate } from '../../src/stores/migrations/runner.ts'
 import type { Outcome } from '../../src/stores/sql/outcome.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
 import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
-import { rejectsWith } from './contract.ts'
 import { postgresDb, postgresSettings, temporaryFolder, writeFiles } from './fixture.ts'
 import { runMigrationSuite } from './migration-suite.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 describeOnPostgres('migrations on PostgreSQL', (server) => {
   runMigrationSuite(

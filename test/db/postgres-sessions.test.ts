@@ -4,8 +4,8 @@ import pg from 'pg'
 import type { Settings } from '../../src/core/config/schema.ts'
 import type { PostgresServer } from '../support/servers/postgres.ts'
 import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
-import { rejectsWith } from './contract.ts'
 import { gate, postgresDb } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 describeOnPostgres('sessions of PostgreSQL', runTests)
 

@@ -4,7 +4,7 @@ import { poolShare } from '../../src/extras/postgres/pool-share.ts'
 import { shapeOf, transactionControlIn } from '../../src/extras/postgres/sql-shape.ts'
 import { Statements } from '../../src/extras/postgres/statement.ts'
 import { decoderOf } from '../../src/extras/postgres/values.ts'
-import { rejectsWith } from './contract.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 test('placeholders are counted where PostgreSQL sees them', () => {
   const counts: [string, number][] = [

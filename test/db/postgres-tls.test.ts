@@ -9,8 +9,8 @@ import { startHeddle } from '../support/heddle.ts'
 import { fakePostgres } from '../support/servers/fake-postgres.ts'
 import { type PostgresServer, postgresServer } from '../support/servers/postgres.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
-import { rejectsWith } from './contract.ts'
 import { postgresDb } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 const PASSWORD = 'the password that nobody may hear'
 

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import type { Queryable } from '../../src/contracts/db.ts'
 import type { TransactionCompanion } from '../../src/contracts/transaction-companion.ts'
-import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 async function withItems(t: TestContext) {
   const path = join(await temporaryFolder(t), 'service.db')

@@ -9,8 +9,8 @@ import { Connection } from '../../src/tools/sqlite/connection.ts'
 import { toDbError } from '../../src/tools/sqlite/failure.ts'
 import { endOf, TransactionRun } from '../../src/tools/sqlite/transaction.ts'
 import { fixtureRuntime } from '../support/tool-runtime.ts'
-import { rejectsWith } from './contract.ts'
 import { createDb, gate, temporaryFolder } from './fixture.ts'
+import { rejectsWith } from './rejects-with.ts'
 
 async function withItems(t: TestContext) {
   const path = join(await temporaryFolder(t), 'service.db')
