@@ -92,6 +92,10 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
   }
 }
 
+/** Another checkout names itself to its plugins: it does so first. */
+const preloads = (project: string | undefined): string[] =>
+  project === undefined ? [...LOADER, '--require', PRELOAD] : ['--require', join(project, 'src/preload.cjs'), ...LOADER]
+
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
@@ -100,7 +104,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
     process.execPath,
     options.isGuarded
       ? [...STARTED_LOADER, '--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
-      : [...LOADER, '--require', PRELOAD, '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+      : [...preloads(options.project), '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],

@@ -19,7 +19,7 @@ import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
 import { Pool } from './pool.ts'
-import { isShort, poolShare } from './pool-share.ts'
+import { isShort, pooled, poolShare } from './pool-share.ts'
 import { Statement, Statements } from './statement.ts'
 import { Repeatable, runTransaction } from './transaction.ts'
 import { wireValues } from './values.ts'
@@ -62,8 +62,8 @@ export default class PostgresDb implements Tool, SqlDatabase {
     this.#budgetMemory = runtime.sharedMemory('connections', CONNECTION_BUDGET_BYTES)
     const { rdbMaxPool, rdbMinPool, rdbStatementTimeoutMs, lanes } = settings
     this.#pool = new Pool({
-      ...poolShare({ max: rdbMaxPool, min: rdbMinPool }, lanes, thread),
-      budget: new ConnectionBudget(this.#budgetMemory, rdbMaxPool),
+      ...poolShare({ max: pooled(rdbMaxPool), min: rdbMinPool }, lanes, thread),
+      budget: new ConnectionBudget(this.#budgetMemory, pooled(rdbMaxPool)),
       config: connectionConfig(settings, thread),
       mayTellPassword: mayTellPassword(settings),
       statementTimeoutMs: rdbStatementTimeoutMs,
@@ -79,10 +79,10 @@ export default class PostgresDb implements Tool, SqlDatabase {
     const { thread, settings } = this.#runtime
     if (thread.kind === 'lane') return this.#pool.warm()
     const log = this.#runtime.log.bind(this.#runtime)
-    if (isShort(settings.rdbMaxPool, settings.lanes)) {
+    if (isShort(pooled(settings.rdbMaxPool), settings.lanes)) {
       log(
         'WARNING',
-        `RDB_MAX_POOL is ${settings.rdbMaxPool}, but each of ${settings.lanes + 1} threads needs a connection: up to ${settings.lanes + 1} are opened`,
+        `RDB_MAX_POOL is ${settings.rdbMaxPool}, but each of ${settings.lanes + 1} threads needs a connection, and notifications one: up to ${settings.lanes + 2} are opened`,
       )
     }
     const connection = await this.#pool.acquire()

@@ -3,6 +3,12 @@ import type { ThreadRef } from '../../contracts/tool.ts'
 /** For a transaction, and a plain statement that is sent meanwhile. */
 const PRIMARY_MAX = 2
 
+/** The connection on which the primary hears of notifications. */
+const LISTENING = 1
+
+/** What is left of RDB_MAX_POOL for the pools of the threads. */
+export const pooled = (maxPool: number): number => Math.max(1, maxPool - LISTENING)
+
 export interface PoolShare {
   /** Most connections of this thread. */
   max: number
@@ -11,7 +17,7 @@ export interface PoolShare {
 }
 
 /**
- * One thread's share of the process's RDB_MAX_POOL and RDB_MIN_POOL.
+ * One thread's share of the process's RDB_MAX_POOL, without the connection that listens, and RDB_MIN_POOL.
  *
  * The primary gets at most 2, for migrations, health checks and its own plugins, and never more than in an equal share. The lanes share
  * the rest; when it cannot be divided evenly, the first lanes have one more. Every thread gets at least one, so more threads than
@@ -19,7 +25,7 @@ export interface PoolShare {
  * While a lane and its successor run side by side, the process still keeps to RDB_MAX_POOL, except for the first connection of each
  * thread: see connection-budget.ts.
  *
- * 10 connections and 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
+ * Of 10 pooled connections: 1 lane: primary 2, lane 8. 3 lanes: primary 2, lanes 3, 3, 2. 7 lanes: primary 1, lanes 2, 2, 1, 1, 1, 1, 1.
  */
 export function poolShare(total: { max: number; min: number }, lanes: number, thread: ThreadRef): PoolShare {
   const primary = Math.max(1, Math.min(PRIMARY_MAX, Math.floor(total.max / (lanes + 1))))
