@@ -1,3 +1,4 @@
+import type { Dirent } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import path from 'node:path'
 import { messageOf } from '../../core/errors/description.ts'
@@ -109,11 +110,14 @@ async function sourceFiles(folder: string, faults: Finding[]): Promise<string[]>
   return found
 }
 
+/** A link may lead to one: the runtime loads that, too. */
+export const mayBeFile = (entry: Dirent): boolean => entry.isFile() || entry.isSymbolicLink()
+
 /** Names in a folder, sorted. @param faults gets a finding when the folder cannot be read; without it the folder need not exist */
 async function list(folder: string, kind: 'file' | 'directory', faults: Finding[] | undefined): Promise<string[]> {
   try {
     const entries = await readdir(folder, { withFileTypes: true })
-    const names = entries.filter((entry) => (kind === 'file' ? entry.isFile() : entry.isDirectory()))
+    const names = entries.filter((entry) => (kind === 'file' ? mayBeFile(entry) : entry.isDirectory()))
     return names
       .map((entry) => entry.name)
       .filter((name) => !name.startsWith('.') && name !== 'node_modules')

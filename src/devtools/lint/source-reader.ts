@@ -2,7 +2,7 @@ import { fork } from 'node:child_process'
 import { readdir, stat } from 'node:fs/promises'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
-import type { Unreadable } from './project.ts'
+import { mayBeFile, type Unreadable } from './project.ts'
 import type { SourceFacts } from './report.ts'
 
 /** What the process is asked. */
@@ -100,7 +100,7 @@ async function addFiles(folder: string, parts: string[]): Promise<void> {
     if (entry.name.startsWith('.') || entry.name === 'node_modules') continue
     const file = path.join(folder, entry.name)
     if (entry.isDirectory()) await addFiles(file, parts)
-    else if (entry.isFile()) {
+    else if (mayBeFile(entry)) {
       const found = await stat(file).catch(() => null)
       if (found !== null) parts.push(`${file} ${found.mtimeMs} ${found.size}`)
     }

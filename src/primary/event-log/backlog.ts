@@ -44,6 +44,8 @@ export class Backlog {
   readonly passed = new PositionQueue()
   /** What an earlier process has left on a file: events after `from`, up to `last`. */
   #left = { from: 0, last: 0 }
+  /** What this process has taken of no process's while something older came up. */
+  #taken: StoredRow[] = []
   #isReading = false
   /** Counts what comes to stand before everything that is being read. */
   #turns = 0
@@ -64,17 +66,17 @@ export class Backlog {
 
   /** Events that wait here, as far as that is known before they are read. */
   get size(): number {
-    return this.#left.last - this.#left.from + this.passed.size + this.#freed.size
+    return this.#left.last - this.#left.from + this.passed.size + this.#freed.size + this.#taken.length
   }
 
   has(seq: number): boolean {
-    return this.passed.has(seq) || this.#freed.has(seq)
+    return this.passed.has(seq) || this.#freed.has(seq) || this.#taken.some(({ row }) => Number(row.seq) === seq)
   }
 
   /** True when an event with a key may pass: nothing that has been stored before waits here, or is on its way from here. */
   get isEmpty(): boolean {
     if (this.#isReading || this.#hasLeft || this.#mustWait) return false
-    return this.passed.size + this.#freed.size + this.#returned.length === 0
+    return this.passed.size + this.#freed.size + this.#returned.length + this.#taken.length === 0
   }
 
   /** Older events of their keys may come up: what was stored last is not read before. */
@@ -88,7 +90,8 @@ export class Backlog {
 
   /** True when there is something to be read. */
   get hasMore(): boolean {
-    if (this.#hasLeft || this.#hasPassed || this.#freed.size + this.#returned.length > 0) return true
+    if (this.#hasLeft || this.#hasPassed || this.#freed.size + this.#returned.length + this.#taken.length > 0)
+      return true
     return this.#options.shared()?.hasFree === true
   }
 
@@ -122,8 +125,9 @@ export class Backlog {
       if (this.#returned.length > 0) await this.#readReturned(this.#returned[0]!, take)
       else if (this.#freed.size > 0) await this.#readListed(this.#freed, take)
       else if (this.#hasLeft) await this.#readLeft(take)
+      else if (this.#taken.length > 0) await take(this.#taken.splice(0))
       else if (this.#hasPassed) await this.#readListed(this.passed, take)
-      else await take((await this.#options.shared()?.nextFree()) ?? [])
+      else await this.#readFree(take)
     } finally {
       this.#isReading = false
     }
@@ -143,6 +147,14 @@ export class Backlog {
     this.#returned.shift()
     // Where several processes share the log, those that are at hand have not been read with the others: they are younger.
     if (epoch !== 0) this.free(awaiting(returned.event, returned.group))
+  }
+
+  /** Takes events of no process. What has come up meanwhile is older, and goes first. */
+  async #readFree(take: PageTaker): Promise<void> {
+    const turns = this.#turns
+    const rows = (await this.#options.shared()?.nextFree()) ?? []
+    if (turns === this.#turns) await take(rows)
+    else this.#taken = rows
   }
 
   async #readListed(queue: PositionQueue, take: PageTaker): Promise<void> {
