@@ -95,7 +95,7 @@ function runTests(server: PostgresServer): void {
   })
 
   test('never more connections are opened than the thread has a share of', async (t) => {
-    const db = dbWith(t, { rdbMaxPool: 6, replicaId: 'share' })
+    const db = dbWith(t, { rdbMaxPool: 7, replicaId: 'share' })
     let most = 0
     let isDone = false
     const load = Promise.all(
@@ -165,7 +165,7 @@ function runTests(server: PostgresServer): void {
   })
 
   test('a statement that takes too long is cancelled, and the connection goes on', async (t) => {
-    const db = dbWith(t, { ...SHORT, rdbMaxPool: 3 })
+    const db = dbWith(t, { ...SHORT, rdbMaxPool: 4 })
     const pidOf = async () => (await db.queryOne<{ pid: number }>('SELECT pg_backend_pid() AS pid'))?.pid
     const pid = await pidOf()
     await rejectsWith('timeout', db.query('SELECT pg_sleep(30)'), /statement timeout/)
@@ -192,7 +192,7 @@ function runTests(server: PostgresServer): void {
   })
 
   test('a frozen server costs a clear timeout, and is used again when it answers', async (t) => {
-    const db = dbWith(t, { ...SHORT, rdbMaxPool: 4 })
+    const db = dbWith(t, { ...SHORT, rdbMaxPool: 5 })
     await Promise.all([db.query('SELECT pg_sleep(0.05)'), db.query('SELECT pg_sleep(0.05)')])
     server.freeze()
     try {
