@@ -136,8 +136,10 @@ function runTests(server: PostgresServer): void {
       transaction: () => db.transaction((tx) => tx.execute(`INSERT INTO missed VALUES ('moved')`)),
     })) {
       await Promise.all(Array.from({ length: 4 }, () => db.query('SELECT pg_sleep(0.05)')))
-      const pids = await backends('idle')
-      assert.ok(pids.length >= 4)
+      const pids = await until(async () => {
+        const idle = await backends('idle')
+        return idle.length >= 4 ? idle : null
+      }, 'four idle connections')
       endAtOnce(server, pids)
       assert.ok(await use(), what)
     }
