@@ -351,3 +351,21 @@ test('a stop says which date it leaves undone', async (t) => {
     'WARNING Job once of p was due and has not come to its end: this process does not run it any more',
   ])
 })
+
+test('a stored date is kept to the millisecond, though the clock turns while it is read', async (t) => {
+  const { clock } = build(t)
+  const dueMs = Date.now() + 60_000
+  const store = {
+    fence: 1,
+    place: async () => ({ dueMs, attempts: 0 }),
+    claim: async () => true,
+    waits: async () => {},
+    done: async () => {},
+  }
+  let nowMs = Date.now()
+  t.mock.method(Date, 'now', () => nowMs++)
+  clock.add('job', 'p', 'job', at(dueMs))
+  clock.start(store)
+  await until(() => clock.list()[0]!.next_run !== null)
+  assert.equal(clock.list()[0]!.next_run, new Date(dueMs).toISOString())
+})

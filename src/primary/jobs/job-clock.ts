@@ -193,7 +193,7 @@ export class JobClock {
       if (placement === null) return this.#options.onRefused()
       job.attempts = placement.attempts
       const { dueMs } = placement
-      job.dueMs = dueMs === null ? null : dueMs - Date.now() + nowFor(schedule)
+      job.dueMs = dueMs === null ? null : ownMs(schedule, dueMs)
       job.anchor = dueMs === null ? null : { ownMs: job.dueMs!, atMs: dueMs }
       this.#sleep(key, job)
     } catch (error) {
@@ -350,6 +350,10 @@ const nameOf = ({ name, plugin }: Job): string => `Job ${name} of ${plugin}`
 function nowFor(schedule: Schedule): number {
   return schedule.kind === 'every' ? performance.now() : Date.now()
 }
+
+/** A time in milliseconds since the epoch on a job's own clock. A date is itself, whether or not the clock turns meanwhile. */
+const ownMs = ({ kind }: Schedule, atMs: number): number =>
+  kind === 'every' ? atMs - Date.now() + performance.now() : atMs
 
 /** A time on a job's own clock as milliseconds since the epoch: on the grid that is stored, as long as nobody has moved the wall clock. */
 function wallMs({ schedule, anchor }: Job, ms: number): number {
