@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
 import { chosenTools } from './chosen-tools.ts'
+import { readConnectionUrls, urlFor } from './connection-urls.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { type Settings, settingKey, VARIABLES } from './schema.ts'
@@ -56,15 +57,19 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
   const secretFiles = [...SECRET_NAMES].map((name) => name + FILE_SUFFIX)
   const warnings = likelyTypos(env, [...Object.keys(VARIABLES), ...secretFiles])
   const secrets = readSecretFiles(env, SECRET_NAMES, faults)
+  const given = (name: string): string | undefined => secrets[name] ?? env[name]
+  const fromUrls = readConnectionUrls(given, { faults, warnings })
 
   const settings: Record<string, unknown> = {}
   for (const [name, row] of ROWS) {
-    const parsed = readRow(row, secrets[name] ?? env[name], settings, isDevelopment)
+    const raw = given(name)
+    const url = isUnset(raw) && fromUrls[name] !== undefined
+    const parsed = readRow(row, url ? fromUrls[name] : raw, settings, isDevelopment)
     if ('value' in parsed) settings[settingKey(name)] = parsed.value
-    else
-      faults.push(
-        `${name}: expected ${parsed.wanted}, got ${row.secret ? 'something else' : JSON.stringify(env[name])}`,
-      )
+    else {
+      const got = row.secret || url ? 'something else' : JSON.stringify(raw)
+      faults.push(`${name}${url ? ` by ${urlFor(name)}` : ''}: expected ${parsed.wanted}, got ${got}`)
+    }
   }
   settings.tools ??= chosenTools(faults)
   if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
@@ -72,8 +77,8 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
-  if (isUnset(env.KV_TLS)) warnOfClearText(settings as Settings, warnings)
-  const isGiven = (name: string): boolean => !isUnset(secrets[name] ?? env[name]) || !isUnset(env[name + FILE_SUFFIX])
+  if (isUnset(env.KV_TLS) && settings.kvTls === 'off') warnOfClearText(settings as Settings, warnings)
+  const isGiven = (name: string): boolean => !isUnset(given(name)) || !isUnset(env[name + FILE_SUFFIX])
   if (!isGiven('AUTH_SECRET_KEY') && !isGiven('AUTH_SECRET_KEYS'))
     settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 

@@ -27,6 +27,7 @@ import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
+import { unreadUrls } from '../tools/unread-urls.ts'
 import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
 import { shutDown } from './shutdown.ts'
@@ -322,8 +323,10 @@ export class Runtime {
 
   async #installTools(): Promise<void> {
     const { kernel } = this.#tools
-    const { toolsDir, tools } = this.#options.settings
-    await kernel.toolbox.install(activeTools(toolsDir, tools), kernel.runtimeFactory(this.host))
+    const { settings } = this.#options
+    const folders = activeTools(settings.toolsDir, settings.tools)
+    for (const warning of unreadUrls(folders, settings)) this.log('WARNING', warning, 'config')
+    await kernel.toolbox.install(folders, kernel.runtimeFactory(this.host))
     this.#http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
   }
 

@@ -10,6 +10,14 @@ export const DATABASE_VARIABLES = {
     effect:
       'What a power cut may take from SQLite: `full`: nothing acknowledged; `normal`: the last writes. Neither harms the file.',
   },
+  DATABASE_URL: {
+    type: 'text',
+    default: undefined,
+    secret: true,
+    unit: 'postgres://user:password@host:port/database',
+    effect:
+      'Fills those of `RDB_HOST`, `_PORT`, `_USER`, `_PASSWORD`, `_DATABASE`, `_TLS` and `_CA_FILE` that are unset.',
+  },
   RDB_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the database server.' },
   RDB_PORT: { type: 'integer', ...PORT_RANGE, default: 5432, effect: 'Port of the database server.' },
   RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },

@@ -11,7 +11,14 @@ export const STORE_VARIABLES = {
     effect:
       'What the in-memory state takes, by estimate; one plugin may take a half, one namespace three quarters (STATE_QUOTA).',
   },
-
+  REDIS_URL: {
+    type: 'text',
+    default: undefined,
+    secret: true,
+    unit: 'redis://user:password@host:port/number',
+    effect:
+      'Fills those of `KV_HOST`, `_PORT`, `_USER`, `_PASSWORD`, `_DB` and `_TLS` that are unset; rediss:// is `KV_TLS=verify`.',
+  },
   KV_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the key-value store.' },
   KV_PORT: { type: 'integer', ...PORT_RANGE, default: 6379, effect: 'Port of the key-value store.' },
   KV_DB: { type: 'integer', min: 0, max: 1_000_000, default: 0, effect: 'Number of the database in the store.' },

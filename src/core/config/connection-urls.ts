@@ -1,0 +1,143 @@
+/** The variables that a URL fills, by name. */
+type Filled = Record<string, string>
+
+/** What a URL asks for that has no variable goes here, one line each. */
+interface Report {
+  faults: string[]
+  warnings: string[]
+}
+
+const ENCODE = 'percent-encode what is special in the user and the password (@ as %40, / as %2F, # as %23, ? as %3F)'
+
+/** `sslmode` of libpq → `RDB_TLS`. A certificate is checked with its host name or not at all. */
+const SSL_MODES: Readonly<Record<string, string>> = {
+  disable: 'off',
+  require: 'require',
+  'no-verify': 'require',
+  'verify-ca': 'verify',
+  'verify-full': 'verify',
+}
+
+/**
+ * What `DATABASE_URL` and `REDIS_URL` say, as `RDB_*` and `KV_*`. It holds passwords, so no fault and no warning has a part of a URL in it
+ * but names of parameters.
+ * @param given the text of a variable, which may stand in a file
+ */
+export function readConnectionUrls(given: (name: string) => string | undefined, report: Report): Filled {
+  return {
+    ...read('DATABASE_URL', given('DATABASE_URL'), databaseVariables, report),
+    ...read('REDIS_URL', given('REDIS_URL'), storeVariables, report),
+  }
+}
+
+/** The URL that fills a variable. */
+export function urlFor(name: string): string {
+  return name.startsWith('RDB_') ? 'DATABASE_URL' : 'REDIS_URL'
+}
+
+type Reader = (url: URL, tell: (warning: string) => void) => Filled
+
+function read(name: string, text: string | undefined, reader: Reader, { faults, warnings }: Report): Filled {
+  if (text === undefined || text.trim() === '') return {}
+  try {
+    const entries = Object.entries(reader(parse(text.trim()), (warning) => warnings.push(`${name}: ${warning}`)))
+    return Object.fromEntries(entries.filter(([, value]) => value !== ''))
+  } catch (error) {
+    if (!(error instanceof UrlFault)) throw error
+    faults.push(`${name}: ${error.message}`)
+    return {}
+  }
+}
+
+class UrlFault extends Error {}
+
+function parse(text: string): URL {
+  // A password that is not encoded moves the parts: what follows it would be taken for a host, a path or a parameter, and shown.
+  const afterHost = text.replace(/^[a-z+]+:\/\/[^/?#]*/i, '')
+  if (!URL.canParse(text) || /[@#]/.test(afterHost)) {
+    throw new UrlFault(`expected a URL like scheme://user:password@host:port/name, got something else; ${ENCODE}`)
+  }
+  return new URL(text)
+}
+
+function databaseVariables(url: URL, tell: (warning: string) => void): Filled {
+  if (url.protocol !== 'postgres:' && url.protocol !== 'postgresql:') {
+    throw new UrlFault(
+      'expected a URL that begins with postgres:// or postgresql://, got another; the file of SQLite is SQLITE_PATH',
+    )
+  }
+  const { sslmode, ssl, sslrootcert, host, port, user, password, dbname, ...others } = parameters(url)
+  warnOfOthers(others, tell)
+  const tls = databaseTls(sslmode, ssl, sslrootcert)
+  return {
+    RDB_HOST: host ?? hostOf(url),
+    RDB_PORT: port ?? url.port,
+    RDB_USER: user ?? decoded(url.username),
+    RDB_PASSWORD: password ?? decoded(url.password),
+    RDB_DATABASE: dbname ?? pathOf(url, 'the name of a database'),
+    RDB_TLS: tls,
+    RDB_CA_FILE: tls === 'verify' && sslrootcert !== 'system' ? (sslrootcert ?? '') : '',
+  }
+}
+
+function databaseTls(mode: string | undefined, ssl: string | undefined, authorities: string | undefined): string {
+  if (mode === undefined && ssl === undefined) return authorities === undefined ? '' : 'verify'
+  if (mode === undefined) {
+    if (ssl === 'true' || ssl === '1') return 'verify'
+    if (ssl === 'false' || ssl === '0') return 'off'
+    throw new UrlFault('ssl: expected true or false, got something else')
+  }
+  const tls = SSL_MODES[mode]
+  if (tls === undefined) {
+    throw new UrlFault(
+      `sslmode: expected one of ${Object.keys(SSL_MODES).join(', ')}, got another: a connection is encrypted or it is not`,
+    )
+  }
+  // As libpq has it: who names the authorities wants them asked.
+  return tls === 'require' && mode === 'require' && authorities !== undefined ? 'verify' : tls
+}
+
+function storeVariables(url: URL, tell: (warning: string) => void): Filled {
+  if (url.protocol !== 'redis:' && url.protocol !== 'rediss:') {
+    throw new UrlFault('expected a URL that begins with redis:// or rediss://, got another')
+  }
+  const { db, ...others } = parameters(url)
+  warnOfOthers(others, tell)
+  return {
+    KV_HOST: hostOf(url),
+    KV_PORT: url.port,
+    KV_USER: decoded(url.username),
+    KV_PASSWORD: decoded(url.password),
+    KV_DB: db ?? pathOf(url, 'the number of a database'),
+    // redis:// says nothing: then the warning of passwords that go as text stays.
+    KV_TLS: url.protocol === 'rediss:' ? 'verify' : '',
+  }
+}
+
+function hostOf({ hostname }: URL): string {
+  if (hostname.includes(',')) throw new UrlFault('expected one host, got several')
+  return decoded(hostname).replace(/^\[(.*)\]$/, '$1')
+}
+
+function pathOf({ pathname }: URL, what: string): string {
+  const path = pathname.replace(/^\//, '')
+  if (path.includes('/')) throw new UrlFault(`expected ${what} after the host, got a path; ${ENCODE}`)
+  return decoded(path)
+}
+
+function parameters(url: URL): Record<string, string | undefined> {
+  return Object.fromEntries([...url.searchParams].filter(([, value]) => value !== ''))
+}
+
+function warnOfOthers(others: object, tell: (warning: string) => void): void {
+  const names = Object.keys(others).filter((name) => /^[a-z_]{1,40}$/i.test(name))
+  if (names.length > 0) tell(`these parameters have no effect: ${names.join(', ')}`)
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    throw new UrlFault(`expected %XX only as code of a character; ${ENCODE}, and % as %25`)
+  }
+}
