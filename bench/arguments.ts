@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { LISTENERS, type Listener } from './bench-case.ts'
 
 export interface BenchArguments {
   /** Names of the cases to run; empty: all. */
@@ -6,16 +7,19 @@ export interface BenchArguments {
   profile: boolean
   list: boolean
   baselinesOnly: boolean
+  /** What the runtime listens with. */
+  listener: Listener
   measureMs: number
   rounds: number
 }
 
-export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--list]
+export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--listener auto|uws|node] [--list]
   names          cases to run; all when none is given
   --profile      leave CPU profiles of the primary and of each lane in bench/results (one round; figures are then not comparable)
   --seconds N    length of a measured window (default 3)
   --rounds N     how often every side is measured, in turn (default 5, at least 3)
   --baselines    run only the other side of the comparisons
+  --listener L   HTTP_LISTENER of the runtime (default auto); hello compares node with bare node:http, and has no targets for it
   --list         print the cases`
 
 /** @throws for an unknown option or a number out of range */
@@ -27,6 +31,7 @@ export function parseArguments(argv: readonly string[]): BenchArguments {
       profile: { type: 'boolean', default: false },
       list: { type: 'boolean', default: false },
       baselines: { type: 'boolean', default: false },
+      listener: { type: 'string', default: 'auto' },
       seconds: { type: 'string', default: '3' },
       rounds: { type: 'string', default: '5' },
     },
@@ -36,11 +41,14 @@ export function parseArguments(argv: readonly string[]): BenchArguments {
   if (!(seconds >= 0.1 && seconds <= 600)) throw new Error(`--seconds must be 0.1 to 600, not ${values.seconds}`)
   if (!(Number.isInteger(rounds) && rounds >= 3 && rounds <= 100))
     throw new Error(`--rounds must be 3 to 100, not ${values.rounds}`)
+  const listener = LISTENERS.find((name) => name === values.listener)
+  if (listener === undefined) throw new Error(`--listener must be ${LISTENERS.join(', ')}, not ${values.listener}`)
   return {
     names: positionals,
     profile: values.profile,
     list: values.list,
     baselinesOnly: values.baselines,
+    listener,
     measureMs: seconds * 1000,
     rounds,
   }

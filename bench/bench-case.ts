@@ -1,5 +1,9 @@
 import type { LoadGenerator } from './load/generator.ts'
 
+/** `HTTP_LISTENER` of the runtime under test. */
+export const LISTENERS = ['auto', 'uws', 'node'] as const
+export type Listener = (typeof LISTENERS)[number]
+
 /** The target of a figure. */
 export interface Target {
   /** Whether the target is for `ratio` (to the baseline) or for the runtime's own `figure`. */
@@ -20,7 +24,8 @@ export interface Row {
   /** What the baseline is, for example `Fastify`. */
   baselineName: string | null
   ratio: number | null
-  target: Target
+  /** Null for a figure that is only told. */
+  target: Target | null
   /** Failed answers, lost connections, and anything else that makes the figure invalid; empty when there is none. */
   faults: string[]
   /** A short explanation of the figure. */
@@ -40,6 +45,7 @@ export interface CaseContext {
   rounds: number
   /** Run only the baselines: what the machine can do. */
   baselinesOnly: boolean
+  listener: Listener
   load: LoadGenerator
   /** Folder in which the server of that name writes its CPU profiles; undefined when none are wanted. */
   profileDir(server: string): string | undefined
@@ -60,6 +66,7 @@ export interface BenchCase {
 
 /** Whether the row reaches its target; null when it has none, or no figure. */
 export function isMet(row: Row): boolean | null {
+  if (row.target === null) return null
   const value = row.target.of === 'ratio' ? row.ratio : row.heddle
   if (value === null) return null
   if (row.faults.length > 0) return false

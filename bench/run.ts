@@ -51,6 +51,8 @@ async function main(): Promise<void> {
   if (unknown.length > 0)
     throw new Error(`no such case: ${unknown.join(', ')} (there are ${CASES.map(({ name }) => name).join(', ')})`)
 
+  // Every server inherits it.
+  process.env.HTTP_LISTENER = options.listener
   const machine = describeMachine()
   console.log(
     `${machine.cpu}, ${machine.cores} cores, ${machine.memoryGib} GiB, ${machine.system}, Node ${machine.node}`,
@@ -102,6 +104,7 @@ async function runCase(
       // One process per side: a profile of each thread, not one per round.
       rounds: options.profile ? 1 : options.rounds,
       baselinesOnly: options.baselinesOnly,
+      listener: options.listener,
       load,
       profileDir: (server) => profiles?.directoryFor(server),
       say: (text) => progress.say(text),

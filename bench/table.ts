@@ -30,12 +30,15 @@ function rowCells(row: Row): string[] {
 
 function verdict(row: Row): string {
   const met = isMet(row)
+  if (row.target === null && row.heddle !== null) return row.faults.length > 0 ? 'void, see below' : NONE
   if (met === null) return 'not measured'
   if (met) return 'yes'
   return row.faults.length > 0 ? 'void, see below' : 'below target'
 }
 
-function describeTarget({ sense, value, unit }: Target): string {
+function describeTarget(target: Target | null): string {
+  if (target === null) return NONE
+  const { sense, value, unit } = target
   return `${sense} ${unit === '×' ? value.toFixed(2) : value.toLocaleString('en')} ${unit}`
 }
 

@@ -1,6 +1,16 @@
 import assert from 'node:assert/strict'
-import type { BenchCase } from '../bench-case.ts'
-import { busyNote, compare, cpuUs, faultsOf, type Load, medianOf, medianRatio, perSec } from '../comparison.ts'
+import type { BenchCase, Target } from '../bench-case.ts'
+import {
+  busyNote,
+  compare,
+  cpuUs,
+  faultsOf,
+  type Load,
+  type Measure,
+  medianOf,
+  medianRatio,
+  perSec,
+} from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 
@@ -8,53 +18,48 @@ const NAMES = ['ada', 'grace', 'edsger', 'barbara', 'donald', 'tony', 'frances',
 
 export const HELLO_LOAD: Load = { requests: NAMES.map((name) => getRequest(`/hello/${name}`)), connections: 64 }
 
+/** The listener's library alone: what the runtime adds to it is the rest. */
+const BARE = {
+  uws: { script: 'bench/baselines/hello-uws.ts', title: 'bare uWebSockets.js' },
+  node: { script: 'bench/baselines/hello-node.ts', title: 'bare node:http' },
+}
+
 export const hello: BenchCase = {
   name: 'hello',
   title: 'GET /hello/:name through one lane, 64 connections, seven browser-like headers',
   async run(context) {
+    const bareSide = context.listener === 'node' ? 'node' : 'uws'
     const rounds = await compare(context, {
       sides: {
         ...heddleSide(context, 'heddle', 1),
         ...serverSide(context, 'fastify', 'bench/baselines/hello-fastify.ts'),
-        ...serverSide(context, 'uws', 'bench/baselines/hello-uws.ts'),
+        ...serverSide(context, bareSide, BARE[bareSide].script),
       },
       load: HELLO_LOAD,
       before: verifyHello,
     })
-    const cpu = { unit: 'µs CPU/request', heddle: medianOf(rounds, 'heddle', cpuUs) }
+    // The targets are those of uWebSockets.js: what a platform without it gets is told.
+    const target = (sense: Target['sense'], value: number): Target | null =>
+      bareSide === 'node' ? null : { of: 'ratio', sense, value, unit: '×' }
+    const row = (baseline: string, measure: Measure) => ({
+      heddle: medianOf(rounds, 'heddle', measure),
+      baseline: medianOf(rounds, baseline, measure),
+      baselineName: baseline === 'fastify' ? 'Fastify' : BARE[bareSide].title,
+      ratio: medianRatio(rounds, 'heddle', baseline, measure),
+      faults: faultsOf(rounds, 'heddle', baseline),
+      ...busyNote(rounds),
+    })
+    const cpu = { label: 'hello: CPU per request, whole process', unit: 'µs CPU/request' }
     return {
       rows: [
-        {
-          ...cpu,
-          label: 'hello: CPU per request, whole process',
-          baseline: medianOf(rounds, 'fastify', cpuUs),
-          baselineName: 'Fastify',
-          ratio: medianRatio(rounds, 'heddle', 'fastify', cpuUs),
-          target: { of: 'ratio', sense: 'at most', value: 0.8, unit: '×' },
-          faults: faultsOf(rounds, 'heddle', 'fastify'),
-          ...busyNote(rounds),
-        },
+        { ...cpu, ...row('fastify', cpuUs), target: target('at most', 0.8) },
         {
           label: 'hello: requests per second',
           unit: 'requests/s',
-          heddle: medianOf(rounds, 'heddle', perSec),
-          baseline: medianOf(rounds, 'fastify', perSec),
-          baselineName: 'Fastify',
-          ratio: medianRatio(rounds, 'heddle', 'fastify', perSec),
-          target: { of: 'ratio', sense: 'at least', value: 1.35, unit: '×' },
-          faults: faultsOf(rounds, 'heddle', 'fastify'),
-          ...busyNote(rounds),
+          ...row('fastify', perSec),
+          target: target('at least', 1.35),
         },
-        {
-          ...cpu,
-          label: 'hello: CPU per request, whole process',
-          baseline: medianOf(rounds, 'uws', cpuUs),
-          baselineName: 'bare uWebSockets.js',
-          ratio: medianRatio(rounds, 'heddle', 'uws', cpuUs),
-          target: { of: 'ratio', sense: 'at most', value: 1.75, unit: '×' },
-          faults: faultsOf(rounds, 'heddle', 'uws'),
-          ...busyNote(rounds),
-        },
+        { ...cpu, ...row(bareSide, cpuUs), target: target('at most', 1.75) },
       ],
       details: { rounds },
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isMet, type Row } from '../../bench/bench-case.ts'
+import { isMet, type Row, type Target } from '../../bench/bench-case.ts'
 import { medianOf, medianRatio } from '../../bench/comparison.ts'
 import type { LoadResult } from '../../bench/load/plan.ts'
 import { median } from '../../bench/statistics.ts'
@@ -61,11 +61,30 @@ test('the table shows figures, ratio, target and whether it is met, in aligned c
 })
 
 test('a promise is kept at its limit, and "under" is not', () => {
-  const figure = (sense: Row['target']['sense'], heddle: number) =>
+  const figure = (sense: Target['sense'], heddle: number) =>
     isMet({ ...ROW, heddle, target: { of: 'figure', sense, value: 180, unit: 'MB' } })
   assert.deepEqual([figure('at most', 180), figure('at most', 180.1)], [true, false])
   assert.deepEqual([figure('at least', 180), figure('at least', 179.9)], [true, false])
   assert.deepEqual([figure('under', 179.9), figure('under', 180)], [true, false])
+})
+
+test('a figure without a target is told, and is void when something failed', () => {
+  const told = { ...ROW, target: null }
+  assert.equal(isMet(told), null)
+  const lines = formatTable([told, { ...told, faults: ['x'] }, { ...told, heddle: null }]).split('\n')
+  assert.deepEqual(
+    lines.slice(2, 5).map((line) =>
+      line
+        .split('|')
+        .slice(-3, -1)
+        .map((cell) => cell.trim()),
+    ),
+    [
+      ['–', '–'],
+      ['–', 'void, see below'],
+      ['–', 'not measured'],
+    ],
+  )
 })
 
 test('a figure with faults keeps no promise', () => {
