@@ -26,9 +26,11 @@ export interface HttpContext {
   readonly operator: Operator | null
   /**
    * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
-   * Undefined for a JSON object, a form and multipart: their fields are in `data`.
+   * Undefined for a JSON object, a form and multipart, whose fields are in `data`, and on a route with `rawBody`.
    */
   readonly body: unknown
+  /** The bytes of the body exactly as they came, whatever was parsed of them; empty without a body. Signatures are of these. */
+  readonly rawBody: Buffer
   /** Aborted when the client has disconnected or the request has timed out. */
   readonly signal: AbortSignal
   /** @throws HTTP_STATUS_INVALID outside of 200 to 599 */
@@ -84,6 +86,11 @@ export interface EndpointOptions {
   query?: StandardSchemaV1
   params?: StandardSchemaV1
   response?: StandardSchemaV1
+  /**
+   * Nothing of the body is parsed, and none is refused for its content type or encoding: the handler reads `context.rawBody`. Not together
+   * with `body`. Default false.
+   */
+  rawBody?: boolean
   /** Milliseconds until the request is answered with 504. Default `HTTP_HANDLER_TIMEOUT_MS`. */
   timeoutMs?: number
   /**

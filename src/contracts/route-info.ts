@@ -30,5 +30,7 @@ export interface RouteInfo {
   has_auth: boolean
   /** Whether requests may or must have an `Idempotency-Key`; null: it means nothing. */
   idempotency: 'optional' | 'required' | null
+  /** The handler gets the body as it came, of any content type. */
+  has_raw_body: boolean
   schemas: RouteSchemas
 }

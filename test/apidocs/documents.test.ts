@@ -172,7 +172,17 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       summary: null,
       has_auth: false,
       idempotency: 'required',
+      has_raw_body: false,
     })
+  })
+
+  await t.test('the body of a route that wants the bytes is of any type', () => {
+    const { requestBody, responses } = operationOf('/odd/bytes', 'put') as {
+      requestBody: { content: object }
+      responses: object
+    }
+    assert.deepEqual(requestBody.content, { '*/*': {} })
+    assert.ok(!('415' in responses), 'no type is refused')
   })
 
   await t.test('the key of repeated requests is a header of the routes that want it', () => {

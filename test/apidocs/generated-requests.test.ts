@@ -82,6 +82,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
     } else if (!parameters.some((one) => one.required)) input.isCertain = false
   }
   if (requestBody === undefined) return input
+  if ('*/*' in requestBody.content) return { ...input, type: 'text/plain', body: 'of any type', isCertain: true }
   const type = values.pick(Object.keys(requestBody.content).filter((name) => name.endsWith('json') || name === FORM))
   const schema = requestBody.content[type]!.schema ?? {}
   const value = values.valid(schema)
@@ -115,7 +116,8 @@ function spoiled({ parameters = [], requestBody, security }: Operation, good: In
     if (place === 'query') bad.push({ ...good, query: [...good.query.filter(([key]) => key !== name), [name, text]] })
   }
   if (requestBody === undefined) return bad
-  const json = requestBody.content['application/json']!
+  const json = requestBody.content['application/json']
+  if (json === undefined) return bad
   const isChecked =
     json.schema?.type !== undefined || json.schema?.$ref !== undefined || json.schema?.oneOf !== undefined
   bad.push({ ...good, type: 'application/json', body: '{"cut": ', expected: 400 })

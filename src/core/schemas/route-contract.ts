@@ -6,6 +6,7 @@ import { jsonSchemaOf } from './schema-conversion.ts'
 export interface RouteContract {
   hasAuth: boolean
   idempotency?: 'optional' | 'required' | undefined
+  hasRawBody?: boolean | undefined
   schemas: RouteSchemas
 }
 
@@ -14,14 +15,15 @@ export interface RouteContract {
  * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
 export function contractText(options: EndpointOptions): string | undefined {
-  const { authValidator, idempotency, body, query, params, response } = options
-  if (!(authValidator || idempotency || body || query || params || response)) return undefined
+  const { authValidator, idempotency, rawBody, body, query, params, response } = options
+  if (!(authValidator || idempotency || rawBody || body || query || params || response)) return undefined
   const schemas: RouteSchemas = {}
   if (body) schemas.body = jsonSchemaOf(body, 'http')
   if (query) schemas.query = jsonSchemaOf(query, 'http')
   if (params) schemas.params = jsonSchemaOf(params, 'http')
   if (response) schemas.response = jsonSchemaOf(response, 'http')
-  return JSON.stringify({ hasAuth: authValidator !== undefined, idempotency, schemas } satisfies RouteContract)
+  const contract: RouteContract = { hasAuth: authValidator !== undefined, idempotency, hasRawBody: rawBody, schemas }
+  return JSON.stringify(contract)
 }
 
 export function readContract(text: string | undefined): RouteContract {

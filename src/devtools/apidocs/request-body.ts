@@ -18,11 +18,12 @@ const OPEN = { type: 'object', additionalProperties: true }
 
 /** The body of a request; undefined for methods whose body is not read. */
 export function requestBodyOf(
-  { method, schemas }: RouteInfo,
+  { method, schemas, has_raw_body }: RouteInfo,
   id: string,
   components: Components,
 ): RequestBody | undefined {
   const { body } = schemas
+  if (has_raw_body && WITH_BODY.has(method)) return rawBody()
   if (body === undefined) return WITH_BODY.has(method) ? anyBody() : undefined
   const schema = components.schema(`${typeName(id)}Body`, body)
   const example = exampleOf(body, 'text')
@@ -33,6 +34,14 @@ export function requestBodyOf(
     content[UPLOAD] = media
   }
   return { required: needsBody(body), content }
+}
+
+function rawBody(): RequestBody {
+  return {
+    description: 'Bytes of any type, which the handler gets as they came.',
+    required: false,
+    content: { '*/*': {} },
+  }
 }
 
 function anyBody(): RequestBody {

@@ -12,7 +12,7 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
 const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
 
-const NO_BYTES = new Uint8Array(0)
+const NO_BYTES = Buffer.alloc(0)
 
 /** Headers that only the listener sets: values of a plugin are dropped. */
 const LISTENERS_OWN = new Set([
@@ -77,6 +77,9 @@ export class RequestContext implements HttpContext {
   }
   get requestId(): string {
     return this.#incoming.requestId
+  }
+  get rawBody(): Buffer {
+    return (this.#incoming.body as Buffer | null) ?? NO_BYTES
   }
   get operator(): Operator | null {
     return this.#incoming.operator

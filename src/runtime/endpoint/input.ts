@@ -15,6 +15,7 @@ export interface InputSchemas {
   body?: StandardSchemaV1
   query?: StandardSchemaV1
   params?: StandardSchemaV1
+  rawBody?: boolean
 }
 
 /**
@@ -30,8 +31,9 @@ export function readInput(
   const params: Data = {}
   if (template.hasParameters) template.read(incoming.path, params)
   const validated = schemas.query !== undefined || schemas.params !== undefined || schemas.body !== undefined
-  if (incoming.body === null && !incoming.hasQuery && !validated) return params
-  if (incoming.body === null && !validated) {
+  const isBodiless = incoming.body === null || schemas.rawBody === true
+  if (isBodiless && !incoming.hasQuery && !validated) return params
+  if (isBodiless && !validated) {
     const data: Data = {}
     parseForm(incoming.query, data, 'query')
     return Object.assign(data, params)
@@ -49,7 +51,8 @@ async function readAll(
   let query: unknown = {}
   if (incoming.hasQuery) parseForm(incoming.query, query as Data, 'query')
   const form: Form = { isForm: false, files: undefined }
-  let fields: unknown = await readBody(incoming, schemas.body !== undefined, context, form)
+  const { body, rawBody } = schemas
+  let fields: unknown = rawBody ? undefined : await readBody(incoming, body !== undefined, context, form)
   if (schemas.query) query = await validate(schemas.query, query, true, issues)
   if (schemas.body) {
     // A missing body is validated as an empty object. JSON's null is a value of its own.

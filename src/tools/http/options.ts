@@ -25,6 +25,9 @@ export function optionFault(options: unknown, method: string | null): string | u
   }
   const fault = idempotencyFault(method, options as Record<string, unknown>)
   if (fault !== undefined) return fault
+  const { rawBody } = rest
+  if (rawBody !== undefined && typeof rawBody !== 'boolean') return 'rawBody must be true or false'
+  if (rawBody && rest.body !== undefined) return 'rawBody wants nothing parsed, so that there is no schema for the body'
   const bad = SCHEMAS.find((key) => rest[key] !== undefined && !isStandardSchema(rest[key]))
   return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
 }
