@@ -13,11 +13,18 @@ export type {
 } from './contracts/event-bus.ts'
 export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
 export type { Handler, Http, SseStream } from './contracts/http.ts'
-export type { Data, EndpointOptions, HttpContext, UploadedFile } from './contracts/http-request.ts'
+export type {
+  Data,
+  EndpointOptions,
+  HttpContext,
+  ThrownAnswer,
+  ThrownAnswers,
+  UploadedFile,
+} from './contracts/http-request.ts'
 export type { Logger, LogLevel } from './contracts/logger.ts'
 export type { Payload } from './contracts/payload.ts'
 export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
-export type { JsonSchema, RouteInfo, RouteSchemas } from './contracts/route-info.ts'
+export type { JsonSchema, RouteInfo, RouteSchemas, ThrownInfo } from './contracts/route-info.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { StandardSchemaV1 } from './contracts/standard-schema.ts'
 export type { Json, State } from './contracts/state.ts'
@@ -27,6 +34,7 @@ export type { Socket, SocketHandlers, SocketOptions } from './contracts/web-sock
 export { causalForest, type TreeNode } from './core/causality/tree.ts'
 export { HeddleError } from './core/errors/catalogue.ts'
 export { DbError } from './core/errors/db-error.ts'
+export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
 export { Unrecoverable } from './core/errors/unrecoverable.ts'
 export { Plugin } from './runtime/kernel/plugin.ts'
 

@@ -77,6 +77,19 @@ export interface UploadedFile {
 /** Returns the claims of a valid token, which become `data._auth`, or null. */
 export type AuthValidator = (token: string) => Promise<object | null> | object | null
 
+/** A status that a route or a guard throws as an `HttpError`, for the API documents. */
+export interface ThrownAnswer {
+  /** When it is thrown. */
+  description?: string
+  /** The `code`, or all of them. */
+  code?: string | readonly string[]
+  /** Any Standard Schema of the `details`. It documents them. */
+  details?: StandardSchemaV1
+}
+
+/** By status, from 400 to 599. A text is the description. */
+export type ThrownAnswers = Readonly<Record<number, string | ThrownAnswer>>
+
 export interface EndpointOptions {
   tags?: string[]
   /** Makes the route require `Authorization: Bearer <token>`. */
@@ -91,6 +104,8 @@ export interface EndpointOptions {
    * with `body`. Default false.
    */
   rawBody?: boolean
+  /** What the handler throws as an `HttpError`: `{ 409: 'The e-mail is taken' }`. It stands in the API documents, and changes nothing else. */
+  throws?: ThrownAnswers
   /** Milliseconds until the request is answered with 504. Default `HTTP_HANDLER_TIMEOUT_MS`. */
   timeoutMs?: number
   /**

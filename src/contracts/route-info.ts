@@ -11,6 +11,14 @@ export interface RouteSchemas {
   response?: JsonSchema
 }
 
+/** An answer that a route throws. */
+export interface ThrownInfo {
+  description: string | null
+  codes: string[]
+  /** JSON Schema of its `details`; null: they are not documented. */
+  details: JsonSchema | null
+}
+
 /** A route that is being served. */
 export interface RouteInfo {
   plugin: string
@@ -33,4 +41,6 @@ export interface RouteInfo {
   /** The handler gets the body as it came, of any content type. */
   has_raw_body: boolean
   schemas: RouteSchemas
+  /** By status. */
+  throws: Record<string, ThrownInfo>
 }

@@ -8,6 +8,7 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { Trimmer } from '../runtime/effects/trimmer.ts'
+import { faultRecord } from '../runtime/endpoint/fault-record.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
@@ -86,11 +87,10 @@ export class LaneServer {
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
-    const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void =>
-      this.#host.writeLog('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
-        request_id: requestId,
-        stack: stackOf(thrown),
-      })
+    const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
+      const { message, fields } = faultRecord(path, requestId, thrown)
+      this.#host.writeLog('ERROR', message, plugin, fields)
+    }
     const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
     const sockets = new WebSocketServer({
       sink: replies,

@@ -4,6 +4,7 @@ import { test } from 'node:test'
 import { Validator } from '@seriousme/openapi-schema-validator'
 import type { AsyncApiDocument, JsonSchema, OpenApiDocument, RouteInfo } from '#heddle'
 import type { Parameter } from '../../src/devtools/apidocs/parameters.ts'
+import type { Response } from '../../src/devtools/apidocs/responses.ts'
 import { type Heddle, startHeddle } from '../support/heddle.ts'
 import { DOMAINS } from './fixtures/domains.ts'
 import { at, faultsOf, referencesOf } from './schema-check.ts'
@@ -158,8 +159,9 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
 
   await t.test('any lane can ask for the routes', async () => {
     const routes: RouteInfo[] = (await heddle.json('/odd/routes')).body
-    const { schemas, ...route } = routes.find(({ path }) => path === '/odd/primary')!
+    const { schemas, throws, ...route } = routes.find(({ path }) => path === '/odd/primary')!
     assert.deepEqual(Object.keys(schemas), ['body', 'response'])
+    assert.deepEqual(Object.keys(throws), ['404', '409'])
     assert.deepEqual(route, {
       plugin: 'odd.HostOddBodies',
       method: 'PUT',
@@ -190,11 +192,23 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
     const [{ name, in: place, required, description }] = parameters as [Parameter]
     assert.deepEqual([name, place, required], ['Idempotency-Key', 'header', true])
     assert.match(description!, /`idempotency-replayed: true`/)
-    assert.deepEqual(responses['409'], { $ref: '#/components/responses/StillRunning' })
     assert.deepEqual(responses['422'], { $ref: '#/components/responses/KeyReused' })
     // The key is optional there, and 422 is the answer to a body that does not fit, too.
     assert.deepEqual(operationOf('/users').responses['409'], { $ref: '#/components/responses/StillRunning' })
     assert.equal(operationOf('/odd/anything').responses['409'], undefined)
+  })
+
+  await t.test('answers that a route throws are listed, beside those of the runtime with the same status', () => {
+    const { responses } = operationOf('/odd/primary', 'put')
+    const [gone, taken] = [responses['404'], responses['409']] as Response[]
+    assert.equal(gone!.description, 'There is none.')
+    assert.match(taken!.description, /^It is taken\. Or: A request with this `Idempotency-Key` is still running/)
+    const { anyOf } = taken!.content!['application/json']!.schema as { anyOf: JsonSchema[] }
+    const [thrown, own] = anyOf as [{ properties: Record<string, JsonSchema> }, JsonSchema]
+    assert.deepEqual(thrown.properties.code, { type: 'string', enum: ['TAKEN', 'LOCKED'] })
+    const { $ref } = thrown.properties.details as { $ref: string }
+    assert.deepEqual((at(openApi, $ref) as { required: string[] }).required, ['by'])
+    assert.deepEqual(own, { $ref: '#/components/schemas/Failure' })
   })
 })
 

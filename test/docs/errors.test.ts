@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { VARIABLES } from '../../src/core/config/schema.ts'
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../src/core/errors/catalogue.ts'
+import type { RequestContext } from '../../src/runtime/endpoint/context.ts'
 import { replyOfThrown } from '../../src/runtime/endpoint/reply.ts'
 import { ROOT, sourcesIn } from './sources.ts'
 
@@ -61,6 +62,9 @@ test('every name in capitals on the page is a code or a variable', () => {
   }
 })
 
+/** Only an HttpError reads it. */
+const UNREAD = {} as RequestContext
+
 test('the page names a status for what reaches a client as itself, and for nothing else', () => {
   const allSource = SOURCES.map(([, text]) => text).join('\n')
   const madeByListener = new Set(
@@ -71,7 +75,7 @@ test('the page names a status for what reaches a client as itself, and for nothi
   assert.ok(madeByListener.has('HTTP_LANE_STALLED') && madeByListener.has('HTTP_METHOD_NOT_ALLOWED'))
   for (const [cell, client] of rows) {
     const code = cell!.replaceAll('`', '') as ErrorCode
-    const { status } = replyOfThrown(new HeddleError(code)).reply
+    const { status } = replyOfThrown(new HeddleError(code), UNREAD).reply
     const reaches = status !== 500 || madeByListener.has(code)
     assert.equal(client, reaches ? String(CATALOGUE[code][0]) : '–', code)
   }

@@ -1,5 +1,5 @@
-import type { EndpointOptions } from '../../contracts/http-request.ts'
-import type { RouteSchemas } from '../../contracts/route-info.ts'
+import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
+import type { RouteSchemas, ThrownInfo } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
 /** The schemas of a route, and which headers it wants. */
@@ -8,6 +8,7 @@ export interface RouteContract {
   idempotency?: 'optional' | 'required' | undefined
   hasRawBody?: boolean | undefined
   schemas: RouteSchemas
+  throws?: Record<string, ThrownInfo> | undefined
 }
 
 /**
@@ -15,15 +16,29 @@ export interface RouteContract {
  * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
 export function contractText(options: EndpointOptions): string | undefined {
-  const { authValidator, idempotency, rawBody, body, query, params, response } = options
-  if (!(authValidator || idempotency || rawBody || body || query || params || response)) return undefined
+  const { authValidator, idempotency, rawBody, body, query, params, response, throws } = options
+  if (!(authValidator || idempotency || rawBody || body || query || params || response || throws)) return undefined
   const schemas: RouteSchemas = {}
   if (body) schemas.body = jsonSchemaOf(body, 'http')
   if (query) schemas.query = jsonSchemaOf(query, 'http')
   if (params) schemas.params = jsonSchemaOf(params, 'http')
   if (response) schemas.response = jsonSchemaOf(response, 'http')
   const contract: RouteContract = { hasAuth: authValidator !== undefined, idempotency, hasRawBody: rawBody, schemas }
+  if (throws) contract.throws = thrownInfo(throws)
   return JSON.stringify(contract)
+}
+
+function thrownInfo(throws: ThrownAnswers): Record<string, ThrownInfo> {
+  const infos: Record<string, ThrownInfo> = {}
+  for (const [status, thrown] of Object.entries(throws)) {
+    const { description, code, details } = typeof thrown === 'string' ? { description: thrown } : thrown
+    infos[status] = {
+      description: description ?? null,
+      codes: code === undefined ? [] : [code].flat(),
+      details: details === undefined ? null : jsonSchemaOf(details, 'http'),
+    }
+  }
+  return infos
 }
 
 export function readContract(text: string | undefined): RouteContract {

@@ -1,4 +1,4 @@
-import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
+import type { JsonSchema, RouteInfo, ThrownInfo } from '../../contracts/route-info.ts'
 import { CATALOGUE, type ErrorCode } from '../../core/errors/catalogue.ts'
 import type { Components } from './components.ts'
 import { typeName } from './operation-ids.ts'
@@ -124,9 +124,35 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
   for (const [name, [status]] of Object.entries(RUNTIME_RESPONSES)) {
     if (canHappen[name as RuntimeAnswer]) responses[status] = { $ref: `#/components/responses/${name}` }
   }
+  for (const [status, info] of Object.entries(route.throws))
+    responses[status] = thrownResponse(info, `${typeName(id)}Error${status}`, responses[status], components)
   if (!route.is_stream && !route.is_socket)
     responses.default = { description: 'Another status, when the handler chooses one.' }
   return responses
+}
+
+/** An answer that the route throws. @param own what the runtime answers with that status, too */
+function thrownResponse(
+  { description, codes, details }: ThrownInfo,
+  name: string,
+  own: Responses[string] | undefined,
+  components: Components,
+): Response {
+  const properties: Record<string, JsonSchema> = { success: { const: false }, error: { type: 'string' } }
+  if (codes.length > 0) properties.code = { type: 'string', enum: codes }
+  if (details !== null) properties.details = components.schema(`${name}Details`, details)
+  const thrown = { type: 'object', required: ['success', 'error'], properties }
+  const text = description ?? 'The handler says so.'
+  const shared = own !== undefined && '$ref' in own ? sharedResponses()[own.$ref.split('/').at(-1)!] : undefined
+  const media = shared?.content?.['application/json']
+  if (shared === undefined || media?.schema === undefined)
+    return { description: text, content: { 'application/json': { schema: thrown } } }
+  const schema = { anyOf: [thrown, media.schema] }
+  return {
+    ...shared,
+    description: `${text} Or: ${shared.description}`,
+    content: { 'application/json': { ...media, schema } },
+  }
 }
 
 function success({ schemas, is_stream }: RouteInfo, id: string, components: Components): Response {

@@ -3,7 +3,7 @@ import type { JobDefinition } from '../../contracts/scheduler.ts'
 import type { Tools } from '../../contracts/tools.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { messageOf } from '../../core/errors/description.ts'
 import { type EventDriver, HubLetters, InProcessDriver } from '../../primary/events/event-driver.ts'
 import { Hub } from '../../primary/events/hub.ts'
 import { PrimaryBus } from '../../primary/events/primary-bus.ts'
@@ -15,6 +15,7 @@ import { Routing } from '../../primary/http/routing.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
+import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
@@ -75,12 +76,10 @@ export class PluginThread {
       log: (level, message, fields) => this.#log(level, message, 'scheduler', fields),
     })
     const routing = new Routing(settings.httpHandlerTimeoutMs)
-    const local = new LocalWorker((path, plugin, requestId, thrown) =>
-      this.#log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, {
-        request_id: requestId,
-        stack: stackOf(thrown),
-      }),
-    )
+    const local = new LocalWorker((path, plugin, requestId, thrown) => {
+      const { message, fields } = faultRecord(path, requestId, thrown)
+      this.#log('ERROR', message, plugin, fields)
+    })
     this.#host = this.#createHost(routing, local)
     this.#listener = this.#createListener(routing, local)
     this.tools = this.#kernel.toolbox.injection({ name: 'test', instance: undefined }, new Set()) as Tools

@@ -1,5 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
@@ -35,11 +36,10 @@ interface HttpOptions {
 
 export function assembleHttp({ settings, log, hub, flight }: HttpOptions): HttpParts {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
-  const localWorker = new LocalWorker(
-    (path, plugin, requestId, thrown) =>
-      log('ERROR', `${path} failed: ${messageOf(thrown)}`, plugin, { request_id: requestId, stack: stackOf(thrown) }),
-    flight,
-  )
+  const localWorker = new LocalWorker((path, plugin, requestId, thrown) => {
+    const { message, fields } = faultRecord(path, requestId, thrown)
+    log('ERROR', message, plugin, fields)
+  }, flight)
   const dispatcher = new Dispatcher((error) =>
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )

@@ -5,7 +5,7 @@ import type { RouteEntry } from './route-table.ts'
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
-  const { hasAuth, idempotency, hasRawBody, schemas } = readContract(contract)
+  const { hasAuth, idempotency, hasRawBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
     method,
@@ -20,5 +20,6 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     idempotency: idempotency ?? null,
     has_raw_body: hasRawBody ?? false,
     schemas,
+    throws,
   }
 }

@@ -1,15 +1,13 @@
 import type { Tx } from '../../contracts/db.ts'
 import type { CookieOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
 import type { Claim } from '../effects/claim.ts'
 import type { FileBody } from './file-body.ts'
 import type { Incoming } from './incoming.ts'
 import type { RequestEffects } from './keyed.ts'
 import type { Reply } from './reply.ts'
 
-const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
-const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
 const COOKIE_VALUE = /^[\x21\x23-\x2b\x2d-\x3a\x3c-\x5b\x5d-\x7e]*$/
 
 const NO_BYTES = Buffer.alloc(0)
@@ -102,15 +100,8 @@ export class RequestContext implements HttpContext {
   }
 
   setHeader(name: string, value: string): void {
-    const lower = String(name).toLowerCase()
-    if (!TOKEN.test(lower)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no header name`)
-    const text = String(value)
-    if (UNSAFE_VALUE.test(text)) {
-      throw new HeddleError(
-        'HTTP_HEADER_INVALID',
-        `The value of the header ${lower} has characters that a header cannot hold`,
-      )
-    }
+    const lower = headerName(name)
+    const text = headerText(lower, value)
     if (LISTENERS_OWN.has(lower)) return
     if (lower === 'content-type') {
       if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
@@ -124,7 +115,7 @@ export class RequestContext implements HttpContext {
   }
 
   setCookie(name: string, value: string, options: CookieOptions = {}): void {
-    if (!TOKEN.test(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no cookie name`)
+    if (!isToken(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no cookie name`)
     const encoded = COOKIE_VALUE.test(value) ? value : encodeURIComponent(value)
     const { maxAgeSec, path = '/', domain, httpOnly = true, secure = true, sameSite = 'Lax' } = options
     for (const part of [path, domain ?? '']) {
@@ -159,20 +150,38 @@ export class RequestContext implements HttpContext {
       binary: this.#binary,
     }
     const { keyed } = this
-    if (keyed !== null) return keyed.claim.commit(work, (tx) => this.#run(work, tx, before), keyed.replyTo)
-    return this.#effects.transactions.run(this.#plugin, work, (tx) => this.#run(work, tx, before))
+    // The database may run it again: what the run before has set is not set.
+    const run = (tx: Tx): Promise<T> => {
+      this.#restore(before)
+      return work(tx)
+    }
+    try {
+      if (keyed !== null) return await keyed.claim.commit(work, run, keyed.replyTo)
+      return await this.#effects.transactions.run(this.#plugin, work, run)
+    } catch (thrown) {
+      // Rolled back, like the rows.
+      this.#restore(before)
+      throw thrown
+    }
   }
 
-  /** The database may run it again: what the run before has set is not set. */
-  #run<T>(work: (tx: Tx) => Promise<T>, tx: Tx, { status, head, hasContentType, binary }: AnswerSoFar): Promise<T> {
+  #restore({ status, head, hasContentType, binary }: AnswerSoFar): void {
     this.#status = status
     this.#head = head
     this.#hasContentType = hasContentType
     this.#binary = binary
-    return work(tx)
   }
 
   // ── for the runtime ───────────────────────────────────────────────────────
+
+  /** Forgets the status and the body that are set, and keeps the headers: a thrown answer takes their place. */
+  dropBody(): void {
+    this.#status = 0
+    this.#binary = null
+    this.#file = null
+    if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
+    this.#hasContentType = false
+  }
 
   get effects(): RequestEffects | null {
     return this.#effects

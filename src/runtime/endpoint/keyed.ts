@@ -65,7 +65,7 @@ export async function answerOnce(
   try {
     reply = await replyTo(await route.handler.call(owner.instance, data, context))
   } catch (thrown) {
-    reply = replyOfThrown(thrown).reply
+    reply = replyOfThrown(thrown, context).reply
     if (reply.status >= 500 || begun.answer === null) {
       await end(begun, reply).catch(() => {
         // The claim ends with its time.

@@ -1,6 +1,7 @@
 import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
+import { HttpError } from '../../core/errors/http-error.ts'
 import type { RequestContext } from './context.ts'
 import type { FileBody } from './file-body.ts'
 
@@ -51,19 +52,33 @@ export function errorReply(code: ErrorCode, message?: string, details?: unknown)
 }
 
 /** The details come from the thrown error: they are left out when they are no JSON. */
-function envelopeText(envelope: { success: false; error: string; details?: unknown }): string {
+function envelopeText(envelope: { success: false; error: string; code?: string; details?: unknown }): string {
   try {
     return JSON.stringify(envelope)
   } catch {
-    return JSON.stringify({ success: false, error: envelope.error })
+    return JSON.stringify({ ...envelope, details: undefined })
   }
+}
+
+function thrownReply({ status, message, code, details, headers }: HttpError, context: RequestContext): Reply {
+  context.dropBody()
+  for (const [name, value] of Object.entries(headers)) {
+    // It may be asked for twice, and cookies add up.
+    if (!context.head.includes(`${name}: ${value}\r\n`)) context.setHeader(name, value)
+  }
+  const envelope = { success: false as const, error: message, ...(code === undefined ? {} : { code }), details }
+  return { status, head: context.head, body: envelopeText(envelope) }
 }
 
 /** Overload that strangers can cause at will: a log line for each would be one more thing that they can cause. The calls are counted as failed. */
 const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED', 'AUTH_UNAVAILABLE'])
 
-/** The answer to a thrown error. A client learns of its own mistakes and of overload, and nothing of other errors. */
-export function replyOfThrown(thrown: unknown): { reply: Reply; isFault: boolean } {
+/**
+ * The answer to a thrown error. A client learns of what plugins throw for it, of its own mistakes and of overload, and nothing of other errors.
+ * @param context of the request: a thrown answer has its headers
+ */
+export function replyOfThrown(thrown: unknown, context: RequestContext): { reply: Reply; isFault: boolean } {
+  if (isInstance(thrown, HttpError)) return { reply: thrownReply(thrown, context), isFault: thrown.status >= 500 }
   if (isInstance(thrown, HeddleError)) {
     if (thrown.code.startsWith('HTTP_') && thrown.status < 500) {
       return { reply: errorReply(thrown.code, thrown.message, thrown.details), isFault: false }

@@ -165,7 +165,7 @@ export class RequestServer {
       await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
       span?.end()
     } catch (thrown) {
-      const { reply, isFault } = replyOfThrown(thrown)
+      const { reply, isFault } = replyOfThrown(thrown, context)
       if (isFault) span?.fail(thrown)
       else span?.end()
       if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown)

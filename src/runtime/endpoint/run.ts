@@ -51,7 +51,7 @@ export function runRequest(
     span?.end()
     return reply
   } catch (thrown) {
-    return refuse(thrown, route, incoming, onFault, span)
+    return refuse(thrown, route, context, onFault, span)
   }
 }
 
@@ -130,19 +130,25 @@ async function finish(
     span?.end()
     return reply
   } catch (thrown) {
-    return refuse(thrown, route, incoming, onFault, span)
+    return refuse(thrown, route, context, onFault, span)
   }
 }
 
-function refuse(thrown: unknown, route: Route, incoming: Incoming, onFault: FaultLog, span: OpenSpan | null): Reply {
-  const { reply, isFault } = replyOfThrown(thrown)
+function refuse(
+  thrown: unknown,
+  route: Route,
+  context: RequestContext,
+  onFault: FaultLog,
+  span: OpenSpan | null,
+): Reply {
+  const { reply, isFault } = replyOfThrown(thrown, context)
   // A mistake of the client is no fault of the handler.
   if (!isFault) {
     span?.end()
     return reply
   }
   span?.fail(thrown)
-  onFault(route, incoming.requestId, thrown)
+  onFault(route, context.requestId, thrown)
   return reply
 }
 

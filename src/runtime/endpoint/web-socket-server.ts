@@ -109,7 +109,7 @@ export class WebSocketServer {
         trace: incoming.trace,
       }
     } catch (thrown) {
-      const { reply, isFault } = replyOfThrown(thrown)
+      const { reply, isFault } = replyOfThrown(thrown, context)
       if (isFault) this.#onFault(template.text, owner.name, incoming.requestId, thrown)
       return this.sink.answer(requestId, reply)
     }

@@ -13,7 +13,7 @@ const SCHEMAS = ['body', 'query', 'params', 'response'] as const
  */
 export function optionFault(options: unknown, method: string | null): string | undefined {
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
-  const { tags, authValidator, timeoutMs, summary, ...rest } = options as Record<string, unknown>
+  const { tags, authValidator, timeoutMs, summary, throws, ...rest } = options as Record<string, unknown>
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
     return 'tags must be an array of strings'
   }
@@ -23,6 +23,8 @@ export function optionFault(options: unknown, method: string | null): string | u
     const inRange = Number.isInteger(timeoutMs) && Number(timeoutMs) >= 1 && Number(timeoutMs) <= MAX_TIMEOUT_MS
     if (!inRange) return `timeoutMs must be a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`
   }
+  const thrownFault = throwsFault(throws)
+  if (thrownFault !== undefined) return thrownFault
   const fault = idempotencyFault(method, options as Record<string, unknown>)
   if (fault !== undefined) return fault
   const { rawBody } = rest
@@ -30,6 +32,23 @@ export function optionFault(options: unknown, method: string | null): string | u
   if (rawBody && rest.body !== undefined) return 'rawBody wants nothing parsed, so that there is no schema for the body'
   const bad = SCHEMAS.find((key) => rest[key] !== undefined && !isStandardSchema(rest[key]))
   return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
+}
+
+/** Why what a route or a guard says that it throws is not valid; undefined when it is. */
+export function throwsFault(throws: unknown): string | undefined {
+  if (throws === undefined) return undefined
+  if (typeof throws !== 'object' || throws === null) return 'throws must be an object: { 403: "Admins only" }'
+  for (const [status, thrown] of Object.entries(throws)) {
+    if (!/^[45]\d\d$/.test(status)) return `throws has the status ${status}, which is not from 400 to 599`
+    if (typeof thrown === 'string') continue
+    if (typeof thrown !== 'object' || thrown === null) return `throws[${status}] must be a text or an object`
+    if (thrown.details !== undefined && !isStandardSchema(thrown.details))
+      return `throws[${status}].details must be a Standard Schema (an object or function with '~standard')`
+    const codes: unknown[] = thrown.code === undefined ? [] : [thrown.code].flat()
+    if (!codes.every((code) => typeof code === 'string'))
+      return `throws[${status}].code must be a text or a list of texts`
+  }
+  return undefined
 }
 
 function idempotencyFault(

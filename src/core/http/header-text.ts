@@ -1,0 +1,26 @@
+import { HeddleError } from '../errors/catalogue.ts'
+
+const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
+const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
+
+export function isToken(name: string): boolean {
+  return TOKEN.test(name)
+}
+
+/** The name of a header in lower case. @throws HTTP_HEADER_INVALID for a name that is not a token */
+export function headerName(name: string): string {
+  const lower = String(name).toLowerCase()
+  if (!isToken(lower)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no header name`)
+  return lower
+}
+
+/** The value of a header as text. @throws HTTP_HEADER_INVALID for one with control characters or beyond Latin-1 */
+export function headerText(name: string, value: string): string {
+  const text = String(value)
+  if (!UNSAFE_VALUE.test(text)) return text
+  throw new HeddleError(
+    'HTTP_HEADER_INVALID',
+    `The value of the header ${name} has characters that a header cannot hold`,
+  )
+}
