@@ -1,3 +1,4 @@
+import type { Fault } from '../core/errors/fault.ts'
 import type { Awaitable } from './awaitable.ts'
 import type { RouteInfo } from './route-info.ts'
 
@@ -11,6 +12,8 @@ export interface MetricRecord {
   duration_ms: number
   /** False when the call threw or rejected. */
   success: boolean
+  /** `caller` when the call failed by its caller's fault: the tool has answered as it should. Missing otherwise. */
+  fault?: 'caller'
   /** ISO 8601 UTC with milliseconds: when the call ended. */
   timestamp: string
 }
@@ -21,6 +24,11 @@ export type MetricsSink = (record: MetricRecord) => void
 export interface ToolHealth {
   status: ToolStatus
   message: string | null
+  /**
+   * Whose fault the status is. `caller`: the tool has answered the failed call as it should, with a violated constraint, a refused input or a
+   * lost race, and nobody needs to act. `tool`: it does not do its work. Null while it is `OK`.
+   */
+  fault: Fault | null
 }
 
 export type PluginHealth =

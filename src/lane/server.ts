@@ -154,7 +154,7 @@ export class LaneServer {
       flight: recorder,
       sharedMemory: (key) => existingMemory(shared.tools, key),
       callPrimary: (tool, method, args) => this.#calls.call(tool, method, args),
-      onToolStatus: (tool, status, message) => this.#post({ type: 'tool-status', tool, status, message }),
+      onToolStatus: (tool, status, message, fault) => this.#post({ type: 'tool-status', tool, status, message, fault }),
       writeLog: (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
     })
     this.#host.connect(this.#kernel, this.#bus)

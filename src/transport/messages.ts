@@ -12,6 +12,7 @@ import type { TracingInit } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
 import type { TraceContext } from '../core/causality/trace-context.ts'
 import type { Settings } from '../core/config/schema.ts'
+import type { Fault } from '../core/errors/fault.ts'
 import type { LogChanges } from './log-changes.ts'
 import type { StreamCommand, StreamReport } from './stream-messages.ts'
 
@@ -19,7 +20,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 14
+export const LANE_PROTOCOL = 15
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -181,7 +182,7 @@ export type ToPrimary =
   | { type: 'subscribe'; subscriberIndex: number; subscription: SubscriptionManifest }
   | { type: 'unsubscribe'; subscriberIndex: number }
   | { type: 'listen'; feed: Feed; on: boolean }
-  | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null }
+  | { type: 'tool-status'; tool: string; status: ToolStatus; message: string | null; fault: Fault | null }
   /** `registry.updateToolStatus` of a plugin: unlike a tool call, it has not set the status word in shared memory. */
   | { type: 'set-tool'; tool: string; status: ToolStatus; message: string | null }
   | { type: 'ready-done'; plugin: string }

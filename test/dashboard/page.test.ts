@@ -243,6 +243,20 @@ test('the dashboard, in a real browser', async (t) => {
     assert.match((await calls.allTextContents())[4]!, /\d (µs|ms|s)$/)
   })
 
+  await t.test('is not alarmed by an e-mail that is taken, and shows what was refused', async () => {
+    const user = { name: 'Eve', email: 'grace@example.org', password: SECRET }
+    assert.equal((await post(heddle, '/users', user)).status, 409)
+    const chip = page.locator('.health li', { hasText: 'db' })
+    await chip.getByText('by its caller’s fault').waitFor()
+    assert.equal(await chip.getAttribute('class'), 'state state-refused')
+    const refused = page.locator('tr', { hasText: 'db.execute' }).locator('td').nth(3)
+    await until(async () => Number(await refused.textContent()) > 0, 'the call is shown as refused')
+    assert.equal(await page.locator('.notice[data-subject="tools"]').count(), 0)
+    assert.equal(await page.locator('#sections a[href="#tools"] .badge:not([hidden])').count(), 0)
+    const errors = page.locator('.figure', { hasText: 'Errors' })
+    assert.deepEqual([await errors.locator('dd').textContent(), await errors.getAttribute('data-state')], ['0', null])
+  })
+
   await t.test('tells of a lane that died who was guilty, and at which line', async () => {
     await go('lanes')
     await heddle.fetch('/die', { method: 'POST' }).catch(() => undefined)

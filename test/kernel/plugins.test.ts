@@ -234,8 +234,8 @@ test('a tool of one’s own is injected and metered, one that does not boot take
     const { body } = await heddle.json('/dump')
     return body.tools.abacus.status === 'DEAD' ? body : undefined
   }, 'the failed call in the snapshot')
-  assert.deepEqual(dump.tools.abacus, { status: 'DEAD', message: 'negative' })
-  assert.deepEqual(dump.tools.broken, { status: 'DEAD', message: 'no power' })
+  assert.deepEqual(dump.tools.abacus, { status: 'DEAD', message: 'negative', fault: 'tool' })
+  assert.deepEqual(dump.tools.broken, { status: 'DEAD', message: 'no power', fault: 'tool' })
   assert.equal(dump.plugins['a.Unlucky'].status, 'DEAD')
   assert.match(dump.plugins['a.Unlucky'].error, /Tool broken did not boot: no power/)
   assert.equal((await heddle.fetch('/unlucky')).status, 404)

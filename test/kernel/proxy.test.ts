@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import type { DbErrorKind } from '../../src/contracts/db.ts'
 import type { MetricRecord } from '../../src/contracts/registry.ts'
+import { HeddleError } from '../../src/core/errors/catalogue.ts'
+import { DbError } from '../../src/core/errors/db-error.ts'
+import { faultOf } from '../../src/core/errors/fault.ts'
 import { Meter, RECOVERED } from '../../src/runtime/kernel/proxy.ts'
 import { createMetricsRing, MetricsRing, type RawMetric } from '../../src/transport/memory/metrics-ring.ts'
 import { createNameTable, NameTable } from '../../src/transport/memory/name-table.ts'
@@ -9,6 +13,7 @@ import {
   STATUS_DEAD,
   STATUS_FAIL,
   STATUS_OK,
+  STATUS_REFUSED,
   StatusTable,
 } from '../../src/transport/memory/status-table.ts'
 
@@ -16,7 +21,7 @@ function fixture() {
   const metrics = new MetricsRing(createMetricsRing())
   const names = new NameTable(createNameTable())
   const statuses = new StatusTable(createStatusTable())
-  const changes: [string, string, string][] = []
+  const changes: [string, string, string, string | null][] = []
   const sinkFaults: unknown[] = []
   const meter = new Meter({
     threadNumber: 3,
@@ -129,19 +134,83 @@ test('a call that throws or rejects makes its tool dead, the next that works bri
   const tool = meter.wrap('sample', 5, new Sample())
   assert.throws(() => tool.throws())
   assert.equal(statuses.get(5), STATUS_DEAD)
-  assert.deepEqual(changes, [['sample', 'DEAD', 'out of range']])
+  assert.deepEqual(changes, [['sample', 'DEAD', 'out of range', 'tool']])
   tool.plain(1)
   assert.equal(statuses.get(5), STATUS_OK)
-  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED])
+  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED, null])
   assert.equal(RECOVERED, 'Recovered from transient failure')
   tool.plain(1)
   assert.equal(changes.length, 2, 'told once')
   await assert.rejects(tool.rejects())
-  assert.deepEqual(changes.at(-1), ['sample', 'DEAD', 'rejected'])
+  assert.deepEqual(changes.at(-1), ['sample', 'DEAD', 'rejected', 'tool'])
   await tool.later(1)
-  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED])
+  assert.deepEqual(changes.at(-1), ['sample', 'OK', RECOVERED, null])
   assert.throws(() => tool.throwsNothing())
   assert.equal(statuses.get(5), STATUS_DEAD)
+})
+
+test("what the tool refused by its caller's fault is told apart, in the status, in the ring and to sinks", async () => {
+  const { meter, statuses, changes, written } = fixture()
+  const heard: MetricRecord[] = []
+  meter.addSink((record) => heard.push(record))
+  const db = meter.wrap('db', 5, {
+    execute: (kind: DbErrorKind) => Promise.reject(new DbError(kind, kind)),
+    transaction: (work: () => unknown) => work(),
+    query: () => 1,
+  })
+  await assert.rejects(db.execute('unique_violation'))
+  assert.equal(statuses.get(5), STATUS_REFUSED)
+  await assert.rejects(db.execute('unavailable'))
+  assert.equal(statuses.get(5), STATUS_DEAD)
+  await assert.rejects(db.execute('serialization'))
+  assert.equal(statuses.get(5), STATUS_REFUSED)
+  db.query()
+  assert.equal(statuses.get(5), STATUS_OK)
+  assert.throws(() =>
+    db.transaction(() => {
+      throw new Error('sold out')
+    }),
+  )
+  assert.deepEqual(changes, [
+    ['db', 'DEAD', 'unique_violation', 'caller'],
+    ['db', 'DEAD', 'unavailable', 'tool'],
+    ['db', 'DEAD', 'serialization', 'caller'],
+    ['db', 'OK', RECOVERED, null],
+    ['db', 'DEAD', 'sold out', 'caller'],
+  ])
+  const outcomes = [
+    [false, 'caller'],
+    [false, undefined],
+    [false, 'caller'],
+    [true, undefined],
+    [false, 'caller'],
+  ]
+  assert.deepEqual(
+    heard.map(({ success, fault }) => [success, fault]),
+    outcomes,
+  )
+  assert.deepEqual(
+    written().map(({ failed, refused }) => [!failed, refused ? 'caller' : undefined]),
+    outcomes,
+  )
+})
+
+test("whose fault an error is, is told by its code, and by the tool's kind of call", () => {
+  for (const code of [
+    'EVENT_CONTRACT',
+    'EVENT_PAYLOAD_INVALID',
+    'STATE_VALUE_INVALID',
+    'AUTH_INVALID_INPUT',
+    'HTTP_VALIDATION',
+  ] as const)
+    assert.equal(faultOf(new HeddleError(code), false), 'caller', code)
+  for (const code of ['EVENT_BUS_FULL', 'EVENT_BUS_UNAVAILABLE', 'KV_UNAVAILABLE', 'STATE_FULL', 'INTERNAL'] as const)
+    for (const runsWork of [true, false]) assert.equal(faultOf(new HeddleError(code), runsWork), 'tool', code)
+  assert.equal(faultOf(new DbError('syntax', 'no such table: users'), true), 'tool')
+  for (const thrown of [undefined, 'text', new Error('x'), Proxy.revocable({}, {}).proxy]) {
+    assert.equal(faultOf(thrown, false), 'tool')
+    assert.equal(faultOf(thrown, true), 'caller')
+  }
 })
 
 test('a failed health check is not made good by a call', () => {

@@ -22,8 +22,8 @@ test('a metric is read as it was written', () => {
   const { seen, missed } = readAll(ring, 0, ring.cursor)
   assert.equal(missed, 0)
   assert.deepEqual(seen, [
-    { callNumber: 1023, failed: true, durationMs: 1.25, endedMs: 1_700_000_000_000.5, threadNumber: 7 },
-    { callNumber: 0, failed: false, durationMs: 0, endedMs: 0, threadNumber: 0 },
+    { callNumber: 1023, failed: true, refused: false, durationMs: 1.25, endedMs: 1_700_000_000_000.5, threadNumber: 7 },
+    { callNumber: 0, failed: false, refused: false, durationMs: 0, endedMs: 0, threadNumber: 0 },
   ])
 })
 

@@ -44,16 +44,16 @@ test('the tools', async (t) => {
   await t.test('a plugin in a lane sets the status of a tool; a call mends DEAD, and does not mend FAIL', async () => {
     await post(heddle, '/status', { tool: 'auth', status: 'FAIL', message: 'running low' })
     await until(async () => (await toolNow('auth')).status === 'FAIL', 'FAIL')
-    assert.deepEqual(await toolNow('auth'), { status: 'FAIL', message: 'running low' })
+    assert.deepEqual(await toolNow('auth'), { status: 'FAIL', message: 'running low', fault: 'tool' })
     await post(heddle, '/validate', { token: 'none' })
-    assert.deepEqual(await toolNow('auth'), { status: 'FAIL', message: 'running low' })
+    assert.deepEqual(await toolNow('auth'), { status: 'FAIL', message: 'running low', fault: 'tool' })
 
     await post(heddle, '/status', { tool: 'auth', status: 'DEAD', message: 'gone' })
     await until(async () => (await toolNow('auth')).status === 'DEAD', 'DEAD')
-    assert.deepEqual(await toolNow('auth'), { status: 'DEAD', message: 'gone' })
+    assert.deepEqual(await toolNow('auth'), { status: 'DEAD', message: 'gone', fault: 'tool' })
     await post(heddle, '/validate', { token: 'none' })
     await until(async () => (await toolNow('auth')).status === 'OK', 'OK')
-    assert.deepEqual(await toolNow('auth'), { status: 'OK', message: 'Recovered from transient failure' })
+    assert.deepEqual(await toolNow('auth'), { status: 'OK', message: 'Recovered from transient failure', fault: null })
   })
 
   await t.test('a stream asks for the token that its validator wants', async () => {

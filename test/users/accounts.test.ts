@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { SignJWT } from 'jose'
 import { describeOnDatabases } from '../support/databases.ts'
+import { until } from '../support/until.ts'
 import { CHEAP_AUTH, PASSWORD, SECRET, UsersService } from '../support/users-service.ts'
 
 describeOnDatabases('accounts', (database) => {
@@ -43,6 +44,27 @@ describeOnDatabases('accounts', (database) => {
       )
       const statuses = (await Promise.all(rivals)).map(({ status }) => status)
       assert.deepEqual(statuses.sort(), [201, 409, 409])
+    })
+
+    await t.test("a taken e-mail alarms nobody: the fault is the caller's", async () => {
+      await service.post('/users', { name: 'Eve', email: 'ada@example.com', password: PASSWORD })
+      const { tools } = (await service.heddle.json('/system/status')).body
+      assert.equal(tools.db.status, 'DEAD')
+      assert.match(tools.db.message, /unique/i)
+      assert.equal(tools.db.fault, 'caller')
+      assert.equal((await service.heddle.json('/system/health/ready')).status, 200)
+      await until(async () => {
+        const text = await (await service.heddle.fetch('/system/metrics/prometheus')).text()
+        assert.match(text, /^heddle_tool_healthy\{tool="db"\} 1$/m)
+        const [errors, refusals] = ['errors', 'refusals'].map(
+          (what) =>
+            new RegExp(`^heddle_tool_${what}_total\\{tool="db",method="execute"\\} (\\d+)$`, 'm').exec(text)?.[1],
+        )
+        return errors !== undefined && errors !== '0' && errors === refusals
+      }, 'all errors are counted as refusals')
+      await service.post('/users', { name: 'Zoe', email: 'zoe@example.com', password: PASSWORD })
+      const { db } = (await service.heddle.json('/system/status')).body.tools
+      assert.deepEqual([db.status, db.fault], ['OK', null])
     })
 
     await t.test('input that breaks the rules is refused with the place of each fault', async () => {

@@ -9,20 +9,25 @@ const BUCKETS = 28 * BUCKETS_PER_OCTAVE
 const METHODS_MAX = 400
 const OTHER = 'other calls'
 
+type Outcome = 'succeeded' | 'failed' | 'refused'
+
 class Slot {
   calls = 0
   errors = 0
+  refused = 0
   readonly buckets = new Uint32Array(BUCKETS)
 
-  add(bucket: number, failed: boolean): void {
+  add(bucket: number, outcome: Outcome): void {
     this.calls++
-    if (failed) this.errors++
+    if (outcome === 'failed') this.errors++
+    else if (outcome === 'refused') this.refused++
     this.buckets[bucket]!++
   }
 
   clear(): void {
     this.calls = 0
     this.errors = 0
+    this.refused = 0
     this.buckets.fill(0)
   }
 }
@@ -32,10 +37,10 @@ class CallWindow {
   readonly minute = new Slot()
   readonly #seconds: (Slot | undefined)[] = new Array(SECONDS).fill(undefined)
 
-  add(at: number, bucket: number, failed: boolean): void {
+  add(at: number, bucket: number, outcome: Outcome): void {
     this.#seconds[at] ??= new Slot()
-    this.#seconds[at].add(bucket, failed)
-    this.minute.add(bucket, failed)
+    this.#seconds[at].add(bucket, outcome)
+    this.minute.add(bucket, outcome)
   }
 
   second(at: number): Slot | undefined {
@@ -48,6 +53,7 @@ class CallWindow {
     if (slot === undefined || slot.calls === 0) return
     this.minute.calls -= slot.calls
     this.minute.errors -= slot.errors
+    this.minute.refused -= slot.refused
     for (let n = 0; n < BUCKETS; n++) this.minute.buckets[n]! -= slot.buckets[n]!
     slot.clear()
   }
@@ -64,17 +70,18 @@ export class CallWindows {
   #at = 0
 
   /** Runs within every tool call of the process. */
-  add({ tool, method, duration_ms, success }: MetricRecord): void {
-    this.#windowOf(tool, method).add(this.#at, bucketOf(duration_ms), !success)
+  add(record: MetricRecord): void {
+    this.#windowOf(record.tool, record.method).add(this.#at, bucketOf(record.duration_ms), outcomeOf(record))
   }
 
   /** Adds calls that ended before the first page was opened, each in its second of the last minute. */
   addPast(records: readonly MetricRecord[], nowMs: number): void {
-    for (const { tool, method, duration_ms, success, timestamp } of records) {
+    for (const record of records) {
+      const { tool, method, duration_ms, timestamp } = record
       const secondsAgo = Math.max(1, Math.ceil((nowMs - Date.parse(timestamp)) / 1000))
       if (secondsAgo >= SECONDS) continue
       const at = (this.#at - secondsAgo + SECONDS) % SECONDS
-      this.#windowOf(tool, method).add(at, bucketOf(duration_ms), !success)
+      this.#windowOf(tool, method).add(at, bucketOf(duration_ms), outcomeOf(record))
     }
   }
 
@@ -93,6 +100,7 @@ export class CallWindows {
           second_p95_ms: second === undefined || second.calls === 0 ? null : percentile(second, 0.95),
           minute_calls: minute.calls,
           minute_errors: minute.errors,
+          minute_refused: minute.refused,
           p50_ms: percentile(minute, 0.5),
           p95_ms: percentile(minute, 0.95),
           p99_ms: percentile(minute, 0.99),
@@ -119,6 +127,11 @@ export class CallWindows {
     }
     return window
   }
+}
+
+function outcomeOf({ success, fault }: MetricRecord): Outcome {
+  if (success) return 'succeeded'
+  return fault === 'caller' ? 'refused' : 'failed'
 }
 
 function bucketOf(durationMs: number): number {

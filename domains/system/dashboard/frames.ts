@@ -80,6 +80,8 @@ export interface CallFigures {
   /** In the last minute. */
   minute_calls: number
   minute_errors: number
+  /** Calls of the last minute that failed by their caller's fault: they are no errors here. */
+  minute_refused: number
   p50_ms: number
   p95_ms: number
   p99_ms: number

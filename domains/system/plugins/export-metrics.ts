@@ -27,13 +27,16 @@ type Sample = [labels: Record<string, string>, value: number, suffix?: string]
 class CallSeries {
   calls = 0
   errors = 0
+  /** Of the errors, those by their caller's fault. */
+  refused = 0
   totalSec = 0
   /** Calls per bucket, not cumulative. The last bucket counts calls slower than all bounds. */
   readonly buckets: number[] = new Array(BUCKETS_SEC.length + 1).fill(0)
 
-  add(durationSec: number, success: boolean) {
+  add(durationSec: number, success: boolean, isCallersFault: boolean) {
     this.calls++
     if (!success) this.errors++
+    if (isCallersFault) this.refused++
     this.totalSec += durationSec
     let n = 0
     while (n < BUCKETS_SEC.length && durationSec > BUCKETS_SEC[n]!) n++
@@ -66,7 +69,7 @@ export default class ExportMetrics extends Plugin {
   }
 
   /** Runs within every tool call of the process. */
-  #count({ tool, method, duration_ms, success }: MetricRecord) {
+  #count({ tool, method, duration_ms, success, fault }: MetricRecord) {
     let methods = this.#series.get(tool)
     if (methods === undefined) {
       methods = new Map()
@@ -77,23 +80,26 @@ export default class ExportMetrics extends Plugin {
       series = new CallSeries()
       methods.set(method, series)
     }
-    series.add(duration_ms / 1000, success)
+    series.add(duration_ms / 1000, success, fault === 'caller')
   }
 
   async scrape(_data: Data, context: HttpContext) {
-    const text = this.#toolCalls() + (await this.#lanes()) + (await this.#events()) + (await this.#counters())
+    const text =
+      this.#toolCalls() + this.#health() + (await this.#lanes()) + (await this.#events()) + (await this.#counters())
     context.sendBinary(Buffer.from(text), CONTENT_TYPE)
   }
 
   #toolCalls(): string {
     const calls: Sample[] = []
     const errors: Sample[] = []
+    const refused: Sample[] = []
     const durations: Sample[] = []
     for (const [tool, methods] of this.#series) {
       for (const [method, series] of methods) {
         const labels = { tool, method }
         calls.push([labels, series.calls])
         errors.push([labels, series.errors])
+        refused.push([labels, series.refused])
         let cumulated = 0
         series.buckets.forEach((count, n) => {
           cumulated += count
@@ -105,8 +111,20 @@ export default class ExportMetrics extends Plugin {
     return (
       family('heddle_tool_calls_total', 'counter', 'Tool calls since boot.', calls) +
       family('heddle_tool_errors_total', 'counter', 'Tool calls that threw or rejected.', errors) +
+      family(
+        'heddle_tool_refusals_total',
+        'counter',
+        "Of the errors of tool calls, those by their caller's fault: a violated constraint, a refused input, a lost race.",
+        refused,
+      ) +
       family('heddle_tool_call_duration_seconds', 'histogram', 'How long tool calls took.', durations)
     )
+  }
+
+  #health(): string {
+    const tools = Object.entries(this.#registry.getSystemDump().tools)
+    const samples = tools.map(([tool, { fault }]): Sample => [{ tool }, fault === 'tool' ? 0 : 1])
+    return family('heddle_tool_healthy', 'gauge', '0 while a tool is FAIL or DEAD by its own fault.', samples)
   }
 
   async #lanes(): Promise<string> {

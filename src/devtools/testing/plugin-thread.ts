@@ -99,7 +99,7 @@ export class PluginThread {
         return memories[key]
       },
       callPrimary: async (tool, method, args) => this.#kernel.toolbox.serve(tool, method, args),
-      onToolStatus: (tool, status, message) => this.#health.noteTool(tool, status, message),
+      onToolStatus: (...change) => this.#health.noteTool(...change),
       writeLog: (level, message, identity, fields) => this.#log(level, message, identity, fields),
     })
   }

@@ -40,7 +40,7 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
       return shared.tools[key]
     },
     callPrimary: async (tool, method, args) => kernel.toolbox.serve(tool, method, args),
-    onToolStatus: (tool, status, message) => health.noteTool(tool, status, message),
+    onToolStatus: (...change) => health.noteTool(...change),
     writeLog: log,
   })
   const health: Health = new Health({

@@ -1,8 +1,21 @@
 import type { PluginHealth, ReloadInfo, SystemDump, ToolStatus } from '../../contracts/registry.ts'
-import { STATUS_DEAD, STATUS_FAIL, STATUS_OK, type StatusTable } from '../../transport/memory/status-table.ts'
+import type { Fault } from '../../core/errors/fault.ts'
+import {
+  STATUS_DEAD,
+  STATUS_FAIL,
+  STATUS_OK,
+  STATUS_REFUSED,
+  type StatusTable,
+} from '../../transport/memory/status-table.ts'
 
 const WORDS: Record<ToolStatus, number> = { OK: STATUS_OK, FAIL: STATUS_FAIL, DEAD: STATUS_DEAD }
-const NAMES: readonly ToolStatus[] = ['OK', 'FAIL', 'DEAD']
+/** By status word. */
+const STATES: readonly (readonly [status: ToolStatus, fault: Fault | null])[] = [
+  ['OK', null],
+  ['FAIL', 'tool'],
+  ['DEAD', 'tool'],
+  ['DEAD', 'caller'],
+]
 
 /** The health of the process, kept in the primary. The status words in shared memory are the truth; the messages explain them. */
 export class Health {
@@ -13,7 +26,7 @@ export class Health {
   readonly #onChange: () => void
   /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
-  /** Last message by tool and status: messages of two threads may arrive in either order. */
+  /** Last message by tool and status word: messages of two threads may arrive in either order. */
   readonly #messages = new Map<string, string | null>()
   /** Health of the plugins, as each thread reported it. */
   readonly #reports = new Map<object, Record<string, PluginHealth>>()
@@ -37,21 +50,21 @@ export class Health {
   }
 
   /** A tool call has changed the status word already; this brings the message. */
-  noteTool(tool: string, status: ToolStatus, message: string | null): void {
-    this.#messages.set(`${tool} ${status}`, message)
+  noteTool(tool: string, status: ToolStatus, message: string | null, fault: Fault | null): void {
+    this.#messages.set(keyOf(tool, fault === 'caller' ? STATUS_REFUSED : WORDS[status]), message)
     this.#onChange()
   }
 
-  /** Sets status word and message. An unknown tool is ignored: it may belong to a lane's older code. */
+  /** Sets status word and message, of a fault of the tool's own. An unknown tool is ignored: it may belong to a lane's older code. */
   setTool(tool: string, status: ToolStatus, message: string | null): void {
     const index = this.#toolIndex(tool)
     if (index < 0) return
     this.#statuses.set(index, WORDS[status])
-    this.noteTool(tool, status, message)
+    this.noteTool(tool, status, message, status === 'OK' ? null : 'tool')
   }
 
   toolStatus(tool: string): ToolStatus {
-    return NAMES[this.#statuses.get(this.#toolIndex(tool))]!
+    return STATES[this.#statuses.get(this.#toolIndex(tool))]![0]
   }
 
   /** @param thread that reports: a lane, or the primary */
@@ -132,8 +145,9 @@ export class Health {
   dump(): SystemDump {
     const tools: SystemDump['tools'] = {}
     for (const name of this.#toolNames()) {
-      const status = this.toolStatus(name)
-      tools[name] = { status, message: this.#messages.get(`${name} ${status}`) ?? null }
+      const word = this.#statuses.get(this.#toolIndex(name))
+      const [status, fault] = STATES[word]!
+      tools[name] = { status, message: this.#messages.get(keyOf(name, word)) ?? null, fault }
     }
     return {
       tools,
@@ -143,3 +157,5 @@ export class Health {
     }
   }
 }
+
+const keyOf = (tool: string, word: number): string => `${tool} ${word}`

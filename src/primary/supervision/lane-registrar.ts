@@ -113,7 +113,7 @@ export class LaneRegistrar {
         return recordForwarder.listen(lane, message.feed, message.on)
       case 'tool-status':
         // A tool call has set the word in shared memory itself; `registry.updateToolStatus` has not.
-        return health.noteTool(message.tool, message.status, message.message)
+        return health.noteTool(message.tool, message.status, message.message, message.fault)
       case 'set-tool':
         return health.setTool(message.tool, message.status, message.message)
       case 'ready-done':

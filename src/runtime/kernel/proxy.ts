@@ -2,10 +2,11 @@ import type { MetricRecord, MetricsSink } from '../../contracts/registry.ts'
 import type { DescribeCall, ToolTracing } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { type Fault, faultOf } from '../../core/errors/fault.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
-import { STATUS_DEAD, STATUS_OK, type StatusTable } from '../../transport/memory/status-table.ts'
+import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/status-table.ts'
 import { added, tellAll } from './listeners.ts'
 
 export const RECOVERED = 'Recovered from transient failure'
@@ -23,6 +24,9 @@ const LIFECYCLE = new Set([
   'stop',
 ])
 
+/** Calls that run a function of their caller, and reject with what it throws. */
+const RUN_CALLERS_WORK = new Set(['db.transaction'])
+
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any
 
@@ -35,7 +39,7 @@ export interface MeterOptions {
   /** Of a lane: its calls are among the last steps that are known when it dies. Null in the primary. */
   flight: FlightRecorder | null
   /** Told when a call changed a tool's health: the primary keeps the message. */
-  onStatus: (tool: string, status: 'OK' | 'DEAD', message: string) => void
+  onStatus: (tool: string, status: 'OK' | 'DEAD', message: string, fault: Fault | null) => void
   /** Told when a sink threw, once per sink. */
   onSinkFault: (thrown: unknown) => void
 }
@@ -135,12 +139,15 @@ class MethodMeter {
   readonly #parts: MethodParts
   readonly #method: string
   readonly #callNumber: number
+  readonly #runsCallersWork: boolean
   #lastMessage = ''
 
   constructor(method: string, parts: MethodParts) {
     this.#parts = parts
     this.#method = method
-    this.#callNumber = parts.names.intern(`${parts.tool}.${method}`)
+    const call = `${parts.tool}.${method}`
+    this.#callNumber = parts.names.intern(call)
+    this.#runsCallersWork = RUN_CALLERS_WORK.has(call)
   }
 
   around(target: object, bare: Method): Method {
@@ -175,37 +182,40 @@ class MethodMeter {
   }
 
   #succeeded(startedMs: number, step: number): void {
-    this.#ended(startedMs, step, false)
+    this.#ended(startedMs, step, false, false)
     const { statuses, toolIndex } = this.#parts
-    if (statuses.peek(toolIndex) === STATUS_DEAD) this.#recovered()
+    if (statuses.peek(toolIndex) >= STATUS_DEAD) this.#recovered()
   }
 
   #failed(startedMs: number, step: number, thrown: unknown): void {
-    this.#ended(startedMs, step, true)
+    const fault = faultOf(thrown, this.#runsCallersWork)
+    const isRefused = fault === 'caller'
+    this.#ended(startedMs, step, true, isRefused)
     const { statuses, toolIndex, tool, onStatus } = this.#parts
     const message = messageOf(thrown)
     // Equal failures in a row are reported once, until the tool has worked again.
-    if (statuses.set(toolIndex, STATUS_DEAD) === STATUS_DEAD && message === this.#lastMessage) return
+    const word = isRefused ? STATUS_REFUSED : STATUS_DEAD
+    if (statuses.set(toolIndex, word) === word && message === this.#lastMessage) return
     this.#lastMessage = message
-    onStatus(tool, 'DEAD', message)
+    onStatus(tool, 'DEAD', message, fault)
   }
 
-  #ended(startedMs: number, step: number, failed: boolean): void {
+  #ended(startedMs: number, step: number, failed: boolean, refused: boolean): void {
     const { flight, metrics, threadNumber, sinks } = this.#parts
     const nowMs = performance.now()
     const durationMs = nowMs - startedMs
     const endedMs = CLOCK_ORIGIN_MS + nowMs
     if (flight !== null) flight.end(step, endedMs, failed)
-    metrics.write(this.#callNumber, failed, durationMs, endedMs, threadNumber)
-    if (sinks.length > 0) this.#tellSinks(durationMs, endedMs, failed)
+    metrics.write(this.#callNumber, failed, durationMs, endedMs, threadNumber, refused)
+    if (sinks.length > 0) this.#tellSinks(durationMs, endedMs, failed, refused)
   }
 
   #recovered(): void {
     const { statuses, toolIndex, tool, onStatus } = this.#parts
-    if (statuses.set(toolIndex, STATUS_OK) === STATUS_DEAD) onStatus(tool, 'OK', RECOVERED)
+    if (statuses.set(toolIndex, STATUS_OK) >= STATUS_DEAD) onStatus(tool, 'OK', RECOVERED, null)
   }
 
-  #tellSinks(durationMs: number, endedMs: number, failed: boolean): void {
+  #tellSinks(durationMs: number, endedMs: number, failed: boolean, refused: boolean): void {
     const { sinks, tool, onSinkFault } = this.#parts
     const record: MetricRecord = {
       tool,
@@ -214,6 +224,7 @@ class MethodMeter {
       success: !failed,
       timestamp: isoTimestamp(endedMs),
     }
+    if (refused) record.fault = 'caller'
     tellAll(sinks, record, onSinkFault)
   }
 }

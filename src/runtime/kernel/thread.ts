@@ -8,6 +8,7 @@ import { readVariable } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import type { Fault } from '../../core/errors/fault.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
@@ -34,7 +35,7 @@ export interface ThreadOptions {
   flight: FlightRecorder | null
   sharedMemory(key: string, byteLength: number): SharedArrayBuffer
   callPrimary(tool: string, method: string, args: readonly unknown[]): Promise<unknown>
-  onToolStatus(tool: string, status: ToolStatus, message: string | null): void
+  onToolStatus(tool: string, status: ToolStatus, message: string | null, fault: Fault | null): void
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
 }
 
@@ -164,13 +165,15 @@ export class ThreadKernel {
   #recordOf(raw: RawMetric): MetricRecord {
     const call = this.#names.nameOf(raw.callNumber)
     const dot = call.indexOf('.')
-    return {
+    const record: MetricRecord = {
       tool: call.slice(0, dot),
       method: call.slice(dot + 1),
       duration_ms: raw.durationMs,
       success: !raw.failed,
       timestamp: isoTimestamp(raw.endedMs),
     }
+    if (raw.refused) record.fault = 'caller'
+    return record
   }
 
   sinkFault(kind: string, thrown: unknown): void {

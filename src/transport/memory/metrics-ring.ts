@@ -2,7 +2,7 @@
  * Metrics ring (any thread writes, any thread reads): one word CURSOR in the first 64 bytes, then slots of 32 bytes:
  *
  *   ┌────────┬────────────────┬───────────────────┬─────────────────┬─────────┐
- *   │ COMMIT │ CALL | FAILED  │ DURATION (float64)│ ENDED (float64) │ THREAD  │
+ *   │ COMMIT │ CALL | OUTCOME │ DURATION (float64)│ ENDED (float64) │ THREAD  │
  *   └────────┴────────────────┴───────────────────┴─────────────────┴─────────┘
  *   word 0     word 1           bytes 8–15          bytes 16–23       word 6
  *
@@ -17,13 +17,17 @@ export const METRICS_SLOTS = 65_536
 const SLOT_MASK = METRICS_SLOTS - 1
 const SLOT_WORDS = METRICS_SLOT_BYTES >> 2
 const SLOT_DOUBLES = METRICS_SLOT_BYTES >> 3
+const CALL_MASK = (1 << 16) - 1
 const FAILED_BIT = 1 << 16
+const REFUSED_BIT = 1 << 17
 
 /** One tool call as it stands in the ring. */
 export interface RawMetric {
   /** Number of the call's name (`db.query`) in the name table. */
   callNumber: number
   failed: boolean
+  /** It failed by its caller's fault. */
+  refused: boolean
   durationMs: number
   /** Milliseconds since the epoch when the call ended. */
   endedMs: number
@@ -49,14 +53,22 @@ export class MetricsRing {
     this.#doubles = new Float64Array(memory, METRICS_DATA_BYTE)
   }
 
-  write(callNumber: number, failed: boolean, durationMs: number, endedMs: number, threadNumber: number): void {
+  /** @param refused it failed by its caller's fault */
+  write(
+    callNumber: number,
+    failed: boolean,
+    durationMs: number,
+    endedMs: number,
+    threadNumber: number,
+    refused = false,
+  ): void {
     const record = Atomics.add(this.#control, METRICS_CURSOR_WORD, 1)
     const slot = record & SLOT_MASK
     const word = slot * SLOT_WORDS
     const double = slot * SLOT_DOUBLES
     // Takes the slot from readers before its fields change; pairs with their first load.
     Atomics.store(this.#words, word, 0)
-    this.#words[word + 1] = failed ? callNumber | FAILED_BIT : callNumber
+    this.#words[word + 1] = failed ? callNumber | (refused ? FAILED_BIT | REFUSED_BIT : FAILED_BIT) : callNumber
     this.#doubles[double + 1] = durationMs
     this.#doubles[double + 2] = endedMs
     this.#words[word + 6] = threadNumber
@@ -110,8 +122,9 @@ export class MetricsRing {
         continue
       }
       visit({
-        callNumber: call & (FAILED_BIT - 1),
+        callNumber: call & CALL_MASK,
         failed: (call & FAILED_BIT) !== 0,
+        refused: (call & REFUSED_BIT) !== 0,
         durationMs,
         endedMs,
         threadNumber,

@@ -4,6 +4,8 @@ export const STATUS_MAX = 64
 export const STATUS_OK = 0
 export const STATUS_FAIL = 1
 export const STATUS_DEAD = 2
+/** `DEAD` too, but the tool has answered as it should: the failed call is its caller's fault. Greater than `STATUS_DEAD`, and nothing else is. */
+export const STATUS_REFUSED = 3
 
 export function createStatusTable(): SharedArrayBuffer {
   return new SharedArrayBuffer(STATUS_MAX * 4)

@@ -1,5 +1,6 @@
 import { el } from './dom.js'
 import { count, duration, plural } from './format.js'
+import { isIll } from './tool-health.js'
 
 /** Notices of faults and of missed events, on top of the page: each stays until its cause is gone, or until it is closed. */
 export class Notices {
@@ -37,7 +38,7 @@ export class Notices {
     }
     if (status === undefined) return
     const { tools, plugins, reload } = status
-    const ill = Object.entries(tools).filter(([, each]) => each.status !== 'OK')
+    const ill = Object.entries(tools).filter(([, each]) => isIll(each))
     this.tell(
       'tools',
       'bad',

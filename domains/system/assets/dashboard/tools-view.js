@@ -1,6 +1,7 @@
 import { el, empty, setAttribute, setText } from './dom.js'
 import { count, duration } from './format.js'
 import { Sparkline } from './sparkline.js'
+import { isIll } from './tool-health.js'
 
 /** The time that a chart covers, seconds. */
 const CHART_SECONDS = 120
@@ -9,6 +10,7 @@ const COLUMNS = [
   ['calls', 'Per second', 'number'],
   ['minute_calls', 'Last minute', 'number'],
   ['minute_errors', 'Errors', 'number'],
+  ['minute_refused', 'Refused', 'number'],
   ['p50_ms', 'p50', 'number'],
   ['p95_ms', 'p95', 'number'],
   ['p99_ms', 'p99', 'number'],
@@ -53,7 +55,7 @@ export class ToolsView {
         this.#table,
         el('p', {
           class: 'note',
-          text: 'Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own: registry.get…, event_bus.getTopology.',
+          text: 'Percentiles are those of the last minute, over all threads. A few calls a second are this page’s own: registry.get…, event_bus.getTopology. Refused are calls that failed by their caller’s fault, such as a violated constraint: the tool has answered as it should.',
         }),
       ),
     )
@@ -81,7 +83,7 @@ export class ToolsView {
 
   #learn({ tools }) {
     this.#tools = tools
-    const ill = Object.values(tools).filter(({ status }) => status !== 'OK').length
+    const ill = Object.values(tools).filter(isIll).length
     this.badge = ill === 0 ? '' : String(ill)
     this.#paint()
   }
@@ -121,18 +123,25 @@ export class ToolsView {
     if (this.#chips.dataset.shape === shape) return
     this.#chips.dataset.shape = shape
     this.#chips.replaceChildren(
-      ...Object.entries(this.#tools).map(([name, { status, message }]) =>
+      ...Object.entries(this.#tools).map(([name, { status, message, fault }]) =>
         el(
           'li',
-          { class: `state state-${status === 'OK' ? 'ok' : status === 'FAIL' ? 'warn' : 'bad'}` },
+          { class: `state state-${colourOf(status, fault)}` },
           el('span', { class: 'dot', 'aria-hidden': 'true' }),
           el('strong', { text: name }),
           ` ${status}`,
+          fault === 'caller' ? el('span', { class: 'muted', text: ' by its caller’s fault:' }) : null,
           status !== 'OK' && message ? el('span', { class: 'muted', text: ` ${message}` }) : null,
         ),
       ),
     )
   }
+}
+
+function colourOf(status, fault) {
+  if (status === 'OK') return 'ok'
+  if (fault === 'caller') return 'refused'
+  return status === 'FAIL' ? 'warn' : 'bad'
 }
 
 function newSeries(call) {
@@ -150,11 +159,12 @@ function newSeries(call) {
 }
 
 function fill({ row, cells, chart, peak, figures }) {
-  const { calls, minute_calls, minute_errors, p50_ms, p95_ms, p99_ms } = figures
+  const { calls, minute_calls, minute_errors, minute_refused, p50_ms, p95_ms, p99_ms } = figures
   const texts = [
     count(calls),
     count(minute_calls),
-    minute_errors === 0 ? '0' : count(minute_errors),
+    count(minute_errors),
+    count(minute_refused),
     duration(p50_ms),
     duration(p95_ms),
     duration(p99_ms),

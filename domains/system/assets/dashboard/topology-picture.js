@@ -1,5 +1,6 @@
 import { el, empty, setAttribute, setText, svg } from './dom.js'
 import { count } from './format.js'
+import { isIll as isIllTool } from './tool-health.js'
 import { edgeOf, NODE_HEIGHT, place, split } from './topology-layout.js'
 
 const HINT = 'Point at a node, or move to it with the arrow keys, to see what it is connected to.'
@@ -112,7 +113,7 @@ export class TopologyPicture {
   #renderNode(layer, id, { x, y, width }) {
     const [kind, name] = split(id)
     const health = kind === 'plugin' ? this.#plugins[name] : kind === 'tool' ? this.#tools[name] : undefined
-    const isIll = health !== undefined && health.status !== 'OK'
+    const isIll = health !== undefined && (kind === 'tool' ? isIllTool(health) : health.status !== 'OK')
     const isDormant = kind === 'event' && this.#topology[name].fire_count === 0
     const counter = svg('text', { class: 'node-count', x: width - 12, y: 22, 'text-anchor': 'end' })
     const element = svg(
@@ -150,8 +151,8 @@ export class TopologyPicture {
   #describe(id) {
     const [kind, name] = split(id)
     if (kind === 'tool') {
-      const { status, message } = this.#tools[name]
-      return `Tool ${name}: ${status}${message === null ? '' : `, ${message}`}`
+      const { status, message, fault } = this.#tools[name]
+      return `Tool ${name}: ${status}${fault === 'caller' ? ' by its caller’s fault' : ''}${message === null ? '' : `, ${message}`}`
     }
     if (kind === 'event') {
       const { emitters, subscribers, fire_count } = this.#topology[name]
