@@ -1,5 +1,6 @@
 import type { PublishOptions } from './event-bus.ts'
 import type { EventName, Published } from './event-contracts.ts'
+import type { Sql, SqlTag } from './sql.ts'
 
 /** A value that both databases store and return in the same way. For dates, booleans and bytes see `Queryable`. */
 export type SqlValue = string | number | bigint | boolean | null | Uint8Array | Date
@@ -18,7 +19,7 @@ export type DbErrorKind =
   | 'other'
 
 /**
- * Sends SQL statements. Placeholders are `$1, $2, …`. A statement that fails rejects with a `DbError`; its `kind` says why.
+ * Sends SQL statements: texts with the placeholders `$1, $2, …`, or what `` db.sql`…` `` has made, which has its values in it. A statement that fails rejects with a `DbError`; its `kind` says why.
  * Statements that are sent without waiting for each other may run in any order. Those of one `tx` run in the order in which they were sent.
  *
  * The column decides how a parameter is stored. Where nothing tells the type (`SELECT $1`), write `CAST($1 AS INTEGER)`.
@@ -27,11 +28,11 @@ export type DbErrorKind =
  */
 export interface Queryable {
   /** All rows. */
-  query<T = Row>(sql: string, params?: readonly SqlValue[]): Promise<T[]>
+  query<T = Row>(sql: string | Sql, params?: readonly SqlValue[]): Promise<T[]>
   /** The first row, or null. */
-  queryOne<T = Row>(sql: string, params?: readonly SqlValue[]): Promise<T | null>
+  queryOne<T = Row>(sql: string | Sql, params?: readonly SqlValue[]): Promise<T | null>
   /** Rows changed, and the rows of a RETURNING clause. */
-  execute<T = Row>(sql: string, params?: readonly SqlValue[]): Promise<{ rowCount: number; rows: T[] }>
+  execute<T = Row>(sql: string | Sql, params?: readonly SqlValue[]): Promise<{ rowCount: number; rows: T[] }>
 }
 
 /** A transaction. */
@@ -47,6 +48,8 @@ export interface Tx extends Queryable {
 
 /** The relational database. */
 export interface Db extends Queryable {
+  /** Composes statements; `sql` of `#heddle` is the same. */
+  readonly sql: SqlTag
   /**
    * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects. Transactions are serializable.
    * Only statements sent through `tx` belong to it. `tx` takes no more statements once `work` has settled.

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { describeFragments } from './contract-fragments.ts'
 import { describeStatements } from './contract-statements.ts'
 import { describeTransactions } from './contract-transactions.ts'
 import { describeValues } from './contract-values.ts'
@@ -11,6 +12,7 @@ export function runDbContract(name: string, create: CreateDatabase): void {
     describeStatements(create)
     describeValues(create)
     describeTransactions(create)
+    describeFragments(create)
 
     test('healthCheck is true while the database answers', async (t) => {
       const db = await create(t)

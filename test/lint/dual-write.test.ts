@@ -162,3 +162,15 @@ await context.commit(async (tx) => {
     `shop/plugins/pay.ts:20 ${outside('db.query')}`,
   ])
 })
+
+test('a statement that sql`…` has made writes or reads as its text does, and composing it in a transaction is no call', async (t) => {
+  const body = `await this.#db.query(this.#db.sql\`SELECT id FROM orders WHERE id = \${1}\`)
+await this.#bus.publish('order.seen', {})
+} async write(id) {
+await this.#db.query(this.#db.sql\`UPDATE orders SET paid = \${1} RETURNING id\`)
+await this.#bus.publish('order.paid', {})
+} async both(id) {
+await this.#db.transaction(async (tx) => { await tx.execute(this.#db.sql\`DELETE FROM orders WHERE \${this.#db.sql.and([])}\`) })`
+  const { findings } = await fixture(t, { 'shop/plugins/pay.ts': plugin('Pay', body) })
+  assert.deepEqual(await findings(RULE), [`shop/plugins/pay.ts:13 ${apart("'order.paid'")}`])
+})

@@ -136,3 +136,28 @@ await this.#db.query('SELECT 1 FROM heddles')`
     `billing/plugins/pay.ts:10 ${found('heddle_dead')}`,
   ])
 })
+
+test('what sql`…` composes is SQL, wherever it is put together', async (t) => {
+  const body = `const mine = this.#db.sql\`SELECT id FROM invoices WHERE user = \${'users'}\`
+await this.#db.query(mine)
+const theirs = this.#db.sql\`EXISTS (SELECT 1 FROM users WHERE id = \${1})\`
+await this.#db.query(this.#db.sql\`SELECT id FROM invoices WHERE \${theirs}\`)
+const { sql: tag } = this.#db
+const filters = [tag\`id IN (SELECT id FROM users)\`]
+await this.#db.transaction(async (tx) => { await tx.execute(sql\`DELETE FROM \${sql.id('users')}\`) })
+await this.#db.execute(sql\`INSERT INTO \${sql.raw('heddle_event')} \${sql.rows(['id'], [])}\`)
+String.raw\`SELECT id FROM users\``
+  const { findings } = await fixture(t, {
+    ...MIGRATIONS,
+    'billing/plugins/pay.ts': plugin('Pay', body).replace('import { Plugin', 'import { Plugin, sql'),
+  })
+  assert.deepEqual(
+    (await findings(RULE)).map((finding) => finding.replace(STRANGER, 'users')),
+    [
+      'billing/plugins/pay.ts:11 error users',
+      'billing/plugins/pay.ts:14 error users',
+      'billing/plugins/pay.ts:15 error users',
+      "billing/plugins/pay.ts:16 error SQL of the domain 'billing' touches the table 'heddle_event' of the runtime: names with heddle_ are its own",
+    ],
+  )
+})

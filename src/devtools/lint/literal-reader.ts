@@ -2,6 +2,7 @@ import type { Node, ObjectExpression, TemplateLiteral } from 'oxc-parser'
 import type { Evaluator } from './flow/evaluator.ts'
 import type { Scope } from './flow/graph.ts'
 import { atLine, HOLE, type Literal, type TextPart, textOf } from './literal.ts'
+import { isSqlTag, textCall } from './sql-templates.ts'
 import { type Syntax, staticKey, unwrap } from './syntax.ts'
 
 /** Expressions within expressions are read that far. A choice counts for several, since each of its options is read. */
@@ -43,6 +44,12 @@ export class LiteralReader {
         return { type: node.raw === 'null' ? 'null' : 'unknown', line }
       case 'TemplateLiteral':
         return { type: 'string', line, parts: this.#template(node, scope, depth) }
+      case 'TaggedTemplateExpression': {
+        if (!isSqlTag(node.tag, scope, this.#evaluator)) return { type: 'unknown', line }
+        return { type: 'string', line, parts: this.#template(node.quasi, scope, depth, true) }
+      }
+      case 'CallExpression':
+        return this.#sqlText(node, scope, line, depth)
       case 'BinaryExpression':
         if (node.operator === '+') return this.#sum(node.left, node.right, scope, depth)
         return { type: 'unknown', line }
@@ -108,7 +115,18 @@ export class LiteralReader {
     return { type: 'string', line, parts: [...partsOf(a), ...partsOf(b)] }
   }
 
-  #template(node: TemplateLiteral, scope: Scope, depth: number): TextPart[] {
+  /** `sql.id(…)` and `sql.raw(…)`. */
+  #sqlText(node: Node, scope: Scope, line: number, depth: number): Literal {
+    const call = textCall(node, scope, this.#evaluator)
+    if (call === undefined) return { type: 'unknown', line }
+    const texts = call.args.map((arg) => partsOf(this.#read(arg, scope, depth + 1)))
+    if (call.method === 'raw') return { type: 'string', line, parts: texts.flat() }
+    const parts = texts.flatMap((name, index) => [mark(index === 0 ? '"' : '."', line), ...name, mark('"', line)])
+    return { type: 'string', line, parts }
+  }
+
+  /** @param isSql what is put in is a value, which is no part of the text, unless it is a fragment */
+  #template(node: TemplateLiteral, scope: Scope, depth: number, isSql = false): TextPart[] {
     return node.quasis.flatMap((quasi, index) => {
       const { cooked, raw } = quasi.value
       // An escape may be a line break in the text without being one in the source.
@@ -118,8 +136,16 @@ export class LiteralReader {
         multiline: !raw.includes('\\'),
       }
       const expression = node.expressions[index]
-      return expression ? [part, ...partsOf(this.#read(expression, scope, depth + 1))] : [part]
+      if (!expression) return [part]
+      if (isSql && !this.#isFragment(expression, scope)) return [part, mark(HOLE, part.line)]
+      return [part, ...partsOf(this.#read(expression, scope, depth + 1))]
     })
+  }
+
+  #isFragment(expression: Node, scope: Scope): boolean {
+    const source = this.#evaluator.resolve({ node: expression, scope })
+    if (source.node.type === 'TaggedTemplateExpression') return isSqlTag(source.node.tag, source.scope, this.#evaluator)
+    return textCall(source.node, source.scope, this.#evaluator) !== undefined
   }
 
   #object(node: ObjectExpression, scope: Scope, depth: number): Literal {
@@ -146,6 +172,8 @@ export class LiteralReader {
 function partsOf(literal: Literal): TextPart[] {
   return literal.type === 'string' ? literal.parts : [{ text: HOLE, line: literal.line, multiline: false }]
 }
+
+const mark = (text: string, line: number): TextPart => ({ text, line, multiline: false })
 
 function isShared(literal: Literal): boolean {
   if (literal.type === 'string') return true

@@ -9,6 +9,7 @@ import type { Contracts, ModuleExports } from './module-exports.ts'
 import { type ModuleImport, moduleImports } from './module-imports.ts'
 import { SchemaReader } from './schema-reader.ts'
 import { tablesOf } from './sql-tables.ts'
+import { isSqlTag } from './sql-templates.ts'
 import { parseSource, type Syntax } from './syntax.ts'
 import { ToolCalls } from './tool-calls.ts'
 import { type TransactionFault, transactionFaults } from './transaction-faults.ts'
@@ -20,7 +21,7 @@ export interface ModuleFacts {
   className: string | undefined
   imports: ModuleImport[]
   toolCalls: ToolCall[]
-  /** Tables in the SQL that `db` is called with, as far as the source shows it: once per statement, at the line of the name. */
+  /** Tables in the SQL that `db` is called with, and in each `` sql`…` ``, as far as the source shows it: once per statement, at the line of the name. */
   tables: Array<{ table: string; line: number }>
   transactionFaults: TransactionFault[]
   /** The contracts of an `events.ts`. */
@@ -63,6 +64,10 @@ export async function readModule(
   }))
   const effects = new FunctionEffects(flow.graph, flow.evaluator, literals)
   flow.summarizer.effects = effects.all()
+  // Whatever becomes of a fragment, it is SQL.
+  const fragments = flow.graph.templates.filter(
+    ({ node, scope }) => node.type === 'TaggedTemplateExpression' && isSqlTag(node.tag, scope, flow.evaluator),
+  )
   const schemas = new SchemaReader(flow.evaluator)
   const exports = new ExportReader(syntax, flow, literals, schemas, modules).read(syntax.program)
   return {
@@ -71,7 +76,10 @@ export async function readModule(
     imports: allImports(syntax, flow, literals),
     exports,
     toolCalls: toolCalls.filter(isKept),
-    tables: toolCalls.flatMap(readTables),
+    tables: [
+      ...toolCalls.flatMap(readTables),
+      ...fragments.flatMap(({ node, scope }) => tablesIn(literals.read(node, scope))),
+    ],
     transactionFaults: transactionFaults(effects, syntax.lineOf),
     contracts: isContracts ? contractsOf(syntax, exports) : undefined,
   }
@@ -113,8 +121,12 @@ const STATEMENT_METHODS = new Set(['query', 'queryOne', 'execute'])
 
 function readTables({ tool, method, args }: ToolCall): ModuleFacts['tables'] {
   if (!SQL_TOOLS.has(tool) || !STATEMENT_METHODS.has(method)) return []
+  return tablesIn(args[0])
+}
+
+function tablesIn(literal: Literal | undefined): ModuleFacts['tables'] {
   const tables = new Map<string, number>()
-  for (const sql of stringsOf(args[0])) {
+  for (const sql of stringsOf(literal)) {
     for (const { table, offset } of tablesOf(sql.parts.map(({ text }) => text).join(''))) {
       if (!tables.has(table)) tables.set(table, lineInParts(sql.parts, offset))
     }

@@ -1,8 +1,10 @@
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
+import type { Sql } from '../../contracts/sql.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { valuesOf } from '../../core/sql/fragment.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
@@ -120,19 +122,22 @@ export default class PostgresDb implements Tool, SqlDatabase {
     return describeDbCall(method, args, this.#server)
   }
 
-  async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+  async query<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T[]> {
     const execution = await this.#send(sql, params)
     if (execution.failure !== null) return (await this.#repair(execution)).rows as T[]
     return execution.rows as T[]
   }
 
-  async queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
+  async queryOne<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T | null> {
     const execution = await this.#send(sql, params)
     const { rows } = execution.failure === null ? execution : await this.#repair(execution)
     return (rows[0] as T | undefined) ?? null
   }
 
-  async execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
+  async execute<T = Row>(
+    sql: string | Sql,
+    params: readonly SqlValue[] = [],
+  ): Promise<{ rowCount: number; rows: T[] }> {
     const execution = await this.#send(sql, params)
     const { rowCount, rows } = execution.failure === null ? execution : await this.#repair(execution)
     return { rowCount, rows: rows as T[] }
@@ -187,7 +192,8 @@ export default class PostgresDb implements Tool, SqlDatabase {
   }
 
   /** Does not reject for errors of the server or the connection: see #repair. */
-  #send(sql: string, params: readonly unknown[]): Promise<Execution> {
+  #send(sql: string | Sql, params: readonly unknown[]): Promise<Execution> {
+    if (typeof sql !== 'string') return this.#send(sql.text, valuesOf(sql, params))
     const statement = this.#statements.get(sql)
     const values = wireValues(params, statement.parameterCount)
     return new Promise((resolve) => this.#pool.run(new Execution(statement, values, resolve)))

@@ -1,7 +1,9 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { Sql } from '../../contracts/sql.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
+import { valuesOf } from '../../core/sql/fragment.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
@@ -56,9 +58,10 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   let pendingCount = 0
   let idleTimer: NodeJS.Timeout | undefined
 
-  async function send(sql: string, params: readonly unknown[]): Promise<Outcome> {
+  async function send(sql: string | Sql, params: readonly unknown[]): Promise<Outcome> {
     try {
       refuseInTransaction(status === 'over', failure)
+      if (typeof sql !== 'string') return await connection.run(sql.text, valuesOf(sql, params))
       return await connection.run(sql, params)
     } catch (thrown) {
       if (status === 'open') failure ??= isInstance(thrown, DbError) ? thrown : toDbError(thrown)
@@ -70,7 +73,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   }
 
   /** Runs statements in the order in which they are sent, one at a time. */
-  function run(sql: string, params: readonly unknown[]): Promise<Outcome> {
+  function run(sql: string | Sql, params: readonly unknown[]): Promise<Outcome> {
     pendingCount++
     const outcome = pendingCount === 1 ? send(sql, params) : tail.then(() => send(sql, params))
     tail = outcome.then(ignore, ignore)
@@ -78,10 +81,10 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
   }
 
   const tx: Queryable = {
-    query: async <R>(sql: string, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
-    queryOne: async <R>(sql: string, params: readonly SqlValue[] = []) =>
+    query: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) => (await run(sql, params)).rows as R[],
+    queryOne: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) =>
       ((await run(sql, params)).rows[0] as R | undefined) ?? null,
-    execute: async <R>(sql: string, params: readonly SqlValue[] = []) => {
+    execute: async <R>(sql: string | Sql, params: readonly SqlValue[] = []) => {
       const { rowCount, rows } = await run(sql, params)
       return { rowCount, rows: rows as R[] }
     },

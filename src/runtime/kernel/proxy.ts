@@ -71,13 +71,13 @@ export class Meter {
     return added(this.#sinks, sink)
   }
 
-  /** An object with the same methods, each metered as `tool.<method>`. They work unbound. */
+  /** An object with the same methods, each metered as `tool.<method>`. They work unbound. What a getter gives is not measured. */
   wrap<T extends object>(tool: string, toolIndex: number, target: T, describe?: DescribeCall): T {
     const wrapped: Record<string, unknown> = {}
     const names = memberNames(target)
     const meters: MethodMeter[] = []
     for (const name of names) {
-      const member = (target as Record<string, unknown>)[name]
+      const member = valueOf(target, name)
       if (typeof member === 'function') {
         const meter = this.#meterOf(tool, toolIndex, name, describe)
         wrapped[name] = meter.around(target, member as Method)
@@ -238,6 +238,12 @@ function memberNames(target: object): string[] {
     for (const name of Object.getOwnPropertyNames(level)) if (isOffered(name)) names.add(name)
   }
   return [...names]
+}
+
+/** Undefined for a getter of the object's own. */
+function valueOf(target: object, name: string): unknown {
+  const own = Object.getOwnPropertyDescriptor(target, name)
+  return own?.get === undefined ? (target as Record<string, unknown>)[name] : undefined
 }
 
 function isPlain(target: object): boolean {

@@ -3,6 +3,7 @@ import type { Owner } from '../../contracts/owner.ts'
 import type { ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { isSql, sql } from '../../core/sql/fragment.ts'
 
 /** What an implementation does itself. */
 export interface SqlDatabase extends Queryable {
@@ -22,12 +23,16 @@ export interface SqlDatabase extends Queryable {
 export const dbApi = (db: SqlDatabase, owner: Owner, { host }: ToolRuntime): Db => {
   const accompany = (): TransactionCompanion => host.bus.beginTransaction(owner.name)
   return {
-    query: (sql, params) => db.query(sql, params),
-    queryOne: (sql, params) => db.queryOne(sql, params),
-    execute: (sql, params) => db.execute(sql, params),
+    query: (statement, params) => db.query(statement, params),
+    queryOne: (statement, params) => db.queryOne(statement, params),
+    execute: (statement, params) => db.execute(statement, params),
     // The companion makes the `tx` of each run a Tx.
     transaction: (work) => db.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
     healthCheck: () => db.healthCheck(),
+    // A getter, so that composing is not measured: it is no call of the database.
+    get sql() {
+      return sql
+    },
   }
 }
 
@@ -46,10 +51,10 @@ const FIRST_WORD = /^\s*([A-Za-z]+)/
  * Source: OpenTelemetry semantic conventions for database client spans.
  */
 export function describeDbCall(method: string, args: readonly unknown[], server: SpanAttributes): CallDetails {
-  const [sql] = args
   if (method === 'publish') return { kind: 'producer' }
-  if (typeof sql !== 'string') return { kind: 'client', attributes: server }
-  const text = withoutLiterals(sql)
+  const statement = isSql(args[0]) ? args[0].text : args[0]
+  if (typeof statement !== 'string') return { kind: 'client', attributes: server }
+  const text = withoutLiterals(statement)
   const operation = FIRST_WORD.exec(text)?.[1]
   const attributes: SpanAttributes = { ...server, 'db.query.text': text }
   if (operation !== undefined) attributes['db.operation.name'] = operation.toUpperCase()

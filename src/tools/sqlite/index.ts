@@ -2,11 +2,13 @@ import { AsyncResource } from 'node:async_hooks'
 import { resolve } from 'node:path'
 import type { Db, Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Owner } from '../../contracts/owner.ts'
+import type { Sql } from '../../contracts/sql.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails } from '../../contracts/tracing.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
+import { valuesOf } from '../../core/sql/fragment.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
 import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
@@ -136,15 +138,18 @@ export default class SqliteDb implements Tool, SqlDatabase {
     return describeDbCall(method, args, SERVER)
   }
 
-  async query<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T[]> {
+  async query<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T[]> {
     return (await this.#run(sql, params)).rows as T[]
   }
 
-  async queryOne<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<T | null> {
+  async queryOne<T = Row>(sql: string | Sql, params: readonly SqlValue[] = []): Promise<T | null> {
     return ((await this.#run(sql, params)).rows[0] as T | undefined) ?? null
   }
 
-  async execute<T = Row>(sql: string, params: readonly SqlValue[] = []): Promise<{ rowCount: number; rows: T[] }> {
+  async execute<T = Row>(
+    sql: string | Sql,
+    params: readonly SqlValue[] = [],
+  ): Promise<{ rowCount: number; rows: T[] }> {
     const { rowCount, rows } = await this.#run(sql, params)
     return { rowCount, rows: rows as T[] }
   }
@@ -305,7 +310,8 @@ export default class SqliteDb implements Tool, SqlDatabase {
     this.#claim?.release()
   }
 
-  async #run(sql: string, params: readonly SqlValue[]): Promise<Outcome> {
+  async #run(sql: string | Sql, params: readonly SqlValue[]): Promise<Outcome> {
+    if (typeof sql !== 'string') return this.#run(sql.text, valuesOf(sql, params))
     const connection = this.#shared ?? (await this.#open())
     let solitary = false
     let deletes = false

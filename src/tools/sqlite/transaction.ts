@@ -1,6 +1,8 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { Sql } from '../../contracts/sql.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { valuesOf } from '../../core/sql/fragment.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { idleTransactionRefused, refuseInTransaction } from '../../stores/sql/refusals.ts'
@@ -97,11 +99,12 @@ export class TransactionRun {
   }
 
   /** Sends a statement of the function. @throws DbError */
-  send(sql: string, params: readonly SqlValue[]): Outcome | Promise<Outcome> {
+  send(sql: string | Sql, params: readonly SqlValue[]): Outcome | Promise<Outcome> {
     if (this.#refusal?.kind === 'serialization') throw this.#refusal
     refuseInTransaction(this.#isOver || this.#refusal !== null, this.#failure)
     try {
-      const outcome = this.session.run(sql, params)
+      const outcome =
+        typeof sql === 'string' ? this.session.run(sql, params) : this.session.run(sql.text, valuesOf(sql, params))
       if (outcome instanceof Promise) return this.#outcomeOf(outcome)
       this.#lastStatementMs = performance.now()
       return outcome
@@ -132,13 +135,13 @@ export class TransactionRun {
 /** Methods that do not depend on `this`, which differs behind a proxy. */
 function txOf(run: TransactionRun): Queryable {
   return {
-    async query<R>(sql: string, params: readonly SqlValue[] = []) {
+    async query<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
       return (await run.send(sql, params)).rows as R[]
     },
-    async queryOne<R>(sql: string, params: readonly SqlValue[] = []) {
+    async queryOne<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
       return ((await run.send(sql, params)).rows[0] as R) ?? null
     },
-    async execute<R>(sql: string, params: readonly SqlValue[] = []) {
+    async execute<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
       const { rowCount, rows } = await run.send(sql, params)
       return { rowCount, rows: rows as R[] }
     },

@@ -29,6 +29,7 @@ export function buildFlowGraph(program: Program): FlowGraph {
     root,
     assignments: [],
     calls: [],
+    templates: [],
     dynamicImports: [],
     functions: new Map(),
     classes: new Map(),
@@ -154,6 +155,9 @@ class GraphBuilder {
         return
       case 'ImportExpression':
         graph.dynamicImports.push({ node: node.source, scope })
+        return
+      case 'TaggedTemplateExpression':
+        graph.templates.push({ node, scope })
         return
       case 'CallExpression':
       case 'NewExpression':

@@ -18,6 +18,8 @@ export interface FlowGraph {
   root: Scope
   assignments: Assignment[]
   calls: Call[]
+  /** Templates with a tag before them. */
+  templates: Expression[]
   /** The arguments of `import(…)`. */
   dynamicImports: Expression[]
   functions: Map<Node, FunctionInfo>
