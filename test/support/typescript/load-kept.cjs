@@ -1,34 +1,85 @@
 const { Module } = require('node:module')
 const { dirname } = require('node:path')
-const { isOurs, keepModule, keepRun, keptModule } = require('./kept-modules.cjs')
+const { keepModule, keepRun, keptModule } = require('./kept-modules.cjs')
+const { openPack } = require('./pack.cjs')
+const { isOurs } = require('./script.cjs')
 
 /** Loads modules of the project and its packages as they are kept. What a test writes is compiled as ever. */
 exports.loadKept = () => {
+  const pack = openPack()
   for (const extension of ['.js', '.cjs', '.ts']) {
     const load = Module._extensions[extension] ?? Module._extensions['.js']
     Module._extensions[extension] = (module, path) => {
-      const script = isOurs(path) ? keptModule(path) : null
-      if (script === null) load(module, path)
-      else run(script, module, path)
+      if (!isOurs(path)) return load(module, path)
+      const script = pack?.scriptOf(path) ?? null
+      if (script !== null) return run(script, module, path, pack)
+      const kept = keptModule(path)
+      if (kept === null) return load(module, path)
+      pack?.add(path, kept.text, kept.script)
+      run(kept.script, module, path, pack)
     }
   }
   const compile = Module.prototype._compile
   Module.prototype._compile = function (text, path, format) {
-    const script = format === 'module' || !isOurs(path) ? null : keepModule(path, text)
-    if (script === null) return compile.call(this, text, path, format)
-    const result = run(script, this, path)
-    keepRun(path, script)
+    const kept = format === 'module' || !isOurs(path) ? null : keepModule(path, text)
+    if (kept === null) return compile.call(this, text, path, format)
+    pack?.add(path, kept.text, kept.script)
+    const result = run(kept.script, this, path, pack)
+    keepRun(path, kept.script)
     return result
   }
 }
 
-function run(script, module, path) {
+/** A module that was found without Node, which needs folders to look in for what this one does not name itself. */
+class PackedModule extends Module {
+  get paths() {
+    return Module._nodeModulePaths(this.path)
+  }
+}
+
+function run(script, module, path, pack) {
   const body = script.runInThisContext()
-  return body.call(module.exports, module.exports, requireOf(module), module, path, dirname(path))
+  const require = pack === null ? requireOf(module) : packedRequireOf(module, pack)
+  return body.call(module.exports, module.exports, require, module, path, dirname(path))
 }
 
 function requireOf(module) {
   const require = (name) => module.require(name)
+  return complete(require, module)
+}
+
+function packedRequireOf(module, pack) {
+  const require = (name) => {
+    if (name.startsWith('node:')) return module.require(name)
+    const path = pack.pathOf(module.filename, name)
+    if (path === undefined) {
+      pack.addName(module.filename, name, Module._resolveFilename(name, module, false))
+      return module.require(name)
+    }
+    const known = Module._cache[path]
+    if (known !== undefined) return known.exports
+    const script = pack.scriptOf(path)
+    return script === null ? module.require(name) : load(script, path, module, pack)
+  }
+  return complete(require, module)
+}
+
+/** As Node does it. */
+function load(script, path, parent, pack) {
+  const module = new PackedModule(path, parent)
+  module.filename = path
+  Module._cache[path] = module
+  try {
+    run(script, module, path, pack)
+  } catch (error) {
+    delete Module._cache[path]
+    throw error
+  }
+  module.loaded = true
+  return module.exports
+}
+
+function complete(require, module) {
   require.resolve = (name, options) => Module._resolveFilename(name, module, false, options)
   require.resolve.paths = (name) => Module._resolveLookupPaths(name, module)
   require.main = process.mainModule

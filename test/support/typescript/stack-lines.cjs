@@ -1,6 +1,6 @@
 const { readFileSync } = require('node:fs')
 const { SourceMap } = require('node:module')
-const { isOurs } = require('./kept-modules.cjs')
+const { isOurs } = require('./script.cjs')
 const { strip } = require('./strip.cjs')
 
 const MARK = '//# sourceMappingURL=data:application/json;base64,'

@@ -1,0 +1,138 @@
+const { createHash } = require('node:crypto')
+const { readFileSync, statSync } = require('node:fs')
+const { getEnvironmentData, isMainThread, setEnvironmentData } = require('node:worker_threads')
+const { compile, ENGINE, FOLDER, isOneByte, isOurs, ROOT, STARTED_MS, writeWhole } = require('./script.cjs')
+
+/** Programs of the project, which start again and again. A test's own process starts once. */
+const PROGRAMS = `${ROOT}src/`
+/** Files of tests are many, and each is loaded by few. */
+const TESTS = `${ROOT}test/`
+/** Under which a thread finds the program that it belongs to. */
+const PROGRAM = 'heddle tests: program'
+/** V8 copies compiled code that begins elsewhere. */
+const ALIGNED_BYTES = 8
+const TAIL_BYTES = 4
+
+/** @returns {Pack | null} null for a thread of another program */
+exports.openPack = () => {
+  const program = isMainThread ? process.argv[1] : getEnvironmentData(PROGRAM)
+  if (!program?.startsWith(PROGRAMS)) return null
+  if (isMainThread) setEnvironmentData(PROGRAM, program)
+  return new Pack(FOLDER + createHash('sha1').update(`${ENGINE}\n${program} ${isMainThread}`).digest('hex'))
+}
+
+/**
+ * All modules that the threads of a program load, in one file: texts, compiled code, and what they mean by the names that they import. Node
+ * looks for each of them in folders, and V8 optimizes the functions that do so: a third of the start of a thread.
+ * A module is as it was packed while its own file has not changed.
+ */
+class Pack {
+  #file
+  #bytes
+  /** By path: what the file was, and where its parts lie. */
+  #modules
+  /** By the path of a module: the paths of what it imports, by the names that it uses. */
+  #names
+  /** Modules that were loaded, and are not packed. */
+  #fresh = new Map()
+  #hasEnded = false
+
+  constructor(file) {
+    this.#file = file
+    this.#read()
+    // Until then it takes memory that the program itself does not.
+    setTimeout(() => this.#end(), STARTED_MS).unref()
+    process.once('exit', () => this.#end())
+  }
+
+  /** @returns {string | undefined} undefined for what Node has to resolve */
+  pathOf(importer, name) {
+    return this.#names[importer]?.[name]
+  }
+
+  /** @returns {import('node:vm').Script | null} null for what is not packed, or has changed since */
+  scriptOf(path) {
+    const packed = this.#modules.get(path)
+    if (packed === undefined || !isSame(packed.file, statSync(path, { throwIfNoEntry: false }))) return null
+    const text = packed.isOneByte ? this.#bytes.latin1Slice(...packed.text) : this.#bytes.utf8Slice(...packed.text)
+    const script = compile(path, text, this.#bytes.subarray(...packed.code))
+    return script.cachedDataRejected ? null : script
+  }
+
+  /** A module that was loaded from elsewhere. */
+  add(path, text, script) {
+    const stat = this.#hasEnded || !isPacked(path) ? undefined : statSync(path, { throwIfNoEntry: false })
+    if (stat !== undefined) this.#fresh.set(path, { file: [stat.mtimeMs, stat.ctimeMs, stat.size], text, script })
+  }
+
+  /** What a module has imported. */
+  addName(importer, name, path) {
+    if (this.#hasEnded || !isPacked(importer) || !isPacked(path)) return
+    // What has loaded the runtime decides what is meant by its own name.
+    if (!name.startsWith('.') && !name.startsWith(ROOT) && !path.includes('/node_modules/')) return
+    this.#names[importer] ??= {}
+    this.#names[importer][name] = path
+  }
+
+  #read() {
+    this.#modules = new Map()
+    this.#names = {}
+    try {
+      this.#bytes = readFileSync(this.#file)
+    } catch {
+      // Not packed yet.
+      return
+    }
+    const end = this.#bytes.length - TAIL_BYTES
+    const { modules, names } = JSON.parse(this.#bytes.utf8Slice(this.#bytes.readUInt32LE(end), end))
+    for (const packed of modules) this.#modules.set(packed.path, packed)
+    this.#names = names
+  }
+
+  #end() {
+    if (this.#hasEnded) return
+    this.#hasEnded = true
+    if (this.#fresh.size > 0) this.#write()
+    this.#bytes = null
+    this.#modules = new Map()
+    this.#names = {}
+    this.#fresh.clear()
+  }
+
+  /** Adds to what other threads have packed meanwhile. */
+  #write() {
+    const own = this.#names
+    this.#read()
+    for (const [importer, paths] of Object.entries(own)) this.#names[importer] = { ...this.#names[importer], ...paths }
+    const parts = []
+    let length = 0
+    const append = (bytes) => {
+      const at = length
+      const padding = Buffer.alloc(-bytes.length & (ALIGNED_BYTES - 1))
+      parts.push(bytes, padding)
+      length += bytes.length + padding.length
+      return [at, at + bytes.length]
+    }
+    const modules = []
+    for (const packed of this.#modules.values()) {
+      if (this.#fresh.has(packed.path)) continue
+      const [text, code] = [packed.text, packed.code].map((place) => append(this.#bytes.subarray(...place)))
+      modules.push({ ...packed, text, code })
+    }
+    for (const [path, { file, text, script }] of this.#fresh) {
+      const places = { text: append(Buffer.from(text)), code: append(script.createCachedData()) }
+      modules.push({ path, file, isOneByte: isOneByte(text), ...places })
+    }
+    const tail = Buffer.alloc(TAIL_BYTES)
+    tail.writeUInt32LE(length)
+    writeWhole(this.#file, [...parts, Buffer.from(JSON.stringify({ modules, names: this.#names })), tail])
+  }
+}
+
+function isPacked(path) {
+  return isOurs(path) && !path.startsWith(TESTS) && /\.(?:js|cjs|ts)$/.test(path)
+}
+
+function isSame([mtimeMs, ctimeMs, size], stat) {
+  return stat !== undefined && stat.mtimeMs === mtimeMs && stat.ctimeMs === ctimeMs && stat.size === size
+}
