@@ -9,7 +9,7 @@ import { runJobs } from './support/runner/run-jobs.ts'
 import { sharePostgres } from './support/runner/shared-postgres.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
-import { forgetWritten } from './support/typescript/strip.cjs'
+import { forgetWritten, stripAhead } from './support/typescript/strip.cjs'
 
 /**
  * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
@@ -47,8 +47,17 @@ if (values.list) {
   process.exit()
 }
 
+/** Every TypeScript file of the project. */
+function sources(): string[] {
+  return ['src', 'workers', 'domains', 'bench', 'test']
+    .map((folder) => join(here, '..', folder))
+    .flatMap((folder) => readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)))
+    .filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))
+}
+
 async function main(): Promise<void> {
   forgetWritten()
+  await stripAhead(sources())
   // Once, and before any test's time counts. What is not to be had is said by the tests that are skipped for it.
   for (const server of serversNeededBy(files)) {
     await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))

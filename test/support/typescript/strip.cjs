@@ -39,20 +39,28 @@ let esbuild
 
 /** The text of a TypeScript file as a CommonJS module. It depends on the file's name, not on its folder: it is kept for copies of a checkout, too. */
 exports.strip = (path, text) => {
-  const name = basename(path)
-  const file =
-    (path.startsWith(ROOT) ? FOLDER : WRITTEN) + createHash('sha1').update(`${AS_TEXT}\n${name}\n${text}`).digest('hex')
-  try {
-    return readFileSync(file, 'utf8')
-  } catch {
-    // Not stripped yet.
-  }
+  const name = nameOf(path, text)
+  const known = read(FOLDER + name) ?? (path.startsWith(ROOT) ? null : read(WRITTEN + name))
+  if (known !== null) return known
   const code = transform(path, text)
-  // Whole or not at all: another process may read it meanwhile.
-  const fresh = `${file}.${process.pid}.${threadId}`
-  writeFileSync(fresh, code)
-  renameSync(fresh, file)
+  keep((path.startsWith(ROOT) ? FOLDER : WRITTEN) + name, code)
   return code
+}
+
+/** Strips files of the project by one process of esbuild: a thread that loads one that is not stripped starts one for it. */
+exports.stripAhead = async (paths) => {
+  const kept = new Set(readdirSync(FOLDER))
+  const files = paths.map((path) => ({ path, text: readFileSync(path, 'utf8') }))
+  const fresh = files.filter(({ path, text }) => !kept.has(nameOf(path, text)))
+  if (fresh.length === 0) return
+  const { stop, transform } = loadEsbuild()
+  const stripOne = async ({ path, text }) => {
+    const { code } = await transform(text, optionsOf(text, basename(path)))
+    keep(FOLDER + nameOf(path, text), code)
+  }
+  // What has a fault says so when it is loaded.
+  await Promise.allSettled(fresh.map(stripOne))
+  await stop()
 }
 
 /** Removes what is kept of files that tests wrote some time ago: they may be different ones each time. */
@@ -64,13 +72,49 @@ exports.forgetWritten = () => {
 }
 
 function transform(path, text) {
-  esbuild ??= createRequire(require.resolve('tsx'))('esbuild')
-  const banner = text.includes('import.meta') ? BANNER : ''
-  const as = (sourcefile) => esbuild.transformSync(text, { ...OPTIONS, banner, sourcefile }).code
+  const { transformSync } = loadEsbuild()
   try {
-    return as(basename(path))
+    return transformSync(text, optionsOf(text, basename(path))).code
   } catch {
     // A fault names the whole path.
-    return as(path)
+    return transformSync(text, optionsOf(text, path)).code
   }
+}
+
+function optionsOf(text, sourcefile) {
+  return { ...OPTIONS, banner: text.includes('import.meta') ? BANNER : '', sourcefile }
+}
+
+/** Without the thread that it starts for many files: here it is one or two. */
+function loadEsbuild() {
+  if (esbuild === undefined) {
+    const threads = process.env.ESBUILD_WORKER_THREADS
+    process.env.ESBUILD_WORKER_THREADS = '0'
+    esbuild = createRequire(require.resolve('tsx'))('esbuild')
+    if (threads === undefined) delete process.env.ESBUILD_WORKER_THREADS
+    else process.env.ESBUILD_WORKER_THREADS = threads
+  }
+  return esbuild
+}
+
+function nameOf(path, text) {
+  return createHash('sha1')
+    .update(`${AS_TEXT}\n${basename(path)}\n${text}`)
+    .digest('hex')
+}
+
+function read(file) {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch {
+    // Not stripped yet.
+    return null
+  }
+}
+
+/** Whole or not at all: another process may read it meanwhile. */
+function keep(file, code) {
+  const fresh = `${file}.${process.pid}.${threadId}`
+  writeFileSync(fresh, code)
+  renameSync(fresh, file)
 }
