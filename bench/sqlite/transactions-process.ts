@@ -20,6 +20,8 @@ const RUN = 64
 /** A plugin's transaction has a companion, whether it publishes or not. */
 const NO_EVENTS: TransactionCompanion = {
   extend: ({ query, queryOne, execute }) => ({ query, queryOne, execute }),
+  own: null,
+  hasLastStatements: false,
   lastStatements: () => [],
   committed: () => {},
   rolledBack: () => {},

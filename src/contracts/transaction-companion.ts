@@ -8,8 +8,15 @@ import type { Queryable, SqlValue } from './db.ts'
 export interface TransactionCompanion {
   /** What the function gets: the `tx` with more methods. */
   extend(tx: Queryable): Queryable
-  /** Statements that run last, after the function has resolved and before the transaction can commit. The first that fails rolls it back. */
-  lastStatements(): readonly LastStatement[]
+  /** The `tx` as it was before: for statements of the runtime itself, which are not measured. Null until then. */
+  readonly own: Queryable | null
+  /** False: it has no statements of its own. */
+  readonly hasLastStatements: boolean
+  /**
+   * Statements that run last, after the function has resolved and before the transaction can commit. The first that fails rolls it back.
+   * @param others of the same thread, which share the commit: with their statements, in their order
+   */
+  lastStatements(others?: readonly TransactionCompanion[]): readonly LastStatement[]
   /** The commit has succeeded (with SQLITE_SYNCHRONOUS=full, on the disk, too). Called right before the promise of `transaction` resolves. */
   committed(): void
   /** Nothing of this run is stored. Another run may follow, or the promise of `transaction` rejects right afterwards. */

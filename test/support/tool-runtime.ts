@@ -117,6 +117,8 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     checkPublication: null,
     beginTransaction: () => ({
       extend: (tx) => tx,
+      own: null,
+      hasLastStatements: false,
       lastStatements: () => [],
       committed: () => {},
       rolledBack: () => {},

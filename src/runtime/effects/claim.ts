@@ -27,12 +27,12 @@ export class Claim {
 
   /**
    * Runs the function of `context.commit` in a transaction that stores the answer, too.
-   * @param handler the plugin's function that `work` calls
+   * @param route whose function `work` calls
    * @param replyOf the answer that the result of `work` means
    * @throws HTTP_COMMIT_INVALID, HTTP_IDEMPOTENCY_RUNNING when another request has taken the key over, and what `work` and the database throw
    */
   async commit<T>(
-    handler: unknown,
+    route: string,
     work: (tx: Tx) => Promise<T>,
     replyOf: (result: T) => Reply | Promise<Reply>,
   ): Promise<T> {
@@ -44,7 +44,7 @@ export class Claim {
     }
     const { transactions, plugin } = this.#options
     let answer: Reply | null = null
-    const result = await transactions.run(plugin, handler, async (tx, own) => {
+    const result = await transactions.run(plugin, route, async (tx, own) => {
       const value = await work(tx)
       answer = await replyOf(value)
       if (answer.status >= 500) {

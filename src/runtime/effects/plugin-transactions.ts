@@ -1,7 +1,6 @@
 import type { Queryable, Tx } from '../../contracts/db.ts'
-import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import type { DbError } from '../../core/errors/db-error.ts'
 import { type LogDatabase, logDatabaseOf } from '../event-log/log-database.ts'
 import type { Toolbox } from '../kernel/toolbox.ts'
 
@@ -34,17 +33,17 @@ export class PluginTransactions {
 
   /**
    * The same as `transaction` of the tool.
-   * @param handler the plugin's function that `work` calls: what it is known to wait for decides how the transaction is committed
+   * @param handler the plugin's function that `work` calls, or its route: what it is known to wait for decides how the transaction is committed
    * @throws TOOL_MISSING, and whatever `transaction` rejects with
    */
   run<T>(plugin: string, handler: unknown, work: PluginWork<T>): Promise<T> {
-    let companion: WatchedCompanion
+    let companion: TransactionCompanion
     // Functions without names of their own: the transpiler's naming costs more than the call.
     return this.#transact.transaction(
       // The companion is that of this run: the tool makes it right before it calls the function.
       (tx) => work(tx as Tx, companion.own!),
       () => {
-        companion = new WatchedCompanion(this.#options.accompany(plugin))
+        companion = this.#options.accompany(plugin)
         return companion
       },
       handler,
@@ -70,36 +69,5 @@ export class PluginTransactions {
     const database = logDatabaseOf(this.#options.toolbox().get('db'))
     if (database !== null) return database
     throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
-  }
-}
-
-/** The same companion, which keeps its `tx` as it was before it was extended. */
-class WatchedCompanion implements TransactionCompanion {
-  own: Queryable | null = null
-  readonly #companion: TransactionCompanion
-
-  constructor(companion: TransactionCompanion) {
-    this.#companion = companion
-  }
-
-  extend(tx: Queryable): Queryable {
-    this.own = tx
-    return this.#companion.extend(tx)
-  }
-
-  lastStatements(): readonly LastStatement[] {
-    return this.#companion.lastStatements()
-  }
-
-  committed(): void {
-    this.#companion.committed()
-  }
-
-  rolledBack(): void {
-    this.#companion.rolledBack()
-  }
-
-  unknown(error: DbError): void {
-    this.#companion.unknown(error)
   }
 }

@@ -141,28 +141,37 @@ export class RequestContext implements HttpContext {
     this.#binary = bytes
   }
 
-  async commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
-    if (this.#effects === null) throw new HeddleError('TOOL_MISSING', 'Missing tool: db')
+  // Not async, which would cost three more promises.
+  commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
+    const effects = this.#effects
+    if (effects === null) return Promise.reject(new HeddleError('TOOL_MISSING', 'Missing tool: db'))
     const before: AnswerSoFar = {
       status: this.#status,
       head: this.#head,
       hasContentType: this.#hasContentType,
       binary: this.#binary,
     }
-    const { keyed } = this
-    // The database may run it again: what the run before has set is not set.
-    const run = (tx: Tx): Promise<T> => {
-      this.#restore(before)
-      return work(tx)
-    }
+    const { keyed, route } = this
     try {
-      if (keyed !== null) return await keyed.claim.commit(work, run, keyed.replyTo)
-      return await this.#effects.transactions.run(this.#plugin, work, run)
+      // Functions without names of their own: the transpiler's naming costs more than the call.
+      const done =
+        keyed !== null
+          ? keyed.claim.commit(route, (tx) => this.#run(work, tx, before), keyed.replyTo)
+          : effects.transactions.run(this.#plugin, route, (tx) => this.#run(work, tx, before))
+      return done.then(undefined, (thrown) => {
+        // Rolled back, like the rows.
+        this.#restore(before)
+        throw thrown
+      })
     } catch (thrown) {
-      // Rolled back, like the rows.
-      this.#restore(before)
-      throw thrown
+      return Promise.reject(thrown)
     }
+  }
+
+  /** The database may run it again: what the run before has set is not set. */
+  #run<T>(work: (tx: Tx) => Promise<T>, tx: Tx, before: AnswerSoFar): Promise<T> {
+    this.#restore(before)
+    return work(tx)
   }
 
   #restore({ status, head, hasContentType, binary }: AnswerSoFar): void {

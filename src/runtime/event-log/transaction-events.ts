@@ -3,6 +3,7 @@ import type { PublicationCheck } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { settled } from '../../core/schedule/settled.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
@@ -24,6 +25,7 @@ export interface TransactionEventsOptions {
 export class TransactionEvents implements TransactionCompanion {
   readonly #options: TransactionEventsOptions
   readonly #frames: EventFrame[] = []
+  own: Queryable | null = null
   /** From its last statements until its end. */
   #insertion: Insertion | null = null
 
@@ -31,8 +33,10 @@ export class TransactionEvents implements TransactionCompanion {
     this.#options = options
   }
 
-  extend({ query, queryOne, execute }: Queryable): Tx {
+  extend(tx: Queryable): Tx {
     const events = this
+    const { query, queryOne, execute } = tx
+    this.own = tx
     return {
       query,
       queryOne,
@@ -55,7 +59,7 @@ export class TransactionEvents implements TransactionCompanion {
         return log.opened().then(async () => this.#add(event, await check(event, payload as Payload, options)))
       const accepted = check(event, payload as Payload, options)
       if (accepted instanceof Promise) return accepted.then((later) => this.#add(event, later))
-      return Promise.resolve(this.#add(event, accepted))
+      return settled(this.#add(event, accepted))
     } catch (fault) {
       return Promise.reject(fault)
     }
@@ -69,10 +73,16 @@ export class TransactionEvents implements TransactionCompanion {
     return frame.id
   }
 
-  lastStatements(): readonly LastStatement[] {
+  get hasLastStatements(): boolean {
+    return this.#frames.length > 0 && this.#options.log !== null
+  }
+
+  lastStatements(others: readonly TransactionCompanion[] = []): readonly LastStatement[] {
     const { log } = this.#options
-    if (this.#frames.length === 0 || log === null) return []
-    this.#insertion = log.insertion(this.#frames)
+    let frames = this.#frames
+    for (const other of others) if (#frames in other) frames = frames.concat(other.#frames)
+    if (frames.length === 0 || log === null) return []
+    this.#insertion = log.insertion(frames)
     return this.#insertion.statements
   }
 

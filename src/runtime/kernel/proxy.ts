@@ -3,6 +3,7 @@ import type { DescribeCall, ToolTracing } from '../../contracts/tracing.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Fault, faultOf } from '../../core/errors/fault.ts'
+import { isSettled } from '../../core/schedule/settled.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
@@ -165,7 +166,7 @@ class MethodMeter {
       this.#failed(startedMs, step, thrown)
       throw thrown
     }
-    if (result instanceof Promise) {
+    if (result instanceof Promise && !isSettled(result)) {
       // A side branch: the caller gets the tool's own promise, settled no later than without us.
       result.then(
         () => this.#succeeded(startedMs, step),

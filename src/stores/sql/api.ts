@@ -9,7 +9,7 @@ import { isSql, sql } from '../../core/sql/fragment.ts'
 export interface SqlDatabase extends Queryable {
   /**
    * @param accompany makes what goes with each run of `work`
-   * @param handler the function by whose source it is known what the transaction waits for, when `work` is one that many share
+   * @param handler the function by whose source it is known what the transaction waits for, when `work` is one that many share; or the name of its route
    */
   transaction<T>(
     work: (tx: Queryable) => Promise<T>,

@@ -158,7 +158,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
    * Waits at most 5 s for its turn (`timeout`). After 10 s without a statement it is rolled back (`timeout`).
    * When a statement fails, the whole transaction is rolled back.
    * @param accompany makes what goes with each run of `work`
-   * @param handler the function by whose source it is known what the transaction waits for
+   * @param handler the function by whose source it is known what the transaction waits for, or the name of its route
    */
   transaction<T>(
     work: (tx: Queryable) => Promise<T>,

@@ -6,7 +6,7 @@ const FAILED_CAUTION = 256
 /** Functions that are remembered. The one that came first is forgotten first. */
 const MAX_FUNCTIONS = 1024
 
-/** What is known of the functions with one source text. */
+/** What is known of the functions with one source text, or of one route. */
 export interface Promptness {
   /** Above zero: their last runs waited for nothing but their `tx`. */
   score: number
@@ -16,13 +16,15 @@ export interface Promptness {
 
 /**
  * Remembers which functions of transactions wait for nothing but their `tx`. Only such a one may follow others in a commit, because they wait
- * for it. A function is known by its source text: each call of the code around it makes a new function object.
+ * for it. A function is known by its source text: each call of the code around it makes a new function object. Or by the name of its route,
+ * which costs less than the text.
  */
 export class PromptFunctions {
   readonly #known = new Map<string, Promptness>()
 
+  /** @param work a function, or what it is known by */
   of(work: unknown): Promptness {
-    const source = sourceOf(work)
+    const source = typeof work === 'string' ? work : sourceOf(work)
     const known = this.#known.get(source)
     if (known !== undefined) return known
     if (this.#known.size >= MAX_FUNCTIONS) this.#known.delete(this.#known.keys().next().value as string)

@@ -1,3 +1,4 @@
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Connection } from './connection.ts'
@@ -160,7 +161,7 @@ export class SharedCommit {
       run.abandon(beginsAgainAlone())
       return this.#again(begun, 'alone')
     }
-    const wrote = connection.hasWritten && 'result' in run.ending!
+    const wrote = 'result' in run.ending! && (connection.hasWritten || run.companion?.hasLastStatements === true)
     const part = { item, outcome: null, run, wrote }
     if (!connection.inTransaction) {
       this.#parts.push(part)
@@ -218,22 +219,41 @@ export class SharedCommit {
   }
 
   #commit(): void {
+    let isLast = true
     try {
       // Rolled back already: the only one has failed.
-      if (this.#connection.inTransaction) this.#connection.commit()
+      if (this.#connection.inTransaction) {
+        this.#runLast()
+        isLast = false
+        this.#connection.commit()
+      }
     } catch (thrown) {
       rollback(this.#connection)
-      if (isConstraint(thrown) && this.#parts.length > 1) this.#eachAlone()
+      if ((isLast || isConstraint(thrown)) && this.#parts.length > 1) this.#eachAlone()
       else for (const part of this.#parts) refuse(part, toDbError(thrown))
       return
     }
     this.#answer()
   }
 
+  /** The last statements of all: fewer than each has by itself. */
+  #runLast(): void {
+    const companions: TransactionCompanion[] = []
+    for (const { run } of this.#parts) {
+      if (run?.companion?.hasLastStatements && 'result' in run.ending!) companions.push(run.companion)
+    }
+    const [first, ...others] = companions
+    if (first === undefined) return
+    for (const { sql, params } of first.lastStatements(others)) this.#connection.run(sql, params)
+  }
+
   #answer(): void {
-    const written = this.#parts.filter(({ wrote }) => wrote)
-    for (const part of this.#parts) if (!part.wrote) answer(part)
-    if (written.length === 0) return
+    let written = this.#parts
+    if (written.some(({ wrote }) => !wrote)) {
+      for (const part of written) if (!part.wrote) answer(part)
+      written = written.filter(({ wrote }) => wrote)
+      if (written.length === 0) return
+    }
     this.#settle(
       () => written.forEach(answer),
       (error) => {
@@ -249,6 +269,7 @@ export async function finish({ item, run }: Late, wrote: () => boolean, settle: 
   const part: Part = { item, run, outcome: null, wrote: true }
   if ('result' in run.ending!) {
     try {
+      await run.runLast()
       await session.commit()
       if (wrote()) {
         settle(

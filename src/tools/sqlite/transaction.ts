@@ -2,6 +2,7 @@ import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { Sql } from '../../contracts/sql.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { settled } from '../../core/schedule/settled.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { TRANSACTION_IDLE_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
@@ -30,6 +31,7 @@ export interface RunOptions {
 }
 
 const NO_STATEMENTS: readonly LastStatement[] = []
+const NOTHING_LEFT = Promise.resolve()
 
 type Ending = { readonly result: unknown } | { readonly thrown: unknown }
 
@@ -53,7 +55,8 @@ export class TransactionRun {
   /** Why its statements are refused although it has not ended. */
   #refusal: DbError | null = null
   #failure: DbError | null = null
-  #lastStatementMs = performance.now()
+  /** Statements that have ended: a clock would cost more. */
+  #endedCount = 0
   #runningCount = 0
 
   /** Calls the function. */
@@ -63,25 +66,35 @@ export class TransactionRun {
     this.settled = this.#perform(work, accompany)
   }
 
-  async #perform(work: (tx: Queryable) => Promise<unknown>, accompany: RunOptions['accompany']): Promise<void> {
-    let ending: Ending
+  /** Not async: the one promise that follows that of the function is as few as can be. */
+  #perform(work: (tx: Queryable) => Promise<unknown>, accompany: RunOptions['accompany']): Promise<void> {
+    let result: Promise<unknown>
     try {
       this.companion = accompany?.() ?? null
       const tx = txOf(this)
-      const result = await work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
-      if (this.#failure !== null) throw this.#failure
-      // Its connection belongs to another one by now.
-      if (this.#refusal !== null) throw this.#refusal
-      this.#isOver = true
-      for (const { sql, params } of this.companion?.lastStatements() ?? NO_STATEMENTS) {
-        const outcome = this.session.run(sql, params)
-        if (outcome instanceof Promise) await outcome
-      }
-      ending = { result }
+      result = work(this.companion === null ? tx : this.#instrument(this.companion.extend(tx)))
     } catch (thrown) {
-      // After the function, only the last statements can fail.
-      ending = { thrown: this.#isOver ? toDbError(thrown) : thrown }
+      this.#end({ thrown })
+      return NOTHING_LEFT
     }
+    return Promise.resolve(result).then(
+      (value) => this.#resolved(value),
+      (thrown) => this.#end({ thrown }),
+    )
+  }
+
+  #resolved(result: unknown): void {
+    // Its connection belongs to another one by now, when it was refused.
+    const fault = this.#failure ?? this.#refusal
+    this.#end(fault === null ? { result } : { thrown: fault })
+  }
+
+  /** Runs the last statements of its companion, in a transaction that shares its commit with no other. @throws DbError */
+  async runLast(): Promise<void> {
+    for (const { sql, params } of this.companion?.lastStatements() ?? NO_STATEMENTS) await this.session.run(sql, params)
+  }
+
+  #end(ending: Ending): void {
     this.#isOver = true
     this.ending ??= ending
     this.onEnd?.(true)
@@ -93,9 +106,9 @@ export class TransactionRun {
     this.ending ??= { thrown }
   }
 
-  /** Milliseconds since it has last sent a statement; 0 while one runs. */
-  get idleMs(): number {
-    return this.#runningCount > 0 ? 0 : performance.now() - this.#lastStatementMs
+  /** Changes when a statement ends; -1 while one runs. */
+  get activity(): number {
+    return this.#runningCount > 0 ? -1 : this.#endedCount
   }
 
   /** Sends a statement of the function. @throws DbError */
@@ -106,7 +119,7 @@ export class TransactionRun {
       const outcome =
         typeof sql === 'string' ? this.session.run(sql, params) : this.session.run(sql.text, valuesOf(sql, params))
       if (outcome instanceof Promise) return this.#outcomeOf(outcome)
-      this.#lastStatementMs = performance.now()
+      this.#endedCount++
       return outcome
     } catch (thrown) {
       throw this.#fail(thrown)
@@ -121,12 +134,11 @@ export class TransactionRun {
       throw this.#fail(thrown)
     } finally {
       this.#runningCount--
-      this.#lastStatementMs = performance.now()
+      this.#endedCount++
     }
   }
 
   #fail(thrown: unknown): DbError {
-    this.#lastStatementMs = performance.now()
     this.#failure ??= toDbError(thrown)
     return this.#failure
   }
@@ -135,16 +147,34 @@ export class TransactionRun {
 /** Methods that do not depend on `this`, which differs behind a proxy. */
 function txOf(run: TransactionRun): Queryable {
   return {
-    async query<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
-      return (await run.send(sql, params)).rows as R[]
+    query(sql, params = []) {
+      return answered(run, sql, params, rowsOf) as Promise<never[]>
     },
-    async queryOne<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
-      return ((await run.send(sql, params)).rows[0] as R) ?? null
+    queryOne(sql, params = []) {
+      return answered(run, sql, params, firstRowOf) as Promise<never>
     },
-    async execute<R>(sql: string | Sql, params: readonly SqlValue[] = []) {
-      const { rowCount, rows } = await run.send(sql, params)
-      return { rowCount, rows: rows as R[] }
+    execute(sql, params = []) {
+      return answered(run, sql, params, resultOf) as Promise<{ rowCount: number; rows: never[] }>
     },
+  }
+}
+
+const rowsOf = ({ rows }: Outcome): unknown => rows
+const firstRowOf = ({ rows }: Outcome): unknown => rows[0] ?? null
+const resultOf = ({ rowCount, rows }: Outcome): unknown => ({ rowCount, rows })
+
+/** Not async, which would cost two more promises: only a statement in a process has to be waited for. */
+function answered(
+  run: TransactionRun,
+  sql: string | Sql,
+  params: readonly SqlValue[],
+  answerOf: (outcome: Outcome) => unknown,
+): Promise<unknown> {
+  try {
+    const outcome = run.send(sql, params)
+    return outcome instanceof Promise ? outcome.then(answerOf) : settled(answerOf(outcome))
+  } catch (thrown) {
+    return Promise.reject(thrown)
   }
 }
 
@@ -155,10 +185,13 @@ function txOf(run: TransactionRun): Queryable {
  */
 export async function endOf(run: TransactionRun, onPulse: () => void, idleMs = TRANSACTION_IDLE_MS): Promise<void> {
   let pulse: NodeJS.Timeout | undefined
+  let [activity, sinceMs] = [run.activity, performance.now()]
   const idle = new Promise<void>((resolve) => {
     pulse = setInterval(() => {
       onPulse()
-      if (run.idleMs < idleMs) return
+      const nowMs = performance.now()
+      if (run.activity === -1 || run.activity !== activity) [activity, sinceMs] = [run.activity, nowMs]
+      if (nowMs - sinceMs < idleMs) return
       run.abandon(idleTransactionRefused(idleMs))
       resolve()
     }, PULSE_MS)
