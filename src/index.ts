@@ -13,6 +13,7 @@ export type {
 } from './contracts/event-bus.ts'
 export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
 export type { Handler, Http, SseStream } from './contracts/http.ts'
+export type { AfterHook, Answer, ErrorHook, Guard, HookAnswer, HookSetup, ToolsIn } from './contracts/http-hooks.ts'
 export type {
   Data,
   EndpointOptions,
@@ -39,6 +40,7 @@ export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
 export { Unrecoverable } from './core/errors/unrecoverable.ts'
 export { sql } from './core/sql/fragment.ts'
 export { type KeysetColumn, type KeysetOptions, type KeysetPage, keysetPage } from './core/sql/keyset.ts'
+export { guard } from './runtime/endpoint/guard.ts'
 export { Plugin } from './runtime/kernel/plugin.ts'
 
 import type { RouteInfo } from './contracts/route-info.ts'

@@ -1,4 +1,5 @@
 import type { Tx } from './db.ts'
+import type { Guard } from './http-hooks.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the input of a route without a schema is whatever the client sent
@@ -91,6 +92,9 @@ export interface ThrownAnswer {
 export type ThrownAnswers = Readonly<Record<number, string | ThrownAnswer>>
 
 export interface EndpointOptions {
+  /** Run before the handler, after those of the plugin, its domain and the application. Default: none. */
+  // biome-ignore lint/suspicious/noExplicitAny: each adds its own to the context
+  guards?: readonly Guard<any>[]
   tags?: string[]
   /** Makes the route require `Authorization: Bearer <token>`. */
   authValidator?: AuthValidator

@@ -1,4 +1,5 @@
-import type { Data, EndpointOptions, HttpContext } from './http-request.ts'
+import type { AddedBy, AfterHook, ErrorHook, Guard } from './http-hooks.ts'
+import type { Data, EndpointOptions, HttpContext, ThrownAnswers } from './http-request.ts'
 import type { Owner } from './owner.ts'
 import type { RouteData } from './route-data.ts'
 import type { SocketHandlers, SocketOptions } from './web-socket.ts'
@@ -19,9 +20,14 @@ export interface SseStream {
 }
 
 /** Called once for each client. */
-export type StreamHandler = (data: Data, stream: SseStream, context: HttpContext) => unknown | Promise<unknown>
+export type StreamHandler<Added = unknown> = (
+  data: Data,
+  stream: SseStream,
+  context: HttpContext & Added,
+) => unknown | Promise<unknown>
 
-export interface Http {
+/** `Added` is what the hooks of the plugin, its domain and the application add to `context`. */
+export interface Http<Added = unknown> {
   /**
    * Registers an endpoint. Paths: `/users/:id`, trailing wildcard `/files/*`.
    * The types of the handler's `data` follow from the path and from the schemas of the options.
@@ -30,21 +36,21 @@ export interface Http {
   addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
     path: Path,
     method: Method | Lowercase<Method>,
-    handler: (data: RouteData<Path, Options>, context: HttpContext) => unknown,
+    handler: (data: RouteData<Path, Options>, context: HttpContext & Added & AddedBy<Options>) => unknown,
     options?: Options,
   ): void
   /** Registers a stream of server-sent events (GET). It sends a comment line every 15 s; a client that leaves 1 MiB unread is disconnected. */
   addStream(
     path: string,
-    handler: StreamHandler,
-    options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary'>,
+    handler: StreamHandler<Added>,
+    options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'guards' | 'throws'>,
   ): void
   /**
    * Registers a WebSocket (RFC 6455). The token is checked before the handshake. A browser from another origin that is not among
    * `HTTP_CORS_ORIGINS` is answered with 403, a request without upgrade with 426.
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN
    */
-  addWebSocket(path: string, handlers: SocketHandlers, options?: SocketOptions): void
+  addWebSocket(path: string, handlers: SocketHandlers<Added>, options?: SocketOptions): void
   /**
    * Serves the files of a folder under a prefix (`/`, `/assets`). The lanes serve them, also when the plugin runs in the primary.
    * Links that lead out of the folder and names that begin with a dot are not served.
@@ -52,6 +58,18 @@ export interface Http {
    * @throws HTTP_PATH_INVALID for an invalid prefix or a folder that does not exist, HTTP_ROUTE_TAKEN
    */
   mountStatic(prefix: string, directory: string | URL): void
+  /**
+   * Registers a hook that runs before the handlers of all routes of the plugin, its streams, WebSockets and folders too; in `domain.ts` of all
+   * routes of the domain, in `app.ts` of all domains but `system`. The order is application, domain, plugin, `guards` of the route.
+   * @param options `throws`: what it throws, for the API documents
+   * @returns `http`, which knows what the hook adds to `context`
+   * @throws HTTP_HOOK_INVALID after the boot, or for something else than a function
+   */
+  before<More = unknown>(hook: Guard<Added & More>, options?: { throws?: ThrownAnswers }): Http<Added & More>
+  /** Registers a hook that sees the answers of the same routes, in the reverse order, and may replace them. */
+  after(hook: AfterHook<Added>): Http<Added>
+  /** Registers a hook that gets what is thrown on the same routes, in the reverse order, and may answer it. */
+  onError(hook: ErrorHook<Added>): Http<Added>
 }
 
 /** An endpoint as a thread registers it. */
@@ -61,6 +79,8 @@ export interface Endpoint {
   path: string
   handler: Handler
   options: EndpointOptions
+  /** Where it was registered; only with guards. */
+  place?: string
 }
 
 /** A stream as a thread registers it. */
@@ -69,6 +89,8 @@ export interface Stream {
   path: string
   handler: StreamHandler
   options: EndpointOptions
+  /** Where it was registered; only with guards. */
+  place?: string
 }
 
 /** A folder of files as a thread registers it. */

@@ -4,4 +4,6 @@ export interface Owner {
   readonly name: string
   /** The plugin's instance, which is `this` in its handlers; undefined until it is constructed. */
   instance: object | undefined
+  /** Set for `domain.ts` and `app.ts`: they register hooks alone. */
+  readonly hooksOf?: 'domain' | 'application'
 }

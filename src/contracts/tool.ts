@@ -3,6 +3,7 @@ import type { Settings } from '../core/config/schema.ts'
 import type { Awaitable } from './awaitable.ts'
 import type { BusTransport } from './event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from './http.ts'
+import type { Hook } from './http-hooks.ts'
 import type { LogLevel, LogSink } from './logger.ts'
 import type { Owner } from './owner.ts'
 import type {
@@ -62,6 +63,8 @@ export interface ToolHost {
   addStream(stream: Stream): void
   addWebSocket(route: SocketRoute): void
   mountStatic(mount: StaticMount): void
+  /** The place is found by the host. */
+  addHook(hook: Omit<Hook, 'place'>): void
   readonly bus: BusTransport
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   addLogSink(sink: LogSink): () => void

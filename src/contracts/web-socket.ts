@@ -1,4 +1,5 @@
-import type { AuthValidator, Data, HttpContext } from './http-request.ts'
+import type { Guard } from './http-hooks.ts'
+import type { AuthValidator, Data, HttpContext, ThrownAnswers } from './http-request.ts'
 import type { Owner } from './owner.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
@@ -30,9 +31,9 @@ export interface Socket {
 }
 
 /** The handlers of one socket run one after another: `open`, then `message` for each message, then `close`. */
-export interface SocketHandlers {
+export interface SocketHandlers<Added = unknown> {
   /** Called after the handshake. An error closes the socket with 1011. */
-  open?(socket: Socket, data: Data, context: HttpContext): unknown
+  open?(socket: Socket, data: Data, context: HttpContext & Added): unknown
   /** Gets text as a string and binary as bytes. An error closes the socket with 1011. */
   message?(socket: Socket, message: string | Uint8Array): unknown
   /** Called when either side has closed the socket. Code 1006: the connection ended without a close message. */
@@ -45,6 +46,11 @@ export interface SocketOptions {
   /** Any Standard Schema; `data` gets its output. A mismatch is answered with 422 instead of the handshake. */
   query?: StandardSchemaV1
   params?: StandardSchemaV1
+  /** Run before the handshake. */
+  // biome-ignore lint/suspicious/noExplicitAny: each adds its own to the context
+  guards?: readonly Guard<any>[]
+  /** What they throw, for the API documents. */
+  throws?: ThrownAnswers
   tags?: string[]
   summary?: string
 }
@@ -55,4 +61,6 @@ export interface SocketRoute {
   path: string
   handlers: SocketHandlers
   options: SocketOptions
+  /** Where it was registered; only with guards. */
+  place?: string
 }

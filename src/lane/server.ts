@@ -100,7 +100,7 @@ export class LaneServer {
     })
     this.#requests = new RequestServer(
       replies,
-      ({ template, owner }, requestId, thrown) => logFault(template.text, owner.name, requestId, thrown),
+      ({ template, owner }, requestId, thrown, where) => logFault(template.text + where, owner.name, requestId, thrown),
       sockets,
     )
     const publisher = new RingPublisher(this.#outbox)
@@ -157,7 +157,7 @@ export class LaneServer {
       onToolStatus: (tool, status, message, fault) => this.#post({ type: 'tool-status', tool, status, message, fault }),
       writeLog: (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
     })
-    this.#host.connect(this.#kernel, this.#bus)
+    this.#host.connect(this.#kernel, this.#bus, this.#requests.hooks)
     this.#frames = new PrimaryFrames(init, {
       requests: this.#requests,
       events: this.#events,
@@ -189,6 +189,7 @@ export class LaneServer {
       )
       await plugins.boot(settings.domainsDir, 'worker', {
         barred: this.#init.barred,
+        onUnguarded: (setup) => this.#requests.hooks.bar(setup),
         onNext: (file) => {
           this.#flightFile?.booting(file)
           this.#post({ type: 'booting', file })
@@ -214,7 +215,7 @@ export class LaneServer {
         plugins: this.#kernel.plugins.health,
         faults: this.#kernel.plugins.faults,
         files: this.#kernel.plugins.files,
-        routes: this.#host.routes.map(({ manifest }) => manifest),
+        routes: this.#host.manifests(),
         // `flatMap` passes over the holes of subscriptions that were removed.
         subscriptions: this.#subscriptions.flatMap((subscription, subscriberIndex) => [
           { ...subscription, subscriberIndex },

@@ -1,5 +1,6 @@
 import type { BusTransport } from '../contracts/event-bus.ts'
 import type { Endpoint, StaticMount, Stream } from '../contracts/http.ts'
+import type { Hook } from '../contracts/http-hooks.ts'
 import type { LogLevel, LogSink } from '../contracts/logger.ts'
 import type {
   LaneInfo,
@@ -16,6 +17,9 @@ import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
+import { contractText } from '../core/schemas/route-contract.ts'
+import { placed, registeredHook, requirePlugin } from '../runtime/endpoint/hook-registration.ts'
+import type { Hooks } from '../runtime/endpoint/hooks.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
 import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
 import { routeShape } from '../runtime/endpoint/route-shape.ts'
@@ -46,6 +50,7 @@ export class LaneToolHost implements ToolHost {
   readonly #logRecordBytes: number
   #kernel!: ThreadKernel
   #bus!: BusTransport
+  #hooks!: Hooks
   dump: SystemDump = { tools: {}, plugins: {}, lanes: {} }
   isBooted = false
 
@@ -66,8 +71,9 @@ export class LaneToolHost implements ToolHost {
   }
 
   /** Closes the circle: the tools of the kernel need the host, and the host needs the sinks of the kernel. */
-  connect(kernel: ThreadKernel, bus: BusTransport): void {
+  connect(kernel: ThreadKernel, bus: BusTransport, hooks: Hooks): void {
     this.#kernel = kernel
+    this.#hooks = hooks
     this.#bus = bus
   }
 
@@ -76,25 +82,44 @@ export class LaneToolHost implements ToolHost {
   }
 
   addEndpoint(endpoint: Endpoint): void {
-    this.#addRoute({ manifest: routeManifest(endpoint, 'endpoint'), endpoint, stream: null, socket: null })
+    this.#addRoute({
+      manifest: routeManifest(endpoint, 'endpoint'),
+      endpoint: placed(endpoint),
+      stream: null,
+      socket: null,
+    })
   }
 
   addStream(stream: Stream): void {
     const manifest = routeManifest({ ...stream, method: 'GET' }, 'stream')
-    this.#addRoute({ manifest, endpoint: null, stream, socket: null })
+    this.#addRoute({ manifest, endpoint: null, stream: placed(stream), socket: null })
   }
 
   addWebSocket(socket: SocketRoute): void {
     const manifest = routeManifest({ ...socket, method: 'GET' }, 'socket')
-    this.#addRoute({ manifest, endpoint: null, stream: null, socket })
+    this.#addRoute({ manifest, endpoint: null, stream: null, socket: placed(socket) })
   }
 
   mountStatic(mount: StaticMount): void {
     for (const endpoint of mountEndpoints(mount)) this.addEndpoint(endpoint)
   }
 
+  addHook(hook: Omit<Hook, 'place'>): void {
+    this.#hooks.add(registeredHook(hook, this.isBooted))
+  }
+
+  /** The routes as the primary gets them: with what their hooks throw, which are all known by now. */
+  manifests(): RouteManifest[] {
+    return this.routes.map(({ manifest, endpoint, stream, socket }) => {
+      const throws = this.#hooks.throwsOf((endpoint ?? stream ?? socket)!)
+      const { options } = (endpoint ?? stream ?? socket)!
+      return throws === undefined ? manifest : { ...manifest, contract: contractText({ ...options, throws }) }
+    })
+  }
+
   #addRoute(route: LaneRoute): void {
     const { method, path } = route.manifest
+    requirePlugin((route.endpoint ?? route.stream ?? route.socket)!.owner, `${method} ${path}`)
     if (this.isBooted) {
       throw new HeddleError('HTTP_PATH_INVALID', `${method} ${path}: routes are registered in onBoot, not later`)
     }

@@ -50,7 +50,7 @@ describe('the shop of the guide', () => {
     const { plugins } = (await json('/system/status')).body
     for (const { path, text } of guideSnippets()) {
       if (!path.includes('/plugins/')) continue
-      const name = `shop.${/^export default class (\w+)/m.exec(text)![1]}`
+      const name = `${path.split('/')[1]}.${/^export default class (\w+)/m.exec(text)![1]}`
       assert.equal(plugins[name]?.status, 'OK', `${name}: ${plugins[name]?.error ?? 'is not there'}`)
     }
     const { body } = await json('/system/lint')
@@ -91,6 +91,13 @@ describe('the shop of the guide', () => {
     const restocked = await post(shop, '/stock/loom', { quantity: 1 }, { authorization: `Bearer ${token}` })
     assert.deepEqual(restocked.body.data, { item: 'loom', by: 'staff' })
     assert.deepEqual((await json('/stock/loom')).body.data, { available: 9 })
+
+    const { status, body } = await json('/office/me')
+    assert.deepEqual([status, body], [401, { success: false, error: 'Log in first' }])
+    const headers = { authorization: `Bearer ${token}` }
+    const me = await json('/office/me', { headers })
+    assert.deepEqual([me.body.data, me.headers.get('cache-control')], [{ name: 'staff', isAdmin: false }, 'no-store'])
+    assert.equal((await json('/office/open', { method: 'PUT', headers })).body.error, 'Admins only')
 
     assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })
     assert.deepEqual((await json('/basket/loom')).body.data, { item: 'loom', available: 9 })

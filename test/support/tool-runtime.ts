@@ -151,6 +151,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     bus,
     addEndpoint: (endpoint) => recorded.endpoints.push(endpoint),
     addStream: (stream) => recorded.streams.push(stream),
+    addHook: () => {},
     addWebSocket: (socket) => recorded.sockets.push(socket),
     mountStatic: (mount) => recorded.mounts.push(mount),
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),

@@ -198,7 +198,7 @@ export class PluginThread {
     await this.#kernel.toolbox.boot((tool, error) => faults.push(`  ${tool}: ${messageOf(error)}`))
     if (faults.length > 0) throw new HeddleError('TOOL_UNAVAILABLE', `Tools did not boot:\n${faults.join('\n')}`)
     const instance = await this.#kernel.plugins.add(domain, Class)
-    this.#host.isBooted = true
+    this.#host.settle()
     const port = await this.#listener.listen(true)
     await this.#kernel.plugins.ready()
     this.#clock.start()

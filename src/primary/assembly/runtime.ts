@@ -251,8 +251,10 @@ export class Runtime {
     supervisor.start()
     await toolBooter.bootAll()
     await this.#openLog()
-    await kernel.plugins.boot(settings.domainsDir, 'primary')
-    this.host.isBooted = true
+    await kernel.plugins.boot(settings.domainsDir, 'primary', {
+      onUnguarded: (setup) => this.#http.localWorker.server.hooks.bar(setup),
+    })
+    this.host.settle()
     this.#dropFailedPlugins()
     health.setPlugins(this, kernel.plugins.health)
     registrar.open()

@@ -33,8 +33,8 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   ) {
     this.#flight = flight
     const sockets = new WebSocketServer({ sink: this, onFault })
-    const log: FaultLog = ({ template, owner }, requestId, thrown) =>
-      onFault(template.text, owner.name, requestId, thrown)
+    const log: FaultLog = ({ template, owner }, requestId, thrown, where) =>
+      onFault(template.text + where, owner.name, requestId, thrown)
     this.server = new RequestServer(this, log, sockets)
   }
 

@@ -28,6 +28,12 @@ export class Routing {
     return this.#add(route, 'primary')
   }
 
+  /** Sets the contract of a route that is there. @param contract as `contractText` gives it */
+  describe(number: number, contract: string | undefined): void {
+    const entry = this.table.numbered(number)
+    if (entry != null) entry.contract = contract
+  }
+
   /** A folder that a plugin of the primary serves from the lanes. @throws HTTP_ROUTE_TAKEN */
   addMount({ plugin, prefix, directory }: Omit<SharedMount, 'numbers'>, routes: readonly RouteManifest[]): void {
     for (const route of routes) {

@@ -1,5 +1,7 @@
 import type { Endpoint, StaticMount, Stream } from '../../contracts/http.ts'
+import type { Hook } from '../../contracts/http-hooks.ts'
 import type { LogLevel, LogSink } from '../../contracts/logger.ts'
+import type { Owner } from '../../contracts/owner.ts'
 import type {
   LaneInfo,
   MetricRecord,
@@ -14,6 +16,8 @@ import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { contractText } from '../../core/schemas/route-contract.ts'
+import { placed, registeredHook, requirePlugin } from '../../runtime/endpoint/hook-registration.ts'
 import { mountEndpoints } from '../../runtime/endpoint/mount.ts'
 import { routeManifest } from '../../runtime/endpoint/route-manifest.ts'
 import type { ThreadKernel } from '../../runtime/kernel/thread.ts'
@@ -41,9 +45,16 @@ export interface PrimaryToolHostOptions {
   readonly hasNoLanes?: boolean
 }
 
+type GuardedRoute = Endpoint | Stream | SocketRoute
+
 /** The tool host of the primary: connects its tools to its other parts. */
 export class PrimaryToolHost implements ToolHost {
   readonly #options: PrimaryToolHostOptions
+  /** Plugins with hooks of their own. */
+  readonly #guarded = new Set<string>()
+  /** Plugins with folders. */
+  readonly #mounting = new Set<string>()
+  readonly #routes: { number: number; route: GuardedRoute }[] = []
   isBooted = false
 
   constructor(options: PrimaryToolHostOptions) {
@@ -54,25 +65,55 @@ export class PrimaryToolHost implements ToolHost {
     return this.#options.bus
   }
 
+  addHook(hook: Omit<Hook, 'place'>): void {
+    const registered = registeredHook(hook, this.isBooted)
+    this.#guarded.add(hook.owner.name)
+    this.#requireOwnThread(hook.owner)
+    this.#options.local.server.hooks.add(registered)
+  }
+
+  /** All plugins have booted: their routes get the hooks of all. */
+  settle(): void {
+    this.isBooted = true
+    const { local, routing } = this.#options
+    local.server.settleHooks()
+    for (const { number, route } of this.#routes) {
+      const throws = local.server.hooks.throwsOf(route)
+      if (throws !== undefined) routing.describe(number, contractText({ ...route.options, throws }))
+    }
+  }
+
   addEndpoint(endpoint: Endpoint): void {
+    requirePlugin(endpoint.owner, `${endpoint.method} ${endpoint.path}`)
     const number = this.#addRoute(routeManifest(endpoint, 'endpoint'))
-    this.#options.local.server.addEndpoint(number, endpoint)
+    this.#add(number, endpoint, (route) => this.#options.local.server.addEndpoint(number, route))
+  }
+
+  #add<Route extends GuardedRoute>(number: number, given: Route, add: (route: Route) => void): void {
+    const route = placed(given)
+    this.#routes.push({ number, route })
+    add(route)
   }
 
   addStream(stream: Stream): void {
+    requirePlugin(stream.owner, `stream ${stream.path}`)
     const number = this.#addRoute(routeManifest({ ...stream, method: 'GET' }, 'stream'))
-    this.#options.local.server.addStream(number, stream)
+    this.#add(number, stream, (route) => this.#options.local.server.addStream(number, route))
   }
 
   addWebSocket(socket: SocketRoute): void {
+    requirePlugin(socket.owner, `socket ${socket.path}`)
     const number = this.#addRoute(routeManifest({ ...socket, method: 'GET' }, 'socket'))
-    this.#options.local.server.addWebSocket(number, socket)
+    this.#add(number, socket, (route) => this.#options.local.server.addWebSocket(number, route))
   }
 
   mountStatic(mount: StaticMount): void {
     const { owner, prefix, directory } = mount
+    requirePlugin(owner, `folder under ${prefix}`)
     this.#requireBoot(`folder under ${prefix}`)
     const endpoints = mountEndpoints(mount)
+    this.#mounting.add(owner.name)
+    this.#requireOwnThread(owner)
     if (this.#options.hasNoLanes) {
       for (const endpoint of endpoints) this.addEndpoint(endpoint)
       return
@@ -89,6 +130,15 @@ export class PrimaryToolHost implements ToolHost {
       }),
     )
     this.#options.routing.addMount({ plugin: owner.name, prefix, directory }, routes)
+  }
+
+  /** The lanes serve the folders of the primary's plugins, and do not have the hooks that these register. */
+  #requireOwnThread({ name }: Owner): void {
+    if (!this.#guarded.has(name) || !this.#mounting.has(name) || this.#options.hasNoLanes) return
+    throw new HeddleError(
+      'HTTP_HOOK_INVALID',
+      'A plugin on the primary has either hooks or folders: put the hooks into domain.ts, or the folder into another plugin',
+    )
   }
 
   #requireBoot(what: string): void {

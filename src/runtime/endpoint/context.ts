@@ -1,4 +1,5 @@
 import type { Tx } from '../../contracts/db.ts'
+import type { Hook } from '../../contracts/http-hooks.ts'
 import type { CookieOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
@@ -38,6 +39,10 @@ export class RequestContext implements HttpContext {
   body: unknown
   /** Set while the answer of a request with an `Idempotency-Key` is not stored: its claim, and what a result of the handler means. */
   keyed: { claim: Claim; replyTo: (result: unknown) => Promise<Reply> } | null = null
+  /** The hook that is running; null for none. */
+  hook: Hook | null = null
+  /** Since when a hook that has not ended has taken too long, by `performance.now()`. Of routes with hooks. */
+  hookDeadlineMs = 0
   readonly #plugin: string
   readonly #effects: RequestEffects | null
   readonly #incoming: Incoming
@@ -47,6 +52,8 @@ export class RequestContext implements HttpContext {
   #hasContentType = false
   #binary: Uint8Array | null = null
   #file: FileBody | null = null
+  /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
+  #hasBody = false
   #abort: AbortController | undefined
   #aborted = false
 
@@ -132,6 +139,7 @@ export class RequestContext implements HttpContext {
   redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): void {
     this.setHeader('location', location)
     this.setStatus(status)
+    this.#hasBody = true
   }
 
   sendBinary(bytes: Uint8Array, type: string): void {
@@ -139,6 +147,7 @@ export class RequestContext implements HttpContext {
     if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
     this.setHeader('content-type', type)
     this.#binary = bytes
+    this.#hasBody = true
   }
 
   // Not async, which would cost three more promises.
@@ -186,12 +195,38 @@ export class RequestContext implements HttpContext {
   /** Forgets the status and the body that are set, and keeps the headers: a thrown answer takes their place. */
   dropBody(): void {
     this.#status = 0
+    this.dropBinary()
+  }
+  /** Forgets the body that is set: another one takes its place. */
+  dropBinary(): void {
+    this.#file?.close().catch(() => {
+      // Nothing was read of it yet.
+    })
     this.#binary = null
     this.#file = null
+    this.#hasBody = false
     if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
     this.#hasContentType = false
   }
 
+  /** Takes over an answer of the runtime. @returns its body, as a handler would return it */
+  adopt({ status, head, body }: Reply): unknown {
+    this.dropBody()
+    if (head !== this.#head) {
+      for (const line of head.split('\r\n')) {
+        const at = line.indexOf(': ')
+        if (at > 0) this.setHeader(line.slice(0, at), line.slice(at + 2))
+      }
+    }
+    this.setStatus(status)
+    return JSON.parse(body as string)
+  }
+  get plugin(): string {
+    return this.#plugin
+  }
+  get hasBody(): boolean {
+    return this.#hasBody
+  }
   get effects(): RequestEffects | null {
     return this.#effects
   }
@@ -215,6 +250,7 @@ export class RequestContext implements HttpContext {
   sendFile(file: FileBody): void {
     this.#file = file
     this.#binary = NO_BYTES
+    this.#hasBody = true
   }
   get isAborted(): boolean {
     return this.#aborted

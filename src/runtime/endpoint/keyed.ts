@@ -3,6 +3,7 @@ import { Claim } from '../effects/claim.ts'
 import type { Idempotency } from '../effects/idempotency.ts'
 import { identify, readKey } from '../effects/idempotency-key.ts'
 import type { PluginTransactions } from '../effects/plugin-transactions.ts'
+import type { Answering, Fault } from './answering.ts'
 import type { RequestContext } from './context.ts'
 import type { Incoming } from './incoming.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
@@ -21,12 +22,17 @@ export interface RequestEffects {
   log: (message: string, plugin: string, fields: Record<string, unknown>) => void
 }
 
+const NO_FAULTS: readonly Fault[] = []
+
 /** A result that is an answer already. */
 export class ReadyReply {
   readonly reply: Reply
+  /** What was thrown meanwhile, for the log. */
+  readonly faults: readonly Fault[]
 
-  constructor(reply: Reply) {
+  constructor(reply: Reply, faults = NO_FAULTS) {
     this.reply = reply
+    this.faults = faults
   }
 }
 
@@ -34,7 +40,8 @@ export class ReadyReply {
 const told = new WeakSet<Route>()
 
 /**
- * Runs the handler of a route with `idempotency`, unless the answer to its request is stored.
+ * Runs the handler of a route with `idempotency`, unless the answer to its request is stored. What is stored is what the hooks have made of it.
+ * @param answering runs the hooks of the route; null where it has none
  * @returns its result, or a ReadyReply
  * @throws what the handler throws; HTTP_IDEMPOTENCY_KEY, HTTP_IDEMPOTENCY_RUNNING, HTTP_IDEMPOTENCY_REUSED
  */
@@ -44,6 +51,7 @@ export async function answerOnce(
   data: Data,
   context: RequestContext,
   effects: RequestEffects,
+  answering: Answering | null = null,
 ): Promise<unknown> {
   const { owner, options, template } = route
   const key = readKey(incoming, options.idempotency!)
@@ -56,6 +64,7 @@ export async function answerOnce(
   const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, template.text, claims), limits)
   if (!(begun instanceof Claim)) return new ReadyReply(begun)
   const replyTo = async (result: unknown): Promise<Reply> => {
+    if (answering !== null) return answering.reply(result)
     const reply = replyOf(result, context)
     if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     return reply
@@ -63,13 +72,17 @@ export async function answerOnce(
   context.keyed = { claim: begun, replyTo }
   let reply: Reply
   try {
-    reply = await replyTo(await route.handler.call(owner.instance, data, context))
+    const result = await route.handler.call(owner.instance, data, context)
+    // The hooks have seen what was committed.
+    if (answering !== null && begun.answer !== null) return new ReadyReply(begun.answer, answering.faults)
+    reply = await replyTo(result)
   } catch (thrown) {
-    reply = replyOfThrown(thrown, context).reply
+    reply = answering === null ? replyOfThrown(thrown, context).reply : await answering.failed(thrown)
     if (reply.status >= 500 || begun.answer === null) {
       await end(begun, reply).catch(() => {
         // The claim ends with its time.
       })
+      if (answering !== null) return new ReadyReply(reply, answering.faults)
       throw thrown
     }
   }
@@ -78,7 +91,7 @@ export async function answerOnce(
     told.add(route)
     effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
   }
-  return new ReadyReply(begun.answer ?? reply)
+  return new ReadyReply(begun.answer ?? reply, answering?.faults)
 }
 
 const OTHERWISE =

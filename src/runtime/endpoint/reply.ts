@@ -21,13 +21,16 @@ export const JSON_TYPE = 'application/json; charset=utf-8'
 /** Seconds that a client is asked to wait before it tries again. */
 export const RETRY_AFTER_SEC = 1
 
+/** The status that a handler's return value means. */
+export function statusOf(result: unknown, { chosenStatus }: RequestContext): number {
+  if (chosenStatus !== 0) return chosenStatus
+  const failed = typeof result === 'object' && result !== null && (result as { success?: unknown }).success === false
+  return failed ? 400 : 200
+}
+
 /** The answer that a handler's return value means. */
 export function replyOf(result: unknown, context: RequestContext): Reply {
-  let status = context.chosenStatus
-  if (status === 0) {
-    const failed = typeof result === 'object' && result !== null && (result as { success?: unknown }).success === false
-    status = failed ? 400 : 200
-  }
+  const status = statusOf(result, context)
   if (status === 204 || status === 304) return { status, head: context.head, body: null }
   if (context.binary !== null) {
     const { binary, file, head } = context
@@ -72,6 +75,11 @@ function thrownReply({ status, message, code, details, headers }: HttpError, con
 
 /** Overload that strangers can cause at will: a log line for each would be one more thing that they can cause. The calls are counted as failed. */
 const EXPECTED: ReadonlySet<ErrorCode> = new Set<ErrorCode>(['AUTH_BUSY', 'AUTH_ABANDONED', 'AUTH_UNAVAILABLE'])
+
+/** The status of the answer to a thrown error. */
+export function statusOfThrown(thrown: unknown, context: RequestContext): number {
+  return isInstance(thrown, HttpError) ? thrown.status : replyOfThrown(thrown, context).reply.status
+}
 
 /**
  * The answer to a thrown error. A client learns of what plugins throw for it, of its own mistakes and of overload, and nothing of other errors.

@@ -1,19 +1,24 @@
 import type { Endpoint, Handler, SseStream, Stream, StreamHandler } from '../../contracts/http.ts'
+import type { Hook } from '../../contracts/http-hooks.ts'
 import type { Data } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { causality } from '../../core/causality/context.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import { placeOfHook } from './answering.ts'
 import { RequestContext } from './context.ts'
 import type { FileBody } from './file-body.ts'
 import { FileSender, type FileSink } from './file-sender.ts'
+import { openGuarded } from './guarded.ts'
+import { Hooks } from './hooks.ts'
 import { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
-import type { RequestEffects } from './keyed.ts'
+import { ReadyReply, type RequestEffects } from './keyed.ts'
 import { PathTemplate } from './path-template.ts'
 import { errorReply, type Reply, replyOfThrown } from './reply.ts'
-import { authenticate, type FaultLog, openSpan, type Route, runRequest } from './run.ts'
+import { type FaultLog, openSpan, type Route, readClaims, runRequest } from './run.ts'
 import type { NumberedSocketRoute, WebSocketServer } from './web-socket-server.ts'
 
 /** Takes the answers: sends them over the ring in a lane, and straight to the listener in the primary. */
@@ -32,6 +37,7 @@ interface StreamRoute extends Omit<Route, 'handler'> {
 /** The routes that one thread hosts, and the requests that it handles. */
 export class RequestServer {
   readonly sockets: WebSocketServer
+  readonly hooks = new Hooks()
   /** Null in a thread without a database. */
   effects: RequestEffects | null = null
   #tracing: CodeTracing | null = null
@@ -58,21 +64,32 @@ export class RequestServer {
     this.sockets.tracing = tracing
   }
 
-  addEndpoint(number: number, { owner, method, path, handler, options }: Endpoint): void {
+  addEndpoint(number: number, endpoint: Endpoint): void {
+    const { owner, method, path, handler, options } = endpoint
+    const hooks = this.hooks.chainOf(endpoint)
     const origin = { plugin: owner.name, handler: `${method} ${path}` }
     const template = new PathTemplate(path)
-    this.#routes[number] = { owner, origin, template, handler, options, ...spanOf(owner, handler) }
+    this.#routes[number] = { owner, origin, template, handler, options, hooks, ...spanOf(owner, handler) }
   }
 
-  addStream(number: number, { owner, path, handler, options }: Stream): void {
+  addStream(number: number, stream: Stream): void {
+    const { owner, path, handler, options } = stream
+    const hooks = this.hooks.chainOf(stream)
     const origin = { plugin: owner.name, handler: `GET ${path}` }
     const template = new PathTemplate(path)
-    this.#routes[number] = { owner, origin, template, streamHandler: handler, options, ...spanOf(owner, handler) }
+    const span = spanOf(owner, handler)
+    this.#routes[number] = { owner, origin, template, streamHandler: handler, options, hooks, ...span }
   }
 
   addWebSocket(number: number, route: SocketRoute): void {
     const origin = { plugin: route.owner.name, handler: `GET ${route.path}` }
-    this.#routes[number] = { ...route, number, origin, template: new PathTemplate(route.path) }
+    const hooks = this.hooks.chainOf(route)
+    this.#routes[number] = { ...route, number, origin, hooks, template: new PathTemplate(route.path) }
+  }
+
+  /** Gives all routes the hooks that were registered since: those of the primary are added while its plugins boot. */
+  settleHooks(): void {
+    for (const route of this.#routes) if (route !== undefined) route.hooks = this.hooks.chainOf(route)
   }
 
   /** Requests and streams that have no answer yet. */
@@ -117,7 +134,7 @@ export class RequestServer {
     try {
       await sender.send(status, head, file, context.method === 'HEAD')
     } catch (thrown) {
-      this.#onFault(route, context.requestId, thrown)
+      this.#onFault(route, context.requestId, thrown, '')
       // Does nothing when the answer has begun: the connection was closed then.
       this.#sink.answer(requestId, errorReply('HTTP_INTERNAL'))
     }
@@ -131,9 +148,20 @@ export class RequestServer {
 
   /** The client is gone or the time is up. */
   cancel(requestId: number): void {
-    this.#running.get(requestId)?.abort()
+    const context = this.#running.get(requestId)
+    if (context !== undefined) {
+      if (context.hook !== null) this.#hookCancelled(context, context.hook)
+      context.abort()
+    }
     this.#streams.get(requestId)?.abort()
     this.#files.get(requestId)?.cancel()
+  }
+
+  #hookCancelled({ route, plugin, requestId, hookDeadlineMs }: RequestContext, hook: Hook): void {
+    // The client has left.
+    if (performance.now() < hookDeadlineMs) return
+    const late = new HeddleError('HTTP_HANDLER_TIMEOUT', 'It had not ended when the time of the request was up')
+    this.#onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
   }
 
   async #stream(requestId: number, route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<void> {
@@ -146,6 +174,13 @@ export class RequestServer {
     const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin }
     try {
       const data = await causality.run(cause, streamInput, route, incoming, context)
+      if (data instanceof ReadyReply) {
+        for (const { thrown, where } of data.faults)
+          this.#onFault(route as unknown as Route, incoming.requestId, thrown, where)
+        span?.end()
+        this.#streams.delete(requestId)
+        return this.#sink.answer(requestId, data.reply)
+      }
       this.#sink.openStream(requestId, context.head)
       opened = true
       // A HEAD request, or the client has left meanwhile: the handler would wait for an abort that has already happened.
@@ -168,7 +203,7 @@ export class RequestServer {
       const { reply, isFault } = replyOfThrown(thrown, context)
       if (isFault) span?.fail(thrown)
       else span?.end()
-      if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown)
+      if (isFault) this.#onFault(route as unknown as Route, incoming.requestId, thrown, '')
       if (opened) return this.#close(requestId)
       this.#streams.delete(requestId)
       this.#sink.answer(requestId, reply)
@@ -193,9 +228,14 @@ export class RequestServer {
   }
 }
 
-async function streamInput(route: StreamRoute, incoming: Incoming, context: RequestContext): Promise<Data> {
-  const { authValidator } = route.options
-  const claims = authValidator && (await authenticate(authValidator, incoming))
+async function streamInput(
+  route: StreamRoute,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<Data | ReadyReply> {
+  const { hooks } = route
+  if (hooks !== null) return openGuarded(route, hooks, incoming, context, () => readClaims(route, incoming))
+  const claims = await readClaims(route, incoming)
   const data = await readInput(incoming, route.template, route.options, context)
   if (claims !== undefined) data._auth = claims
   return data

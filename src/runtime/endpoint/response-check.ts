@@ -7,7 +7,7 @@ import type { Route } from './run.ts'
 let isDevelopment: boolean | undefined
 
 /** In production answers go out unchecked: a client is better off with a key too many than without an answer. */
-export function isResponseChecked({ options }: Route): boolean {
+export function isResponseChecked({ options }: Pick<Route, 'options'>): boolean {
   if (options.response === undefined) return false
   // Not before the first request: `.env` is read after the modules were loaded.
   isDevelopment ??= readVariable('NODE_ENV') !== 'production'
@@ -19,7 +19,11 @@ export function isResponseChecked({ options }: Route): boolean {
  * Failures, redirects, bytes and answers without a body are not what it describes.
  * @throws HTTP_RESPONSE_INVALID that names the path and the fault
  */
-export async function checkResponse({ options }: Route, method: string, { status, body }: Reply): Promise<void> {
+export async function checkResponse(
+  { options }: Pick<Route, 'options'>,
+  method: string,
+  { status, body }: Reply,
+): Promise<void> {
   if (options.response === undefined || status >= 300 || typeof body !== 'string') return
   const { issues } = await options.response['~standard'].validate(JSON.parse(body))
   if (issues === undefined) return

@@ -5,6 +5,8 @@ import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/trac
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
+import { handleGuarded } from './guarded.ts'
+import type { HookChain } from './hooks.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
 import { answerOnce, ReadyReply, type RequestEffects } from './keyed.ts'
@@ -24,10 +26,21 @@ export interface Route {
   name: string
   /** Attributes of each of its spans. */
   spanAttributes: SpanAttributes
+  /** Null when it has none. */
+  hooks: HookChain | null
 }
 
-/** Told of an error that a handler has thrown: it goes to the log, never to the client. */
-export type FaultLog = (route: Route, requestId: string, thrown: unknown) => void
+/** A route, as the log names it. */
+export interface FaultyRoute {
+  readonly template: { readonly text: string }
+  readonly owner: { readonly name: string }
+}
+
+/**
+ * Told of an error that a handler has thrown: it goes to the log, never to the client.
+ * @param where which hook has thrown it; empty for the handler
+ */
+export type FaultLog = (route: FaultyRoute, requestId: string, thrown: unknown, where: string) => void
 
 /**
  * Runs one request through its route: authentication, input, handler, reply. Never throws or rejects.
@@ -43,7 +56,7 @@ export function runRequest(
   const span = tracing === null ? null : openSpan(tracing, route, incoming)
   try {
     const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
-    const outcome = causality.run(cause, handle, route, incoming, context)
+    const outcome = causality.run(cause, route.hooks === null ? handle : handleHooked, route, incoming, context)
     if (isPromise(outcome) || isResponseChecked(route)) {
       return finish(outcome, route, incoming, context, onFault, span)
     }
@@ -67,6 +80,16 @@ function handle(route: Route, incoming: Incoming, context: RequestContext): unkn
   const data = readInput(incoming, route.template, route.options, context)
   if (isPromise(data)) return data.then((ready) => route.handler.call(route.owner.instance, ready as Data, context))
   return route.handler.call(route.owner.instance, data, context)
+}
+
+function handleHooked(route: Route, incoming: Incoming, context: RequestContext): Promise<ReadyReply> {
+  return handleGuarded(route, route.hooks!, incoming, context, () => readClaims(route, incoming))
+}
+
+/** The claims of the request's token; undefined on a route that wants none. */
+export function readClaims({ options }: Pick<Route, 'options'>, incoming: Incoming): Promise<object> | undefined {
+  const { authValidator } = options
+  return authValidator && authenticate(authValidator, incoming)
 }
 
 async function handleAuthenticated(
@@ -125,6 +148,11 @@ async function finish(
   try {
     const result = await outcome
     const isReady = result instanceof ReadyReply
+    if (isReady && result.faults.length > 0) {
+      for (const { thrown, where } of result.faults) onFault(route, context.requestId, thrown, where)
+      span?.fail(result.faults[0]!.thrown)
+      return result.reply
+    }
     const reply = isReady ? result.reply : replyOf(result, context)
     if (!isReady && isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     span?.end()
@@ -148,7 +176,7 @@ function refuse(
     return reply
   }
   span?.fail(thrown)
-  onFault(route, context.requestId, thrown)
+  onFault(route, context.requestId, thrown, '')
   return reply
 }
 

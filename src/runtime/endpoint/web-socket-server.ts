@@ -5,9 +5,12 @@ import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { RequestContext } from './context.ts'
+import { openGuarded } from './guarded.ts'
 import { HeldTokens } from './held-tokens.ts'
+import type { HookChain } from './hooks.ts'
 import type { Incoming } from './incoming.ts'
 import { readInput } from './input.ts'
+import { ReadyReply } from './keyed.ts'
 import type { PathTemplate } from './path-template.ts'
 import { PluginSocket, type PluginSocketOptions } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
@@ -36,6 +39,8 @@ export interface NumberedSocketRoute extends SocketRoute {
   readonly number: number
   readonly origin: Origin
   readonly template: PathTemplate
+  /** Null when it has none. */
+  hooks: HookChain | null
 }
 
 export interface WebSocketServerOptions {
@@ -80,7 +85,7 @@ export class WebSocketServer {
     incoming: Incoming,
     context: RequestContext,
   ): Promise<void> {
-    const { owner, origin, options, template } = entry
+    const { owner, origin, options, template, hooks } = entry
     const offered = (incoming.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim())
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let socketOptions: PluginSocketOptions
@@ -90,11 +95,18 @@ export class WebSocketServer {
       const data = await causality.run(cause, async () => {
         const { authValidator } = options
         const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
-        const claims = authValidator && (await checkToken(authValidator, token))
+        const readClaims = (): Promise<object> | undefined => authValidator && checkToken(authValidator, token)
+        if (hooks !== null) return openGuarded(entry, hooks, incoming, context, readClaims)
+        const claims = await readClaims()
         const input = await readInput(incoming, template, options, context)
         if (claims !== undefined) input._auth = claims
         return input
       })
+      if (data instanceof ReadyReply) {
+        for (const { thrown, where } of data.faults)
+          this.#onFault(template.text + where, owner.name, incoming.requestId, thrown)
+        return this.sink.answer(requestId, data.reply)
+      }
       const number = this.#next
       this.#next = (number + 1) & 0x7fffffff
       const { handlers, number: routeNumber } = entry

@@ -6,8 +6,9 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
-import { type BootStage, bootFault } from './boot-fault.ts'
+import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
 import { findPlugins, type PluginFile } from './discover.ts'
+import { findSetups, isFor, loadSetup, type SetupFile } from './setups.ts'
 import type { Toolbox } from './toolbox.ts'
 
 interface PluginInstance {
@@ -26,6 +27,8 @@ export interface BootOptions {
   barred?: Readonly<Record<string, string>>
   /** Told of each plugin's file before it is loaded. */
   onNext?: (file: string) => void
+  /** Told of a file with hooks that did not boot: what it should guard must not be served. */
+  onUnguarded?: (setup: SetupFile) => void
 }
 
 /** Told of every fault in the code of a plugin. */
@@ -42,6 +45,8 @@ export class Plugins {
   readonly #toolbox: Toolbox
   readonly #onFault: PluginFault
   readonly #loaded: Loaded[] = []
+  /** Their hooks are missing. */
+  readonly #failedSetups: SetupFile[] = []
   /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
   #keepsOrigins = false
 
@@ -54,14 +59,48 @@ export class Plugins {
   async boot(
     domainsDirs: readonly string[],
     thread: 'primary' | 'worker',
-    { barred = {}, onNext = () => {} }: BootOptions = {},
+    { barred = {}, onNext = () => {}, onUnguarded = () => {} }: BootOptions = {},
   ): Promise<void> {
     this.#keepsOrigins = thread === 'worker'
-    for (const file of findPlugins(domainsDirs)) {
-      if (file.thread !== thread) continue
+    const all = findPlugins(domainsDirs)
+    const own = all.filter((file) => file.thread === thread)
+    // Lanes serve the folders that plugins of the primary mount, so they have the hooks of all domains.
+    for (const setup of findSetups(domainsDirs, thread === 'worker' ? all : own)) {
+      onNext(setup.path)
+      await this.#bootSetup(setup, barred[setup.path], onUnguarded)
+    }
+    for (const file of own) {
       onNext(file.path)
       await this.#bootOne(file, barred[file.path])
     }
+  }
+
+  /** Runs a `domain.ts` or `app.ts`. When it fails, the plugins that it should guard do not boot. */
+  async #bootSetup(
+    setup: SetupFile,
+    barredFor: string | undefined,
+    onUnguarded: (setup: SetupFile) => void,
+  ): Promise<void> {
+    const { name, path, domain, hooksOf } = setup
+    const touched = new Set<string>()
+    const at: { stage: BootStage } = { stage: 'load' }
+    try {
+      if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
+      const run = await loadSetup(setup)
+      at.stage = 'onBoot'
+      const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
+      await this.#inStage(name, 'onBoot', () => run(tools))
+      if (this.health[name]?.status !== 'DEAD')
+        this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
+    } catch (thrown) {
+      const fault = this.#faultOf(asError(thrown), path, at.stage)
+      this.#failedSetups.push(setup)
+      onUnguarded(setup)
+      this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
+      this.faults[name] = fault.text
+      this.#onFault(name, 'boot', fault.text)
+    }
+    this.files[name] = path
   }
 
   async #bootOne(file: PluginFile, barredFor: string | undefined): Promise<void> {
@@ -70,6 +109,12 @@ export class Plugins {
     const at: { stage: BootStage } = { stage: 'load' }
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
+      const unguarded = this.#failedSetups.find((setup) => isFor(setup, file.domain))
+      if (unguarded !== undefined)
+        throw new HeddleError(
+          'PLUGIN_UNGUARDED',
+          `${shown(unguarded.path)} did not boot, whose hooks are for its routes`,
+        )
       const Class = await loadClass(file)
       name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
       if (this.health[name] !== undefined) {
@@ -81,16 +126,15 @@ export class Plugins {
       await this.#construct(name, Class, touched, at)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
     } catch (thrown) {
-      const fault = bootFault(asError(thrown), {
-        file: file.path,
-        stage: at.stage,
-        tools: this.#toolbox.names,
-        fileOf: (plugin) => this.files[plugin],
-      })
+      const fault = this.#faultOf(asError(thrown), file.path, at.stage)
       this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
       this.faults[name] = fault.text
       this.#onFault(name, 'boot', fault.text)
     }
+  }
+
+  #faultOf(error: Error, file: string, stage: BootStage): BootFault {
+    return bootFault(error, { file, stage, tools: this.#toolbox.names, fileOf: (plugin) => this.files[plugin] })
   }
 
   /** Constructs and boots one plugin whose class is loaded already. @throws what its constructor or `onBoot` throws */

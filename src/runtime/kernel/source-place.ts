@@ -29,6 +29,21 @@ export function placeOf(error: unknown, folder: string): SourcePlace | undefined
   )
 }
 
+/** Frames between the code of a plugin and the host of a tool. */
+const FRAMES = 40
+
+/** Where the code of a plugin called a tool: `domains/shop/domain.ts:12`. */
+export function callerPlace(): string {
+  const { stackTraceLimit } = Error
+  Error.stackTraceLimit = FRAMES
+  const place = placeOf(new Error('here'), NOWHERE)
+  Error.stackTraceLimit = stackTraceLimit
+  return place === undefined ? 'an unknown place' : `${shown(place.file)}:${place.line}`
+}
+
+/** No folder: what counts is that a frame belongs to neither the runtime nor a package. */
+const NOWHERE = '\0'
+
 /** Where a text stands first in a file. */
 export function placeOfText(file: string, text: string): SourcePlace | undefined {
   const lines = linesOf(file)

@@ -1,10 +1,11 @@
 import type { Handler, Http, Method } from '../../contracts/http.ts'
-import type { EndpointOptions } from '../../contracts/http-request.ts'
+import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
+import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { prefixFault, realFolder } from './folder.ts'
-import { optionFault } from './options.ts'
+import { optionFault, throwsFault } from './options.ts'
 import { pathFault } from './path.ts'
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
@@ -19,7 +20,18 @@ export default class HttpTool implements Tool {
 
   api(owner: Owner): Http {
     const { host } = this.#runtime
-    return {
+    // biome-ignore lint/suspicious/noExplicitAny: what hooks add is known to the types alone
+    const hook = (kind: HookKind, run: unknown, throws?: ThrownAnswers): Http<any> => {
+      if (typeof run !== 'function') throw new HeddleError('HTTP_HOOK_INVALID', `${kind} takes a function`)
+      const fault = throwsFault(throws)
+      if (fault !== undefined) throw new HeddleError('HTTP_HOOK_INVALID', `${kind}: ${fault}`)
+      host.addHook({ kind, owner, run: run as Hook['run'], throws })
+      return this.#runtime.instrument(api)
+    }
+    const api: Http = {
+      before: (run, { throws } = {}) => hook('before', run, throws ?? run?.throws),
+      after: (run) => hook('after', run),
+      onError: (run) => hook('onError', run),
       addEndpoint: (path, method, handler, given) => {
         const options: EndpointOptions = given === undefined ? {} : given
         const upper = String(method).toUpperCase() as Method
@@ -44,6 +56,7 @@ export default class HttpTool implements Tool {
         host.mountStatic({ owner, prefix: prefix.replace(/\/$/, ''), directory: folder.path })
       },
     }
+    return api
   }
 }
 

@@ -13,7 +13,7 @@ const SCHEMAS = ['body', 'query', 'params', 'response'] as const
  */
 export function optionFault(options: unknown, method: string | null): string | undefined {
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
-  const { tags, authValidator, timeoutMs, summary, throws, ...rest } = options as Record<string, unknown>
+  const { tags, authValidator, timeoutMs, summary, throws, guards, ...rest } = options as Record<string, unknown>
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
     return 'tags must be an array of strings'
   }
@@ -23,7 +23,10 @@ export function optionFault(options: unknown, method: string | null): string | u
     const inRange = Number.isInteger(timeoutMs) && Number(timeoutMs) >= 1 && Number(timeoutMs) <= MAX_TIMEOUT_MS
     if (!inRange) return `timeoutMs must be a whole number of milliseconds from 1 to ${MAX_TIMEOUT_MS}`
   }
-  const thrownFault = throwsFault(throws)
+  if (guards !== undefined && !(Array.isArray(guards) && guards.every((guard) => typeof guard === 'function'))) {
+    return 'guards must be an array of functions: a name that the plugin does not have is undefined'
+  }
+  const thrownFault = throwsFault(throws) ?? guards?.map((guard) => throwsFault(guard.throws)).find(Boolean)
   if (thrownFault !== undefined) return thrownFault
   const fault = idempotencyFault(method, options as Record<string, unknown>)
   if (fault !== undefined) return fault

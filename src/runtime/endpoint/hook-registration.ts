@@ -1,0 +1,23 @@
+import type { Guard, Hook } from '../../contracts/http-hooks.ts'
+import type { Owner } from '../../contracts/owner.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { callerPlace } from '../kernel/source-place.ts'
+
+/** A hook with the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
+export function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {
+  const place = callerPlace()
+  if (isBooted) throw new HeddleError('HTTP_HOOK_INVALID', `${hook.kind}: hooks are registered in onBoot, not later`)
+  return { ...hook, place }
+}
+
+/** A route with the place of the call that registers it, where its guards want it. */
+export function placed<Route extends { options: { guards?: readonly Guard[] }; place?: string }>(route: Route): Route {
+  return route.options.guards === undefined ? route : { ...route, place: callerPlace() }
+}
+
+/** @throws HTTP_HOOK_INVALID for what only a plugin may register */
+export function requirePlugin({ hooksOf }: Owner, what: string): void {
+  if (hooksOf === undefined) return
+  const file = hooksOf === 'domain' ? 'domain.ts' : 'app.ts'
+  throw new HeddleError('HTTP_HOOK_INVALID', `${what}: ${file} registers hooks alone, routes belong in plugins`)
+}
