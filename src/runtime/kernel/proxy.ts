@@ -78,7 +78,7 @@ export class Meter {
     const names = memberNames(target)
     const meters: MethodMeter[] = []
     for (const name of names) {
-      const member = valueOf(target, name)
+      const member = memberOf(target, name)
       if (typeof member === 'function') {
         const meter = this.#meterOf(tool, toolIndex, name, describe)
         wrapped[name] = meter.around(target, member as Method)
@@ -242,7 +242,7 @@ function memberNames(target: object): string[] {
 }
 
 /** Undefined for a getter of the object's own. */
-function valueOf(target: object, name: string): unknown {
+function memberOf(target: object, name: string): unknown {
   const own = Object.getOwnPropertyDescriptor(target, name)
   return own?.get === undefined ? (target as Record<string, unknown>)[name] : undefined
 }
