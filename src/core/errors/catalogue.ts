@@ -23,6 +23,7 @@ export const CATALOGUE = {
   HTTP_HOOK_INVALID: [500, 'A hook is not valid'],
   HTTP_HEADER_INVALID: [500, 'A response header is not valid'],
   HTTP_STATUS_INVALID: [500, 'A response status is not valid'],
+  HTTP_ANSWER_INVALID: [500, 'JSON cannot hold an answer'],
   HTTP_COMMIT_INVALID: [500, 'context.commit cannot store an answer'],
   HTTP_RESPONSE_INVALID: [500, 'A response does not fit its schema'],
   HTTP_IDEMPOTENCY_KEY: [400, 'The header Idempotency-Key is missing or malformed'],

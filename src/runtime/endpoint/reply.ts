@@ -4,6 +4,7 @@ import { isInstance } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/errors/http-error.ts'
 import type { RequestContext } from './context.ts'
 import type { FileBody } from './file-body.ts'
+import { jsonAnswer } from './json-answer.ts'
 
 /** An answer, ready to be written. */
 export interface Reply {
@@ -28,7 +29,7 @@ export function statusOf(result: unknown, { chosenStatus }: RequestContext): num
   return failed ? 400 : 200
 }
 
-/** The answer that a handler's return value means. */
+/** The answer that a handler's return value means. @throws HTTP_ANSWER_INVALID */
 export function replyOf(result: unknown, context: RequestContext): Reply {
   const status = statusOf(result, context)
   if (status === 204 || status === 304) return { status, head: context.head, body: null }
@@ -38,7 +39,7 @@ export function replyOf(result: unknown, context: RequestContext): Reply {
   }
   if (result === undefined && status >= 300 && status < 400) return { status, head: context.head, body: null }
   // A handler's JSON may be sent as another content type: the head decides.
-  return { status, head: context.head, body: JSON.stringify(result) ?? 'null' }
+  return { status, head: context.head, body: jsonAnswer(result, context) }
 }
 
 /** The failure envelope of an error that the runtime makes. */
