@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { parseFlags, UsageFault } from '../src/core/config/arguments.ts'
 import { LISTENERS, type Listener } from './bench-case.ts'
 
 export interface BenchArguments {
@@ -22,9 +22,9 @@ export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--roun
   --listener L   HTTP_LISTENER of the runtime (default auto); hello compares node with bare node:http, and has no targets for it
   --list         print the cases`
 
-/** @throws for an unknown option or a number out of range */
+/** @throws UsageFault for an unknown option or a number out of range */
 export function parseArguments(argv: readonly string[]): BenchArguments {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = parseFlags(USAGE, {
     args: [...argv],
     allowPositionals: true,
     options: {
@@ -38,11 +38,13 @@ export function parseArguments(argv: readonly string[]): BenchArguments {
   })
   const seconds = Number(values.seconds)
   const rounds = Number(values.rounds)
-  if (!(seconds >= 0.1 && seconds <= 600)) throw new Error(`--seconds must be 0.1 to 600, not ${values.seconds}`)
+  if (!(seconds >= 0.1 && seconds <= 600))
+    throw new UsageFault(`--seconds must be 0.1 to 600, not ${values.seconds}\n\n${USAGE}`)
   if (!(Number.isInteger(rounds) && rounds >= 3 && rounds <= 100))
-    throw new Error(`--rounds must be 3 to 100, not ${values.rounds}`)
+    throw new UsageFault(`--rounds must be 3 to 100, not ${values.rounds}\n\n${USAGE}`)
   const listener = LISTENERS.find((name) => name === values.listener)
-  if (listener === undefined) throw new Error(`--listener must be ${LISTENERS.join(', ')}, not ${values.listener}`)
+  if (listener === undefined)
+    throw new UsageFault(`--listener must be ${LISTENERS.join(', ')}, not ${values.listener}\n\n${USAGE}`)
   return {
     names: positionals,
     profile: values.profile,

@@ -2,6 +2,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { EXIT_USAGE, UsageFault, unknownName } from '../src/core/config/arguments.ts'
 import { parseArguments, USAGE } from './arguments.ts'
 import type { BenchCase, CaseResult } from './bench-case.ts'
 import { isMet } from './bench-case.ts'
@@ -47,9 +48,10 @@ async function main(): Promise<void> {
     for (const { name, title } of CASES) console.log(`${name.padEnd(10)}${title}`)
     return
   }
-  const unknown = options.names.filter((name) => !CASES.some((entry) => entry.name === name))
-  if (unknown.length > 0)
-    throw new Error(`no such case: ${unknown.join(', ')} (there are ${CASES.map(({ name }) => name).join(', ')})`)
+  const names = CASES.map(({ name }) => name)
+  const unknown = options.names.find((name) => !names.includes(name))
+  if (unknown !== undefined)
+    throw unknownName(`There is no case ${unknown}`, unknown, names, `Cases: ${names.join(', ')}\n\n${USAGE}`)
 
   // Every server inherits it.
   process.env.HTTP_LISTENER = options.listener
@@ -137,7 +139,7 @@ for (const [signal, code] of [
   process.on(signal, () => process.exit(code))
 
 main().catch((error: unknown) => {
-  console.error(error instanceof Error ? error.message : error)
-  console.error(USAGE)
-  process.exitCode = 64
+  const isUsage = error instanceof UsageFault
+  console.error(isUsage ? error.message : error)
+  process.exitCode = isUsage ? EXIT_USAGE : 1
 })

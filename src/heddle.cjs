@@ -33,7 +33,10 @@ const COMMANDS = {
   dev: (args) => run([...own('main'), '--watch', ...args]),
   new: (args) => run([...own('devtools/cli/new'), ...args]),
   test: (args) => test(args),
-  check: (args) => check(args),
+  check: (args) => {
+    if (args.length > 0) fail(`check takes no arguments: remove ${args.join(' ')}`)
+    return check()
+  },
   lint: (args) => run([...own('devtools/cli/lint-architecture'), ...args]),
   tools: (args) => run([...own('devtools/cli/tools'), ...args]),
   migrate: (args) => {
@@ -75,6 +78,8 @@ function test(words) {
   if (!isCompiled && process.cwd() === ROOT && existsSync(runner)) {
     return run(['--require', join(ROOT, 'test/support/typescript/register.cjs'), runner, ...words])
   }
+  const flag = words.find((word) => word.startsWith('-'))
+  if (flag !== undefined) fail(`Unknown option '${flag}': test takes words of the paths of test files`)
   const files = ['test', 'domains'].filter(existsSync).flatMap((folder) =>
     readdirSync(folder, { recursive: true })
       .map((file) => join(folder, file))
@@ -126,5 +131,10 @@ const [command, ...args] = process.argv.slice(2)
 if (command === '--help' || command === '-h' || command === 'help') console.log(USAGE)
 else if (command === '--version') console.log(require(join(ROOT, 'package.json')).version)
 else if (command === undefined || !Object.hasOwn(COMMANDS, command)) {
-  fail(`${command === undefined ? 'Which command?' : `There is no command ${command}`}\n\n${USAGE}`)
+  if (command === undefined) fail(`Which command?\n\n${USAGE}`)
+  // Loaded here alone: a command that there is starts without the loader of the sources.
+  require('tsx/cjs')
+  const { unknownName } = require(sourceFile('core/config/arguments'))
+  const message = command.startsWith('-') ? `Unknown option '${command}'` : `There is no command ${command}`
+  fail(unknownName(message, command, [...Object.keys(COMMANDS), '--help', '--version'], USAGE).message)
 } else void COMMANDS[command](args)

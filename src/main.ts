@@ -1,5 +1,6 @@
 import type { LogLevel } from './contracts/logger.ts'
-import { type CommandLine, CommandLineFault, readCommandLine } from './core/config/command-line.ts'
+import { EXIT_USAGE, UsageFault } from './core/config/arguments.ts'
+import { type CommandLine, readCommandLine } from './core/config/command-line.ts'
 import {
   ConfigFaults,
   EXIT_CONFIG,
@@ -63,11 +64,11 @@ function exit(code: number): void {
 function load(): CommandLine & LoadedSettings {
   try {
     const commandLine = readCommandLine()
-    return { ...commandLine, ...loadSettings(undefined, commandLine.isDevelopment) }
+    return { ...commandLine, ...loadSettings(undefined, commandLine.isDevelopment, commandLine.bootTool) }
   } catch (error) {
-    if (!(error instanceof ConfigFaults || error instanceof CommandLineFault)) throw error
+    if (!(error instanceof ConfigFaults || error instanceof UsageFault)) throw error
     console.error(error.message)
-    process.exit(EXIT_CONFIG)
+    process.exit(error instanceof UsageFault ? EXIT_USAGE : EXIT_CONFIG)
   }
 }
 

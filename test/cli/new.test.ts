@@ -187,13 +187,15 @@ test('what cannot be made is refused with the reason, and nothing is written ove
     const help = await make('--help')
     assert.equal(help.code, 0)
     assert.match(help.stdout, /^Usage: npm run new -- /)
-    for (const [args, reason] of [
-      [['house', 'big'], /^There is no "house" to make/],
-      [['plugin'], /^plugin: a name is missing/],
-      [['plugin', 'orders/add-order'], /^Nothing was written: /],
+    for (const [args, exit, reason] of [
+      [['house', 'big'], 2, /^There is no "house" to make\n/],
+      [['plugn', 'orders/add-order'], 2, /^There is no "plugn" to make: was plugin meant\?/],
+      [['plugin', 'orders/add-order', '--dep', 'x'], 2, /^Unknown option '--dep'/],
+      [['plugin'], 2, /^plugin: a name is missing/],
+      [['plugin', 'orders/add-order'], 1, /^Nothing was written: /],
     ] as const) {
       const { code, stderr } = await make(...args)
-      assert.equal(code, 1, stderr)
+      assert.equal(code, exit, stderr)
       assert.match(stderr, reason)
     }
     assert.ok(!existsSync(join(root, 'domains/house')))

@@ -1,9 +1,11 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
 import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type TestContext, test } from 'node:test'
+import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { startLoad } from '../support/load.ts'
@@ -17,11 +19,11 @@ const COMMAND_MS = 180_000
 
 interface Listed {
   pid: number
-  pm2_env: { status: string; exit_code?: number }
+  pm2_env: { status: string; exit_code?: number; restart_time: number }
 }
 
 /** A daemon of pm2 with a home of its own, gone after the test with all that it has started. */
-async function ownPm2(t: TestContext) {
+async function ownPm2(t: TestContext, more: Record<string, string> = {}) {
   const home = await mkdtemp(join(tmpdir(), 'heddle-pm2-'))
   const port = await freePort()
   const env = {
@@ -34,6 +36,7 @@ async function ownPm2(t: TestContext) {
     LANES: '1',
     SQLITE_PATH: join(home, 'service.db'),
     AUTH_SECRET_KEY: 'a secret that both of the processes have',
+    ...more,
   }
   const seen = new Set<number>()
   const run = async (...args: string[]): Promise<string> => {
@@ -44,7 +47,8 @@ async function ownPm2(t: TestContext) {
     // A notice may stand before it.
     const text = await run('jlist')
     const processes = JSON.parse(text.slice(text.indexOf('[{'))) as Listed[]
-    for (const { pid } of processes) seen.add(pid)
+    // 0 is one that has ended, and to a signal the whole group of this process.
+    for (const { pid } of processes) if (pid > 0) seen.add(pid)
     return processes
   }
   const daemonPid = async (): Promise<number> => Number(await readFile(join(env.PM2_HOME, 'pm2.pid'), 'utf8'))
@@ -95,6 +99,27 @@ test('pm2 reload replaces both processes of the shipped process file under load,
   )
   assert.ok(exits.length >= 4, log)
   assert.doesNotMatch(log, /SIGKILL/)
+})
+
+test('pm2 does not start again what has ended with 78, because its environment is not valid', async (t) => {
+  const pm2 = await ownPm2(t, { LANES: 'many' })
+  const exits = async (): Promise<number> =>
+    (await readFile(join(pm2.home, 'pm2.log'), 'utf8')).split('exited with code [78]').length - 1
+  // It waits for processes that tell it that they are ready.
+  const started = pm2.run('start', PROCESS_FILE).catch(() => {})
+  await until(async () => existsSync(join(pm2.home, 'pm2.log')) && (await exits()) === 2, 'both have ended', 60_000)
+  // Many times the delay after which pm2 starts a process again.
+  await setTimeout(3000)
+  assert.equal(await exits(), 2)
+  assert.deepEqual(
+    (await pm2.list()).map(({ pm2_env }) => [pm2_env.exit_code, pm2_env.restart_time]),
+    [
+      [78, 0],
+      [78, 0],
+    ],
+  )
+  await pm2.run('kill')
+  await started
 })
 
 async function pidsOf({ list }: { list: () => Promise<Listed[]> }): Promise<number[]> {

@@ -1,11 +1,25 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readdir } from 'node:fs/promises'
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { spawnHeddle } from '../support/heddle.ts'
+import { freePort } from '../support/port.ts'
 import { until } from '../support/until.ts'
 import { isRunning, RISKY, residentKib, startGuarded, takenPort } from './guarded.ts'
+
+const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+/** The environment of a service that npm starts in the checkout: npm sets what it tells of itself. */
+const NPM_START = {
+  LANES: '1',
+  LOG_FORMAT: 'json',
+  GUARDIAN: 'true',
+  AUTH_SECRET_KEY: 'x'.repeat(32),
+  DOMAINS_DIR: RISKY,
+}
 
 /** What the guardian may take, KiB, where Node alone leaves it room for that; and what it adds to Node alone. */
 const MAX_RSS_KIB = 45 * 1024
@@ -121,6 +135,27 @@ test('a process that ends with 0 by itself is not started again', async (t) => {
   const exited = once(heddle.process, 'exit')
   await heddle.die('/primary/exit?code=0')
   assert.equal((await exited)[0], 0)
+})
+
+test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the service', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-npm-'))
+  const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
+  const npm = spawn('npm', ['start'], { cwd: ROOT, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
+  // Its group, which the service stays in.
+  t.after(async () => {
+    if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
+    await rm(folder, { recursive: true, force: true })
+  })
+  await until(() => text.includes('Serving on'), 'it serves', 60_000)
+  npm.kill('SIGHUP')
+  assert.deepEqual((await once(npm, 'exit'))[1], 'SIGHUP')
+  const [, pid] = await until(() => /goes on as process (\d+)/.exec(text), 'the guardian tells its process')
+  await until(() => text.includes('Reloaded in'), 'it has reloaded', 60_000)
+  process.kill(Number(pid), 'SIGTERM')
+  await until(() => !isRunning(Number(pid)), 'it has ended', 60_000)
+  assert.match(text, /SIGTERM: draining/)
 })
 
 test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {

@@ -160,10 +160,30 @@ describe('the package and an application that is made with it', () => {
   test('heddle refuses what it does not know with 2, and a folder that is not empty with 1', async () => {
     const unknown = await heddle('strat')
     assert.equal(unknown.code, 2)
-    assert.match(unknown.output, /There is no command strat[\s\S]*Usage: heddle/)
+    assert.match(unknown.output, /There is no command strat: was start meant\?[\s\S]*Usage: heddle/)
     const { code, output } = await heddle('create', app)
     assert.equal(code, 1)
     assert.match(output, /is not empty/)
     assert.equal((await heddle('create')).code, 2)
+    for (const [args, meant] of [
+      [['start', '--boot-tol', 'db'], '--boot-tool'],
+      [['dev', '--boot-tol=db'], '--boot-tool'],
+      [['lint', '--jsn'], '--json'],
+      [['new', 'plugn', 'hello/say-it'], 'plugin'],
+      [['--hlp'], '--help'],
+    ] as const) {
+      const { code, output } = await heddle(...args)
+      assert.equal(code, 2, `${args}: ${output}`)
+      assert.ok(output.includes(`was ${meant} meant?`), output)
+    }
+    for (const args of [
+      ['test', '--wacht'],
+      ['check', 'all'],
+      ['migrate', 'now'],
+      ['tools', 'remove'],
+    ]) {
+      const { code, output } = await heddle(...args)
+      assert.equal(code, 2, `${args}: ${output}`)
+    }
   })
 })

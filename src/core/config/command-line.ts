@@ -1,5 +1,4 @@
-import { parseArgs } from 'node:util'
-import { messageOf } from '../errors/description.ts'
+import { parseFlags } from './arguments.ts'
 
 const USAGE = `Usage: npm start -- [--boot-tool <tool>]
   --boot-tool <tool>  boots that tool alone, which applies migrations, and ends: with 0, or with 1 and the reason
@@ -13,18 +12,11 @@ export interface CommandLine {
   readonly bootTool: string | null
 }
 
-/** The command line is not valid. The message says why, and which flags there are. */
-export class CommandLineFault extends Error {}
-
-/** @throws CommandLineFault for an unknown flag, a flag without its value, and an argument that is not a flag */
+/** @throws UsageFault for an unknown flag, a flag without its value, and an argument that is not a flag */
 export function readCommandLine(args: readonly string[] = process.argv.slice(2)): CommandLine {
-  try {
-    const { values } = parseArgs({
-      args: [...args],
-      options: { watch: { type: 'boolean', default: false }, 'boot-tool': { type: 'string' } },
-    })
-    return { isDevelopment: values.watch, bootTool: values['boot-tool'] ?? null }
-  } catch (error) {
-    throw new CommandLineFault(`${messageOf(error)}\n\n${USAGE}`)
-  }
+  const { values } = parseFlags(USAGE, {
+    args: [...args],
+    options: { watch: { type: 'boolean', default: false }, 'boot-tool': { type: 'string' } },
+  })
+  return { isDevelopment: values.watch, bootTool: values['boot-tool'] ?? null }
 }

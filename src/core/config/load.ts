@@ -6,7 +6,7 @@ import { chosenTools } from './chosen-tools.ts'
 import { readConnectionUrls, urlFor } from './connection-urls.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
-import { type Settings, settingKey, VARIABLES } from './schema.ts'
+import { type Settings, settingKey, VARIABLES, variablesOfOtherTools } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { withShippedDomains } from './shipped-domains.ts'
 import { checkTls, warnOfClearText } from './tls-settings.ts'
@@ -49,11 +49,17 @@ export interface LoadedSettings {
  * Parses the environment. Without an argument it reads `process.env`, after adding `.env` of the current folder
  * (variables that are already set win).
  * @param isDevelopment `npm run dev`: fewer lanes by default
+ * @param bootTool the one tool that is to be booted: variables of other tools have their defaults, and no faults
  * @throws ConfigFaults with every fault
  */
-export function loadSettings(env: Environment = process.env, isDevelopment = false): LoadedSettings {
+export function loadSettings(
+  env: Environment = process.env,
+  isDevelopment = false,
+  bootTool: string | null = null,
+): LoadedSettings {
   const faults: string[] = []
   if (env === process.env) addDotEnv(faults)
+  if (bootTool !== null) env = without(env, variablesOfOtherTools(bootTool))
   const secretFiles = [...SECRET_NAMES].map((name) => name + FILE_SUFFIX)
   const warnings = likelyTypos(env, [...Object.keys(VARIABLES), ...secretFiles])
   const secrets = readSecretFiles(env, SECRET_NAMES, faults)
@@ -78,8 +84,9 @@ export function loadSettings(env: Environment = process.env, isDevelopment = fal
   checkTls(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
   if (isUnset(env.KV_TLS) && settings.kvTls === 'off') warnOfClearText(settings as Settings, warnings)
+  const needsSecret = bootTool === null || bootTool === 'auth'
   const isGiven = (name: string): boolean => !isUnset(given(name)) || !isUnset(env[name + FILE_SUFFIX])
-  if (!isGiven('AUTH_SECRET_KEY') && !isGiven('AUTH_SECRET_KEYS'))
+  if (needsSecret && !isGiven('AUTH_SECRET_KEY') && !isGiven('AUTH_SECRET_KEYS'))
     settings.authSecretKey = replaceSecret(settings as Settings, faults, warnings)
 
   if (faults.length > 0) throw new ConfigFaults(faults)
@@ -129,6 +136,12 @@ export function takeFlightDir(): string | null {
 /** Sets variables that libraries read while they load. Call it before anything imports the HTTP library. */
 export function prepareEnvironment(): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE ??= String(UWS_HTTP_MAX_HEADERS_BYTES)
+}
+
+/** A copy of the environment without these variables, and without the files of those that are secrets. */
+function without(env: Environment, names: readonly string[]): Environment {
+  const dropped = new Set(names.flatMap((name) => [name, name + FILE_SUFFIX]))
+  return Object.fromEntries(Object.entries(env).filter(([name]) => !dropped.has(name)))
 }
 
 function readRow(row: VariableRow, raw: string | undefined, above: Record<string, unknown>, isDevelopment: boolean) {

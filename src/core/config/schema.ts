@@ -23,6 +23,20 @@ export const VARIABLES = {
   ...IDENTITY_VARIABLES,
 } as const satisfies Record<string, VariableRow>
 
+/** Variables that only these tools read. */
+const OF_TOOLS: readonly (readonly [tools: readonly string[], variables: object])[] = [
+  // Whether the secret has to be set depends on the address.
+  [['http', 'auth'], HTTP_VARIABLES],
+  [['auth'], AUTH_VARIABLES],
+  [['db'], DATABASE_VARIABLES],
+  [['state', 'event_bus'], STORE_VARIABLES],
+]
+
+/** The variables that the tool does not read. */
+export function variablesOfOtherTools(tool: string): string[] {
+  return OF_TOOLS.flatMap(([tools, variables]) => (tools.includes(tool) ? [] : Object.keys(variables)))
+}
+
 export type VariableName = keyof typeof VARIABLES
 
 type CamelCase<Name extends string> = Name extends `${infer Head}_${infer Tail}`

@@ -10,15 +10,19 @@ export function likelyTypos(env: Readonly<Record<string, string | undefined>>, k
   })
 }
 
-/** Levenshtein distance, one row of the table at a time. */
+/** Levenshtein distance in which two neighbours that are swapped are one edit (optimal string alignment), one row of the table at a time. */
 export function edits(from: string, to: string): number {
+  let before: number[] = []
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (let i = 1; i <= from.length; i++) {
     const next = [i]
     for (let j = 1; j <= to.length; j++) {
       const replaced = row[j - 1]! + (from[i - 1] === to[j - 1] ? 0 : 1)
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1))
+      const isSwapped = from[i - 1] === to[j - 2] && from[i - 2] === to[j - 1]
+      const swapped = isSwapped ? before[j - 2]! + 1 : replaced
+      next.push(Math.min(replaced, swapped, row[j]! + 1, next[j - 1]! + 1))
     }
+    before = row
     row = next
   }
   return row[to.length]!

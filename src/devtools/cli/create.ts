@@ -1,27 +1,26 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, relative, resolve } from 'node:path'
-import { parseArgs } from 'node:util'
+import { EXIT_USAGE, parseFlags, UsageFault } from '../../core/config/arguments.ts'
 import { CommandError } from '../command-error.ts'
 import { scaffoldApplication } from '../scaffolding/application.ts'
 import { write } from '../scaffolding/writing.ts'
 
 const USAGE = 'Usage: heddle create <folder>    writes a new application into a folder that is empty or not there'
-/** Bad arguments. */
-const EXIT_USAGE = 2
 
 /** Writes an application. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
 function main(): void {
   let folder: string | undefined
   try {
-    const { positionals, values } = parseArgs({
+    const { positionals, values } = parseFlags(USAGE, {
       allowPositionals: true,
       options: { help: { type: 'boolean', short: 'h' } },
     })
     if (values.help) return console.log(USAGE)
-    if (positionals.length !== 1) throw new TypeError('One folder is wanted')
+    if (positionals.length !== 1) throw new UsageFault(`One folder is wanted\n\n${USAGE}`)
     folder = resolve(positionals[0]!)
   } catch (error) {
-    console.error(`${(error as Error).message}\n\n${USAGE}`)
+    if (!(error instanceof UsageFault)) throw error
+    console.error(error.message)
     process.exitCode = EXIT_USAGE
     return
   }

@@ -1,5 +1,5 @@
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
-import { parseArgs } from 'node:util'
+import { EXIT_USAGE, parseFlags, UsageFault } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { CommandError } from '../command-error.ts'
@@ -40,27 +40,24 @@ async function main(): Promise<void> {
     else console.log(reportText(checked, comparison, options.baseline, process.stdout.hasColors?.() ?? false))
     process.exitCode = ok ? 0 : 1
   } catch (error) {
-    if (!(error instanceof ConfigFaults) && !(error instanceof CommandError)) throw error
+    const isUsage = error instanceof UsageFault
+    if (!(error instanceof ConfigFaults) && !isUsage && !(error instanceof CommandError)) throw error
     console.error(error.message)
-    process.exitCode = error instanceof CommandError ? 1 : EXIT_CONFIG
+    process.exitCode = isUsage ? EXIT_USAGE : error instanceof CommandError ? 1 : EXIT_CONFIG
   }
 }
 
 function readArguments() {
-  try {
-    const { values } = parseArgs({
-      options: {
-        json: { type: 'boolean', default: false },
-        baseline: { type: 'string', default: '.lint-baseline.json' },
-        'update-baseline': { type: 'boolean', default: false },
-        accept: { type: 'boolean', default: false },
-      },
-    })
-    if (!(values.accept && values['update-baseline'])) return values
-  } catch (error) {
-    throw new CommandError(`${messageOf(error)}\n${USAGE}`)
-  }
-  throw new CommandError(`Use either --accept, which adds, or --update-baseline, which removes\n${USAGE}`)
+  const { values } = parseFlags(USAGE, {
+    options: {
+      json: { type: 'boolean', default: false },
+      baseline: { type: 'string', default: '.lint-baseline.json' },
+      'update-baseline': { type: 'boolean', default: false },
+      accept: { type: 'boolean', default: false },
+    },
+  })
+  if (!(values.accept && values['update-baseline'])) return values
+  throw new UsageFault(`Use either --accept, which adds, or --update-baseline, which removes\n${USAGE}`)
 }
 
 /** The accepted findings; none without a file. */

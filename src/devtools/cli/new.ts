@@ -1,4 +1,4 @@
-import { parseArgs } from 'node:util'
+import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
@@ -22,14 +22,21 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
 
 Existing files are never overwritten.`
 
-/** Writes the first files of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot. */
+/** Writes the first files of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
 async function main(): Promise<void> {
   try {
-    const { values, positionals } = readArguments()
+    const { values, positionals } = parseFlags(USAGE, {
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        in: { type: 'string' },
+        depends: { type: 'string', multiple: true, default: [] },
+      },
+    })
     const [what, name, ...more] = positionals
     if (values.help || what === undefined) console.log(USAGE)
-    else if (name === undefined) throw new CommandError(`${what}: a name is missing\n\n${USAGE}`)
-    else if (more.length > 0) throw new CommandError(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
+    else if (name === undefined) throw new UsageFault(`${what}: a name is missing\n\n${USAGE}`)
+    else if (more.length > 0) throw new UsageFault(`Only one name at a time; remove ${more.join(' ')}\n\n${USAGE}`)
     else {
       const scaffold = await scaffoldFor(what, name, values)
       write(scaffold.files)
@@ -41,32 +48,17 @@ async function main(): Promise<void> {
     }
   } catch (error) {
     const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-    if (!isConfig && !(error instanceof CommandError)) throw error
+    const isUsage = error instanceof UsageFault
+    if (!isConfig && !isUsage && !(error instanceof CommandError)) throw error
     console.error((error as Error).message)
-    process.exitCode = isConfig ? EXIT_CONFIG : 1
-  }
-}
-
-function readArguments() {
-  try {
-    return parseArgs({
-      allowPositionals: true,
-      options: {
-        help: { type: 'boolean', short: 'h', default: false },
-        in: { type: 'string' },
-        depends: { type: 'string', multiple: true, default: [] },
-      },
-    })
-  } catch (error) {
-    throw new CommandError(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = isConfig ? EXIT_CONFIG : isUsage ? EXIT_USAGE : 1
   }
 }
 
 async function scaffoldFor(what: string, name: string, values: { in?: string; depends: string[] }): Promise<Scaffold> {
-  if (values.depends.length > 0 && what !== 'migration')
-    throw new CommandError('--depends applies to a migration alone')
+  if (values.depends.length > 0 && what !== 'migration') throw new UsageFault('--depends applies to a migration alone')
   if (values.in !== undefined && what === 'tool')
-    throw new CommandError('--in does not apply to a tool, which is made in TOOLS_DIR')
+    throw new UsageFault('--in does not apply to a tool, which is made in TOOLS_DIR')
   switch (what) {
     case 'domain':
       return scaffoldDomain(await openWorkplace(), name, values.in)
@@ -77,7 +69,7 @@ async function scaffoldFor(what: string, name: string, values: { in?: string; de
     case 'tool':
       return scaffoldTool(await openWorkplace(), name)
   }
-  throw new CommandError(`There is no "${what}" to make\n\n${USAGE}`)
+  throw unknownName(`There is no "${what}" to make`, what, ['domain', 'plugin', 'migration', 'tool'], USAGE)
 }
 
 function indent(line: string): string {

@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { parseArgs } from 'node:util'
 import type { Class, Node, Program } from 'oxc-parser'
+import { EXIT_USAGE, parseFlags, UsageFault, unknownName } from '../../core/config/arguments.ts'
 import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
@@ -38,25 +38,19 @@ async function main(): Promise<void> {
       ...(await implementationsIn(extrasDir, false)),
     ]
     const found = tools === undefined && own === null ? inFolders : chosen(inFolders, activeTools(toolsDir, tools))
-    const [command, wanted, ...more] = readArguments()
+    const [command, wanted, ...more] = parseFlags(USAGE, { allowPositionals: true, options: {} }).positionals
     if (command === undefined) list(found)
     else if (command === 'use' && wanted !== undefined && more.length === 0) {
       if (IS_PACKAGE) choose(wanted, found)
       else use(wanted, found, toolsDir, extrasDir)
-    } else throw new CommandError(USAGE)
+    } else if (command === 'use') throw new UsageFault(USAGE)
+    else throw unknownName(`There is no command ${command}`, command, ['use'], USAGE)
   } catch (error) {
     const isConfig = error instanceof ConfigFaults || (error instanceof HeddleError && error.code === 'CONFIG_INVALID')
-    if (!isConfig && !(error instanceof CommandError)) throw error
+    const isUsage = error instanceof UsageFault
+    if (!isConfig && !isUsage && !(error instanceof CommandError)) throw error
     console.error((error as Error).message)
-    process.exitCode = isConfig ? EXIT_CONFIG : 1
-  }
-}
-
-function readArguments(): string[] {
-  try {
-    return parseArgs({ allowPositionals: true, options: {} }).positionals
-  } catch (error) {
-    throw new CommandError(`${(error as Error).message}\n\n${USAGE}`)
+    process.exitCode = isConfig ? EXIT_CONFIG : isUsage ? EXIT_USAGE : 1
   }
 }
 

@@ -1,9 +1,9 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
+import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { nearestName } from './nearest-name.ts'
 import { placeOf, placeOfText, type SourcePlace, showPlace } from './source-place.ts'
 
 /** The stage of its boot in which a plugin failed. */

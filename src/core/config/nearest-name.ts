@@ -1,4 +1,4 @@
-import { edits } from '../../core/config/typos.ts'
+import { edits } from './typos.ts'
 
 /** The name that was probably meant: the most similar one, when it is similar enough; else undefined. */
 export function nearestName(wanted: string, known: readonly string[]): string | undefined {
