@@ -4,7 +4,7 @@ require('./preload/node-version.cjs')
 const { pathToFileURL } = require('node:url')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
-const { isGuardianOff } = require('./guardian/switch.cjs')
+const { isGuardianOff, isStartedByNpm } = require('./guardian/switch.cjs')
 const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
 const { isCompiled, sourceFile } = require('./preload/compiled.cjs')
 
@@ -26,7 +26,7 @@ async function runAlone() {
 const args = process.argv.slice(2)
 // One tool is booted, and that is all: nothing is there to be started again.
 const isBootOnly = args.some((arg) => arg.startsWith('--boot-tool'))
-if (!isBootOnly) followNpm()
+if (!isBootOnly && isStartedByNpm()) followNpm()
 if (isBootOnly || isGuardianOff()) void runAlone()
 else {
   // Nothing here is run so often that it would have to be fast, and the compilers alone take 4 MB.

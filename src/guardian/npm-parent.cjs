@@ -1,17 +1,11 @@
 /** npm passes SIGINT and SIGTERM on to what it has started. SIGHUP ends npm, and its child is not told. */
 const CHECK_MS = 250
 
-/** True when npm has started this process for `npm start` or `npm run dev`. */
-function isStartedByNpm() {
-  return process.env.npm_command !== undefined && ['start', 'dev'].includes(process.env.npm_lifecycle_event)
-}
-
 /**
  * Gives this process the SIGHUP that its npm has died of, so that `npm start` reloads by it. The service then goes on without npm, and says how it
  * is ended.
  */
 exports.followNpm = function followNpm() {
-  if (!isStartedByNpm() || process.platform === 'win32') return
   const npm = process.ppid
   const timer = setInterval(() => {
     if (process.ppid === npm) return

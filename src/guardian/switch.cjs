@@ -10,6 +10,12 @@ exports.isGuardianOff = function isGuardianOff() {
   return FALSE.includes(given.toLowerCase())
 }
 
+/** True when npm has started this process, for `npm start` or `npm run dev`. */
+exports.isStartedByNpm = function isStartedByNpm() {
+  const { npm_command, npm_lifecycle_event } = process.env
+  return npm_command !== undefined && ['start', 'dev'].includes(npm_lifecycle_event) && process.platform !== 'win32'
+}
+
 function dotEnv() {
   try {
     return parseEnv(readFileSync('.env', 'utf8'))
