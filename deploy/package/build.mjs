@@ -43,7 +43,12 @@ async function build(dist) {
   )
   await Promise.all(files.map((file) => (isCompiled(file) ? compile(file, dist) : copy(file, dist))))
   // Its own scope: the package beside it holds ES modules, as the sources are.
-  const imports = { '#heddle': './src/index.js', '#heddle/testing': './src/devtools/testing/index.js' }
+  const imports = {
+    '#heddle': './src/index.js',
+    '#heddle/testing': './src/devtools/testing/index.js',
+    '#heddle/kysely': './src/adapters/kysely.js',
+    '#heddle/drizzle': './src/adapters/drizzle.js',
+  }
   writeFileSync(join(dist, 'package.json'), `${JSON.stringify({ type: 'commonjs', imports }, null, 2)}\n`)
   declare(dist)
 }

@@ -50,6 +50,8 @@ export interface Tx extends Queryable {
 export interface Db extends Queryable {
   /** Composes statements; `sql` of `#heddle` is the same. */
   readonly sql: SqlTag
+  /** The SQL that the database speaks. */
+  readonly dialect: 'sqlite' | 'postgres'
   /**
    * Runs `work` in a transaction, which is committed when `work` resolves and rolled back when it rejects. Transactions are serializable.
    * Only statements sent through `tx` belong to it. `tx` takes no more statements once `work` has settled.

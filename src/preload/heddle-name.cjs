@@ -9,11 +9,17 @@ const { isCompiled, sourceFile } = require('./compiled.cjs')
  */
 const MAIN = sourceFile('index')
 const TESTING = sourceFile('devtools/testing/index')
+const KYSELY = sourceFile('adapters/kysely')
+const DRIZZLE = sourceFile('adapters/drizzle')
 const FILES = new Map([
   ['#heddle', MAIN],
   ['heddle', MAIN],
   ['#heddle/testing', TESTING],
   ['heddle/testing', TESTING],
+  ['#heddle/kysely', KYSELY],
+  ['heddle/kysely', KYSELY],
+  ['#heddle/drizzle', DRIZZLE],
+  ['heddle/drizzle', DRIZZLE],
 ])
 
 const IS_ON = Symbol.for('heddle.name')

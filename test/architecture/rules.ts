@@ -74,6 +74,12 @@ export const LAYERS: readonly Layer[] = [
     types: TYPES,
   },
   {
+    folder: 'src/adapters/',
+    reason: 'an application loads one, with the library that it is for',
+    may: ['package:kysely', 'package:drizzle-orm', 'src/core/'],
+    types: TYPES,
+  },
+  {
     folder: 'domains/*/',
     reason: 'domains talk by events, and know nothing of the inside of the runtime',
     may: ['node:', 'package:', 'src/index.ts'],

@@ -5,7 +5,7 @@ import type { Module, Project } from './project.ts'
 
 /** The runtime's own sources, wherever it is installed. */
 const RUNTIME_SOURCES = path.resolve(import.meta.dirname, '../..')
-const ALLOWED = new Set(['#heddle', '#heddle/testing'])
+const ALLOWED = new Set(['#heddle', '#heddle/testing', '#heddle/kysely', '#heddle/drizzle'])
 
 /** A domain imports `#heddle`, packages and its own files. It imports no other domain and nothing from inside the runtime. */
 export function domainIsolation(project: Project, toolsDir: string): Finding[] {

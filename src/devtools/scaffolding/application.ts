@@ -61,7 +61,12 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
   private: true,
   type: 'module',
   engines,
-  imports: { '#heddle': 'heddle', '#heddle/testing': 'heddle/testing' },
+  imports: {
+    '#heddle': 'heddle',
+    '#heddle/testing': 'heddle/testing',
+    '#heddle/kysely': 'heddle/kysely',
+    '#heddle/drizzle': 'heddle/drizzle',
+  },
   scripts: {
     start: 'heddle start',
     dev: 'heddle dev',

@@ -87,12 +87,17 @@ export class Execution implements Submittable, Outcome {
   handleRowDescription({ fields }: { fields: readonly FieldDef[] }): void {
     this.#columns = {
       names: fields.map(({ name }) => name),
-      decoders: fields.map(({ dataTypeID }) => decoderOf(dataTypeID)),
+      decoders: fields.map(({ dataTypeID }) => decoderOf(dataTypeID, this.statement.hasArrays)),
     }
   }
 
   handleDataRow({ fields }: { fields: readonly (string | null)[] }): void {
     const { names, decoders } = this.#columns!
+    if (this.statement.hasArrays) {
+      const values = fields.map((text, i) => (text === null ? null : (decoders[i]?.(text) ?? text)))
+      this.rows.push(values as unknown as Row)
+      return
+    }
     const row: Row = {}
     for (let i = 0; i < fields.length; i++) {
       const text = fields[i]!

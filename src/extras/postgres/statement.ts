@@ -1,4 +1,5 @@
 import { DbError } from '../../core/errors/db-error.ts'
+import { ROWS_AS_ARRAYS } from '../../core/sql/row-arrays.ts'
 import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { isSessionControl, isTransactionControl, shapeOf } from './sql-shape.ts'
 
@@ -14,6 +15,8 @@ let lastName = 0
 /** A statement that was checked and may be sent. */
 export class Statement {
   readonly sql: string
+  /** Rows are arrays of what the server writes, for the libraries on top of the tool. */
+  readonly hasArrays: boolean
   readonly parameterCount: number
   /** The name under which connections prepare it. */
   readonly name = `h${++lastName}`
@@ -22,6 +25,7 @@ export class Statement {
 
   constructor(sql: string, parameterCount: number) {
     this.sql = sql
+    this.hasArrays = sql.startsWith(ROWS_AS_ARRAYS)
     this.parameterCount = parameterCount
   }
 }

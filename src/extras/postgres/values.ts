@@ -69,7 +69,10 @@ const DECODERS = new Map<number, Decoder>([
   [1700, decodeNumeric],
 ])
 
+/** Libraries have decoders of their own for these: timestamps, NUMERIC. */
+const LEFT_TO_LIBRARIES: ReadonlySet<number> = new Set([1114, 1184, 1700])
+
 /** Other types come as PostgreSQL writes them: JSON, UUID, DATE, arrays. */
-export function decoderOf(typeId: number): Decoder | undefined {
-  return DECODERS.get(typeId)
+export function decoderOf(typeId: number, isForLibrary = false): Decoder | undefined {
+  return isForLibrary && LEFT_TO_LIBRARIES.has(typeId) ? undefined : DECODERS.get(typeId)
 }

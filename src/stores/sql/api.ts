@@ -7,6 +7,7 @@ import { isSql, sql } from '../../core/sql/fragment.ts'
 
 /** What an implementation does itself. */
 export interface SqlDatabase extends Queryable {
+  readonly dialect: Db['dialect']
   /**
    * @param accompany makes what goes with each run of `work`
    * @param handler the function by whose source it is known what the transaction waits for, when `work` is one that many share; or the name of its route
@@ -29,6 +30,7 @@ export const dbApi = (db: SqlDatabase, owner: Owner, { host }: ToolRuntime): Db 
     // The companion makes the `tx` of each run a Tx.
     transaction: (work) => db.transaction(work as (tx: Queryable) => ReturnType<typeof work>, accompany),
     healthCheck: () => db.healthCheck(),
+    dialect: db.dialect,
     // A getter, so that composing is not measured: it is no call of the database.
     get sql() {
       return sql

@@ -1,6 +1,7 @@
 import type Database from 'better-sqlite3'
 import type { Row } from '../../contracts/db.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { ROWS_AS_ARRAYS } from '../../core/sql/row-arrays.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { refuseMissingParameter, refuseNul, transactionControlRefused } from '../../stores/sql/refusals.ts'
 import { bindingsByName, bindingsByPlace } from './parameters.ts'
@@ -34,6 +35,8 @@ export class Statement {
   readonly #order: readonly number[] | null
   /** Integers arrive as bigint, which is slower but exact. A read switches to it for good when a value was too large for a number. */
   #exact: boolean
+  /** Rows are arrays, for the libraries on top of the tool. */
+  readonly #hasArrays: boolean
   #columnCount = 0
   #booleans: string[] = []
 
@@ -59,6 +62,8 @@ export class Statement {
     // A write cannot be repeated to read its rows again.
     this.#exact = prepared.reader && !prepared.readonly
     if (this.#exact) this.#prepared.safeIntegers(true)
+    this.#hasArrays = prepared.reader && sql.startsWith(ROWS_AS_ARRAYS)
+    if (this.#hasArrays) this.#prepared.raw(true)
   }
 
   /** It may run for longer than a thread should stand still: nothing in this process can end it. */
@@ -80,7 +85,7 @@ export class Statement {
       rows = this.#prepared.all(bound) as Row[]
     }
     if (this.#exact) for (const row of rows) narrow(row)
-    this.#decodeBooleans(rows)
+    if (!this.#hasArrays) this.#decodeBooleans(rows)
     return { rowCount: rows.length, rows }
   }
 
