@@ -76,18 +76,12 @@ export async function onPostgres(t: TestContext, isOwn = false, domains = DOMAIN
   // What it has acknowledged must outlive its crash.
   const server = await postgresServer(t, { own: isOwn, durable: isOwn })
   if (server === null) return null
-  const database = await server.createDatabase()
-  const { host, port, user, password } = server
-  const rows = async <Row>(sql: string): Promise<Row[]> => {
-    const client = new pg.Client({ host, port, user, password, database })
-    client.on('error', () => {})
-    await client.connect()
-    try {
-      return (await client.query(sql)).rows as Row[]
-    } finally {
-      await client.end()
-    }
-  }
+  const { host, port, user, password, database } = server
+  // One connection, and another where the server has ended it: to connect costs far more than what a test asks again and again.
+  const pool = new pg.Pool({ host, port, user, password, database, max: 1, idleTimeoutMillis: 0 })
+  pool.on('error', () => {})
+  t.after(() => pool.end())
+  const rows = async <Row>(sql: string): Promise<Row[]> => (await pool.query(sql)).rows as Row[]
   const change = async (sql: string): Promise<void> => void (await rows(sql))
   const tools = await toolsDirWith(t, 'postgres')
   const env = { ...server.env, RDB_DATABASE: database, TOOLS_DIR: tools }
