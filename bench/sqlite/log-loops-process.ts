@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import Database from 'better-sqlite3'
+import { Database } from '../../src/tools/sqlite/driver.ts'
 import type { LoopFigures, LoopPlan } from './log-loops.ts'
 
 /** Events of one commit in the bare loop. */

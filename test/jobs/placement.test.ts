@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { type TestContext, test } from 'node:test'
-import Database from 'better-sqlite3'
 import type { SqlValue } from '../../src/contracts/db.ts'
 import type { Missed, Schedule } from '../../src/contracts/scheduler.ts'
 import type { StorableJob } from '../../src/primary/jobs/job-store.ts'
 import { StoredJobs } from '../../src/primary/jobs/stored-jobs.ts'
 import type { LogDatabase } from '../../src/runtime/event-log/log-database.ts'
 import { prepareTables } from '../../src/runtime/event-log/tables.ts'
+import { Database } from '../../src/tools/sqlite/driver.ts'
 
 const KEY = 'shop.Bill/bill'
 const LATER_MS = Date.now() + 3_600_000
