@@ -6,6 +6,7 @@ import { promisify } from 'node:util'
 
 const FILE = new URL('../../package-lock.json', import.meta.url)
 const AT_A_TIME = 8
+const COMPILED_ON = '20.x'
 
 const run = promisify(execFile)
 const lock = JSON.parse(readFileSync(FILE, 'utf8'))
@@ -28,10 +29,13 @@ async function complete([path, entry]) {
   lock.packages[path] = { version, ...(resolved && { resolved }), integrity, ...rest }
 }
 
-// The package has its binaries. Without this, `npm ci` would try to compile it, and leave it out where there is no compiler.
 const prebuilt = lock.packages['node_modules/better-sqlite3-prebuilt']
-const isForgotten = prebuilt.gypfile !== false
+const compiled = lock.packages['node_modules/better-sqlite3']
+const isForgotten = prebuilt.gypfile !== false || compiled.engines.node !== COMPILED_ON
+// The package has its binaries. Without this, `npm ci` would try to compile it, and leave it out where there is no compiler.
 prebuilt.gypfile = false
+// Newer ones have the other package. Without this, `npm ci` would compile this one there, too, where there is a compiler.
+compiled.engines.node = COMPILED_ON
 
 for (let first = 0; first < incomplete.length; first += AT_A_TIME) {
   await Promise.all(incomplete.slice(first, first + AT_A_TIME).map(complete))

@@ -15,6 +15,7 @@ interface Entry {
   optional?: boolean
   hasInstallScript?: boolean
   gypfile?: boolean
+  engines?: Record<string, string>
 }
 
 interface Component {
@@ -59,6 +60,8 @@ test('three packages have install scripts, of which one is needed', () => {
 test('the database driver of Node 22 and newer is never compiled', () => {
   const prebuilt = packages.find(([path]) => path === 'node_modules/better-sqlite3-prebuilt')?.[1]
   assert.equal(prebuilt?.gypfile, false, 'npm has forgotten it: node deploy/release/complete-lock.mjs')
+  const compiled = packages.find(([path]) => path === 'node_modules/better-sqlite3')?.[1]
+  assert.equal(compiled?.engines?.node, '20.x', 'npm has forgotten it: node deploy/release/complete-lock.mjs')
 })
 
 test('the bill of materials has every package that a user installs', () => {

@@ -15,6 +15,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { packedManifest } from '../../deploy/package/manifest.mjs'
 import { processTree, signalAll } from '../support/servers/process-tree.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
@@ -44,10 +45,10 @@ export async function packTwo(): Promise<{ folder: string; first: string; next: 
   mkdirSync(source)
   const built = await run(process.execPath, [BUILD, join(source, 'dist')], ROOT)
   if (built.code !== 0) throw new Error(built.output)
-  for (const name of ['package.json', 'README.md', 'CHANGELOG.md', 'LICENSE'])
-    cpSync(join(ROOT, name), join(source, name))
+  for (const name of ['README.md', 'CHANGELOG.md', 'LICENSE']) cpSync(join(ROOT, name), join(source, name))
+  const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
+  writeFileSync(join(source, 'package.json'), JSON.stringify(manifest))
   const first = await pack(source, folder)
-  const manifest = JSON.parse(readFileSync(join(source, 'package.json'), 'utf8'))
   writeFileSync(join(source, 'package.json'), JSON.stringify({ ...manifest, version: '99.0.0' }))
   const next = await pack(source, folder)
   return { folder, first, next, end: () => rmSync(folder, { recursive: true, force: true }) }

@@ -1,5 +1,5 @@
-/** The files by which an application is built and checked elsewhere. @param name of the application */
-export const imageFiles = (name: string): Record<string, string> => ({
+/** The files by which an application is built and checked elsewhere. @param name of the application @param nodes that it is checked on */
+export const imageFiles = (name: string, nodes: readonly number[]): Record<string, string> => ({
   Dockerfile: `# docker build -t ${name} .
 # Debian, not Alpine: the listener's binaries need glibc.
 FROM node:22-bookworm AS build
@@ -30,7 +30,7 @@ jobs:
     runs-on: ubuntu-latest
     strategy:
       matrix:
-        node: [20, 22, 24]
+        node: [${nodes.join(', ')}]
     steps:
       - uses: actions/checkout@v4
       - uses: actions/setup-node@v4

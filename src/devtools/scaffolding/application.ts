@@ -10,7 +10,17 @@ interface Manifest {
   engines: { node: string }
   dependencies: Record<string, string>
   devDependencies: Record<string, string>
+  /** Where the SQLite driver of Node 20 is, in the repository. */
+  optionalDependencies: Record<string, string>
+  /** Where it is in the package. */
+  peerDependencies?: Record<string, string>
 }
+
+/** The SQLite driver of Node 20 is compiled where its binary cannot be fetched; newer ones have another, which never is. */
+const COMPILED = 'better-sqlite3'
+const IS_NODE_20 = process.versions.node.startsWith('20.')
+
+const NODES = [22, 24, 26]
 
 /** In the repository its root, in the package the package. */
 const PACKAGE = ['../../../package.json', '../../../../package.json']
@@ -28,7 +38,7 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
     '.gitignore': 'node_modules/\ndata/\n.env\n*.log\n',
     'README.md': pageOf(name),
     'AGENTS.md': AGENTS,
-    ...imageFiles(name),
+    ...imageFiles(name, IS_NODE_20 ? [20, ...NODES] : NODES),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
   return {
@@ -55,7 +65,7 @@ function ownManifest(): Manifest {
   throw new Error('The package.json of heddle is not there')
 }
 
-const packageOf = (name: string, { version, engines, dependencies, devDependencies }: Manifest) => ({
+const packageOf = (name: string, { version, engines, dependencies, devDependencies, ...driver }: Manifest) => ({
   name,
   version: '0.1.0',
   private: true,
@@ -79,7 +89,10 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
   },
   dependencies: { heddle: `^${version}`, zod: dependencies.zod },
   devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
-  allowScripts: { 'better-sqlite3': true, esbuild: false, protobufjs: false },
+  ...(IS_NODE_20 && {
+    optionalDependencies: { [COMPILED]: (driver.peerDependencies ?? driver.optionalDependencies)[COMPILED] },
+  }),
+  allowScripts: { ...(IS_NODE_20 && { [COMPILED]: true }), esbuild: false, protobufjs: false },
 })
 
 const COMPILER = {

@@ -22,7 +22,9 @@ function load(): typeof BetterSqlite3 {
       faults.push(`${name}: ${messageOf(thrown).split('\n')[0]}`)
     }
   }
-  const mend = isPrebuilt ? 'Run npm ci again' : 'Run npm ci again, with g++, make and python3 installed'
+  const mend = isPrebuilt
+    ? 'Install the packages again'
+    : 'On Node 20: npm install --save-optional better-sqlite3@12.9.0, where it has to be compiled with g++, make and python3'
   throw new HeddleError('TOOL_UNAVAILABLE', `better-sqlite3 does not load (${faults.join('; ')}). ${mend}`)
 }
 
