@@ -33,7 +33,7 @@ const FAILED_MAX = 3
 /** Most processes wait most of the time. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const files = readdirSync(here, { recursive: true, encoding: 'utf8' })
-  .filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules'))
+  .filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules') && !name.includes('/application/'))
   .filter((name) => words.length === 0 || words.some((word) => name.includes(word)))
   .map((name) => relative(process.cwd(), join(here, name)))
   .sort()

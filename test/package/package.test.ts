@@ -1,15 +1,24 @@
 import assert from 'node:assert/strict'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { MadeShop, serversEnv } from '../shop/made-shop.ts'
+import { postgresServer } from '../support/servers/postgres.ts'
 import { processTree } from '../support/servers/process-tree.ts'
+import { redisServer } from '../support/servers/redis.ts'
 import { until } from '../support/until.ts'
 import { end, install, packTwo, run, type Served, serve } from './packed.ts'
 
 const SAVED_AGAIN_MS = 5000
 
+/** Both are made once: packing compiles everything. */
+let packed: Awaited<ReturnType<typeof packTwo>>
+before(async () => {
+  packed = await packTwo()
+})
+after(() => packed?.end())
+
 describe('the package and an application that is made with it', () => {
-  let packed: Awaited<ReturnType<typeof packTwo>>
   let app: string
   const heddle = (...args: string[]) => run(join(app, 'node_modules/.bin/heddle'), args, app)
   const started: Served[] = []
@@ -20,7 +29,6 @@ describe('the package and an application that is made with it', () => {
   }
 
   before(async () => {
-    packed = await packTwo()
     const tool = join(packed.folder, 'tool')
     await run('mkdir', [tool], packed.folder)
     await install(tool, packed.first)
@@ -29,10 +37,7 @@ describe('the package and an application that is made with it', () => {
     assert.equal(code, 0, output)
     await install(app, packed.first)
   })
-  after(() => {
-    started.forEach(end)
-    packed?.end()
-  })
+  after(() => started.forEach(end))
 
   test('has code with types and maps, the system domain, and nothing of tests and examples', async () => {
     const { output } = await run('tar', ['-tzf', packed.first], packed.folder)
@@ -185,5 +190,31 @@ describe('the package and an application that is made with it', () => {
       const { code, output } = await heddle(...args)
       assert.equal(code, 2, `${args}: ${output}`)
     }
+  })
+})
+
+describe('the shop, an application with a bit of everything', () => {
+  let shop: MadeShop
+
+  before(async () => {
+    const within = join(packed.folder, 'of-the-shop')
+    mkdirSync(within)
+    shop = await MadeShop.make(within, packed.first, install)
+  })
+
+  test('passes its checks', () => shop.check())
+
+  test('passes its tests on the listener that is chosen here, and SQLite', () => shop.test())
+
+  test('passes its tests on node:http, PostgreSQL and Redis', async (t) => {
+    const [postgres, redis] = [await postgresServer(t), await redisServer(t)]
+    if (postgres === null || redis === null) return
+    await shop.test({ HTTP_LISTENER: 'node', ...serversEnv(postgres, redis) })
+  })
+
+  test('keeps its rows with the next version of the package', async () => {
+    assert.equal(await shop.addOneProduct(), 1)
+    await shop.upgrade(packed.next)
+    assert.equal(await shop.addOneProduct({ HTTP_LISTENER: 'node' }), 2)
   })
 })

@@ -29,10 +29,15 @@ export interface Outcome {
   output: string
 }
 
-/** Runs a program to its end. */
-export function run(program: string, args: readonly string[], cwd: string): Promise<Outcome> {
+/** Runs a program to its end. @param env added to what it inherits */
+export function run(
+  program: string,
+  args: readonly string[],
+  cwd: string,
+  env: Record<string, string> = {},
+): Promise<Outcome> {
   return new Promise((resolve) => {
-    execFile(program, args, { cwd, env: OUTER, maxBuffer: 2 ** 24 }, (error, stdout, stderr) =>
+    execFile(program, args, { cwd, env: { ...OUTER, ...env }, maxBuffer: 2 ** 24 }, (error, stdout, stderr) =>
       resolve({ code: error === null ? 0 : Number(error.code ?? 1), output: stdout + stderr }),
     )
   })

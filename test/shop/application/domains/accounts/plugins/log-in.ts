@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { DbError, HttpError, type HttpContext, Plugin, type Tools } from 'heddle'
+import { DbError, type HttpContext, HttpError, Plugin, type Tools } from 'heddle'
 import { z } from 'zod'
 
 const credentials = z.object({
@@ -65,10 +65,9 @@ export default class LogIn extends Plugin {
     if ((await this.#state.increment(email, 1, options)) > TRIES_PER_MINUTE) {
       throw new HttpError(429, 'Too many tries', { headers: { 'retry-after': '60' } })
     }
-    const account = await this.#db.queryOne<Account>(
-      'SELECT id, password_hash, role FROM accounts WHERE email = $1',
-      [email],
-    )
+    const account = await this.#db.queryOne<Account>('SELECT id, password_hash, role FROM accounts WHERE email = $1', [
+      email,
+    ])
     if (account === null || !(await this.#auth.verifyPassword(password, account.password_hash))) {
       throw new HttpError(401, 'Wrong e-mail or password')
     }

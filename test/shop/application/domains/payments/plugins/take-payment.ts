@@ -1,5 +1,5 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
-import { type Data, HttpError, type HttpContext, Plugin, type Tools } from 'heddle'
+import { type Data, type HttpContext, HttpError, Plugin, type Tools } from 'heddle'
 import { z } from 'zod'
 
 /** A delivery that is older may be one that somebody has recorded. */

@@ -1,4 +1,4 @@
-import { type Claims, type Events, HttpError, Plugin, type SseStream, type Tools } from 'heddle'
+import { type Data, type Events, Plugin, type SseStream, type Tools } from 'heddle'
 
 /** `GET /orders/:id/live`: the status of one's own order, now and whenever it changes */
 export default class FollowOrder extends Plugin {
@@ -23,7 +23,7 @@ export default class FollowOrder extends Plugin {
     this.#bus.subscribe('order.paid', this.tell, { broadcast: true })
   }
 
-  async follow({ id, _auth }: { id: string; _auth: Claims }, stream: SseStream) {
+  async follow({ id, _auth }: Data, stream: SseStream) {
     const followers = this.#followers.get(id) ?? new Set()
     this.#followers.set(id, followers.add(stream))
     stream.signal.addEventListener('abort', () => {
@@ -35,7 +35,8 @@ export default class FollowOrder extends Plugin {
       'SELECT status FROM orders WHERE id = $1 AND customer_id = $2',
       [id, _auth.sub],
     )
-    if (order === null) throw new HttpError(404, 'There is no such order')
+    // Its head is sent already: a stranger gets a stream without a word.
+    if (order === null) return stream.close()
     stream.send({ status: order.status })
   }
 

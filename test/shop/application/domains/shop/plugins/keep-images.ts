@@ -1,4 +1,4 @@
-import { HttpError, type HttpContext, Plugin, type Tools, type UploadedFile } from 'heddle'
+import { type HttpContext, HttpError, Plugin, type Tools, type UploadedFile } from 'heddle'
 import { admins } from '../admins.ts'
 
 /** What a file claims to be proves nothing: its first bytes do. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { type Claims, HttpError, type HttpContext, Plugin, type Tools } from 'heddle'
+import { type Claims, type HttpContext, HttpError, Plugin, type Tools } from 'heddle'
 
 interface Line {
   product_id: string
