@@ -41,9 +41,9 @@ export interface HttpContext {
   /** Sets HttpOnly, Secure and SameSite=Lax unless the options say otherwise. */
   setCookie(name: string, value: string, options?: CookieOptions): void
   /** Answers with a `location` header. Default status 302. */
-  redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): void
+  redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): undefined
   /** Answers with bytes instead of JSON. */
-  sendBinary(bytes: Uint8Array, type: string): void
+  sendBinary(bytes: Uint8Array, type: string): undefined
   /**
    * Runs `work` in a transaction of the tool `db`, as `db.transaction` does: rows and events exist together or not at all.
    *

@@ -1,6 +1,7 @@
 import type { AddedBy, AfterHook, ErrorHook, Guard } from './http-hooks.ts'
 import type { Data, EndpointOptions, HttpContext, ThrownAnswers } from './http-request.ts'
 import type { Owner } from './owner.ts'
+import type { RouteAnswer } from './route-answer.ts'
 import type { RouteData } from './route-data.ts'
 import type { SocketHandlers, SocketOptions } from './web-socket.ts'
 
@@ -30,13 +31,13 @@ export type StreamHandler<Added = unknown> = (
 export interface Http<Added = unknown> {
   /**
    * Registers an endpoint. Paths: `/users/:id`, trailing wildcard `/files/*`.
-   * The types of the handler's `data` follow from the path and from the schemas of the options.
+   * The types of the handler's `data` follow from the path and from the schemas of the options, and that of what it returns from `response`.
    * @throws HTTP_PATH_INVALID, HTTP_ROUTE_TAKEN (the plugin that registers second is `DEAD` and the error names the first)
    */
   addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
     path: Path,
     method: Method | Lowercase<Method>,
-    handler: (data: RouteData<Path, Options>, context: HttpContext & Added & AddedBy<Options>) => unknown,
+    handler: (data: RouteData<Path, Options>, context: HttpContext & Added & AddedBy<Options>) => RouteAnswer<Options>,
     options?: Options,
   ): void
   /** Registers a stream of server-sent events (GET). It sends a comment line every 15 s; a client that leaves 1 MiB unread is disconnected. */

@@ -136,13 +136,13 @@ export class RequestContext implements HttpContext {
     this.setHeader('set-cookie', cookie)
   }
 
-  redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): void {
+  redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): undefined {
     this.setHeader('location', location)
     this.setStatus(status)
     this.#hasBody = true
   }
 
-  sendBinary(bytes: Uint8Array, type: string): void {
+  sendBinary(bytes: Uint8Array, type: string): undefined {
     // Any other value would fail only where the answer crosses the threads, and bring down the lane.
     if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
     this.setHeader('content-type', type)
