@@ -20,6 +20,7 @@ import { runJob } from '../runtime/jobs/run-job.ts'
 import { activeTools } from '../runtime/kernel/active-tools.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
+import { watchUnawaited } from '../runtime/kernel/unawaited.ts'
 import type { ThreadStreams } from '../runtime/streams/thread-streams.ts'
 import type { ThreadTracing } from '../tracing/spans/thread-tracing.ts'
 import { installExitReport } from '../transport/exit-report.ts'
@@ -157,6 +158,10 @@ export class LaneServer {
       onToolStatus: (tool, status, message, fault) => this.#post({ type: 'tool-status', tool, status, message, fault }),
       writeLog: (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
     })
+    watchUnawaited(
+      (level, message, identity, fields) => this.#host.writeLog(level, message, identity, fields),
+      (plugin) => this.#kernel.plugins.files[plugin],
+    )
     this.#host.connect(this.#kernel, this.#bus, this.#requests.hooks)
     this.#frames = new PrimaryFrames(init, {
       requests: this.#requests,

@@ -1,5 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { watchUnawaited } from '../../runtime/kernel/unawaited.ts'
 import { StatusTable } from '../../transport/memory/status-table.ts'
 import type { SharedMemories } from '../../transport/messages.ts'
 import { Health } from '../health/health.ts'
@@ -43,6 +44,7 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
     onToolStatus: (...change) => health.noteTool(...change),
     writeLog: log,
   })
+  watchUnawaited(log, (plugin) => kernel.plugins.files[plugin])
   const health: Health = new Health({
     statuses: new StatusTable(shared.statuses),
     toolIndex: (tool) => kernel.toolbox.indexOf(tool),

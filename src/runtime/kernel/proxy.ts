@@ -8,6 +8,7 @@ import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-re
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
 import { STATUS_DEAD, STATUS_OK, STATUS_REFUSED, type StatusTable } from '../../transport/memory/status-table.ts'
+import { type CallerNote, showCaller } from './caller-frames.ts'
 import { added, tellAll } from './listeners.ts'
 
 export const RECOVERED = 'Recovered from transient failure'
@@ -135,6 +136,20 @@ interface MethodParts extends MeterOptions {
   readonly describe: DescribeCall | undefined
 }
 
+/** A call whose promise has rejected. */
+export interface FailedCall {
+  tool: string
+  method: string
+  args: readonly unknown[]
+  note: CallerNote
+}
+
+/** By the promise that the caller has got. */
+export const failedCalls = new WeakMap<Promise<unknown>, FailedCall>()
+
+/** Characters of a statement that are shown. */
+const STATEMENT_MAX = 1000
+
 /** One method of one tool, on whatever objects. */
 class MethodMeter {
   readonly #parts: MethodParts
@@ -164,16 +179,34 @@ class MethodMeter {
       result = this.#call(target, bare, args)
     } catch (thrown) {
       this.#failed(startedMs, step, thrown)
+      showCaller(thrown, () => this.#statementOf(args))
       throw thrown
     }
     if (result instanceof Promise && !isSettled(result)) {
-      // A side branch: the caller gets the tool's own promise, settled no later than without us.
-      result.then(
-        () => this.#succeeded(startedMs, step),
-        (thrown) => this.#failed(startedMs, step, thrown),
+      // The caller's promise follows the tool's: so it is known whether anybody waits for it when it rejects, and who.
+      const followed = result.then(
+        (value) => {
+          this.#succeeded(startedMs, step)
+          return value
+        },
+        (thrown) => {
+          this.#failed(startedMs, step, thrown)
+          const { tool } = this.#parts
+          const note = showCaller(thrown, () => this.#statementOf(args))
+          failedCalls.set(followed, { tool, method: this.#method, args, note })
+          throw thrown
+        },
       )
-    } else this.#succeeded(startedMs, step)
+      return followed
+    }
+    this.#succeeded(startedMs, step)
     return result
+  }
+
+  /** Without values. */
+  #statementOf(args: unknown[]): string | undefined {
+    const text = this.#parts.describe?.(this.#method, args)?.attributes?.['db.query.text']
+    return typeof text === 'string' ? text.replace(/\s+/g, ' ').trim().slice(0, STATEMENT_MAX) : undefined
   }
 
   #call(target: object, bare: Method, args: unknown[]): unknown {

@@ -17,16 +17,21 @@ const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
 /** The innermost frame of an error below a folder, else the innermost one that belongs to neither the runtime nor a package. */
 export function placeOf(error: unknown, folder: string): SourcePlace | undefined {
   if (!(error instanceof Error) || typeof error.stack !== 'string') return undefined
-  const frames = error.stack.split('\n').flatMap((text): SourcePlace[] => {
-    const [, path, line, column] = FRAME.exec(text.trim()) ?? []
-    if (path === undefined) return []
-    const file = path.startsWith('file:') ? fileURLToPath(path) : path
-    return [{ file, line: Number(line), column: Number(column) }]
-  })
-  return (
-    frames.find(({ file }) => file.startsWith(folder + sep)) ??
-    frames.find(({ file }) => !file.startsWith(RUNTIME) && !file.includes(`${sep}node_modules${sep}`))
-  )
+  const frames = error.stack.split('\n').flatMap((text) => frameOf(text) ?? [])
+  return frames.find(({ file }) => file.startsWith(folder + sep)) ?? frames.find(({ file }) => isOfPlugin(file))
+}
+
+/** The place of one line of a stack; undefined for one without a file. */
+export function frameOf(text: string): SourcePlace | undefined {
+  const [, path, line, column] = FRAME.exec(text.trim()) ?? []
+  if (path === undefined) return undefined
+  const file = path.startsWith('file:') ? fileURLToPath(path) : path
+  return { file, line: Number(line), column: Number(column) }
+}
+
+/** True for a file that belongs to neither the runtime nor a package. */
+export function isOfPlugin(file: string | undefined): boolean {
+  return file !== undefined && !file.startsWith(RUNTIME) && !file.includes(`${sep}node_modules${sep}`)
 }
 
 /** Frames between the code of a plugin and the host of a tool. */
@@ -62,7 +67,7 @@ export function showPlace({ file, line, column }: SourcePlace): string[] {
   return [head, `  ${number}${text.trim()}`, `  ${mark}^`]
 }
 
-function linesOf(file: string): string[] {
+export function linesOf(file: string): string[] {
   try {
     return readFileSync(file, 'utf8').split('\n')
   } catch {
