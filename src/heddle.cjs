@@ -20,7 +20,7 @@ const USAGE = `Usage: heddle <command>
   check               types, formatting where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
-  migrate             applies the migrations that are pending, and ends
+  migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|reset|seed
   bench               the benchmarks, in the repository of heddle`
 
 /** Node's arguments for a file of the runtime. */
@@ -39,7 +39,8 @@ const COMMANDS = {
   },
   lint: (args) => run([...own('devtools/cli/lint-architecture'), ...args]),
   tools: (args) => run([...own('devtools/cli/tools'), ...args]),
-  migrate: (args) => {
+  migrate: ([command = 'up', ...args]) => {
+    if (command !== 'up') return run([...own('devtools/cli/migrate'), command, ...args])
     process.env.DB_AUTO_MIGRATE = 'true'
     return start(['--boot-tool', 'db', ...args])
   },

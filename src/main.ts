@@ -49,7 +49,8 @@ async function main(): Promise<void> {
   logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
   if (development !== null) {
     const log = (level: LogLevel, message: string): void => runtime.log(level, message, 'main')
-    new development.Development({ settings, reload: (why) => started.reload(why), log }).start()
+    const reload = (why: string): Promise<void> => started.reload(why)
+    new development.Development({ settings, reload, migrate: () => runtime.migrate(), log }).start()
   }
   started.tellWhenReady(port)
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe, type TestContext, test } from 'node:test'
@@ -8,7 +9,10 @@ import { fileURLToPath } from 'node:url'
 import type { Row } from '../../src/contracts/db.ts'
 import { HeddleError } from '../../src/core/errors/catalogue.ts'
 import type { MigrationDriver } from '../../src/stores/migrations/migration.ts'
+import { rollBack } from '../../src/stores/migrations/roll-back.ts'
 import { migrate, pending } from '../../src/stores/migrations/runner.ts'
+import { runSeeds } from '../../src/stores/migrations/seeds.ts'
+import { migrationStatus } from '../../src/stores/migrations/status.ts'
 import type { SqlDatabase } from '../../src/stores/sql/api.ts'
 import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
 
@@ -42,7 +46,7 @@ export function runMigrationSuite(
     await add(files)
     const target = await create(t)
     const run = () => migrate(target.driver, [folder], () => {})
-    return { ...target, root, folder, add, run }
+    return { ...target, target, root, folder, add, run }
   }
 
   describe(`migrations on ${name}`, () => {
@@ -75,6 +79,68 @@ export function runMigrationSuite(
         assert.match(row.checksum!, /^[0-9a-f]{64}$/)
         assert.match(row.applied_at!, /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
       }
+    })
+
+    test('the last migrations are taken back by their down files, in the reverse of their order', async (t) => {
+      const { run, target, folder, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT PRIMARY KEY);',
+        'a/002_two.sql': '-- depends: b/001_one\nCREATE TABLE a2 (id TEXT REFERENCES b1 (id));',
+        'a/002_two.down.sql': 'DROP TABLE a2;',
+        'b/001_one.sql': '-- depends: a/001_one\nCREATE TABLE b1 (id TEXT PRIMARY KEY);',
+        'b/001_one.down.sql': 'DROP TABLE b1;',
+      })
+      const states = async () =>
+        (await migrationStatus(target.driver, [folder])).map(({ id, state }) => `${id} ${state}`)
+      await run()
+      assert.deepEqual(await rollBack(target.driver, [folder], 2, () => {}), ['a/002_two', 'b/001_one'])
+      assert.deepEqual(await states(), ['a/001_one applied', 'b/001_one pending', 'a/002_two pending'])
+      assert.deepEqual(await tables(), ['_migrations', 'a1'])
+      await refusal(
+        rollBack(target.driver, [folder], 1, () => {}),
+        /a\/001_one cannot be taken back: write .*001_one\.down\.sql/,
+      )
+      assert.deepEqual(await run(), ['b/001_one', 'a/002_two'])
+    })
+
+    test('a down file that fails changes nothing, and one without its migration is refused', async (t) => {
+      const { run, add, target, folder, tables } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT PRIMARY KEY);',
+        'a/001_one.down.sql': 'DROP TABLE a1; DROP TABLE no_such_table;',
+      })
+      await run()
+      await refusal(
+        rollBack(target.driver, [folder], 1, () => {}),
+        /a\/001_one\.down\.sql failed and was rolled back/,
+      )
+      assert.deepEqual(await tables(), ['_migrations', 'a1'])
+      await add({ 'a/002_two.down.sql': 'DROP TABLE a2;' })
+      await refusal(run(), /there is no 002_two\.sql that it takes back/)
+    })
+
+    test('seeds run by domain, again and again, and everything can be cleared', async (t) => {
+      const { run, root, target, folder, tables, query } = await withDomains(t, {
+        'a/001_one.sql': '-- depends: b/001_one\nCREATE TABLE a1 (id TEXT REFERENCES b1 (id));',
+        'b/001_one.sql': 'CREATE TABLE b1 (id TEXT PRIMARY KEY); CREATE VIEW ids AS SELECT id FROM b1;',
+      })
+      await writeFiles(root, {
+        'domains/a/seeds/one.sql': "INSERT INTO a1 (id) VALUES ('x');",
+        'domains/b/seeds/one.sql': "INSERT INTO b1 (id) VALUES ('x') ON CONFLICT DO NOTHING;",
+      })
+      await run()
+      const seed = () => runSeeds(target.driver, [folder], () => {})
+      assert.deepEqual(await seed(), ['b/one', 'a/one'])
+      await seed()
+      assert.equal((await query('SELECT id FROM a1')).length, 2)
+      await target.driver.clear()
+      assert.deepEqual(await tables(), [])
+      assert.deepEqual(await run(), ['b/001_one', 'a/001_one'])
+    })
+
+    test('a migration that a link leads to is one', async (t) => {
+      const { run, root, folder } = await withDomains(t, { 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);' })
+      await writeFiles(root, { 'shared.sql': 'CREATE TABLE a2 (id TEXT);' })
+      await symlink(join(root, 'shared.sql'), join(folder, 'a/migrations/002_two.sql'))
+      assert.deepEqual(await run(), ['a/001_one', 'a/002_two'])
     })
 
     test('a circle is refused by name before anything is applied', async (t) => {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { cp, writeFile } from 'node:fs/promises'
+import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { Development } from '../../src/devtools/watch/development.ts'
@@ -20,10 +20,15 @@ async function developed(t: TestContext) {
   })
   const tools = await folderOf(t, { 'mine/index.ts': '' })
   const reloads: string[] = []
+  const migrations: string[] = []
   const ends: (() => void)[] = []
   const log: string[] = []
   const end = new Development({
-    settings: { domainsDir: [domains], toolsDir: tools },
+    settings: { domainsDir: [domains], toolsDir: tools, dbAutoMigrate: true },
+    migrate: async () => {
+      migrations.push(await readFile(join(domains, 'shop/migrations/001_shop.sql'), 'utf8'))
+      if (migrations.at(-1) === 'SELECT') throw new Error('Migration shop/001_shop failed')
+    },
     reload: (why) => {
       reloads.push(why)
       return new Promise((resolve) => ends.push(resolve))
@@ -33,7 +38,7 @@ async function developed(t: TestContext) {
   t.after(end)
   const reloaded = (times: number) => until(() => reloads.length >= times, `reload ${times}`, PATIENCE_MS)
   const said = (text: string) => until(() => log.some((line) => line.includes(text)), text, PATIENCE_MS)
-  return { domains, tools, reloads, ends, log, reloaded, said }
+  return { domains, tools, migrations, reloads, ends, log, reloaded, said }
 }
 
 test('many changes at once are one reload, and those during a reload are one more after it', async (t) => {
@@ -57,8 +62,6 @@ test('many changes at once are one reload, and those during a reload are one mor
 
 test('what a reload does not bring is told, once for each file, and what it brings is not', async (t) => {
   const { domains, tools, log, reloads, ends, said, reloaded } = await developed(t)
-  await writeFile(join(domains, 'shop/migrations/001_shop.sql'), 'SELECT 2')
-  await said('001_shop.sql (migrations are applied at the start)')
   await writeFile(join(tools, 'mine/index.ts'), '// 2')
   await said('mine/index.ts (part of the process')
   assert.deepEqual(reloads, [])
@@ -73,4 +76,14 @@ test('what a reload does not bring is told, once for each file, and what it brin
   for (const file of ['shop/types.ts', 'shop/plugins/sell.ts']) await writeFile(join(domains, file), 'export {}')
   await reloaded(3)
   assert.deepEqual(log.slice(before), [])
+})
+
+test('migrations are applied as they appear, and one that fails is told', async (t) => {
+  const { domains, migrations, reloads, said } = await developed(t)
+  const file = join(domains, 'shop/migrations/001_shop.sql')
+  await writeFile(file, 'SELECT')
+  await said('ERROR Migration shop/001_shop failed. Save it again, or begin anew: npm run migrate -- reset')
+  await writeFile(file, 'SELECT 2')
+  await until(() => migrations.at(-1) === 'SELECT 2', 'the second text', PATIENCE_MS)
+  assert.deepEqual(reloads, [])
 })

@@ -91,7 +91,8 @@ async function readDomain(
     }
   }
   for (const name of await list(path.join(folder, 'migrations'), 'file', undefined)) {
-    if (!name.endsWith('.sql')) continue
+    // What takes a migration back has its order from it.
+    if (!name.endsWith('.sql') || name.endsWith('.down.sql')) continue
     const file = path.join(folder, 'migrations', name)
     seen.add(file)
     const facts = await attempt(() => migrations.get(file, readMigration), file, project.faults)

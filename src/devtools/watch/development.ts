@@ -12,13 +12,18 @@ const RUNTIME = fileURLToPath(new URL('../..', import.meta.url))
 const VARIABLES_FILE = resolve('.env')
 
 export interface DevelopmentOptions {
-  settings: Pick<Settings, 'domainsDir' | 'toolsDir'>
+  settings: Pick<Settings, 'domainsDir' | 'toolsDir' | 'dbAutoMigrate'>
   /** Replaces the lanes. Resolves when that is over, also when it failed. */
   reload: (why: string) => Promise<void>
+  /** Applies the migrations that are pending. Rejects when one fails. */
+  migrate: () => Promise<void>
   log: (level: LogLevel, message: string) => void
 }
 
-/** The part that `npm run dev` adds: it reloads the lanes on each change in the domains, and logs which other changes need a restart. */
+/**
+ * The part that `npm run dev` adds: it reloads the lanes on each change in the domains, applies migrations as they appear, and logs which other
+ * changes need a restart.
+ */
 export class Development {
   readonly #options: DevelopmentOptions
   /** Files that have changed since the lanes were last replaced. */
@@ -27,6 +32,7 @@ export class Development {
   /** Files that the primary thread has loaded. */
   readonly #primaryFiles = new Set<string>()
   #isReloading = false
+  #migrating: Promise<void> = Promise.resolve()
 
   constructor(options: DevelopmentOptions) {
     this.#options = options
@@ -54,11 +60,22 @@ export class Development {
     if (code.length > 0) void this.#reload()
     const others = files.filter((file) => !own.includes(file))
     this.#reportRestart(others, 'part of the process, not of its lanes')
-    this.#reportRestart(own.filter(isMigration), 'migrations are applied at the start')
+    const migrations = own.filter(isMigration)
+    if (!this.#options.settings.dbAutoMigrate) this.#reportRestart(migrations, 'DB_AUTO_MIGRATE is false')
+    else if (migrations.length > 0) void this.#migrate()
     void this.#addPrimaryFiles().then(() => {
       const loaded = code.filter((file) => this.#primaryFiles.has(file))
       this.#reportRestart(loaded, 'the primary thread keeps what it has loaded')
     })
+  }
+
+  /** After those that are being applied: one that is saved meanwhile may be missing there. */
+  #migrate(): Promise<void> {
+    const { migrate, log } = this.#options
+    const failed = (error: unknown): void =>
+      log('ERROR', `${messageOf(error)}. Save it again, or begin anew: npm run migrate -- reset`)
+    this.#migrating = this.#migrating.then(migrate).catch(failed)
+    return this.#migrating
   }
 
   /** One reload at a time. Files that change meanwhile share the next one. */

@@ -6,6 +6,7 @@ import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
+import type { MigrationDriver } from '../../stores/migrations/migration.ts'
 import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
@@ -87,6 +88,11 @@ export default class PostgresDb implements Tool, SqlDatabase {
         `RDB_MAX_POOL is ${settings.rdbMaxPool}, but each of ${settings.lanes + 1} threads needs a connection, and notifications one: up to ${settings.lanes + 2} are opened`,
       )
     }
+    await this.migrating((driver) => migrateOrReport(driver, settings, log))
+  }
+
+  /** Migrates on a connection of its own. */
+  async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
     const connection = await this.#pool.acquire()
     try {
       const driver = new PostgresMigrations(
@@ -98,9 +104,9 @@ export default class PostgresDb implements Tool, SqlDatabase {
             return connection.isClean
           },
         },
-        () => log('INFO', 'Another process migrates this database: waiting for it'),
+        () => this.#runtime.log('INFO', 'Another process migrates this database: waiting for it'),
       )
-      await migrateOrReport(driver, settings, log)
+      return await work(driver)
     } finally {
       // A migration may have changed the settings of the connection.
       connection.close()

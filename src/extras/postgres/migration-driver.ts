@@ -63,6 +63,14 @@ export class PostgresMigrations implements MigrationDriver {
     }
   }
 
+  async clear(): Promise<void> {
+    await this.transaction(async () => {
+      const { rows } = await this.#connection.run('SELECT quote_ident(current_schema()) AS schema', [])
+      const schema = String(rows[0]!.schema)
+      await this.#connection.script(`DROP SCHEMA ${schema} CASCADE; CREATE SCHEMA ${schema}`)
+    })
+  }
+
   async #lock(): Promise<void> {
     const { rows } = await this.#connection.run('SELECT pg_try_advisory_xact_lock($1) AS is_free', [LOCK_KEY])
     if (rows[0]?.is_free === true) return

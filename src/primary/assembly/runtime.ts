@@ -1,3 +1,4 @@
+import type { LogLevel } from '../../contracts/logger.ts'
 import type { Readiness } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -9,6 +10,8 @@ import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
+import type { MigratingTool } from '../../stores/migrations/migration.ts'
+import { migrate } from '../../stores/migrations/runner.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
@@ -304,6 +307,14 @@ export class Runtime {
     } catch (error) {
       this.log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
     }
+  }
+
+  /** Applies the migrations that are pending, in development. @throws as the boot of `db` */
+  async migrate(): Promise<void> {
+    const { domainsDir } = this.#options.settings
+    const log = (level: LogLevel, message: string): void => this.log(level, message, 'db')
+    const db = this.toolbox.get('db') as Partial<MigratingTool> | undefined
+    await db?.migrating?.((driver) => migrate(driver, domainsDir, log))
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */

@@ -1,10 +1,13 @@
 import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import type { Dirent } from 'node:fs'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { Migration } from './migration.ts'
 
 const FILE_NAME = /^\d{3,}_[A-Za-z0-9_-]+\.sql$/
+/** Takes back the migration of the same name. */
+export const DOWN_SUFFIX = '.down.sql'
 const DEPENDS = /^--\s*depends\s*:(.*)$/i
 const ID = /^[^\s/]+\/\d{3,}_[A-Za-z0-9_-]+$/
 
@@ -31,14 +34,22 @@ export async function discoverMigrations(domainsFolders: readonly string[]): Pro
 
 async function migrationsOf(domain: string, folder: string): Promise<Migration[]> {
   const migrations: Migration[] = []
-  for (const entry of await entriesOf(folder)) {
-    if (!entry.isFile() || !entry.name.endsWith('.sql')) continue
-    const path = resolve(folder, entry.name)
-    if (!FILE_NAME.test(entry.name))
+  const names = await filesOf(folder)
+  for (const name of names) {
+    const path = resolve(folder, name)
+    if (name.endsWith(DOWN_SUFFIX)) {
+      const up = name.replace(DOWN_SUFFIX, '.sql')
+      if (!names.includes(up)) throw invalid(`${path}: there is no ${up} that it takes back`)
+      continue
+    }
+    if (!FILE_NAME.test(name))
       throw invalid(`${path}: a migration's file is named NNN_name.sql, for example 001_create.sql`)
     const sql = await readFile(path, 'utf8')
-    const id = `${domain}/${entry.name.slice(0, -'.sql'.length)}`
-    migrations.push({ id, domain, path, sql, checksum: checksumOf(sql), depends: dependsOf(sql, path) })
+    const stem = name.slice(0, -'.sql'.length)
+    const downName = stem + DOWN_SUFFIX
+    const down = names.includes(downName) ? await readFile(resolve(folder, downName), 'utf8') : null
+    const depends = dependsOf(sql, path)
+    migrations.push({ id: `${domain}/${stem}`, domain, path, sql, checksum: checksumOf(sql), down, depends })
   }
   return migrations
 }
@@ -72,6 +83,17 @@ function numberOf(migration: Migration): number {
 
 async function subfolders(folder: string): Promise<string[]> {
   return (await entriesOf(folder)).filter((entry) => entry.isDirectory()).map((entry) => entry.name)
+}
+
+/** The SQL files of a folder, also those that a link leads to. */
+async function filesOf(folder: string): Promise<string[]> {
+  const isFile = async (entry: Dirent): Promise<boolean> =>
+    entry.isSymbolicLink() ? (await stat(join(folder, entry.name))).isFile() : entry.isFile()
+  const names: string[] = []
+  for (const entry of await entriesOf(folder)) {
+    if (entry.name.endsWith('.sql') && !entry.name.startsWith('.') && (await isFile(entry))) names.push(entry.name)
+  }
+  return names
 }
 
 async function entriesOf(folder: string) {

@@ -9,6 +9,8 @@ export interface Migration {
   readonly sql: string
   /** SHA-256 of the text in hexadecimal; line ends count as LF, so a checkout with CRLF is the same file. */
   readonly checksum: string
+  /** The text of `NNN_name.down.sql` beside it, which takes it back; null where there is none. */
+  readonly down: string | null
   /** Ids from the header's `-- depends:` lines. */
   readonly depends: readonly string[]
 }
@@ -29,6 +31,14 @@ export interface MigrationSession {
   run(sql: string): Promise<void>
   /** @param appliedAt ISO 8601 UTC */
   record(migration: AppliedMigration, appliedAt: string): Promise<void>
+  /** Removes what `record` has written. */
+  forget(id: string): Promise<void>
+}
+
+/** An implementation of `db` that has migrations. */
+export interface MigratingTool {
+  /** Migrates on a connection of its own. */
+  migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T>
 }
 
 /** A database that can be migrated. */
@@ -40,4 +50,6 @@ export interface MigrationDriver {
    * other processes that call it wait, and then see its changes.
    */
   transaction<T>(work: (session: MigrationSession) => Promise<T>): Promise<T>
+  /** Removes every table with its rows, every view and whatever else was created. */
+  clear(): Promise<void>
 }

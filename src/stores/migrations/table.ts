@@ -14,7 +14,7 @@ export const APPLIED_MIGRATIONS = 'SELECT id, checksum FROM _migrations'
 /** The part of a session that reads and writes `_migrations`: its SQL is the same on every database. */
 export function migrationTable(
   connection: MigrationTableConnection,
-): Pick<MigrationSession, 'createTable' | 'checksumOf' | 'record'> {
+): Pick<MigrationSession, 'createTable' | 'checksumOf' | 'record' | 'forget'> {
   return {
     async createTable() {
       await connection.script(
@@ -31,6 +31,9 @@ export function migrationTable(
         checksum,
         appliedAt,
       ])
+    },
+    async forget(id) {
+      await connection.run('DELETE FROM _migrations WHERE id = $1', [id])
     },
   }
 }

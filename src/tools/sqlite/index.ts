@@ -10,6 +10,7 @@ import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
 import { migrateOrReport } from '../../stores/migrations/boot.ts'
+import type { MigrationDriver } from '../../stores/migrations/migration.ts'
 import { dbApi, describeDbCall, type SqlDatabase } from '../../stores/sql/api.ts'
 import { STOP_WAIT_MS, WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
@@ -110,17 +111,17 @@ export default class SqliteDb implements Tool, SqlDatabase {
     }
     await this.#open()
     file.remember()
-    const driver = new SqliteMigrations(
-      await this.#retry(() => this.#connect(this.#logSync === null ? 'NORMAL' : 'FULL')),
-    )
     const log = this.#runtime.log.bind(this.#runtime)
-    try {
-      await migrateOrReport(driver, this.#runtime.settings, log)
-    } finally {
-      driver.close()
-    }
+    await this.migrating((driver) => migrateOrReport(driver, this.#runtime.settings, log))
     this.#watch ??= new WriteWatch({ file, fault: this.#fault, write: () => this.#touch(), log })
     this.#watch.start()
+  }
+
+  /** Migrates on a connection of its own. */
+  async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
+    const synchronous = this.#logSync === null ? 'NORMAL' : 'FULL'
+    const driver = new SqliteMigrations(await this.#retry(() => this.#connect(synchronous)))
+    return work(driver).finally(() => driver.close())
   }
 
   /** For the event log: false when another process has claimed the file. What is claimed is free again when the process has stopped or ended. */

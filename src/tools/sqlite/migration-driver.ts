@@ -46,6 +46,28 @@ export class SqliteMigrations implements MigrationDriver {
     }
   }
 
+  async clear(): Promise<void> {
+    await this.#whenFree(() => this.#connection.run('PRAGMA foreign_keys = OFF', []))
+    try {
+      await this.#whenFree(() => this.#connection.begin())
+      for (const type of ['trigger', 'view', 'table']) this.#dropAll(type)
+      this.#connection.commit()
+    } catch (thrown) {
+      this.#connection.rollback()
+      throw toDbError(thrown)
+    } finally {
+      this.#connection.run('PRAGMA foreign_keys = ON', [])
+    }
+  }
+
+  #dropAll(type: string): void {
+    const sql =
+      "SELECT name FROM sqlite_master WHERE type = $1 AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid DESC"
+    for (const { name } of this.#connection.run(sql, [type]).rows) {
+      this.#connection.script(`DROP ${type} IF EXISTS "${String(name).replaceAll('"', '""')}"`)
+    }
+  }
+
   close(): void {
     this.#connection.close()
   }

@@ -1,0 +1,86 @@
+import { parseArgs } from 'node:util'
+import { ConfigFaults, EXIT_CONFIG, loadSettings } from '../../core/config/load.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { rollBack } from '../../stores/migrations/roll-back.ts'
+import { migrate } from '../../stores/migrations/runner.ts'
+import { runSeeds } from '../../stores/migrations/seeds.ts'
+import { migrationStatus } from '../../stores/migrations/status.ts'
+import { CommandError } from '../command-error.ts'
+import { type CommandDatabase, openDatabase } from '../database/open-database.ts'
+
+const USAGE = `Usage: npm run migrate -- [command]
+  up            applies the migrations that are pending (the default)
+  status        lists all migrations, and changes nothing; exit code 1 when one is pending, changed or missing
+  down [count]  takes back the last ones (1) by their NNN_name.down.sql
+  reset         removes every table, applies all migrations, and seeds; not with NODE_ENV=production
+  seed          runs the seeds of all domains`
+
+/** Bad arguments. */
+const EXIT_USAGE = 2
+
+type Run = (database: CommandDatabase, settings: Settings, argument: string | undefined) => Promise<void>
+
+const log = (level: string, message: string): void => {
+  if (level !== 'DEBUG') console.log(message)
+}
+
+const COMMANDS: Readonly<Record<string, Run>> = {
+  async status(database, { domainsDir }) {
+    const all = await database.migrating((driver) => migrationStatus(driver, domainsDir))
+    const width = Math.max(...all.map(({ id }) => id.length), 0)
+    for (const { id, state, hasDown } of all) console.log(`${id.padEnd(width)}  ${state}${hasDown ? '  (down)' : ''}`)
+    if (all.some(({ state }) => state !== 'applied')) process.exitCode = 1
+  },
+  async down(database, { domainsDir }, argument = '1') {
+    if (!/^[1-9]\d{0,5}$/.test(argument)) throw new CommandError(`down takes a number, not ${argument}\n\n${USAGE}`)
+    const gone = await database.migrating((driver) => rollBack(driver, domainsDir, Number(argument), log))
+    if (gone.length === 0) console.log('No migration is applied')
+  },
+  async reset(database, { domainsDir, nodeEnv }) {
+    if (nodeEnv === 'production') throw new CommandError('reset removes every table: not with NODE_ENV=production')
+    await database.migrating((driver) => driver.clear())
+    await database.migrating((driver) => migrate(driver, domainsDir, log))
+    await database.migrating((driver) => runSeeds(driver, domainsDir, log))
+  },
+  async seed(database, { domainsDir }) {
+    const done = await database.migrating((driver) => runSeeds(driver, domainsDir, log))
+    if (done.length === 0) console.log('There are no seeds: write domains/<domain>/seeds/<name>.sql')
+  },
+}
+
+async function main(): Promise<void> {
+  try {
+    const [command = '', argument, ...more] = readArguments()
+    const run = Object.hasOwn(COMMANDS, command) ? COMMANDS[command] : undefined
+    if (run === undefined || more.length > 0 || (argument !== undefined && command !== 'down')) {
+      console.error(run === undefined ? `There is no command ${command}\n\n${USAGE}` : USAGE)
+      process.exitCode = EXIT_USAGE
+      return
+    }
+    const { settings } = loadSettings()
+    const database = await openDatabase(settings, log)
+    try {
+      await run(database, settings, argument)
+    } finally {
+      await database.stop()
+    }
+  } catch (error) {
+    const isExplained = error instanceof HeddleError || error instanceof ConfigFaults || error instanceof CommandError
+    if (!isExplained) throw error
+    console.error(messageOf(error))
+    process.exitCode = error instanceof ConfigFaults ? EXIT_CONFIG : 1
+  }
+}
+
+function readArguments(): string[] {
+  try {
+    return parseArgs({ allowPositionals: true, options: {} }).positionals
+  } catch (error) {
+    console.error(`${messageOf(error)}\n\n${USAGE}`)
+    process.exit(EXIT_USAGE)
+  }
+}
+
+void main()

@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { spawn } from 'node:child_process'
+import { join } from 'node:path'
+import { type TestContext, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { folderOf } from '../support/folder.ts'
+
+const HEDDLE = fileURLToPath(new URL('../../src/heddle.cjs', import.meta.url))
+
+/** A project with two migrations and a seed, and the command in it. */
+async function project(t: TestContext) {
+  const root = await folderOf(t, {
+    'domains/shop/migrations/001_items.sql': 'CREATE TABLE items (id TEXT PRIMARY KEY);',
+    'domains/shop/migrations/002_more.sql': 'CREATE TABLE more (id TEXT);',
+    'domains/shop/migrations/002_more.down.sql': 'DROP TABLE more;',
+    'domains/shop/seeds/items.sql': "INSERT INTO items (id) VALUES ('loom') ON CONFLICT DO NOTHING;",
+  })
+  const env = { PATH: process.env.PATH, DOMAINS_DIR: join(root, 'domains'), SQLITE_PATH: join(root, 'test.db') }
+  return async (args: string, more: Record<string, string> = {}) => {
+    const child = spawn(process.execPath, [HEDDLE, ...args.split(' ')], { cwd: root, env: { ...env, ...more } })
+    let output = ''
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
+    const code = await new Promise((resolve) => child.on('close', resolve))
+    return { code, output }
+  }
+}
+
+test('the command says, applies, takes back, seeds and begins anew', async (t) => {
+  const run = await project(t)
+  const before = await run('migrate status')
+  assert.equal(before.code, 1)
+  assert.match(before.output, /shop\/001_items +pending\n/)
+  assert.equal((await run('migrate up')).code, 0)
+  const after = await run('migrate status')
+  assert.deepEqual([after.code, after.output.match(/applied/g)?.length], [0, 2])
+  assert.match((await run('migrate down')).output, /Took back migration shop\/002_more/)
+  const stuck = await run('migrate down')
+  assert.equal(stuck.code, 1)
+  assert.match(stuck.output, /shop\/001_items cannot be taken back: write /)
+  assert.match((await run('migrate reset')).output, /Applied migration shop\/002_more\n.*Ran seed shop\/items/s)
+  assert.match((await run('migrate seed')).output, /Ran seed shop\/items/)
+  assert.match((await run('migrate reset', { NODE_ENV: 'production' })).output, /not with NODE_ENV=production/)
+  const unknown = await run('migrate sideways')
+  assert.equal(unknown.code, 2)
+  assert.match(unknown.output, /There is no command sideways/)
+})
