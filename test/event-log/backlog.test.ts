@@ -21,7 +21,7 @@ function backlogOf(stored: readonly number[]) {
       reads.push({ positions, answer: () => resolve(positions.map((seq) => ({ seq, is_split: 0 }))) })
     })
   const log = { database: { query }, memory: { epoch: 0 } } as unknown as EventLog
-  const state = { isUncertain: false }
+  const state: { isUncertain: boolean; leavers: Set<number> | null } = { isUncertain: false, leavers: null }
   const backlog = new Backlog({
     log,
     shared: () => null,
@@ -29,6 +29,9 @@ function backlogOf(stored: readonly number[]) {
     awaiting: () => [],
     hasUnwritten: () => false,
     isUncertain: () => state.isUncertain,
+    collectLeavers: (leavers) => {
+      state.leavers = leavers
+    },
   })
   const taken: number[] = []
   const take = (rows: readonly StoredRow[]): void => void taken.push(...rows.map(({ row }) => Number(row.seq)))
@@ -54,6 +57,22 @@ test('what goes on while a page is read comes before the page', async () => {
   await read()
   assert.deepEqual(taken, [1, 2, 3, 4, 5])
   assert.equal(backlog.isEmpty, true)
+})
+
+test('what leaves the hub while it is read is read once more: its row says who was not done then', async () => {
+  const { backlog, taken, read, state } = backlogOf([1, 2, 3])
+  backlog.free([1, 2])
+  await read(() => state.leavers!.add(2))
+  assert.deepEqual(taken, [])
+  await read(() => state.leavers!.add(3))
+  assert.deepEqual(taken, [1, 2], 'another event may leave')
+  backlog.groupReturned('order.placed', 'group')
+  await read(() => state.leavers!.add(2))
+  assert.deepEqual(taken, [1, 2])
+  assert.equal(backlog.size + Number(backlog.hasMore), 1, 'the group is still to be read for')
+  await read()
+  assert.deepEqual(taken, [1, 2, 2])
+  assert.equal(state.leavers, null, 'nobody wants to know')
 })
 
 test("a group that comes back while an earlier process's events are read gets its own first, and none twice", async () => {

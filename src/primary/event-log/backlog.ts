@@ -15,10 +15,18 @@ export interface BacklogOptions {
   isUncertain: () => boolean
   /** True when changes of what waits here may be under way. */
   hasUnwritten: () => boolean
+  /** Adds the positions of events that leave the hub from now on, until it is called with null. */
+  collectLeavers: (leavers: Set<number> | null) => void
 }
 
 /** Takes a page that was read, the oldest first. */
 export type PageTaker = (rows: readonly StoredRow[]) => void | Promise<void>
+
+interface Page {
+  rows: StoredRow[]
+  /** An event of it has left the hub while it was read. */
+  isStale: boolean
+}
 
 /** A group that is here again, and from where on what has waited for it is still to be read. */
 interface Returned {
@@ -139,8 +147,8 @@ export class Backlog {
     await written()
     // What has not been read of an earlier process is read for all its groups together.
     const last = this.#left.last > this.#left.from ? this.#left.from : Number.MAX_SAFE_INTEGER
-    const rows = await readReturned(log.database, { ...returned, last, epoch })
-    if (this.#returned[0] !== returned) return
+    const { rows, isStale } = await this.#readRows(() => readReturned(log.database, { ...returned, last, epoch }))
+    if (this.#returned[0] !== returned || isStale) return
     if (rows.length > 0) returned.after = Number(rows.at(-1)!.row.seq)
     await take(rows)
     if (rows.length === PAGE_ROWS || this.#returned[0] !== returned) return
@@ -160,16 +168,29 @@ export class Backlog {
   async #readListed(queue: PositionQueue, take: PageTaker): Promise<void> {
     const positions = queue.take(PAGE_ROWS)
     const turns = this.#turns
-    let rows: StoredRow[] = []
+    let page: Page = { rows: [], isStale: true }
     try {
       if (queue === this.#freed || this.#options.hasUnwritten()) await this.#options.written()
-      rows = await readInOrder(this.#options.log, positions)
+      page = await this.#readRows(() => readInOrder(this.#options.log, positions))
     } catch (error) {
       this.#restore(queue, positions)
       throw error
     }
-    if (turns === this.#turns) await take(rows)
+    if (turns === this.#turns && !page.isStale) await take(page.rows)
     else this.#restore(queue, positions)
+  }
+
+  /** What an event was before it left the hub would be done again by those who were done with it at that moment: it is to be read once more. */
+  async #readRows(read: () => Promise<StoredRow[]>): Promise<Page> {
+    const { collectLeavers } = this.#options
+    const gone = new Set<number>()
+    collectLeavers(gone)
+    try {
+      const rows = await read()
+      return { rows, isStale: gone.size > 0 && rows.some(({ row }) => gone.has(Number(row.seq))) }
+    } finally {
+      collectLeavers(null)
+    }
   }
 
   #restore(queue: PositionQueue, positions: readonly number[]): void {

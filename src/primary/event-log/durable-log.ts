@@ -81,6 +81,7 @@ export class DurableLog {
       awaiting: (event, group) => this.#events.awaiting(event, group),
       isUncertain: () => this.#reconciler?.isUncertain === true,
       hasUnwritten: () => this.#events.away.size > 0,
+      collectLeavers: (leavers) => this.#events.collectLeavers(leavers),
     })
     const { maxStored } = options
     this.#keeper = new GroupKeeper({ log, groups, backlog: this.#backlog, writer, maxStored, report })

@@ -29,6 +29,9 @@ export class StoredEvents {
   /** Positions of events that are given back at this moment. */
   #given: number[] | null = null
 
+  /** Gets the positions of events that leave the hub; null: nobody wants to know. */
+  #leavers: Set<number> | null = null
+
   readonly #groups: AbsentGroups
 
   /** @param onAway told when deliveries of an event wait in the log until then */
@@ -66,6 +69,11 @@ export class StoredEvents {
     return this.knows(seq) || this.#behindLetters.has(seq) || this.away.has(seq)
   }
 
+  /** Adds the positions of events that leave the hub from now on, until it is called with null. */
+  collectLeavers(leavers: Set<number> | null): void {
+    this.#leavers = leavers
+  }
+
   begin(begun: BegunEvent): StoredEvent {
     const event = new StoredEvent(this, begun)
     this.away.delete(event.seq)
@@ -76,14 +84,14 @@ export class StoredEvents {
 
   /** Nobody was there to take it: it is done. */
   forget(event: StoredEvent): void {
-    this.#live.delete(event.seq)
+    this.#remove(event.seq)
     this.#writer.forget(event.seq, event.isSplit)
     this.#count()
   }
 
   /** A broker has refused it: it stays in the log. */
   leave(event: StoredEvent): void {
-    this.#live.delete(event.seq)
+    this.#remove(event.seq)
     this.#count()
   }
 
@@ -116,9 +124,14 @@ export class StoredEvents {
     }
   }
 
+  #remove(seq: number): void {
+    this.#live.delete(seq)
+    this.#leavers?.add(seq)
+  }
+
   /** Nobody here is at work on it any more, and it stays in the log. */
   #leaveHub(event: StoredEvent): void {
-    this.#live.delete(event.seq)
+    this.#remove(event.seq)
     // Another process may have the groups that it waits for.
     const isAwaited = !event.parked?.size && !event.away?.size && (event.absent?.size ?? 0) > 0
     if (isAwaited && this.#groups.isShared) this.#writer.release(event.seq)
@@ -200,7 +213,7 @@ export class StoredEvents {
       positions.add(seq)
       this.#behindLetters.set(seq, (this.#behindLetters.get(seq) ?? 0) + 1)
     }
-    if (event.open.length === 0) this.#live.delete(seq)
+    if (event.open.length === 0) this.#remove(seq)
     this.#count()
   }
 
@@ -245,7 +258,7 @@ export class StoredEvents {
     if (event.open.length > 0) return
     // What is done is not to be done again.
     if (event.givenBack.length < event.deliveries) this.#split(event, null)
-    this.#live.delete(event.seq)
+    this.#remove(event.seq)
     this.#given?.push(event.seq)
     this.#count()
   }
