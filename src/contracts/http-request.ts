@@ -45,6 +45,12 @@ export interface HttpContext {
   /** Answers with bytes instead of JSON. */
   sendBinary(bytes: Uint8Array, type: string): undefined
   /**
+   * Answers with a file, in pieces and at the client's pace: with `etag` and `last-modified`, 304 for who has it, and the range that is asked for.
+   * @param path absolute, relative to where the process was started, or a `file:` URL. Never a path that a client sends, unless there is a `root`
+   * @throws HTTP_NOT_FOUND when it is not there, or not a file
+   */
+  sendFile(path: string | URL, options?: FileOptions): Promise<void>
+  /**
    * Runs `work` in a transaction of the tool `db`, as `db.transaction` does: rows and events exist together or not at all.
    *
    * On a route with `idempotency`, for a request with a key, the answer is stored in the same commit: it is what `work` returns, with the
@@ -62,6 +68,18 @@ export interface CookieOptions {
   httpOnly?: boolean
   secure?: boolean
   sameSite?: 'Strict' | 'Lax' | 'None'
+}
+
+/** Of `context.sendFile`. */
+export interface FileOptions {
+  /** Content type. Default: by the end of the file's name. */
+  type?: string
+  /** Browsers save it instead of showing it: under this name, or with `true` its own. */
+  download?: string | boolean
+  /** Header `cache-control`. Default `no-cache`: it is asked for each time, and 304 answers. */
+  cacheControl?: string
+  /** The path is one within this folder: what leads out of it, and names that begin with a dot, are not found. */
+  root?: string | URL
 }
 
 /** One file of a multipart form: `data._files` is a list of them, in the order in which they came. */

@@ -49,8 +49,8 @@ export class RingReplies implements ReplySink, SocketSink {
     return this.#hasRoom && this.#outbox.sendText(KIND.STREAM_DATA, id, chunk)
   }
 
-  endStream(id: number): void {
-    this.#outbox.answerText(KIND.STREAM_END, id, '')
+  endStream(id: number, isBroken = false): void {
+    this.#outbox.answerText(KIND.STREAM_END, id, isBroken ? 'broken' : '')
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {

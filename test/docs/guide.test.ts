@@ -99,6 +99,8 @@ describe('the shop of the guide', () => {
     assert.deepEqual([me.body.data, me.headers.get('cache-control')], [{ name: 'staff', isAdmin: false }, 'no-store'])
     assert.equal((await json('/office/open', { method: 'PUT', headers })).body.error, 'Admins only')
 
+    const csv = await (await fetch('/orders.csv')).text()
+    assert.match(csv, /^id,item,quantity\n[\w-]+,loom,2\n$/)
     assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })
     assert.deepEqual((await json('/basket/loom')).body.data, { item: 'loom', available: 9 })
     assert.deepEqual((await json('/shop/errors')).body.data, { errors: 0 })

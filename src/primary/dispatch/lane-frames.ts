@@ -112,7 +112,7 @@ export class LaneFrames {
       case KIND.STREAM_DATA:
         return this.#requests.get(id)?.streamData(Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
       case KIND.STREAM_END:
-        return this.#requests.remove(id)?.endStream()
+        return this.#requests.remove(id)?.endStream(length > 0)
       case KIND.FILE_OPEN:
         return this.#onFileOpen(id, readText(this.#inbox, at, length))
       case KIND.SOCKET_ACCEPT:

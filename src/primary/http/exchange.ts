@@ -2,6 +2,7 @@ import type { Operator } from '../../contracts/http-request.ts'
 import type { RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
+import { ChunkedBody } from './chunked-body.ts'
 import { ClientSocket, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
 import type { ClientResponse } from './library.ts'
@@ -59,7 +60,7 @@ export class Exchange {
   #gone = false
   #holder: RequestHolder | null = null
   #heldAs = 0
-  #client: SseClient | PacedBody | null = null
+  #client: SseClient | PacedBody | ChunkedBody | null = null
   /** The stream was opened in this turn of the loop. */
   #isOpening = false
   #onAbort: (() => void) | null = null
@@ -179,7 +180,7 @@ export class Exchange {
 
   /** Answers with an error of the runtime; nothing happens when there was an answer already. */
   fail(code: ErrorCode, message?: string, close = false): void {
-    if (this.#client !== null) return this.endStream()
+    if (this.#client !== null) return this.endStream(true)
     this.reply(errorReply(code, message), close)
   }
 
@@ -238,13 +239,14 @@ export class Exchange {
 
   /**
    * @param head has its content type
+   * @param lengthBytes -1 when it is not known
    * @param onFlushed told how many bytes of what was sent have left for the client
    */
   openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
     if (this.isLast) {
       this.#cancel()
-      return this.fail('HTTP_BAD_REQUEST', 'A request for a file has no body')
+      return this.fail('HTTP_BAD_REQUEST', 'What is answered in pieces needs a content-length for its body')
     }
     this.deadlineMs = 0
     let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${(head + policyFor(head)).slice(0, -2)}`
@@ -259,11 +261,13 @@ export class Exchange {
       over()
       return void res.cork(() => {
         res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
-        res.writeHeader('content-length', String(lengthBytes))
+        if (lengthBytes >= 0) res.writeHeader('content-length', String(lengthBytes))
         endBare(res, draining.on)
       })
     }
-    this.#client = new PacedBody(res, lengthBytes, onFlushed, over)
+    if (lengthBytes < 0 && draining.on) lines += '\r\nconnection: close'
+    this.#client =
+      lengthBytes < 0 ? new ChunkedBody(res, onFlushed, over) : new PacedBody(res, lengthBytes, onFlushed, over)
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
   }
 
@@ -271,11 +275,12 @@ export class Exchange {
     this.#client?.send(chunk)
   }
 
-  endStream(): void {
+  /** @param isBroken its body is not complete */
+  endStream(isBroken = false): void {
     this.#holder = null
     // A stream that ends in the turn in which it was opened ends in the next turn, as `#write` says.
-    if (this.#isOpening) setImmediate(() => this.#client?.end())
-    else this.#client?.end()
+    if (this.#isOpening) setImmediate(() => this.#client?.end(isBroken))
+    else this.#client?.end(isBroken)
   }
 
   /** Does the WebSocket handshake; null when the client is gone or was answered. */

@@ -91,8 +91,8 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     return true
   }
 
-  endStream(id: number): void {
-    this.#take(id)?.endStream()
+  endStream(id: number, isBroken = false): void {
+    this.#take(id)?.endStream(isBroken)
   }
 
   clientAddress(id: number): string {

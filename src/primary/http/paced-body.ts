@@ -1,17 +1,12 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { ClientResponse } from './library.ts'
+import { unwatch, type WatchedBody, watch } from './stall-watch.ts'
 
-/** A client that reads nothing of a file for this long is cut off, milliseconds. */
-export const FILE_STALL_MS = 30_000
-const CHECK_MS = 1_000
 /** The sender is told of bytes that have left in portions of this size; each lets it read on. */
 const FLUSH_REPORT_BYTES = 60_000
 
-const bodies = new Set<PacedBody>()
-let checkTimer: NodeJS.Timeout | undefined
-
 /** The body of an answer whose length is known, sent in pieces. It reports how many bytes have left, so that the sender keeps the client's pace. */
-export class PacedBody {
+export class PacedBody implements WatchedBody {
   readonly #res: ClientResponse
   readonly #lengthBytes: number
   readonly #onFlushed: (bytes: number) => void
@@ -36,10 +31,11 @@ export class PacedBody {
       this.#flush()
       return !this.#isBlocked
     })
-    bodies.add(this)
-    checkTimer ??= setInterval(() => {
-      for (const body of bodies) body.#checkProgress(steadyMs())
-    }, CHECK_MS).unref()
+    watch(this)
+  }
+
+  get stuckSinceMs(): number | null {
+    return this.#pieces.length > 0 ? this.#progressMs : null
   }
 
   send(piece: Uint8Array): void {
@@ -55,16 +51,16 @@ export class PacedBody {
     this.#res.close()
   }
 
+  cutOff(): void {
+    this.end()
+  }
+
   /** The connection is gone. */
   forget(): void {
     if (this.#isOver) return
     this.#isOver = true
     this.#pieces.length = 0
-    bodies.delete(this)
-    if (bodies.size === 0) {
-      clearInterval(checkTimer)
-      checkTimer = undefined
-    }
+    unwatch(this)
     this.#onGone()
   }
 
@@ -101,9 +97,5 @@ export class PacedBody {
     if (this.#unreportedBytes < FLUSH_REPORT_BYTES && this.#pieces.length > 0) return
     this.#onFlushed(this.#unreportedBytes)
     this.#unreportedBytes = 0
-  }
-
-  #checkProgress(nowMs: number): void {
-    if (this.#pieces.length > 0 && nowMs - this.#progressMs > FILE_STALL_MS) this.end()
   }
 }

@@ -1,10 +1,11 @@
 import type { Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http-hooks.ts'
-import type { CookieOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
+import type { CookieOptions, FileOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
 import type { Claim } from '../effects/claim.ts'
-import type { FileBody } from './file-body.ts'
+import type { BodySource } from './body-source.ts'
+import { sendFile } from './file-answer.ts'
 import type { Incoming } from './incoming.ts'
 import type { RequestEffects } from './keyed.ts'
 import type { Reply } from './reply.ts'
@@ -51,7 +52,7 @@ export class RequestContext implements HttpContext {
   #head = ''
   #hasContentType = false
   #binary: Uint8Array | null = null
-  #file: FileBody | null = null
+  #file: BodySource | null = null
   /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
   #hasBody = false
   #abort: AbortController | undefined
@@ -150,6 +151,10 @@ export class RequestContext implements HttpContext {
     this.#hasBody = true
   }
 
+  sendFile(path: string | URL, options: FileOptions = {}): Promise<void> {
+    return sendFile(path, options, this)
+  }
+
   // Not async, which would cost three more promises.
   commit<T>(work: (tx: Tx) => Promise<T>): Promise<T> {
     const effects = this.#effects
@@ -243,11 +248,11 @@ export class RequestContext implements HttpContext {
     return this.#binary
   }
   /** Only together with `binary`. */
-  get file(): FileBody | null {
+  get file(): BodySource | null {
     return this.#file
   }
-  /** Answers with a file. Its content type must be set. The file is closed when it has been sent. */
-  sendFile(file: FileBody): void {
+  /** Answers with a body in pieces. Its content type must be set. It is closed when it has been sent. */
+  sendSource(file: BodySource): void {
     this.#file = file
     this.#binary = NO_BYTES
     this.#hasBody = true

@@ -1,12 +1,13 @@
 import type { FileHandle } from 'node:fs/promises'
+import type { BodySource } from './body-source.ts'
 
-/** Files of at most this are sent in one piece. */
+/** Bytes of a piece of a body at most. Files of at most this are sent in one. */
 export const PIECE_BYTES = 60_000
-/** Bytes of a larger file that are on their way at a time: the disk is read as fast as the client reads. */
+/** Bytes of a larger body that are on their way at a time: it is read as fast as the client reads. */
 export const WINDOW_BYTES = 240_000
 
 /** A part of an open file that is the body of an answer. Its holder closes it. */
-export class FileBody {
+export class FileBody implements BodySource {
   readonly lengthBytes: number
   readonly #handle: FileHandle
   #at: number

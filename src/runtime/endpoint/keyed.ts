@@ -1,4 +1,5 @@
 import type { Data } from '../../contracts/http-request.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { Claim } from '../effects/claim.ts'
 import type { Idempotency } from '../effects/idempotency.ts'
 import { identify, readKey } from '../effects/idempotency-key.ts'
@@ -66,6 +67,13 @@ export async function answerOnce(
   const replyTo = async (result: unknown): Promise<Reply> => {
     if (answering !== null) return answering.reply(result)
     const reply = replyOf(result, context)
+    if (reply.file !== undefined) {
+      await reply.file.close()
+      throw new HeddleError(
+        'HTTP_COMMIT_INVALID',
+        'The answer to a request with a key is stored: it cannot be a stream or a file',
+      )
+    }
     if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     return reply
   }

@@ -2,9 +2,10 @@ import { CATALOGUE, type ErrorCode, HeddleError } from '../../core/errors/catalo
 import { DbError } from '../../core/errors/db-error.ts'
 import { isInstance } from '../../core/errors/description.ts'
 import { HttpError } from '../../core/errors/http-error.ts'
+import type { BodySource } from './body-source.ts'
 import type { RequestContext } from './context.ts'
-import type { FileBody } from './file-body.ts'
 import { jsonAnswer } from './json-answer.ts'
+import { streamOf } from './stream-body.ts'
 
 /** An answer, ready to be written. */
 export interface Reply {
@@ -13,8 +14,8 @@ export interface Reply {
   head: string
   /** JSON text, bytes, or null for none. */
   body: string | Uint8Array | null
-  /** The body, instead of `body`. Its sender closes it. */
-  file?: FileBody
+  /** A body in pieces, instead of `body`. Its sender closes it. */
+  file?: BodySource
 }
 
 export const JSON_TYPE = 'application/json; charset=utf-8'
@@ -32,7 +33,12 @@ export function statusOf(result: unknown, { chosenStatus }: RequestContext): num
 /** The answer that a handler's return value means. @throws HTTP_ANSWER_INVALID */
 export function replyOf(result: unknown, context: RequestContext): Reply {
   const status = statusOf(result, context)
-  if (status === 204 || status === 304) return { status, head: context.head, body: null }
+  const stream = streamOf(result)
+  if (status === 204 || status === 304) {
+    stream?.close()
+    return { status, head: context.head, body: null }
+  }
+  if (stream !== null) return { status, head: context.head, body: null, file: stream }
   if (context.binary !== null) {
     const { binary, file, head } = context
     return file === null ? { status, head, body: binary } : { status, head, body: null, file }

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Endpoint, Handler, SseStream, Stream, StreamHandler } from '../../contracts/http.ts'
 import type { Hook } from '../../contracts/http-hooks.ts'
 import type { Data } from '../../contracts/http-request.ts'
@@ -8,8 +9,8 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { placeOfHook } from './answering.ts'
+import type { BodySource } from './body-source.ts'
 import { RequestContext } from './context.ts'
-import type { FileBody } from './file-body.ts'
 import { FileSender, type FileSink } from './file-sender.ts'
 import { openGuarded } from './guarded.ts'
 import { Hooks } from './hooks.ts'
@@ -50,7 +51,8 @@ export class RequestServer {
   readonly #streams = new Map<number, AbortController>()
   /** Spans of the open streams, while they are traced. */
   readonly #streamSpans = new Map<number, OpenSpan>()
-  readonly #files = new Map<number, FileSender>()
+  /** Answers that are sent in pieces. */
+  readonly #files = new Map<number, { sender: FileSender; context: RequestContext }>()
 
   constructor(sink: ReplySink, onFault: FaultLog, sockets: WebSocketServer) {
     this.#sink = sink
@@ -116,23 +118,27 @@ export class RequestServer {
 
   async #answerLater(requestId: number, pending: Promise<Reply>, route: Route, context: RequestContext): Promise<void> {
     const reply = await pending
-    this.#running.delete(requestId)
-    if (reply.file === undefined) this.#sink.answer(requestId, reply)
-    else await this.#sendFile(requestId, reply, reply.file, route, context)
+    if (reply.file === undefined) {
+      this.#running.delete(requestId)
+      this.#sink.answer(requestId, reply)
+    } else await this.#sendFile(requestId, reply, reply.file, route, context)
   }
 
   async #sendFile(
     requestId: number,
     { status, head }: Reply,
-    file: FileBody,
+    body: BodySource,
     route: Route,
     context: RequestContext,
   ): Promise<void> {
-    if (context.isAborted) return file.close()
+    // The listener of this thread may still read what came with the request: its answer has to wait.
+    await nextTurn()
+    this.#running.delete(requestId)
+    if (context.isAborted) return body.close()
     const sender = new FileSender(this.#sink, requestId)
-    this.#files.set(requestId, sender)
+    this.#files.set(requestId, { sender, context })
     try {
-      await sender.send(status, head, file, context.method === 'HEAD')
+      await sender.send(status, head, body, context.method === 'HEAD')
     } catch (thrown) {
       this.#onFault(route, context.requestId, thrown, '')
       // Does nothing when the answer has begun: the connection was closed then.
@@ -143,7 +149,7 @@ export class RequestServer {
 
   /** Bytes of a file have left for the client. */
   fileFlushed(requestId: number, bytes: number): void {
-    this.#files.get(requestId)?.flushed(bytes)
+    this.#files.get(requestId)?.sender.flushed(bytes)
   }
 
   /** The client is gone or the time is up. */
@@ -154,7 +160,9 @@ export class RequestServer {
       context.abort()
     }
     this.#streams.get(requestId)?.abort()
-    this.#files.get(requestId)?.cancel()
+    const file = this.#files.get(requestId)
+    file?.sender.cancel()
+    file?.context.abort()
   }
 
   #hookCancelled({ route, plugin, requestId, hookDeadlineMs }: RequestContext, hook: Hook): void {

@@ -2,7 +2,7 @@ import type { Handler } from '../../contracts/http.ts'
 import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
-import { causality, type Origin } from '../../core/causality/context.ts'
+import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import { handleGuarded } from './guarded.ts'
@@ -13,6 +13,7 @@ import { answerOnce, ReadyReply, type RequestEffects } from './keyed.ts'
 import type { PathTemplate } from './path-template.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
+import { StreamBody } from './stream-body.ts'
 
 /** A route with its handler, and everything that happens before the handler. */
 export interface Route {
@@ -28,6 +29,11 @@ export interface Route {
   spanAttributes: SpanAttributes
   /** Null when it has none. */
   hooks: HookChain | null
+}
+
+/** Of the code of a handler. Its span is open until the request is answered. */
+interface RequestCause extends CausalContext {
+  readonly trace: OpenSpan | null
 }
 
 /** A route, as the log names it. */
@@ -57,15 +63,28 @@ export function runRequest(
   try {
     const cause = { eventId: null, requestId: incoming.requestId, trace: span, origin: route.origin, request: context }
     const outcome = causality.run(cause, route.hooks === null ? handle : handleHooked, route, incoming, context)
-    if (isPromise(outcome) || isResponseChecked(route)) {
-      return finish(outcome, route, incoming, context, onFault, span)
-    }
+    if (isPromise(outcome) || isResponseChecked(route)) return finish(outcome, route, context, onFault, cause)
     const reply = replyOf(outcome, context)
+    // A stream is answered when its first chunk is there.
+    if (reply.file !== undefined) return finish(new ReadyReply(reply), route, context, onFault, cause)
     span?.end()
     return reply
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
   }
+}
+
+/** Waits for the first chunk. What is thrown before it is answered like what a handler throws. */
+async function beginStream(reply: Reply, body: StreamBody, context: RequestContext, cause: RequestCause) {
+  body.cause = cause
+  context.signal.addEventListener('abort', () => body.close())
+  const type = await body.begin()
+  // A generator has begun only now: what it has set belongs to the answer.
+  reply.head = context.hasContentType ? context.head : `${context.head}content-type: ${type}\r\n`
+  reply.status = context.chosenStatus || reply.status
+  if (reply.status !== 204 && reply.status !== 304) return
+  body.close()
+  delete reply.file
 }
 
 export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, { trace }: Incoming): OpenSpan {
@@ -140,11 +159,11 @@ export async function checkToken(authValidator: AuthValidator, token: string | u
 async function finish(
   outcome: unknown,
   route: Route,
-  incoming: Incoming,
   context: RequestContext,
   onFault: FaultLog,
-  span: OpenSpan | null,
+  cause: RequestCause,
 ): Promise<Reply> {
+  const span = cause.trace
   try {
     const result = await outcome
     const isReady = result instanceof ReadyReply
@@ -154,7 +173,8 @@ async function finish(
       return result.reply
     }
     const reply = isReady ? result.reply : replyOf(result, context)
-    if (!isReady && isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
+    if (!isReady && isResponseChecked(route)) await checkResponse(route, context.method, reply)
+    if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
     span?.end()
     return reply
   } catch (thrown) {

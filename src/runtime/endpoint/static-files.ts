@@ -1,12 +1,11 @@
-import { constants, type Stats } from 'node:fs'
-import { type FileHandle, open, realpath } from 'node:fs/promises'
-import { extname, join, sep } from 'node:path'
+import type { Stats } from 'node:fs'
+import { extname, join } from 'node:path'
 import type { Data } from '../../contracts/http-request.ts'
-import { HeddleError } from '../../core/errors/catalogue.ts'
-import { byteRange } from './byte-range.ts'
 import type { RequestContext } from './context.ts'
-import { FileBody } from './file-body.ts'
+import { answerFile } from './file-answer.ts'
 import { fileType } from './file-types.ts'
+import { notFound, type OpenFile, openFile } from './open-file.ts'
+import { pathWithin, realWithin } from './served-path.ts'
 
 /** A file with a hash of its content in its name never changes: `app-3f9a1c77.js`. */
 const HASHED_NAME = /[.-](?=[^.]*\d)(?=[^.]*[a-f])[0-9a-f]{8,64}\.\w+$/
@@ -16,11 +15,6 @@ const ENCODINGS = [
   ['br', '.br'],
   ['gzip', '.gz'],
 ] as const
-
-interface OpenFile {
-  readonly handle: FileHandle
-  readonly stats: Stats
-}
 
 /** Serves the files of one folder, for one thread: no file whose name begins with a dot, and nothing outside of the folder. */
 export class StaticFiles {
@@ -33,7 +27,7 @@ export class StaticFiles {
 
   /** A handler for `<prefix>/*`. */
   async send(data: Data, context: RequestContext): Promise<void> {
-    const path = await this.#find(String(data['*'] ?? ''))
+    const path = await pathWithin(this.#root, String(data['*'] ?? ''))
     if (path === null) throw notFound()
     let file = await openFile(path)
     try {
@@ -54,32 +48,9 @@ export class StaticFiles {
     }
   }
 
-  /** The real path of the file that a client asks for; null when the client must not have it. */
-  async #find(wanted: string): Promise<string | null> {
-    const segments = wanted.split('/')
-    if (segments.at(-1) === '') segments.pop()
-    for (const segment of segments) {
-      if (segment === '' || segment.startsWith('.') || segment.includes('\\') || segment.includes('\0')) return null
-    }
-    return this.#real(join(this.#root, ...segments))
-  }
-
-  async #real(path: string): Promise<string | null> {
-    let real: string
-    try {
-      real = await realpath(path)
-    } catch (error) {
-      if (isAbsence(error)) return null
-      throw error
-    }
-    return real === this.#root || real.startsWith(this.#root.endsWith(sep) ? this.#root : this.#root + sep)
-      ? real
-      : null
-  }
-
   /** A file that may be a link: null when there is none, or it leads out of the folder. */
   async #openIn(path: string): Promise<OpenFile | null> {
-    const real = await this.#real(path)
+    const real = await realWithin(this.#root, path)
     return real === null ? null : openFile(real)
   }
 
@@ -99,38 +70,12 @@ export class StaticFiles {
         encoding = compressed.encoding
       }
     }
-    const { handle, stats } = chosen
     try {
-      const tag = `"${stats.size.toString(36)}-${Math.trunc(stats.mtimeMs).toString(36)}${encoding && `-${encoding}`}"`
-      const modified = new Date(Math.trunc(stats.mtimeMs / 1000) * 1000)
       context.setHeader('cache-control', HASHED_NAME.test(path) ? IMMUTABLE : 'no-cache')
-      context.setHeader('etag', tag)
-      context.setHeader('last-modified', modified.toUTCString())
       if (isText) context.setHeader('vary', 'accept-encoding')
-      if (isUnchanged(headers, tag, modified)) {
-        context.setStatus(304)
-        return await handle.close()
-      }
-      context.setHeader('accept-ranges', 'bytes')
-      context.setHeader('content-type', contentType)
-      if (encoding !== '') context.setHeader('content-encoding', encoding)
-      const isSame = headers['if-range'] === undefined || isRangeOf(headers['if-range'], tag, modified)
-      const range = isSame ? byteRange(headers.range, stats.size) : null
-      if (range === 'unsatisfiable') {
-        await handle.close()
-        context.setStatus(416)
-        context.setHeader('content-range', `bytes */${stats.size}`)
-        context.setHeader('content-type', 'application/json; charset=utf-8')
-        return context.sendBinary(UNSATISFIABLE, 'application/json; charset=utf-8')
-      }
-      const { from, to } = range ?? { from: 0, to: stats.size - 1 }
-      if (range !== null) {
-        context.setStatus(206)
-        context.setHeader('content-range', `bytes ${from}-${to}/${stats.size}`)
-      }
-      context.sendFile(new FileBody(handle, from, to - from + 1))
+      await answerFile(chosen, context, contentType, encoding)
     } catch (error) {
-      if (chosen !== file) await handle.close()
+      if (chosen !== file) await chosen.handle.close()
       throw error
     }
   }
@@ -147,45 +92,6 @@ export class StaticFiles {
     return null
   }
 }
-
-const UNSATISFIABLE = Buffer.from(JSON.stringify({ success: false, error: 'The file has no such bytes' }))
-
-const notFound = (): HeddleError => new HeddleError('HTTP_NOT_FOUND')
-
-/** Opens the file and reads its type then: between a check and the opening it could be replaced. Null when there is none, or it must not be read. */
-async function openFile(real: string): Promise<OpenFile | null> {
-  let handle: FileHandle
-  try {
-    // Without O_NONBLOCK a pipe would keep a thread of the pool waiting. Links have been followed before.
-    handle = await open(real, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK)
-  } catch (error) {
-    if (isAbsence(error)) return null
-    throw error
-  }
-  try {
-    return { handle, stats: await handle.stat() }
-  } catch (error) {
-    await handle.close()
-    throw error
-  }
-}
-
-const ABSENCES = new Set(['ENOENT', 'ENOTDIR', 'EACCES', 'ELOOP', 'ENAMETOOLONG', 'ENXIO', 'EINVAL'])
-
-const isAbsence = (error: unknown): boolean => ABSENCES.has(String((error as { code?: unknown }).code))
-
-/** Source: RFC 9110, section 13.2.2. */
-function isUnchanged(headers: Readonly<Record<string, string>>, tag: string, modified: Date): boolean {
-  const tags = headers['if-none-match']
-  if (tags !== undefined) {
-    return tags.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === tag)
-  }
-  const since = Date.parse(headers['if-modified-since'] ?? '')
-  return modified.getTime() <= since
-}
-
-const isRangeOf = (condition: string, tag: string, modified: Date): boolean =>
-  condition === tag || condition === modified.toUTCString()
 
 /** Source: RFC 9110, section 12.5.3; without preferences among those that are taken. */
 function takes(accepted: string, encoding: string): boolean {

@@ -23,6 +23,7 @@ export const KIND = {
   RESPONSE: 16,
   STREAM_OPEN: 17,
   STREAM_DATA: 18,
+  /** Empty, or any text for a body that is not complete. */
   STREAM_END: 19,
   CALL: 20,
   PUBLISH: 21,
