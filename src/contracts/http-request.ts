@@ -20,6 +20,8 @@ export interface HttpContext {
   readonly route: string
   /** Names in lower case; repeated headers joined by `, `. */
   readonly headers: Readonly<Record<string, string>>
+  /** The cookies that came, by name, decoded. Anybody can have written them: for those that only this service writes see `signedCookie`. */
+  readonly cookies: Readonly<Record<string, string>>
   /** Address of the client: of the connection, or what the proxies of `HTTP_TRUSTED_PROXIES` say. */
   readonly ip: string
   readonly requestId: string
@@ -40,6 +42,8 @@ export interface HttpContext {
   setHeader(name: string, value: string): void
   /** Sets HttpOnly, Secure and SameSite=Lax unless the options say otherwise. */
   setCookie(name: string, value: string, options?: CookieOptions): void
+  /** The value of a cookie that was set with `signed`; null when there is none, or its signature is not of this service's secrets. */
+  signedCookie(name: string): string | null
   /** Answers with a `location` header. Default status 302. */
   redirect(location: string, status?: 301 | 302 | 303 | 307 | 308): undefined
   /** Answers with bytes instead of JSON. */
@@ -68,6 +72,8 @@ export interface CookieOptions {
   httpOnly?: boolean
   secure?: boolean
   sameSite?: 'Strict' | 'Lax' | 'None'
+  /** Signs name and value with `AUTH_SECRET_KEYS` or `AUTH_SECRET_KEY`: the client can read them, and not change them. Default false. */
+  signed?: boolean
 }
 
 /** Of `context.sendFile`. */

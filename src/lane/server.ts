@@ -8,6 +8,7 @@ import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { Trimmer } from '../runtime/effects/trimmer.ts'
+import { useCookieSecrets } from '../runtime/endpoint/cookie-keys.ts'
 import { faultRecord } from '../runtime/endpoint/fault-record.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
@@ -131,6 +132,7 @@ export class LaneServer {
       onListen: (feed, on) => this.#post({ type: 'listen', feed, on }),
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
+    useCookieSecrets(settings)
     const effects = threadEffects({
       settings,
       claims: shared.claims,

@@ -99,6 +99,16 @@ describe('the shop of the guide', () => {
     assert.deepEqual([me.body.data, me.headers.get('cache-control')], [{ name: 'staff', isAdmin: false }, 'no-store'])
     assert.equal((await json('/office/open', { method: 'PUT', headers })).body.error, 'Admins only')
 
+    const visitor = await fetch('/visitor', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"name":"Ada"}',
+    })
+    const cookie = visitor.headers.get('set-cookie')!.split(';')[0]!
+    assert.equal((await post(shop, '/visitor/wishes', { item: 'loom' }, { cookie })).status, 403)
+    await post(shop, '/visitor/wishes', { item: 'loom' }, { cookie, origin: shop.url })
+    assert.deepEqual((await json('/visitor', { headers: { cookie } })).body.data, { name: 'Ada', wishes: ['loom'] })
+
     const csv = await (await fetch('/orders.csv')).text()
     assert.match(csv, /^id,item,quantity\n[\w-]+,loom,2\n$/)
     assert.deepEqual((await json('/welcome')).body.data, { text: 'Good morning', open: true })

@@ -171,6 +171,10 @@ function checkTogether(settings: Settings, faults: string[]): void {
   if (settings.rdbMinPool > settings.rdbMaxPool) {
     faults.push(`RDB_MIN_POOL: expected at most RDB_MAX_POOL (${settings.rdbMaxPool}), got "${settings.rdbMinPool}"`)
   }
+  // Every page would act with the cookies of whoever looks at it.
+  if (settings.httpCorsCredentials && settings.httpCorsOrigins?.includes('*')) {
+    faults.push('HTTP_CORS_CREDENTIALS: expected HTTP_CORS_ORIGINS to name its origins, got "*"')
+  }
 }
 
 /** Says what everybody may reach who reaches the address. */

@@ -15,6 +15,7 @@ import { Routing } from '../../primary/http/routing.ts'
 import { Jobs } from '../../primary/jobs/jobs.ts'
 import { PrimaryToolHost } from '../../primary/tools/tool-host.ts'
 import { type ThreadEffects, threadEffects } from '../../runtime/effects/thread-effects.ts'
+import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
 import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
@@ -148,6 +149,7 @@ export class PluginThread {
   #effects(bus: PrimaryBus): ThreadEffects {
     const { toolbox } = this.#kernel
     let tables: Promise<void> | undefined
+    useCookieSecrets(this.#options.settings)
     return threadEffects({
       settings: this.#options.settings,
       claims: new SharedArrayBuffer(CLAIM_MEMORY_BYTES),

@@ -6,6 +6,7 @@ import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { threadEffects } from '../../runtime/effects/thread-effects.ts'
+import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
@@ -99,6 +100,7 @@ export class Runtime {
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
     const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
+    useCookieSecrets(settings)
     http.localWorker.server.effects = threadEffects({
       settings,
       claims: shared.claims,

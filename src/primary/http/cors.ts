@@ -1,14 +1,20 @@
 /**
  * Cross-origin rules. Source: Fetch standard, section 3.3 (CORS protocol).
- * No origin is allowed unless listed; `*` allows all of them. Credentials are never allowed: tokens travel in a header.
+ * No origin is allowed unless listed; `*` allows all of them, and those without credentials: their tokens travel in a header.
  */
 export class Cors {
   readonly #origins: ReadonlySet<string>
   readonly #any: boolean
 
-  constructor(origins: readonly string[]) {
+  /** Header lines of an answer to a listed origin, behind `access-control-allow-origin`. */
+  readonly #lines: string
+
+  /** @param hasCredentials pages of listed origins may send cookies */
+  constructor(origins: readonly string[], hasCredentials: boolean) {
     this.#origins = new Set(origins)
     this.#any = this.#origins.has('*')
+    const credentials = hasCredentials ? 'access-control-allow-credentials: true\r\n' : ''
+    this.#lines = `${credentials}access-control-expose-headers: x-request-id, retry-after, idempotency-replayed\r\nvary: origin\r\n`
   }
 
   /**
@@ -22,7 +28,7 @@ export class Cors {
         : 'access-control-allow-origin: *\r\naccess-control-expose-headers: x-request-id, retry-after, idempotency-replayed\r\n'
     }
     if (!this.allows(origin)) return 'vary: origin\r\n'
-    return `access-control-allow-origin: ${origin}\r\naccess-control-expose-headers: x-request-id, retry-after, idempotency-replayed\r\nvary: origin\r\n`
+    return `access-control-allow-origin: ${origin}\r\n${this.#lines}`
   }
 
   /** Header lines that a preflight's answer has beside `headFor`. @param requestedHeaders the value of `access-control-request-headers` */

@@ -89,7 +89,7 @@ export class Listener {
   constructor(options: ListenerOptions) {
     this.#options = options
     this.#loss = new HeaderLoss(options.onHeaderLoss)
-    this.#cors = new Cors(options.settings.httpCorsOrigins)
+    this.#cors = new Cors(options.settings.httpCorsOrigins, options.settings.httpCorsCredentials)
     this.#system = new SystemAccess(options.settings)
     this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
   }

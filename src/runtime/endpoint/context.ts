@@ -5,6 +5,8 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
 import type { Claim } from '../effects/claim.ts'
 import type { BodySource } from './body-source.ts'
+import { cookieKeys } from './cookie-keys.ts'
+import { parseCookies } from './cookies.ts'
 import { sendFile } from './file-answer.ts'
 import type { Incoming } from './incoming.ts'
 import type { RequestEffects } from './keyed.ts'
@@ -47,6 +49,7 @@ export class RequestContext implements HttpContext {
   readonly #plugin: string
   readonly #effects: RequestEffects | null
   readonly #incoming: Incoming
+  #cookies: Readonly<Record<string, string>> | undefined
   #status = 0
   /** `name: value` lines of the answer, except those that every answer has. */
   #head = ''
@@ -77,6 +80,10 @@ export class RequestContext implements HttpContext {
   }
   get headers(): Readonly<Record<string, string>> {
     return this.#incoming.headers
+  }
+  get cookies(): Readonly<Record<string, string>> {
+    this.#cookies ??= parseCookies(this.#incoming.headers.cookie)
+    return this.#cookies
   }
   get ip(): string {
     return this.#incoming.ip
@@ -124,7 +131,8 @@ export class RequestContext implements HttpContext {
 
   setCookie(name: string, value: string, options: CookieOptions = {}): void {
     if (!isToken(name)) throw new HeddleError('HTTP_HEADER_INVALID', `${JSON.stringify(name)} is no cookie name`)
-    const encoded = COOKIE_VALUE.test(value) ? value : encodeURIComponent(value)
+    const sent = options.signed === true ? cookieKeys().sign(name, value) : value
+    const encoded = COOKIE_VALUE.test(sent) ? sent : encodeURIComponent(sent)
     const { maxAgeSec, path = '/', domain, httpOnly = true, secure = true, sameSite = 'Lax' } = options
     for (const part of [path, domain ?? '']) {
       if (part.includes(';')) throw new HeddleError('HTTP_HEADER_INVALID', 'An attribute of a cookie has a semicolon')
@@ -135,6 +143,11 @@ export class RequestContext implements HttpContext {
     if (httpOnly) cookie += '; HttpOnly'
     if (secure) cookie += '; Secure'
     this.setHeader('set-cookie', cookie)
+  }
+
+  signedCookie(name: string): string | null {
+    const sent = this.cookies[name]
+    return sent === undefined ? null : cookieKeys().verify(name, sent)
   }
 
   redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): undefined {

@@ -36,6 +36,11 @@ export const HTTP_VARIABLES = {
     unit: 'comma-separated origins',
     effect: 'Origins whose pages may call the service; empty: none, `*`: all.',
   },
+  HTTP_CORS_CREDENTIALS: {
+    type: 'boolean',
+    default: false,
+    effect: 'Browsers may send cookies with the requests of those pages, and give them the answers; not with `*`.',
+  },
   HTTP_TRUSTED_PROXIES: {
     type: 'networks',
     default: [],

@@ -1,0 +1,98 @@
+import { createHash, randomBytes } from 'node:crypto'
+import type { HttpContext } from '../../contracts/http-request.ts'
+import type { SessionOptions } from '../../contracts/session.ts'
+import type { State } from '../../contracts/state.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import { requireOwnPage } from '../endpoint/own-page.ts'
+
+const ID_BYTES = 32
+const ID = /^[\w-]{43}$/
+const DAY_MS = 86_400_000
+
+/**
+ * Sessions of browsers: a random id in a cookie, and what belongs to it in the tool `state`. Several plugins with the same options share
+ * them. Everything here belongs to the handler whose `context` it gets.
+ */
+export class Sessions<Session extends object> {
+  readonly #state: State
+  readonly #cookie: string
+  readonly #isSecure: boolean
+  readonly #sameSite: 'Strict' | 'Lax' | 'None'
+  readonly #ttlMs: number
+  readonly #namespace: string
+
+  /** @param state the tool: with `redis-state` the sessions are those of all replicas, and outlive the process */
+  constructor(state: State, options: SessionOptions = {}) {
+    const { secure = true, sameSite = 'Lax', ttlMs = DAY_MS, namespace = 'sessions' } = options
+    this.#state = state
+    this.#isSecure = secure
+    this.#sameSite = sameSite
+    this.#ttlMs = ttlMs
+    this.#namespace = namespace
+    // The prefix keeps other hosts of the domain from setting it.
+    this.#cookie = options.cookie ?? (secure ? '__Host-session' : 'session')
+  }
+
+  /** Begins a session with an id of its own, as after a login, and ends the one that the browser has had. */
+  async start(context: HttpContext, session: Session): Promise<void> {
+    const former = this.#keyOf(context)
+    const id = randomBytes(ID_BYTES).toString('base64url')
+    await this.#state.set(keyOfId(id), session, { namespace: this.#namespace, ttlMs: this.#ttlMs })
+    if (former !== null) await this.#state.delete(former, { namespace: this.#namespace })
+    this.#setCookie(context, id, Math.trunc(this.#ttlMs / 1000))
+  }
+
+  /**
+   * The session of the request; null when it has none, or it has ended.
+   * @throws HTTP_ORIGIN_REFUSED for a request that changes something and that another site's page may have made
+   */
+  async read(context: HttpContext): Promise<Session | null> {
+    const key = this.#keyOf(context)
+    if (key === null) return null
+    requireOwnPage(context)
+    return (await this.#state.get(key, { namespace: this.#namespace })) as Session | null
+  }
+
+  /** As `read`. @throws HTTP_AUTH_MISSING where `read` gives null */
+  async require(context: HttpContext): Promise<Session> {
+    const session = await this.read(context)
+    if (session === null) throw new HeddleError('HTTP_AUTH_MISSING', 'Missing session')
+    return session
+  }
+
+  /**
+   * Replaces what belongs to the session, which keeps its end. `change` is called again when another request has changed it meanwhile.
+   * @throws HTTP_AUTH_MISSING, HTTP_ORIGIN_REFUSED
+   */
+  async update(context: HttpContext, change: (session: Session) => Session): Promise<Session> {
+    for (;;) {
+      const session = await this.require(context)
+      const next = change(structuredClone(session))
+      const options = { namespace: this.#namespace }
+      if (await this.#state.compareAndSet(this.#keyOf(context)!, session, next, options)) return next
+    }
+  }
+
+  /** Ends the session, if there is one. @throws HTTP_ORIGIN_REFUSED */
+  async end(context: HttpContext): Promise<void> {
+    const key = this.#keyOf(context)
+    if (key === null) return
+    requireOwnPage(context)
+    await this.#state.delete(key, { namespace: this.#namespace })
+    this.#setCookie(context, '', 0)
+  }
+
+  #setCookie(context: HttpContext, id: string, maxAgeSec: number): void {
+    context.setCookie(this.#cookie, id, { maxAgeSec, secure: this.#isSecure, sameSite: this.#sameSite })
+    // A shared cache must not give it to others.
+    context.setHeader('cache-control', 'no-store')
+  }
+
+  #keyOf({ cookies }: HttpContext): string | null {
+    const id = cookies[this.#cookie]
+    return id !== undefined && ID.test(id) ? keyOfId(id) : null
+  }
+}
+
+/** Who reads the store does not learn the ids. */
+const keyOfId = (id: string): string => createHash('sha256').update(id).digest('base64url')
