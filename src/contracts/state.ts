@@ -25,6 +25,11 @@ export interface State {
   increment(key: string, by?: number, options?: Namespaced & Expiring): Promise<number>
   /** Sets `next` if the value deeply equals `expected` (null: there is no value), and keeps its time to live. True when it was set. */
   compareAndSet(key: string, expected: unknown, next: unknown, options?: Namespaced): Promise<boolean>
+  /**
+   * The value of the key. Without one `make` is called, and what it returns is set for `ttlMs` milliseconds (a positive integer). Whoever else asks meanwhile, in
+   * any thread or replica that shares the store, waits for it. What `make` throws is thrown to those who wait in its thread, and nothing is set.
+   */
+  cached<T = Json>(key: string, ttlMs: number, make: () => T | Promise<T>, options?: Namespaced): Promise<T>
   /** All keys of the namespace, in any order. */
   keys(options?: Namespaced): Promise<string[]>
   /** Deletes the whole namespace. */

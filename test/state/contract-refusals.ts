@@ -36,6 +36,7 @@ export function checkRefusals(check: (title: string, body: (under: StateUnderTes
       await rejects(() => state.has(bad), 'STATE_OPTIONS_INVALID')
       await rejects(() => state.delete(bad), 'STATE_OPTIONS_INVALID')
       await rejects(() => state.increment(bad), 'STATE_OPTIONS_INVALID')
+      await rejects(() => state.cached(bad, 1, () => 1), 'STATE_OPTIONS_INVALID')
       await rejects(() => state.compareAndSet(bad, null, 1), 'STATE_OPTIONS_INVALID')
       if (bad !== undefined) await rejects(() => state.get('key', { namespace: bad }), 'STATE_OPTIONS_INVALID')
     })
@@ -50,6 +51,7 @@ export function checkRefusals(check: (title: string, body: (under: StateUnderTes
   for (const ttlMs of [0, -1, 1.5, Number.NaN, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER, '5', null]) {
     check(`refuses a time to live of ${typeof ttlMs} ${ttlMs}`, async ({ state }) => {
       await rejects(() => state.set('key', 1, { ttlMs: ttlMs as number }), 'STATE_OPTIONS_INVALID')
+      await rejects(() => state.cached('key', ttlMs as number, () => 1), 'STATE_OPTIONS_INVALID')
       await rejects(() => state.increment('key', 1, { ttlMs: ttlMs as number }), 'STATE_OPTIONS_INVALID')
       assert.equal(await state.has('key'), false)
     })

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { State } from '../../src/contracts/state.ts'
+import { checkCached } from './contract-cached.ts'
 import { checkRefusals } from './contract-refusals.ts'
 import type { StateUnderTest } from './under-test.ts'
 
@@ -355,6 +356,7 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       await until(async () => !(await state.has('a')) && !(await state.has('b')))
     })
 
+    checkCached(check)
     checkRefusals(check)
 
     check('its methods work when they are taken off the object', async ({ state }) => {

@@ -6,6 +6,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { openRedis, type RedisClient } from '../../stores/redis/client.ts'
 import { answerFault } from '../../stores/redis/fault.ts'
 import { readScript } from '../../stores/redis/script.ts'
+import { withCached } from '../../stores/state/cached.ts'
 import {
   checkKey,
   checkNamespace,
@@ -95,7 +96,7 @@ export default class RedisStateTool implements Tool {
         if (keys.length > 0) await onKeys(keys)
       } while (cursor !== '0')
     }
-    return {
+    return withCached({
       get: async <T>(key: string, options?: { namespace?: string }) => {
         const name = nameOf(key, options)
         const text = await send<string | null>('get', key, 'get', [name])
@@ -154,7 +155,7 @@ export default class RedisStateTool implements Tool {
         const namespace = checkNamespace(options)
         await scan(namespace, (names) => send('clear', namespace, 'unlink', names))
       },
-    }
+    })
   }
 
   /** @throws KV_UNAVAILABLE, KV_REFUSED with the reason */

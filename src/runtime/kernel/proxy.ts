@@ -27,7 +27,7 @@ const LIFECYCLE = new Set([
 ])
 
 /** Calls that run a function of their caller, and reject with what it throws. */
-const RUN_CALLERS_WORK = new Set(['db.transaction'])
+const RUN_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
 
 // biome-ignore lint/suspicious/noExplicitAny: a tool's methods take and give whatever their contract says
 type Method = (...args: any[]) => any

@@ -1,6 +1,7 @@
 import type { Owner } from '../../contracts/owner.ts'
 import type { State } from '../../contracts/state.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
+import { withCached } from '../../stores/state/cached.ts'
 import { checkKey, checkNamespace, checkStep, checkTtl, toJson } from '../../stores/state/input.ts'
 import { MemoryStore } from './store.ts'
 
@@ -33,7 +34,7 @@ export default class MemoryStateTool implements Tool {
     const plugin = owner?.name ?? ''
     // Arguments are checked in the caller's thread: a fault needs no message to the primary, and its stack names the caller.
     const call = (method: StoreMethod, ...args: unknown[]) => this.#runtime.callPrimary(method, args)
-    return {
+    return withCached({
       get: async <T>(key: string, options?: { namespace?: string }) => {
         const text = (await call('get', checkNamespace(options), checkKey(key))) as string | null
         return text === null ? null : (JSON.parse(text) as T)
@@ -56,7 +57,7 @@ export default class MemoryStateTool implements Tool {
       clear: async (options) => {
         await call('clear', checkNamespace(options))
       },
-    }
+    })
   }
 
   serve(method: string, args: readonly unknown[]): unknown {
