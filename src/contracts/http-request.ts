@@ -53,7 +53,7 @@ export interface HttpContext {
    * @param path absolute, relative to where the process was started, or a `file:` URL. Never a path that a client sends, unless there is a `root`
    * @throws HTTP_NOT_FOUND when it is not there, or not a file
    */
-  sendFile(path: string | URL, options?: FileOptions): Promise<void>
+  sendFile(path: string | URL, options?: FileOptions): Promise<undefined>
   /**
    * Runs `work` in a transaction of the tool `db`, as `db.transaction` does: rows and events exist together or not at all.
    *
@@ -134,6 +134,11 @@ export interface EndpointOptions {
   rawBody?: boolean
   /** What the handler throws as an `HttpError`: `{ 409: 'The e-mail is taken' }`. It stands in the API documents, and changes nothing else. */
   throws?: ThrownAnswers
+  /**
+   * Answers with status 200 have an `etag`, of their bytes unless the handler sets one, and a client that has them already gets 304. For GET.
+   * The handler runs all the same. Default false.
+   */
+  etag?: boolean
   /** Milliseconds until the request is answered with 504. Default `HTTP_HANDLER_TIMEOUT_MS`. */
   timeoutMs?: number
   /**

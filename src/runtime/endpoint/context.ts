@@ -164,7 +164,7 @@ export class RequestContext implements HttpContext {
     this.#hasBody = true
   }
 
-  sendFile(path: string | URL, options: FileOptions = {}): Promise<void> {
+  sendFile(path: string | URL, options: FileOptions = {}): Promise<undefined> {
     return sendFile(path, options, this)
   }
 
@@ -217,7 +217,7 @@ export class RequestContext implements HttpContext {
   }
   /** Forgets the body that is set: another one takes its place. */
   dropBinary(): void {
-    this.#file?.close().catch(() => {
+    this.#file?.close()?.catch(() => {
       // Nothing was read of it yet.
     })
     this.#binary = null

@@ -13,7 +13,7 @@ const UNSATISFIABLE = Buffer.from(JSON.stringify({ success: false, error: 'The f
 const JSON_TYPE = 'application/json; charset=utf-8'
 
 /** `context.sendFile`. @throws HTTP_NOT_FOUND */
-export async function sendFile(path: string | URL, options: FileOptions, context: RequestContext): Promise<void> {
+export async function sendFile(path: string | URL, options: FileOptions, context: RequestContext): Promise<undefined> {
   const { root, type, cacheControl = 'no-cache', download } = options
   const wanted = path instanceof URL ? fileURLToPath(path) : String(path)
   const real =

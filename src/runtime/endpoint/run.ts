@@ -5,6 +5,7 @@ import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/trac
 import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
+import { tagged } from './entity-tag.ts'
 import { handleGuarded } from './guarded.ts'
 import type { HookChain } from './hooks.ts'
 import type { Incoming } from './incoming.ts'
@@ -68,7 +69,7 @@ export function runRequest(
     // A stream is answered when its first chunk is there.
     if (reply.file !== undefined) return finish(new ReadyReply(reply), route, context, onFault, cause)
     span?.end()
-    return reply
+    return route.options.etag === true ? tagged(reply, context) : reply
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
   }
@@ -176,7 +177,7 @@ async function finish(
     if (!isReady && isResponseChecked(route)) await checkResponse(route, context.method, reply)
     if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
     span?.end()
-    return reply
+    return route.options.etag === true ? tagged(reply, context) : reply
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
   }

@@ -30,7 +30,9 @@ export function optionFault(options: unknown, method: string | null): string | u
   if (thrownFault !== undefined) return thrownFault
   const fault = idempotencyFault(method, options as Record<string, unknown>)
   if (fault !== undefined) return fault
-  const { rawBody } = rest
+  const { rawBody, etag } = rest
+  if (etag !== undefined && typeof etag !== 'boolean') return 'etag must be true or false'
+  if (etag && method !== 'GET') return 'etag is for GET'
   if (rawBody !== undefined && typeof rawBody !== 'boolean') return 'rawBody must be true or false'
   if (rawBody && rest.body !== undefined) return 'rawBody wants nothing parsed, so that there is no schema for the body'
   const bad = SCHEMAS.find((key) => rest[key] !== undefined && !isStandardSchema(rest[key]))
