@@ -60,6 +60,8 @@ test('what is written passes the checks and its own tests', async (t) => {
     ['plugin', 'orders/create-order'],
     ['plugin', 'orders/rename-order'],
     ['migration', 'orders/add_total'],
+    ['hooks', 'orders'],
+    ['hooks', 'app'],
     ['tool', 's3'],
   ] as const) {
     const { code, stdout, stderr } = await make(what, name)
@@ -77,6 +79,8 @@ test('what is written passes the checks and its own tests', async (t) => {
     'domains/orders/plugins/rename-order.ts',
     'test/orders/rename-order.test.ts',
     'domains/orders/migrations/002_add_total.sql',
+    'domains/orders/domain.ts',
+    'domains/app.ts',
     'tools/s3/index.ts',
     'tools/s3/README.md',
     'test/tools/s3.test.ts',

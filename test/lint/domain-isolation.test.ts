@@ -97,3 +97,14 @@ other('../../billing/a.ts')
     [4, 5, 6, 7, 8, 9, 10].map((line) => `users/plugins/a.ts:${line}`),
   )
 })
+
+test('app.ts is of no domain, and domains may take its types', async (t) => {
+  const { findings } = await fixture(t, {
+    'app.ts': "import { a } from './users/a.ts'\nexport default () => a\n",
+    'users/a.ts': 'export const a = 1\n',
+    'users/domain.ts': "import type app from '../app.ts'\nexport default (tools: typeof app) => tools\n",
+  })
+  assert.deepEqual(await findings(RULE), [
+    "app.ts:1 error app.ts imports './users/a.ts' of the domain 'users': domains talk by events",
+  ])
+})

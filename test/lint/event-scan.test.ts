@@ -143,3 +143,20 @@ test('a syntax error in one file leaves the others, and becomes a finding', asyn
   const [finding] = await findings('parse')
   assert.match(finding ?? '', /^a\/plugins\/broken\.ts:\d+ error /)
 })
+
+test('domain.ts and app.ts emit what their hooks publish', async (t) => {
+  const hook = (event: string, type = 'Tools') =>
+    `import type { ${type.split('<')[0]} } from '#heddle'\nexport default ({ http, event_bus }: ${type}) => http.before(() => event_bus.publish('${event}', {}).then(() => undefined))\n`
+  const { domains } = await fixture(t, {
+    'app.ts': hook('visit.begun'),
+    'shop/domain.ts': hook('shop.visited', 'ToolsIn<typeof app>'),
+  })
+  const events = await scanEvents([domains])
+  assert.deepEqual(
+    events.map(({ event, emitters }) => [event, emitters]),
+    [
+      ['shop.visited', ['shop.domain']],
+      ['visit.begun', ['app']],
+    ],
+  )
+})

@@ -4,6 +4,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import { CommandError } from '../command-error.ts'
 import { scaffoldDomain } from '../scaffolding/domain.ts'
+import { scaffoldHooks } from '../scaffolding/hooks.ts'
 import { scaffoldMigration } from '../scaffolding/migration.ts'
 import { scaffoldPlugin } from '../scaffolding/plugin.ts'
 import { scaffoldTool } from '../scaffolding/tool.ts'
@@ -15,6 +16,7 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
   npm run new -- domain orders                  a table, an event, a plugin, and its test
   npm run new -- plugin orders/create-order     a plugin in that domain, and its test; the verb chooses method and path
   npm run new -- migration orders/add_total     the domain's next migration
+  npm run new -- hooks orders                   domain.ts: hooks of all routes of that domain; hooks app: app.ts, of all domains
   npm run new -- tool s3                        a tool with its contract, its page, and its test
 
   --in <folder>             the folder of DOMAINS_DIR (default: the first for a new domain, else the one with the domain)
@@ -22,7 +24,7 @@ const USAGE = `Usage: npm run new -- <what> <name> [options]
 
 Existing files are never overwritten.`
 
-/** Writes the first files of a domain, a plugin, a migration or a tool. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
+/** Writes the first files of a domain, a plugin, a migration, hooks or a tool. Exits with 1 when it cannot, with 2 when the arguments are wrong. */
 async function main(): Promise<void> {
   try {
     const { values, positionals } = parseFlags(USAGE, {
@@ -66,10 +68,12 @@ async function scaffoldFor(what: string, name: string, values: { in?: string; de
       return scaffoldPlugin(await openWorkplace(), name, values.in)
     case 'migration':
       return scaffoldMigration(await openWorkplace(), name, values.in, values.depends)
+    case 'hooks':
+      return scaffoldHooks(await openWorkplace(), name, values.in)
     case 'tool':
       return scaffoldTool(await openWorkplace(), name)
   }
-  throw unknownName(`There is no "${what}" to make`, what, ['domain', 'plugin', 'migration', 'tool'], USAGE)
+  throw unknownName(`There is no "${what}" to make`, what, ['domain', 'plugin', 'migration', 'hooks', 'tool'], USAGE)
 }
 
 function indent(line: string): string {

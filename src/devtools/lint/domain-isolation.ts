@@ -1,7 +1,7 @@
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { errorAt, type Finding } from './finding.ts'
-import type { Module, Project } from './project.ts'
+import { type Module, type Project, setupName } from './project.ts'
 
 /** The runtime's own sources, wherever it is installed. */
 const RUNTIME_SOURCES = path.resolve(import.meta.dirname, '../..')
@@ -21,7 +21,8 @@ export function domainIsolation(project: Project, toolsDir: string): Finding[] {
 
 function objection(module: Module, specifier: string, project: Project, toolsDir: string): string | undefined {
   if (ALLOWED.has(specifier)) return undefined
-  const what = `the domain '${module.domain}' imports '${specifier}'`
+  const who = setupName(module, project) === 'app' ? path.basename(module.file) : `the domain '${module.domain}'`
+  const what = `${who} imports '${specifier}'`
   if (specifier.startsWith('#')) return `${what}, which is not '#heddle'`
   const target = targetPath(module.file, specifier)
   if (!target) return undefined

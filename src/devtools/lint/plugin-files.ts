@@ -1,11 +1,15 @@
 import path from 'node:path'
-import type { Module, Project } from './project.ts'
+import { type Module, type Project, setupName } from './project.ts'
 
-/** File → the plugins that run its code: the plugin in the file, and the plugins that import it, directly or through other files. */
+/** File → the plugins that run its code (`domain.ts` and `app.ts` count as such): the plugin in the file, and the plugins that import it, directly or through other files. */
 export function pluginsByFile(project: Project): Map<string, Set<string>> {
   const byFile = new Map(project.modules.map((module) => [module.file, module]))
   const found = new Map<string, Set<string>>()
-  for (const plugin of project.plugins) {
+  const setups = project.modules.flatMap((module) => {
+    const name = setupName(module, project)
+    return name === undefined ? [] : [{ ...module, name }]
+  })
+  for (const plugin of [...project.plugins, ...setups]) {
     const pending: Module[] = [plugin]
     const reached = new Set<string>([plugin.file])
     for (let module = pending.pop(); module; module = pending.pop()) {

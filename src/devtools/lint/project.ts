@@ -46,6 +46,21 @@ export interface Migration extends MigrationFacts {
   id: string
 }
 
+/** The domain that `app.ts`, which belongs to none, counts as. */
+const APPLICATION = 'app'
+
+/** The name under which a `domain.ts` or an `app.ts` acts: `shop.domain`, `app`; undefined for another file. */
+export function setupName({ file, domain }: Module, { domains }: Project): string | undefined {
+  const folder = path.dirname(file)
+  const isIn = (folders: readonly string[]): boolean => folders.includes(folder)
+  if (/^domain\.(?:ts|js|mjs)$/.test(path.basename(file)) && domains.some(({ folders }) => isIn(folders)))
+    return `${domain}.domain`
+  const isOfAll = domains.some(({ folders }) => isIn(folders.map((each) => path.dirname(each))))
+  return isOfAll && APP.test(path.basename(file)) ? APPLICATION : undefined
+}
+
+const APP = /^app\.(?:ts|js|mjs)$/
+
 /** Names of files that are loaded as plugins. */
 const PLUGIN = /^[^._].*(?<!\.test)\.(?:ts|js|mjs)$/
 const migrations = new FileCache<MigrationFacts>()
@@ -62,6 +77,18 @@ export async function readProject(domainsDirs: readonly string[], unreadable: Un
       addFolder(project.domains, name, path.join(folder, name))
       await readDomain(name, path.join(folder, name), project, { seen, unreadable })
     }
+    for (const name of await list(folder, 'file', undefined)) {
+      if (APP.test(name))
+        await readSource(
+          {
+            modules: new ModuleReader(folder, new Set(Object.keys(unreadable))),
+            file: path.join(folder, name),
+            domain: APPLICATION,
+          },
+          project,
+          { seen, unreadable },
+        )
+    }
     forgetModules(folder + path.sep, seen)
     migrations.prune(folder + path.sep, seen)
   }
@@ -76,18 +103,10 @@ async function readDomain(
 ): Promise<void> {
   const modules = new ModuleReader(folder, new Set(Object.keys(unreadable)))
   for (const file of await sourceFiles(folder, project.faults)) {
-    seen.add(file)
-    if (Object.hasOwn(unreadable, file)) {
-      project.faults.push(errorAt('parse', file, 1, `the file cannot be read: ${unreadable[file]}`))
-      continue
-    }
-    const facts = await attempt(() => modules.read(file), file, project.faults)
-    if (!facts) continue
-    const module: Module = { ...facts, file, domain }
-    project.modules.push(module)
-    for (const { line, message } of facts.errors) project.faults.push(errorAt('parse', file, line, message))
+    const module = await readSource({ modules, file, domain }, project, { seen, unreadable })
+    if (module === undefined) continue
     if (path.dirname(file) === path.join(folder, 'plugins') && PLUGIN.test(path.basename(file))) {
-      project.plugins.push({ ...module, name: `${domain}.${facts.className ?? classNameOf(file)}` })
+      project.plugins.push({ ...module, name: `${domain}.${module.className ?? classNameOf(file)}` })
     }
   }
   for (const name of await list(path.join(folder, 'migrations'), 'file', undefined)) {
@@ -99,6 +118,24 @@ async function readDomain(
     const stem = name.slice(0, -'.sql'.length)
     if (facts) project.migrations.push({ ...facts, file, domain, stem, id: `${domain}/${stem}` })
   }
+}
+
+async function readSource(
+  { modules, file, domain }: { modules: ModuleReader; file: string; domain: string },
+  project: Project,
+  { seen, unreadable }: { seen: Set<string>; unreadable: Unreadable },
+): Promise<Module | undefined> {
+  seen.add(file)
+  if (Object.hasOwn(unreadable, file)) {
+    project.faults.push(errorAt('parse', file, 1, `the file cannot be read: ${unreadable[file]}`))
+    return undefined
+  }
+  const facts = await attempt(() => modules.read(file), file, project.faults)
+  if (!facts) return undefined
+  const module: Module = { ...facts, file, domain }
+  project.modules.push(module)
+  for (const { line, message } of facts.errors) project.faults.push(errorAt('parse', file, line, message))
+  return module
 }
 
 /** All source files below the folder, in the order of their paths. */

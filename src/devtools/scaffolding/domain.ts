@@ -33,6 +33,7 @@ export function scaffoldDomain(workplace: Workplace, domain: string, within: str
       'npm start             # and in another terminal:',
       `curl -X POST localhost:8000${names.path} -H 'content-type: application/json' -d '{"name":"first"}'`,
       `npm run new -- plugin ${domain}/show-${one}`,
+      `npm run new -- hooks ${domain}    # domain.ts: guards of all its routes`,
     ],
   }
 }

@@ -57,6 +57,11 @@ export function domainFolder({ domainsDirs }: Workplace, domain: string, within:
   )
 }
 
+/** The folder for what is for all domains. @param within one of DOMAINS_DIR; default: the first */
+export function applicationFolder({ domainsDirs }: Workplace, within: string | undefined): string {
+  return rootOf(domainsDirs, within)
+}
+
 function rootOf(domainsDirs: readonly string[], within: string | undefined): string {
   if (within === undefined) return domainsDirs[0]!
   const root = domainsDirs.find((folder) => folder === resolve(within))

@@ -91,7 +91,7 @@ export class ToolTypes {
 
   #imported(module: string, name: string): Value[] {
     if (module !== '#heddle' && module !== 'heddle') return this.#evaluator.importedType(module, name)
-    if (name === 'Tools') return [this.#values.tools()]
+    if (name === 'Tools' || name === 'ToolsIn') return [this.#values.tools()]
     const tool = TOOL_OF_TYPE[name]
     return tool ? [this.#values.tool(tool)] : []
   }
