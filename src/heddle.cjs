@@ -21,6 +21,7 @@ const USAGE = `Usage: heddle <command>
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
   migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|reset|seed
+  db types            writes the types of all tables, from the migrations; --check only compares
   bench               the benchmarks, in the repository of heddle`
 
 /** Node's arguments for a file of the runtime. */
@@ -44,6 +45,7 @@ const COMMANDS = {
     process.env.DB_AUTO_MIGRATE = 'true'
     return start(['--boot-tool', 'db', ...args])
   },
+  db: (args) => run([...own('devtools/cli/db'), ...args]),
   bench: (args) => {
     const bench = join(ROOT, 'bench/run.ts')
     if (!existsSync(bench)) fail('The benchmarks are in the repository of heddle, not in the package')

@@ -44,3 +44,13 @@ test('the command says, applies, takes back, seeds and begins anew', async (t) =
   assert.equal(unknown.code, 2)
   assert.match(unknown.output, /There is no command sideways/)
 })
+
+test('the types of the tables are written, and compared with the migrations', async (t) => {
+  const run = await project(t)
+  assert.equal((await run('db types --check')).code, 1)
+  assert.match((await run('db types')).output, /domains\/db-types\.ts is written/)
+  const current = await run('db types --check')
+  assert.deepEqual([current.code, /is up to date/.test(current.output)], [0, true])
+  assert.equal((await run('db types --out other.ts --check')).code, 1)
+  assert.equal((await run('db sorts')).code, 2)
+})
