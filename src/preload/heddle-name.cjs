@@ -1,4 +1,4 @@
-const { Module, register } = require('node:module')
+const { Module, register, registerHooks } = require('node:module')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 const { isCompiled, sourceFile } = require('./compiled.cjs')
@@ -36,6 +36,14 @@ function nameRuntime() {
   // The compiled runtime loads with `require` alone; so do the lanes.
   if (isMainThread && !isCompiled) {
     const names = Object.fromEntries([...FILES].map(([name, file]) => [name, pathToFileURL(file).href]))
-    register('./heddle-name-hook.mjs', { parentURL: pathToFileURL(__filename).href, data: names })
+    // A hook of `register` fails on Node 22 as soon as a module is loaded by `require`. Node 20 has no other one.
+    if (registerHooks === undefined) {
+      register('./heddle-name-hook.mjs', { parentURL: pathToFileURL(__filename).href, data: names })
+    } else {
+      registerHooks({
+        resolve: (name, context, next) =>
+          Object.hasOwn(names, name) ? { url: names[name], shortCircuit: true } : next(name, context),
+      })
+    }
   }
 }
