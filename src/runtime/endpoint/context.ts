@@ -42,10 +42,10 @@ export class RequestContext implements HttpContext {
   body: unknown
   /** Set while the answer of a request with an `Idempotency-Key` is not stored: its claim, and what a result of the handler means. */
   keyed: { claim: Claim; replyTo: (result: unknown) => Promise<Reply> } | null = null
-  /** The hook that is running; null for none. */
-  hook: Hook | null = null
-  /** Since when a hook that has not ended has taken too long, by `performance.now()`. Of routes with hooks. */
-  hookDeadlineMs = 0
+  /** The hook that is running; null for none. Undefined, like the next, on a route without hooks, which is not to pay for them. */
+  declare hook: Hook | null | undefined
+  /** Since when a hook that has not ended has taken too long, by `performance.now()`. */
+  declare hookDeadlineMs: number | undefined
   readonly #plugin: string
   readonly #effects: RequestEffects | null
   readonly #incoming: Incoming
@@ -56,8 +56,6 @@ export class RequestContext implements HttpContext {
   #hasContentType = false
   #binary: Uint8Array | null = null
   #file: BodySource | null = null
-  /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
-  #hasBody = false
   #abort: AbortController | undefined
   #aborted = false
 
@@ -153,7 +151,6 @@ export class RequestContext implements HttpContext {
   redirect(location: string, status: 301 | 302 | 303 | 307 | 308 = 302): undefined {
     this.setHeader('location', location)
     this.setStatus(status)
-    this.#hasBody = true
   }
 
   sendBinary(bytes: Uint8Array, type: string): undefined {
@@ -161,7 +158,6 @@ export class RequestContext implements HttpContext {
     if (!(bytes instanceof Uint8Array)) throw new TypeError('sendBinary takes a Uint8Array')
     this.setHeader('content-type', type)
     this.#binary = bytes
-    this.#hasBody = true
   }
 
   sendFile(path: string | URL, options: FileOptions = {}): Promise<undefined> {
@@ -222,7 +218,6 @@ export class RequestContext implements HttpContext {
     })
     this.#binary = null
     this.#file = null
-    this.#hasBody = false
     if (this.#hasContentType) this.#head = this.#head.replace(/^content-type: [^\r]*\r\n/m, '')
     this.#hasContentType = false
   }
@@ -242,8 +237,9 @@ export class RequestContext implements HttpContext {
   get plugin(): string {
     return this.#plugin
   }
+  /** Whether the answer's body was decided, by `redirect`, `sendBinary` or a file. */
   get hasBody(): boolean {
-    return this.#hasBody
+    return this.#binary !== null || (this.#status >= 300 && this.#status < 400 && /^location: /m.test(this.#head))
   }
   get effects(): RequestEffects | null {
     return this.#effects
@@ -268,7 +264,6 @@ export class RequestContext implements HttpContext {
   sendSource(file: BodySource): void {
     this.#file = file
     this.#binary = NO_BYTES
-    this.#hasBody = true
   }
   get isAborted(): boolean {
     return this.#aborted

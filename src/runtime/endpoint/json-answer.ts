@@ -13,8 +13,10 @@ export interface AnswerSource {
  */
 export function jsonAnswer(answer: unknown, source: AnswerSource): string {
   if (typeof answer === 'object' && answer !== null) {
-    refuseAt(answer, '', source)
-    refuseAt((answer as { data?: unknown }).data, 'data', source)
+    if (Object.getPrototypeOf(answer) !== Object.prototype) refuseAt(answer, '', source)
+    const { data } = answer as { data?: unknown }
+    if (typeof data === 'object' && data !== null && Object.getPrototypeOf(data) !== Object.prototype)
+      refuseAt(data, 'data', source)
   }
   const text = stringified(answer, source)
   if (text === undefined) {

@@ -156,7 +156,7 @@ export class RequestServer {
   cancel(requestId: number): void {
     const context = this.#running.get(requestId)
     if (context !== undefined) {
-      if (context.hook !== null) this.#hookCancelled(context, context.hook)
+      if (context.hook) this.#hookCancelled(context, context.hook)
       context.abort()
     }
     this.#streams.get(requestId)?.abort()
@@ -167,7 +167,7 @@ export class RequestServer {
 
   #hookCancelled({ route, plugin, requestId, hookDeadlineMs }: RequestContext, hook: Hook): void {
     // The client has left.
-    if (performance.now() < hookDeadlineMs) return
+    if (performance.now() < (hookDeadlineMs ?? 0)) return
     const late = new HeddleError('HTTP_HANDLER_TIMEOUT', 'It had not ended when the time of the request was up')
     this.#onFault({ template: { text: route }, owner: { name: plugin } }, requestId, late, placeOfHook(hook))
   }
