@@ -133,6 +133,7 @@ export class LaneServer {
       onListenerFault: (kind, thrown) => this.#kernel.sinkFault(kind, thrown),
     })
     useCookieSecrets(settings)
+    this.#requests.isCompressing = settings.httpCompression
     const effects = threadEffects({
       settings,
       claims: shared.claims,

@@ -10,6 +10,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { placeOfHook } from './answering.ts'
 import type { BodySource } from './body-source.ts'
+import { compressed, isCompressible } from './compression.ts'
 import { RequestContext } from './context.ts'
 import { FileSender, type FileSink } from './file-sender.ts'
 import { openGuarded } from './guarded.ts'
@@ -41,6 +42,8 @@ export class RequestServer {
   readonly hooks = new Hooks()
   /** Null in a thread without a database. */
   effects: RequestEffects | null = null
+  /** HTTP_COMPRESSION. Never in the listener's own thread. */
+  isCompressing = false
   #tracing: CodeTracing | null = null
   readonly #sink: ReplySink
   readonly #onFault: FaultLog
@@ -111,13 +114,17 @@ export class RequestServer {
       return
     }
     const reply = runRequest(route, incoming, context, this.#onFault, this.#tracing)
-    if (!(reply instanceof Promise)) return this.#sink.answer(requestId, reply)
+    const isLater = reply instanceof Promise
+    if (!isLater && !(this.isCompressing && isCompressible(reply))) return this.#sink.answer(requestId, reply)
     this.#running.set(requestId, context)
-    void this.#answerLater(requestId, reply, route, context)
+    void this.#answerLater(requestId, isLater ? reply : Promise.resolve(reply), route, context)
   }
 
   async #answerLater(requestId: number, pending: Promise<Reply>, route: Route, context: RequestContext): Promise<void> {
-    const reply = await pending
+    let reply = await pending
+    if (this.isCompressing && isCompressible(reply)) {
+      reply = await compressed(reply, context.headers['accept-encoding'] ?? '')
+    }
     if (reply.file === undefined) {
       this.#running.delete(requestId)
       this.#sink.answer(requestId, reply)

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs'
 import { extname, join } from 'node:path'
 import type { Data } from '../../contracts/http-request.ts'
+import { takes } from './accept-encoding.ts'
 import type { RequestContext } from './context.ts'
 import { answerFile } from './file-answer.ts'
 import { fileType } from './file-types.ts'
@@ -91,13 +92,4 @@ export class StaticFiles {
     }
     return null
   }
-}
-
-/** Source: RFC 9110, section 12.5.3; without preferences among those that are taken. */
-function takes(accepted: string, encoding: string): boolean {
-  for (const part of accepted.toLowerCase().split(',')) {
-    const [name, ...parameters] = part.split(';').map((text) => text.trim())
-    if (name === encoding) return !parameters.some((parameter) => /^q=0(?:\.0*)?$/.test(parameter))
-  }
-  return false
 }

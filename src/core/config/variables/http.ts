@@ -41,6 +41,12 @@ export const HTTP_VARIABLES = {
     default: false,
     effect: 'Browsers may send cookies with the requests of those pages, and give them the answers; not with `*`.',
   },
+  HTTP_COMPRESSION: {
+    type: 'boolean',
+    default: false,
+    effect:
+      'Compresses answers of lanes of 1 KiB or more (JSON and text) with brotli or gzip for clients that accept it: where no proxy does.',
+  },
   HTTP_TRUSTED_PROXIES: {
     type: 'networks',
     default: [],
