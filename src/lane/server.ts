@@ -16,7 +16,7 @@ import { EventLog } from '../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
 import { LogPublisher } from '../runtime/event-log/log-publisher.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
-import { EventServer } from '../runtime/events/event-server.ts'
+import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
 import { runJob } from '../runtime/jobs/run-job.ts'
 import { activeTools } from '../runtime/kernel/active-tools.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
@@ -81,6 +81,10 @@ export class LaneServer {
     adoptVariables(init.variables)
     this.#outbox = new Outbox(init.outbound, port, bulk)
     this.#events = new EventServer(settings.eventBusMaxSubscriptions)
+    this.#events.onFailedAttempt = (failed) => {
+      const { message, fields } = attemptRecord(failed)
+      this.#host.writeLog('WARNING', message, failed.plugin, fields)
+    }
     this.#heartbeat = new HeartbeatWriter(init.heartbeat, memoryLimits(settings.laneMemoryMb))
     this.#flightFile = init.flightFile === null ? null : new FlightFile(init.flightFile, Buffer.from(init.flight))
     const recorder = new FlightRecorder(init.flight, this.#flightFile)

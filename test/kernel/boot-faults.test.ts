@@ -53,6 +53,14 @@ const FAULTS: Record<string, Fault> = {
       "Fix: write it from the root: '/users/:id'.",
     ],
   },
+  braces: {
+    source: withHttp("this.http.addEndpoint('/users/{id}', 'GET', () => ({}))"),
+    log: [
+      "GET \"/users/{id}\": '{id}' is no parameter here: write ':id'",
+      'DIR/braces.ts:4:15',
+      "Fix: a colon makes a parameter: '/users/:id'",
+    ],
+  },
   'two-wildcards': {
     source: withHttp("this.http.addEndpoint('/a/*/b/*', 'GET', () => ({}))"),
     log: ["'*' must be the whole last segment", 'DIR/two-wildcards.ts:4:15', 'Fix: one wildcard, at the end'],

@@ -2,6 +2,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { EventLog } from '../../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
+import { attemptRecord } from '../../runtime/events/event-server.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { LogMemory } from '../../transport/memory/log-memory.ts'
@@ -68,6 +69,10 @@ export function assembleEvents(options: EventOptions): EventParts {
     (thrown) => log('ERROR', sinkFault('event listener', thrown), 'kernel'),
     settings.eventBusMaxSubscriptions,
   )
+  bus.onFailedAttempt = (failed) => {
+    const { message, fields } = attemptRecord(failed)
+    log('WARNING', message, failed.plugin, fields)
+  }
   const laneSubscribers = new LaneSubscribers(hub)
   const logLanes = new LogLanes(() => link.supervisor.lanes.ready, eventLog)
   const durable = new DurableLog({

@@ -64,6 +64,10 @@ export class PrimaryBus implements BusTransport, SubscriberThread {
     this.#events.tracing = tracing
   }
 
+  set onFailedAttempt(told: EventServer['onFailedAttempt']) {
+    this.#events.onFailedAttempt = told
+  }
+
   /** @param maxSubscriptions EVENT_BUS_MAX_SUBSCRIPTIONS; its default when left out */
   constructor(
     hub: Hub,

@@ -107,9 +107,11 @@ async function readBody(
     return withoutReserved(value)
   }
   if (type === 'application/x-www-form-urlencoded') {
+    const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8')
+    if (wanted && isJsonObject(text)) throw new HeddleError('HTTP_MEDIA_TYPE', JSON_AS_FORM)
     const fields: Data = {}
     form.isForm = true
-    parseForm(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('utf8'), fields, 'form body')
+    parseForm(text, fields, 'form body')
     return fields
   }
   if (type === 'multipart/form-data') {
@@ -124,6 +126,20 @@ async function readBody(
     throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported media type ${type || '(none)'}; send application/json`)
   context.body = bytes
   return undefined
+}
+
+const JSON_AS_FORM =
+  "The body is JSON, but its content type says application/x-www-form-urlencoded, as `curl -d` sends it: add -H 'content-type: application/json'"
+
+function isJsonObject(text: string): boolean {
+  if (!/^\s*\{/.test(text)) return false
+  try {
+    JSON.parse(text)
+    return true
+  } catch {
+    // A form whose first field begins with a brace.
+    return false
+  }
 }
 
 function requireUtf8(parameters: string): void {

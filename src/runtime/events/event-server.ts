@@ -4,6 +4,7 @@ import type { Payload } from '../../contracts/payload.ts'
 import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
+import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -17,6 +18,28 @@ export interface DeliverySink {
   failed(deliveryId: number, error: WireError): void
 }
 
+/** An attempt of a delivery that is tried again. */
+export interface FailedAttempt {
+  plugin: string
+  subscriber: string
+  /** Of the event. */
+  id: string
+  event: string
+  requestId: string | null
+  attempt: number
+  retries: number
+  error: WireError
+}
+
+/** The log record of a failed attempt: a warning, since the next one may succeed. */
+export function attemptRecord(failed: FailedAttempt): { message: string; fields: Record<string, unknown> } {
+  const { subscriber, id, event, requestId, attempt, retries, error } = failed
+  return {
+    message: `${subscriber} failed to handle ${event}, attempt ${attempt} of ${retries + 1}, and will get it again: ${error.message}`,
+    fields: { event, event_id: id, subscriber, attempt, request_id: requestId, stack: error.stack },
+  }
+}
+
 /** The default of EVENT_BUS_MAX_SUBSCRIPTIONS. */
 const SUBSCRIPTIONS_MAX = 1000
 
@@ -24,6 +47,8 @@ const SUBSCRIPTIONS_MAX = 1000
 export class EventServer {
   /** Null while tracing is off. */
   tracing: CodeTracing | null = null
+  /** Told of an attempt that has thrown and is not the last one: who gets the delivery again knows nothing of it. */
+  onFailedAttempt: (failed: FailedAttempt) => void = () => {}
   /** Runs transactional subscribers; null in a thread that has none. */
   inbox: Inbox | null = null
   readonly #subscriptions: (Subscription | undefined)[] = []
@@ -116,7 +141,7 @@ export class EventServer {
       isLater = isThenable(outcome)
     } catch (thrown) {
       span?.fail(thrown)
-      return sink.failed(deliveryId, deliveryError(thrown))
+      return this.#failed(sink, deliveryId, frame, thrown)
     }
     if (!isLater) {
       span?.end()
@@ -133,10 +158,33 @@ export class EventServer {
       (thrown) => {
         this.#inFlight--
         span?.fail(thrown)
-        sink.failed(deliveryId, deliveryError(thrown))
+        this.#failed(sink, deliveryId, frame, thrown)
       },
     )
   }
+
+  #failed(sink: DeliverySink, deliveryId: number, frame: EventFrame, thrown: unknown): void {
+    const error = deliveryError(thrown)
+    const subscription = this.#subscriptions[frame.subscriber]
+    const attempt = frame.attempt & (WANTS_REPLY - 1)
+    const retries = subscription?.options.retries ?? SUBSCRIBER_DEFAULTS.retries
+    if (subscription !== undefined && attempt <= retries && error.unrecoverable !== true) {
+      const subscriber = this.#identityOf(frame.subscriber)
+      const { id, event, requestId } = frame
+      this.onFailedAttempt({
+        plugin: subscription.owner.name,
+        subscriber,
+        id,
+        event,
+        requestId,
+        attempt,
+        retries,
+        error,
+      })
+    }
+    sink.failed(deliveryId, error)
+  }
+
   readonly #callInTransaction = (subscription: Subscription, frame: EventFrame): unknown => {
     const { owner, handler, options } = subscription
     const group = options.group ?? this.#identityOf(frame.subscriber)

@@ -91,6 +91,7 @@ const PATH_FIXES: readonly [RegExp, string][] = [
     /'\*' must be/,
     "one wildcard, at the end: '/files/*'; for what stands before it take parameters, like '/:folder/*'.",
   ],
+  [/is no parameter here/, "a colon makes a parameter: '/users/:id' where OpenAPI has '/users/{id}'."],
   [/stands there twice/, "give each parameter a name of its own: '/users/:userId/orders/:orderId'."],
   [/in onBoot, not later/, 'register it in onBoot.'],
 ]
@@ -113,7 +114,13 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
   // Node also reports so that a name is imported which the other file does not export.
   const isImport = error.message.includes('does not provide an export')
-  return { mistake: isImport ? error.message : `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
+  if (!isImport) return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
+  const name = /export named '([^']+)'/.exec(error.message)?.[1]
+  return {
+    mistake: error.message,
+    place: (name === undefined ? undefined : placeOfText(place.file, name)) ?? { ...place, column: 1 },
+    fix: `export ${name ?? 'it'} there, correct the name, or write \`import type\` for a type.`,
+  }
 }
 
 /** An import of a file or a package that does not exist. */

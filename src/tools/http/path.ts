@@ -18,6 +18,8 @@ export function pathFault(path: unknown): string | undefined {
     if (segment.includes('*') && (segment !== '*' || index !== segments.length - 1)) {
       return "'*' must be the whole last segment"
     }
+    const braced = /^\{([A-Za-z_][A-Za-z0-9_]*)\}$/.exec(segment)?.[1]
+    if (braced !== undefined) return `'{${braced}}' is no parameter here: write ':${braced}'`
     if (!segment.includes(':')) continue
     const name = /^:([A-Za-z_][A-Za-z0-9_]*)$/.exec(segment)?.[1]
     if (name === undefined) return `a parameter must fill its segment, like '/:id', not '/${segment}'`
