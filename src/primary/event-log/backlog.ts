@@ -142,13 +142,13 @@ export class Backlog {
   }
 
   async #readReturned(returned: Returned, take: PageTaker): Promise<void> {
-    const { log, written, awaiting } = this.#options
+    const { log, awaiting } = this.#options
     const { epoch } = log.memory
-    await written()
     // What has not been read of an earlier process is read for all its groups together.
     const last = this.#left.last > this.#left.from ? this.#left.from : Number.MAX_SAFE_INTEGER
-    const { rows, isStale } = await this.#readRows(() => readReturned(log.database, { ...returned, last, epoch }))
-    if (this.#returned[0] !== returned || isStale) return
+    const { rows, isStale } = await this.#readRows(true, () => readReturned(log.database, { ...returned, last, epoch }))
+    // Rows that are taken as they are read are as they were left.
+    if (this.#returned[0] !== returned || (isStale && epoch === 0)) return
     if (rows.length > 0) returned.after = Number(rows.at(-1)!.row.seq)
     await take(rows)
     if (rows.length === PAGE_ROWS || this.#returned[0] !== returned) return
@@ -170,8 +170,8 @@ export class Backlog {
     const turns = this.#turns
     let page: Page = { rows: [], isStale: true }
     try {
-      if (queue === this.#freed || this.#options.hasUnwritten()) await this.#options.written()
-      page = await this.#readRows(() => readInOrder(this.#options.log, positions))
+      const mustFlush = queue === this.#freed || this.#options.hasUnwritten()
+      page = await this.#readRows(mustFlush, () => readInOrder(this.#options.log, positions))
     } catch (error) {
       this.#restore(queue, positions)
       throw error
@@ -181,11 +181,13 @@ export class Backlog {
   }
 
   /** What an event was before it left the hub would be done again by those who were done with it at that moment: it is to be read once more. */
-  async #readRows(read: () => Promise<StoredRow[]>): Promise<Page> {
-    const { collectLeavers } = this.#options
+  async #readRows(mustFlush: boolean, read: () => Promise<StoredRow[]>): Promise<Page> {
+    const { collectLeavers, written } = this.#options
     const gone = new Set<number>()
+    // What ends while earlier changes are written is not among those.
     collectLeavers(gone)
     try {
+      if (mustFlush) await written()
       const rows = await read()
       return { rows, isStale: gone.size > 0 && rows.some(({ row }) => gone.has(Number(row.seq))) }
     } finally {
