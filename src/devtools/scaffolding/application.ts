@@ -32,6 +32,7 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
   const texts: Record<string, string> = {
     'package.json': `${JSON.stringify(packageOf(name, manifest), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(COMPILER, null, 2)}\n`,
+    'biome.json': `${JSON.stringify(LINTER, null, 2)}\n`,
     'domains/hello/plugins/say-hello.ts': PLUGIN,
     'test/hello/say-hello.test.ts': TEST,
     '.env.example': ENVIRONMENT,
@@ -94,6 +95,13 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
   }),
   allowScripts: { ...(IS_NODE_20 && { [COMPILED]: true }), esbuild: false, protobufjs: false },
 })
+
+/** For Biome, which `heddle check` runs where it is installed: a call that is not awaited loses its error. */
+const LINTER = {
+  formatter: { enabled: false },
+  assist: { enabled: false },
+  linter: { rules: { preset: 'none', nursery: { noFloatingPromises: 'error' } } },
+}
 
 const COMPILER = {
   compilerOptions: {
