@@ -28,8 +28,15 @@ module.exports = {
       // 78: the environment is not valid, so another start would fail too.
       stop_exit_codes: [78],
       exp_backoff_restart_delay: 200,
-      // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
-      env: { NODE_ENV: 'production', GUARDIAN: 'false', HTTP_REUSE_PORT: 'true', SYSTEM_PORT: '0' },
+      env: {
+        NODE_ENV: 'production',
+        GUARDIAN: 'false',
+        HTTP_REUSE_PORT: 'true',
+        // /system is on a port of its own for each process, on 127.0.0.1: the log names it.
+        SYSTEM_PORT: '0',
+        // One process alone can keep events in an SQLite file. On PostgreSQL: `EVENT_BUS_DRIVER=database pm2 start …`.
+        EVENT_BUS_DRIVER: process.env.EVENT_BUS_DRIVER || 'in_process',
+      },
     },
   ],
 }

@@ -7,6 +7,7 @@ import { postgresServer } from '../../test/support/servers/postgres.ts'
 import { toolsDirWith } from '../../test/support/tools-dir.ts'
 import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
 import { busyNote, compare, faultsOf, medianOf, medianRatio, perSec } from '../comparison.ts'
+import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import { postRequest } from '../load/http-request.ts'
 import { Owner } from '../owner.ts'
 import { measureQueues, type QueueFigures } from '../postgres/queues.ts'
@@ -109,7 +110,7 @@ async function untilForgotten(
   { run, thread, count }: { run: string; thread: number; count: number },
   left: () => Promise<number>,
 ): Promise<TickRun> {
-  const ticks = await tickRun(server, run, thread, count)
+  const ticks = await tickRun(server, { run, thread, count, note: STORED_NOTE })
   const handledAtMs = performance.now()
   while ((await left()) !== 0) {
     if (performance.now() - handledAtMs > FORGOTTEN_DEADLINE_MS) throw new Error('events are not forgotten')

@@ -55,13 +55,14 @@ async function measure(
   profileDir: string | undefined,
   say: (text: string) => void,
 ): Promise<TickRun[]> {
-  const server = await startHeddle({ lanes: 2, profileDir })
+  // In memory: `durable` measures those that are stored.
+  const server = await startHeddle({ lanes: 2, env: { EVENT_BUS_DRIVER: 'in_process' }, profileDir })
   try {
     const thread = await publishingThread(server)
-    await tickRun(server, 'warm-up', thread, WARMUP_EVENTS)
+    await tickRun(server, { run: 'warm-up', thread, count: WARMUP_EVENTS })
     const runs: TickRun[] = []
     for (let round = 1; round <= rounds; round++) {
-      const run = await tickRun(server, `round-${round}`, thread, EVENTS)
+      const run = await tickRun(server, { run: `round-${round}`, thread, count: EVENTS })
       say(
         `round ${round} ${Math.round(run.perSec)} events/s, ${run.crossed} of ${run.handled} crossed lanes, ${run.refused} refusals`,
       )
@@ -80,8 +81,18 @@ export async function publishingThread(server: BenchServer): Promise<number> {
   return (await askJson<{ data: { thread: number } }>(server, '/bench/publish', { post: order })).data.thread
 }
 
-export async function tickRun(server: BenchServer, run: string, thread: number, count: number): Promise<TickRun> {
-  const { startedAtMs, refused } = await publish(server, { run, thread, count, batch: BATCH })
+export interface TickOrder {
+  run: string
+  /** The one that publishes. */
+  thread: number
+  count: number
+  /** Goes with each event. */
+  note?: string
+}
+
+export async function tickRun(server: BenchServer, order: TickOrder): Promise<TickRun> {
+  const { run, count } = order
+  const { startedAtMs, refused } = await publish(server, { ...order, batch: BATCH })
   const deadlineMs = performance.now() + SETTLE_DEADLINE_MS
   for (;;) {
     const reply = await askJson<{ data: { lanes: Record<string, TickCount> } }>(server, '/bench/count')

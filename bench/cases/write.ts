@@ -57,7 +57,8 @@ async function measuredTransactions(context: CaseContext) {
 
 /** Both sides write with the same setting of SQLite. */
 async function measured(context: CaseContext, requests: string[], synchronous: string) {
-  const env = { SQLITE_SYNCHRONOUS: synchronous }
+  // Neither side stores the event: `durable` compares those that do.
+  const env = { SQLITE_SYNCHRONOUS: synchronous, EVENT_BUS_DRIVER: 'in_process' }
   const rounds = await compare(context, {
     sides: {
       ...heddleSide(context, 'heddle', 1, env),

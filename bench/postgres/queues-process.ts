@@ -2,6 +2,7 @@
 import { Logger, run as startWorker } from 'graphile-worker'
 import pg from 'pg'
 import PgBoss from 'pg-boss'
+import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import type { QueueFigures, QueuePlan } from './queues.ts'
 
 /** Rows of a statement in the bare loop. */
@@ -10,8 +11,15 @@ const RUN = 100
 const CALLERS = 64
 const WORKERS = 10
 const QUEUE = 'bench-tick'
-const ENVELOPE = JSON.stringify([null, 'req_0197f7b0c0ffee', '', 'bench.DriveTicks', 1_700_000_000_000, 'run\0thread'])
-const PAYLOAD = { run: 'round-1', thread: 12 }
+const ENVELOPE = JSON.stringify([
+  null,
+  'req_0197f7b0c0ffee',
+  '',
+  'bench.DriveTicks',
+  1_700_000_000_000,
+  'run\0thread\0note',
+])
+const PAYLOAD = { run: 'round-1', thread: 12, note: STORED_NOTE }
 
 const [plan] = process.argv.slice(2).map((text) => JSON.parse(text)) as [QueuePlan]
 const pool = new pg.Pool({ ...plan.access, max: CALLERS })

@@ -3,12 +3,20 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Database } from '../../src/tools/sqlite/driver.ts'
+import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import type { LoopFigures, LoopPlan } from './log-loops.ts'
 
 /** Events of one commit in the bare loop. */
 const RUN = 20
-const ENVELOPE = JSON.stringify([null, 'req_0197f7b0c0ffee', '', 'bench.DriveTicks', 1_700_000_000_000, 'run\0thread'])
-const PAYLOAD = JSON.stringify({ run: 'round-1', thread: 12 })
+const ENVELOPE = JSON.stringify([
+  null,
+  'req_0197f7b0c0ffee',
+  '',
+  'bench.DriveTicks',
+  1_700_000_000_000,
+  'run\0thread\0note',
+])
+const PAYLOAD = JSON.stringify({ run: 'round-1', thread: 12, note: STORED_NOTE })
 
 const [plan] = process.argv.slice(2).map((text) => JSON.parse(text)) as [LoopPlan]
 const folder = mkdtempSync(join(tmpdir(), 'heddle-bench-'))

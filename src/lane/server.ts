@@ -13,7 +13,7 @@ import { faultRecord } from '../runtime/endpoint/fault-record.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
-import { logDatabaseOf } from '../runtime/event-log/log-database.ts'
+import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database.ts'
 import { LogPublisher } from '../runtime/event-log/log-publisher.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
@@ -59,6 +59,7 @@ export class LaneServer {
   readonly #frames: PrimaryFrames
   readonly #calls: PrimaryCalls
   readonly #bus: LaneBus
+  readonly #publisher: RingPublisher
   readonly #log: EventLog
   readonly #trimmer: Trimmer
   /** Null while the hub carries all events. */
@@ -110,6 +111,7 @@ export class LaneServer {
       sockets,
     )
     const publisher = new RingPublisher(this.#outbox)
+    this.#publisher = publisher
     this.#log = new EventLog(
       new LogMemory(shared.log),
       () => logDatabaseOf(this.#kernel.toolbox.get('db')),
@@ -195,6 +197,7 @@ export class LaneServer {
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
       await toolbox.install(activeTools(settings.toolsDir, settings.tools), this.#kernel.runtimeFactory(this.#host))
+      if (staysInProcess(settings, toolbox.get('db'))) this.#bus.publisher = this.#publisher
       this.#requests.sockets.isRevoked = (claims) => toolbox.isRevoked(claims)
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),

@@ -58,7 +58,7 @@ test('an empty environment yields the documented defaults', () => {
     kvTls: 'off',
     kvCaFile: undefined,
     kvConnectTimeout: 5,
-    eventBusDriver: 'in_process',
+    eventBusDriver: 'database',
     eventBusMaxQueue: 100_000,
     eventBusClaimIdleMs: 60_000,
     eventBusStreamMaxlen: undefined,

@@ -1,3 +1,3 @@
 import { runBusContract } from './bus-contract.ts'
 
-runBusContract('in process', async () => ({}))
+runBusContract('in process', async () => ({ EVENT_BUS_DRIVER: 'in_process' }))

@@ -36,7 +36,7 @@ describe('dead letters', () => {
     startHeddle(owner, {
       domains: [await folderOf(owner, { 'large/plugins/fail.ts': FAIL }), SHIPPED],
       lanes: 1,
-      env: { EVENT_BUS_MAX_DEAD_BYTES: String(MAX_BYTES) },
+      env: { EVENT_BUS_DRIVER: 'in_process', EVENT_BUS_MAX_DEAD_BYTES: String(MAX_BYTES) },
     }),
   )
 

@@ -5,7 +5,7 @@ import { post, startWith } from '../support/started-service.ts'
 import { until } from '../support/until.ts'
 
 test('dead letters', async (t) => {
-  const heddle = await startWith(t, 'deployed')
+  const heddle = await startWith(t, 'deployed', { env: { EVENT_BUS_DRIVER: 'in_process' } })
   const letters = async (): Promise<DeadLetter[]> => (await heddle.json('/system/dead-letters')).body
 
   await t.test('an event that ends three lanes is one, and reported like any failure', async () => {

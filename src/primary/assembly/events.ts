@@ -32,6 +32,8 @@ export interface EventParts {
   readonly logLanes: LogLanes
   /** Carries the events that are published in the primary. */
   driver: EventDriver
+  /** The driver where no database can hold them. */
+  readonly inProcess: InProcessDriver
   /** Null while the hub carries all events: with the in-process bus, and until `openStreams`. */
   streams: StreamCoordinator | null
 }
@@ -94,6 +96,7 @@ export function assembleEvents(options: EventOptions): EventParts {
   })
   bus.log = { log: eventLog, take: (frame) => durable.take(asBytes(frame), bus) }
   const letters = new StoredLetters(hub, eventLog, durable)
+  const inProcess = new InProcessDriver(hub, letters)
   const parts: EventParts = {
     hub,
     bus,
@@ -104,9 +107,8 @@ export function assembleEvents(options: EventOptions): EventParts {
     durable,
     logLanes,
     driver:
-      settings.eventBusDriver === 'database'
-        ? new DatabaseDriver({ hub, log: eventLog, durable, letters })
-        : new InProcessDriver(hub, letters),
+      settings.eventBusDriver === 'database' ? new DatabaseDriver({ hub, log: eventLog, durable, letters }) : inProcess,
+    inProcess,
     streams: null,
   }
   return parts

@@ -7,7 +7,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
 import { threadEffects } from '../../runtime/effects/thread-effects.ts'
 import { useCookieSecrets } from '../../runtime/endpoint/cookie-keys.ts'
-import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
+import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-database.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
@@ -343,6 +343,9 @@ export class Runtime {
     for (const warning of unreadUrls(folders, settings)) this.log('WARNING', warning, 'config')
     await kernel.toolbox.install(folders, kernel.runtimeFactory(this.host))
     this.#http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
+    if (!staysInProcess(settings, kernel.toolbox.get('db'))) return
+    this.log('INFO', 'Events end with this process: no tool db is installed that could keep them', 'event_bus')
+    this.#events.driver = this.#events.inProcess
   }
 
   // ── reload and stop ───────────────────────────────────────────────────────

@@ -1,5 +1,7 @@
 import type { Queryable } from '../../contracts/db.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { readVariable } from '../../core/config/load.ts'
+import type { Settings } from '../../core/config/schema.ts'
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
 export interface LogDatabase extends Queryable {
@@ -22,6 +24,20 @@ export interface LogDatabase extends Queryable {
     accompany?: () => TransactionCompanion,
     handler?: unknown,
   ): Promise<T>
+}
+
+/**
+ * True where events end with the process although EVENT_BUS_DRIVER is `database`: nobody has chosen it, and there is no tool `db` that could
+ * hold them.
+ * @param settings the driver
+ * @param tool an instance of the tool `db`
+ */
+export function staysInProcess(
+  { eventBusDriver }: Pick<Settings, 'eventBusDriver'>,
+  tool: object | undefined,
+): boolean {
+  const isChosen = (readVariable('EVENT_BUS_DRIVER') ?? '') !== ''
+  return eventBusDriver === 'database' && !isChosen && logDatabaseOf(tool) === null
 }
 
 /** The database of the log; null when the tool does not say which SQL it speaks. @param tool an instance of the tool `db` */

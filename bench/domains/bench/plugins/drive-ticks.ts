@@ -11,6 +11,8 @@ interface Order {
   count?: number
   /** Events that are published before the publisher waits until the bus has taken all of them. */
   batch?: number
+  /** Goes with each event. */
+  note?: string
   /** Answer 409 unless this thread has got the request. */
   thread?: number
   /** End the subscription of this thread first, so that every event goes to another one. */
@@ -49,17 +51,19 @@ export default class DriveTicks extends Plugin {
     clearTimeout(this.#report)
   }
 
-  async publish({ run = '', count = 0, batch = 1000, thread, leave }: Order, context: HttpContext) {
+  async publish({ run = '', count = 0, batch = 1000, note, thread, leave }: Order, context: HttpContext) {
     if (thread !== undefined && thread !== threadId) {
       context.setStatus(409)
       return { success: false, error: 'Another thread publishes' }
     }
     if (leave) this.#unsubscribe?.()
     const startedAtMs = epochMs()
+    const tick: Record<string, string | number> = { run, thread: threadId }
+    if (note !== undefined) tick.note = note
     let refused = 0
     for (let published = 0; published < count; published += batch) {
       const publishing: Promise<number>[] = []
-      for (let i = published; i < Math.min(count, published + batch); i++) publishing.push(this.#publishOne(run))
+      for (let i = published; i < Math.min(count, published + batch); i++) publishing.push(this.#publishOne(tick))
       for (const times of await Promise.all(publishing)) refused += times
     }
     return { success: true, data: { thread: threadId, startedAtMs, publishedAtMs: epochMs(), refused } }
@@ -74,10 +78,10 @@ export default class DriveTicks extends Plugin {
   }
 
   /** @returns how often the bus was full: then it rejects the event, and the publisher tries again */
-  async #publishOne(run: string): Promise<number> {
+  async #publishOne(tick: Record<string, string | number>): Promise<number> {
     for (let refused = 0; ; refused++) {
       try {
-        await this.#bus.publish(TICK_EVENT, { run, thread: threadId })
+        await this.#bus.publish(TICK_EVENT, tick)
         return refused
       } catch (error) {
         if ((error as { code?: string }).code !== 'EVENT_BUS_FULL') throw error

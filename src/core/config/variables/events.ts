@@ -4,10 +4,10 @@ import { DAY_MS, type VariableRow } from './row.ts'
 export const EVENT_VARIABLES = {
   EVENT_BUS_DRIVER: {
     type: 'choice',
-    choices: ['in_process', 'database', 'keyvalue_streams'],
-    default: 'in_process',
+    choices: ['database', 'in_process', 'keyvalue_streams'],
+    default: 'database',
     effect:
-      'Transport of events: within this process, in the database, where they outlive the process, or streams of the key-value store that all replicas share.',
+      'Transport of events: in the database, where they outlive the process; within this process, which forgets them at its end; or streams of the key-value store that all replicas share.',
   },
   EVENT_BUS_MAX_QUEUE: {
     type: 'integer',

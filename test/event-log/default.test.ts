@@ -1,0 +1,40 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import type { Heddle } from '../support/heddle.ts'
+import { post, startWith } from '../support/started-service.ts'
+import { toolsDirWith } from '../support/tools-dir.ts'
+import { until } from '../support/until.ts'
+import { kill } from './databases.ts'
+
+const CHOSEN = /Events end with this process: no tool db is installed that could keep them/
+
+const handledBy = async (heddle: Heddle): Promise<string[]> => (await heddle.json('/notes')).body.handled
+
+test('events outlive the process where nothing is set', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-default-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  const env = { SQLITE_PATH: join(folder, 'service.db'), EVENT_BUS_DRIVER: '' }
+  const first = await startWith(t, 'noted', { env })
+  await post(first, '/notes', { text: 'late', delayMs: 3000 })
+  await kill(first)
+  const second = await startWith(t, 'noted', { env })
+  await until(async () => (await handledBy(second)).includes('late'), 'the note of the first process')
+  assert.ok(!second.logs.some(({ msg }) => CHOSEN.test(msg)))
+})
+
+test('without a tool db events stay in the process, unless the database was chosen', async (t) => {
+  const tools = await toolsDirWith(t)
+  await rm(join(tools, 'sqlite'), { recursive: true })
+  const heddle = await startWith(t, 'noted', { env: { TOOLS_DIR: tools, EVENT_BUS_DRIVER: '' } })
+  assert.match((await post(heddle, '/notes', { text: 'now' })).id, /^evt_/)
+  await until(async () => (await handledBy(heddle)).includes('now'), 'the note')
+  assert.ok(heddle.logs.some(({ msg }) => CHOSEN.test(msg)))
+  assert.equal((await heddle.json('/system/health/ready')).status, 200)
+
+  const chosen = await startWith(t, 'noted', { env: { TOOLS_DIR: tools, EVENT_BUS_DRIVER: 'database' } })
+  const refused = await post(chosen, '/notes', { text: 'never' })
+  assert.equal(refused.success, false)
+})
