@@ -214,7 +214,7 @@ test('a transaction that stands idle too long is rolled back and its tx refuses 
       await tx.execute(`INSERT INTO items VALUES ('a')`)
       await never.opened
     },
-    { session, instrument: (target) => target },
+    { session, running: { isOpen: true }, instrument: (target) => target },
   )
   await endOf(run, () => {}, 150)
   const transaction = Promise.reject((run.ending as { thrown: unknown }).thrown)

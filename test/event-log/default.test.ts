@@ -7,7 +7,7 @@ import type { Heddle } from '../support/heddle.ts'
 import { post, startWith } from '../support/started-service.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
 import { until } from '../support/until.ts'
-import { kill } from './databases.ts'
+import { kill, onSqlite } from './databases.ts'
 
 const CHOSEN = /Events end with this process: no tool db is installed that could keep them/
 
@@ -37,4 +37,18 @@ test('without a tool db events stay in the process, unless the database was chos
   const chosen = await startWith(t, 'noted', { env: { TOOLS_DIR: tools, EVENT_BUS_DRIVER: 'database' } })
   const refused = await post(chosen, '/notes', { text: 'never' })
   assert.equal(refused.success, false)
+})
+
+test('event_bus.publish in a transaction on SQLite is refused at once, and rolls it back', async (t) => {
+  const store = (await onSqlite(t))!
+  const heddle = await store.start({ EVENT_BUS_DRIVER: 'database' })
+  const startedMs = performance.now()
+  assert.equal((await post(heddle, '/orders', { id: 'a', beside: true })).success, false)
+  assert.ok(performance.now() - startedMs < 4000, 'waited for itself')
+  await until(
+    () => heddle.logs.some(({ msg }) => /would wait for the transaction that it is called in.*tx/.test(msg)),
+    'the reason in the log',
+  )
+  await post(heddle, '/orders', { id: 'b' })
+  assert.deepEqual(await store.rows('SELECT id FROM orders'), [{ id: 'b' }])
 })

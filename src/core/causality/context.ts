@@ -9,6 +9,11 @@ export interface Origin {
   readonly handler: string
 }
 
+export interface RunningTransaction {
+  /** False when its function has ended: what it has left behind goes on in its context. */
+  isOpen: boolean
+}
+
 /** The cause of the code that is running. */
 export interface CausalContext {
   /** Id of the event that is being handled: events published now get it as their `parent_id`. Null in an HTTP handler or a job. */
@@ -21,7 +26,12 @@ export interface CausalContext {
   readonly origin: Origin | null
   /** The request that is being handled: its signal is aborted when nobody waits for the answer any more. Left out elsewhere. */
   readonly request?: { readonly signal: AbortSignal } | undefined
+  /** The transaction whose function is running, where it keeps others of its thread from writing. Left out elsewhere. */
+  readonly transaction?: RunningTransaction | undefined
 }
+
+/** Of an event of the runtime itself, and of whatever has no cause. */
+export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
 
 /** One instance per thread, one `run` per task. On Node 20 and 22 each instance uses promise hooks, which cost time, so there are no others. */
 export const causality = new AsyncLocalStorage<CausalContext>()

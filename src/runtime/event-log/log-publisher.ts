@@ -1,3 +1,4 @@
+import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { type EventLog, type Insertion, runAll, storeError } from './event-log.ts'
@@ -35,6 +36,12 @@ export class LogPublisher {
   /** Resolves after the commit. @throws EVENT_BUS_FULL at once; rejects with EVENT_BUS_UNAVAILABLE */
   publish(frame: EventFrame): Promise<string> {
     this.#log.checkRoom(frame.key !== null)
+    if (!this.#log.isOnServer && causality.getStore()?.transaction?.isOpen) {
+      throw new HeddleError(
+        'EVENT_BUS_UNAVAILABLE',
+        'event_bus.publish would wait for the transaction that it is called in: publish through its tx, and the event exists exactly when its rows do',
+      )
+    }
     if (this.#open >= WAITING_MAX)
       throw new HeddleError('EVENT_BUS_FULL', 'Too many events of this thread wait for their commit')
     this.#open++

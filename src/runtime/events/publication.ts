@@ -4,9 +4,6 @@ import { makeEventId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 
-/** For an event of the runtime itself. */
-export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
-
 /**
  * A new event: it gets its id and its time.
  * @param payload in the form in which the next hop takes it (see EventFrame)

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks'
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { causality, NO_CAUSE, type RunningTransaction } from '../../core/causality/context.ts'
 import type { DbError } from '../../core/errors/db-error.ts'
 import { WAIT_MS } from '../../stores/sql/limits.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
@@ -103,6 +104,16 @@ export class QueuedTransaction extends AsyncResource implements Transaction {
   }
 }
 
-function startRun({ work, accompany, instrument }: TransactionWork, session: TransactionSession): TransactionRun {
-  return new TransactionRun(work, { session, instrument, accompany })
+/** Its function knows by its context that nobody else can write meanwhile. */
+function startRun(work: TransactionWork, session: TransactionSession): TransactionRun {
+  const running = { isOpen: true }
+  return causality.run({ ...(causality.getStore() ?? NO_CAUSE), transaction: running }, run, work, session, running)
+}
+
+function run(
+  { work, accompany, instrument }: TransactionWork,
+  session: TransactionSession,
+  running: RunningTransaction,
+): TransactionRun {
+  return new TransactionRun(work, { session, running, instrument, accompany })
 }

@@ -1,6 +1,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { Sql } from '../../contracts/sql.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { RunningTransaction } from '../../core/causality/context.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { settled } from '../../core/schedule/settled.ts'
 import { valuesOf } from '../../core/sql/fragment.ts'
@@ -25,6 +26,8 @@ export interface TransactionSession {
 export interface RunOptions {
   /** It has begun. */
   readonly session: TransactionSession
+  /** Is told when the function has ended. */
+  readonly running: RunningTransaction
   readonly instrument: <T extends object>(target: T) => T
   /** Makes what goes with the run. Left out for a transaction of the runtime itself. */
   readonly accompany?: (() => TransactionCompanion) | undefined
@@ -47,6 +50,7 @@ export class TransactionRun {
   /** Resolves when it has ended. Never rejects. */
   readonly settled: Promise<void>
   readonly #instrument: RunOptions['instrument']
+  readonly #running: RunningTransaction
   /** How it ended; null while it runs. */
   ending: Ending | null = null
   /** Called with true when its function has ended. */
@@ -60,8 +64,9 @@ export class TransactionRun {
   #runningCount = 0
 
   /** Calls the function. */
-  constructor(work: (tx: Queryable) => Promise<unknown>, { session, instrument, accompany }: RunOptions) {
+  constructor(work: (tx: Queryable) => Promise<unknown>, { session, running, instrument, accompany }: RunOptions) {
     this.session = session
+    this.#running = running
     this.#instrument = instrument
     this.settled = this.#perform(work, accompany)
   }
@@ -96,6 +101,7 @@ export class TransactionRun {
 
   #end(ending: Ending): void {
     this.#isOver = true
+    this.#running.isOpen = false
     this.ending ??= ending
     this.onEnd?.(true)
   }

@@ -1,5 +1,5 @@
 import { type Context, type ContextManager, ROOT_CONTEXT } from '@opentelemetry/api'
-import { causality } from '../../core/causality/context.ts'
+import { causality, NO_CAUSE } from '../../core/causality/context.ts'
 import { ContextScope, type ThreadScope } from './scope.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: what is called takes and gives whatever it likes
@@ -17,10 +17,8 @@ export class CausalContextManager implements ContextManager {
     thisArg?: ThisParameterType<F>,
     ...args: A
   ): ReturnType<F> {
-    const { eventId = null, requestId = null, origin = null, request } = causality.getStore() ?? {}
-    return causality.run({ eventId, requestId, trace: new ContextScope(context), origin, request }, () =>
-      fn.call(thisArg as never, ...args),
-    )
+    const cause = causality.getStore() ?? NO_CAUSE
+    return causality.run({ ...cause, trace: new ContextScope(context) }, () => fn.call(thisArg as never, ...args))
   }
 
   bind<T>(context: Context, target: T): T {

@@ -1,6 +1,6 @@
 import { SpanKind } from '@opentelemetry/api'
 import type { CallDetails, DescribeCall, SpanAttributes, ToolTracing } from '../../contracts/tracing.ts'
-import { type CausalContext, causality } from '../../core/causality/context.ts'
+import { type CausalContext, causality, NO_CAUSE } from '../../core/causality/context.ts'
 import { ATTR } from '../encoding/attributes.ts'
 import type { RuntimeSpan } from './runtime-span.ts'
 import type { ThreadScope } from './scope.ts'
@@ -41,8 +41,7 @@ export class ToolSpans implements ToolTracing {
     const more = details?.attributes
     const scope = this.#spans.open(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
     if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
-    const { eventId, requestId, origin, request } = cause
-    return causality.run({ eventId, requestId, trace: scope, origin, request }, call)
+    return causality.run({ ...cause, trace: scope }, call)
   }
 
   #callOf(tool: string, method: string): Call {
@@ -54,17 +53,15 @@ export class ToolSpans implements ToolTracing {
   }
 }
 
-const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
-
 function runIn(
-  { eventId, requestId, origin, request }: CausalContext,
+  cause: CausalContext,
   span: RuntimeSpan,
   details: CallDetails | undefined,
   call: () => unknown,
 ): unknown {
   let result: unknown
   try {
-    result = causality.run({ eventId, requestId, trace: span, origin, request }, call)
+    result = causality.run({ ...cause, trace: span }, call)
   } catch (thrown) {
     span.fail(thrown)
     throw thrown
