@@ -28,8 +28,9 @@ test('a second process on the file ends with status 78 and says why, until the f
 
 test('with the bus in memory a second process cannot publish in transactions before the first is gone', async (t) => {
   const store = (await onSqlite(t))!
-  const first = await store.start()
-  const second = await store.start()
+  const env = { EVENT_BUS_DRIVER: 'in_process' }
+  const first = await store.start(env)
+  const second = await store.start(env)
   const told = 'the event log is not open: Another process has the event log of this database file'
   assert.ok(second.logs.some(({ msg }) => msg.startsWith(told)))
   const refused = await post(second, '/orders', { id: 'a' })

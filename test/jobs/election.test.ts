@@ -88,10 +88,11 @@ test(
   async (t) => {
     const stage = (await stageOf(t, onSqlite, `scheduler.every('tick', 100, run('tick'))`))!
     // The event log of the file is this one's, which never runs jobs.
-    const never = await stage.start({ SCHEDULER_ENABLED: 'false' })
-    const first = await stage.start()
+    const env = { EVENT_BUS_DRIVER: 'in_process' }
+    const never = await stage.start({ ...env, SCHEDULER_ENABLED: 'false' })
+    const first = await stage.start(env)
     await until(async () => ticksBy(await stage.runs(), first).length > 2, 'the first one', FAILOVER_MS)
-    const last = await stage.start()
+    const last = await stage.start(env)
     await until(async () => ticksBy(await stage.runs(), last).length > 2, 'the last one', FAILOVER_MS)
     await until(async () => !(await firesHere(first)), 'the first one knows')
     const before = ticksBy(await stage.runs(), first).length
