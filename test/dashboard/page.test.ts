@@ -210,7 +210,10 @@ test('the dashboard, in a real browser', async (t) => {
   await t.test('filters and pauses the logs', async () => {
     await go('logs')
     const lines = page.locator('.row.log:not([hidden])')
+    // The attempts that failed have scrolled it away.
+    await page.getByLabel('Filter logs').fill('An order for heddle')
     await lines.filter({ hasText: 'An order for heddle' }).waitFor()
+    await page.getByLabel('Filter logs').fill('')
     await page.getByLabel('Least level').selectOption('ERROR')
     await until(async () => (await lines.allTextContents()).every((line) => line.includes('ERROR')), 'errors alone')
     await page.getByLabel('Least level').selectOption('INFO')
