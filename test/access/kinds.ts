@@ -36,7 +36,7 @@ export async function startKinds(
   options: Omit<StartOptions, 'domains'> = {},
 ): Promise<Heddle> {
   const shelf = await mkdtemp(join(tmpdir(), 'heddle-shelf-'))
-  owner.after(() => rm(shelf, { recursive: true, force: true }))
+  owner.after(() => rm(shelf, { recursive: true, force: true, maxRetries: 10 }))
   await writeFile(join(shelf, 'page.txt'), 'a page')
   const domains = [SERVING, ...FOLDERS, SYSTEM_ROUTES]
   return startHeddle(owner, { lanes: 1, ...options, domains, env: { SHELF_DIR: shelf, ...options.env } })

@@ -13,7 +13,7 @@ const RUN = fileURLToPath(new URL('./run.ts', import.meta.url))
 
 test('six seconds of chaos lose nothing', async (t) => {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-chaos-'))
-  t.after(() => rm(directory, { recursive: true, force: true }))
+  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
   const json = join(directory, 'report.json')
   const child = spawn(
     process.execPath,

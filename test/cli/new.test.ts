@@ -28,7 +28,7 @@ interface Run {
 /** A project with the sources and packages of this one, but its own domains, tools and tests. */
 async function project(t: TestContext) {
   const root = await mkdtemp(join(tmpdir(), 'heddle-new-'))
-  t.after(() => rm(root, { recursive: true, force: true }))
+  t.after(() => rm(root, { recursive: true, force: true, maxRetries: 10 }))
   for (const name of ['package.json', 'tsconfig.json', 'biome.json', '.gitignore'])
     await copyFile(join(ROOT, name), join(root, name))
   for (const name of ['src', 'node_modules']) await symlink(join(ROOT, name), join(root, name))

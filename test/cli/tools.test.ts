@@ -14,7 +14,7 @@ const USES_NOTHING = "throw new Error('a listed tool must not run')\n"
 /** A project's `src` with folders as given, for example `tools/sqlite`: the text of its index.ts. */
 async function sourceFolder(t: TestContext, folders: Record<string, string>): Promise<string> {
   const src = await mkdtemp(join(tmpdir(), 'heddle-tools-'))
-  t.after(() => rm(src, { recursive: true, force: true }))
+  t.after(() => rm(src, { recursive: true, force: true, maxRetries: 10 }))
   await mkdir(join(src, 'tools'))
   for (const [folder, text] of Object.entries(folders)) {
     await mkdir(join(src, folder), { recursive: true })

@@ -52,7 +52,7 @@ export function runtimeFor(options: RuntimeOptions): ToolRuntime {
 /** A folder that is removed after the test. */
 export async function temporaryFolder(t: TestContext): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-db-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   return folder
 }
 

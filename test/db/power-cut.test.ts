@@ -16,7 +16,7 @@ const ACKNOWLEDGED_WANTED = 400
 /** Clients write until enough was acknowledged; then the power goes. @returns the acknowledged ids, and those that the disk still has */
 async function cutUnderLoad(t: TestContext, synchronous: string) {
   const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-power-')))
-  t.after(() => rm(work, { recursive: true, force: true }))
+  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
   const data = join(work, 'data')
   await mkdir(data)
   const disk = await diskOf(data, work)

@@ -15,7 +15,7 @@ const DURABLE = fileURLToPath(new URL('../fixtures/durable', import.meta.url))
 
 async function folders(t: TestContext) {
   const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-faults-')))
-  t.after(() => rm(work, { recursive: true, force: true }))
+  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
   const data = join(work, 'data')
   await mkdir(data)
   return { work, data, path: join(data, 'service.db') }

@@ -115,7 +115,7 @@ test('without a service manager nothing is run and nothing said', async () => {
 
 test('systemd accepts the units', NEEDS_ANALYZE, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-unit-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   // A template is verified as one of its instances.
   const files = ['heddle.service', 'heddle@.service', 'heddle-migrate.service']
   const paths = await Promise.all(

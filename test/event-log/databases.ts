@@ -53,7 +53,7 @@ function storeOn(
 
 export const onSqlite: StoreMaker = async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-log-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const path = join(folder, 'service.db')
   const rows = async <Row>(sql: string): Promise<Row[]> => {
     const database = new Database(path, { readonly: true })

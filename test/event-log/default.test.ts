@@ -15,7 +15,7 @@ const handledBy = async (heddle: Heddle): Promise<string[]> => (await heddle.jso
 
 test('events outlive the process where nothing is set', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-default-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const env = { SQLITE_PATH: join(folder, 'service.db'), EVENT_BUS_DRIVER: '' }
   const first = await startWith(t, 'noted', { env })
   await post(first, '/notes', { text: 'late', delayMs: 3000 })

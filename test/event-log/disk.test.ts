@@ -18,7 +18,7 @@ const ACKNOWLEDGED_WANTED = 200
 /** A folder whose disk can fail, with a database in it, and one beside it. */
 async function folders(t: TestContext) {
   const work = await realpath(await mkdtemp(join(tmpdir(), 'heddle-log-disk-')))
-  t.after(() => rm(work, { recursive: true, force: true }))
+  t.after(() => rm(work, { recursive: true, force: true, maxRetries: 10 }))
   const data = join(work, 'data')
   await mkdir(data)
   return { work, data, path: join(data, 'service.db') }

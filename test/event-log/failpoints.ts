@@ -20,7 +20,7 @@ export class Points {
 
   static async make(t: TestContext): Promise<Points> {
     const folder = await mkdtemp(join(tmpdir(), 'heddle-points-'))
-    t.after(() => rm(folder, { recursive: true, force: true }))
+    t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
     return new Points(folder)
   }
 

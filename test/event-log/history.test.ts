@@ -25,7 +25,7 @@ const trace = (id: string): Trace => ({
 
 async function traceFile(t: import('node:test').TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-traces-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const path = join(folder, 'service.db-traces')
   const faults: unknown[] = []
   return { path, faults, open: () => new TraceFile(path, (error) => faults.push(error)) }

@@ -29,7 +29,7 @@ export default class ${Class} extends Plugin {
 
 test('a domain outside of the repository imports the runtime by both of its names, in lanes, on the primary and in a test', async (t) => {
   const domains = await mkdtemp(join(tmpdir(), 'heddle-outside-'))
-  t.after(() => rm(domains, { recursive: true, force: true }))
+  t.after(() => rm(domains, { recursive: true, force: true, maxRetries: 10 }))
   const plugins = join(domains, 'shop/plugins')
   await mkdir(plugins, { recursive: true })
   await writeFile(join(domains, 'package.json'), '{"type":"module"}')

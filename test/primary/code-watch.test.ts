@@ -12,7 +12,7 @@ const VARIABLES = `heddle-watch-${process.pid}.env`
 /** A watched folder with one plugin. */
 async function watched(t: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-watch-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const file = join(folder, 'shop/plugins/sell.ts')
   await mkdir(join(folder, 'shop/plugins'), { recursive: true })
   await writeFile(file, '0')

@@ -138,6 +138,7 @@ test('several threads write metrics, and a reader sees only whole records, each 
     assert.deepEqual(metric, {
       callNumber: (thread * 100 + n) % 1000,
       failed: n % 3 === 0,
+      refused: false,
       durationMs: n,
       endedMs: thread * 1e9 + n,
       threadNumber: thread,

@@ -13,7 +13,7 @@ interface Owner {
 /** A folder with some files, gone with the test. Its plugins import nothing: a class alone is a plugin too. */
 export async function folderOf(t: Owner, files: Record<string, string>): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-kernel-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   for (const [path, text] of Object.entries({ 'package.json': '{"type":"module"}', ...files })) {
     await mkdir(dirname(join(folder, path)), { recursive: true })
     await writeFile(join(folder, path), text)

@@ -29,7 +29,7 @@ export interface Fixture {
 /** A folder with `domains/` and `src/tools/`, gone when the test is over. @param files below `domains/` */
 export async function fixture(t: TestContext, files: Record<string, string>): Promise<Fixture> {
   const root = await mkdtemp(path.join(tmpdir(), 'heddle-lint-'))
-  t.after(() => rm(root, { recursive: true, force: true }))
+  t.after(() => rm(root, { recursive: true, force: true, maxRetries: 10 }))
   const domains = path.join(root, 'domains')
   const tools = path.join(root, 'src', 'tools')
   await mkdir(domains)

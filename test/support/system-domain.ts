@@ -20,7 +20,7 @@ export async function startSystem(t: TestContext, options: SystemOptions = {}): 
   const { without = [], flaky = false, env = {}, ...rest } = options
   // Inside the repository, so that `#heddle` resolves.
   const directory = await mkdtemp(join(ROOT, 'test/system/.run-'))
-  t.after(() => rm(directory, { recursive: true, force: true }))
+  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
   const domains = join(directory, 'domains')
   await cp(join(SHIPPED, 'system'), join(domains, 'system'), {
     recursive: true,

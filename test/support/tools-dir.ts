@@ -28,7 +28,7 @@ export async function toolsDirWith(t: Owner, ...implementations: string[]): Prom
     .map((name) => join(TOOLS, name))
     .filter((folder) => !replaced.has(toolOf(folder)))
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-tools-'))
-  t.after(() => rm(directory, { recursive: true, force: true }))
+  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
   for (const folder of [...active, ...wanted]) {
     const place = join(directory, basename(folder))
     await mkdir(place)

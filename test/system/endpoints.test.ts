@@ -109,7 +109,7 @@ test('the lint report of a running process has a finding for every rule that its
 test('a built-in plugin can be replaced by one of one’s own, with credentials', async (t) => {
   // The folder is inside the repository, so that `#heddle` resolves.
   const directory = await mkdtemp(join(import.meta.dirname, '.run-'))
-  t.after(() => rm(directory, { recursive: true, force: true }))
+  t.after(() => rm(directory, { recursive: true, force: true, maxRetries: 10 }))
   await cp(join(SHIPPED, 'system'), join(directory, 'system'), {
     dereference: true,
     recursive: true,

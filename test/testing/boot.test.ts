@@ -116,7 +116,7 @@ test('the log is shown when the test fails, and only then', async () => {
 
 test('without a test it ends with its block, and leaves nothing behind', async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'heddle-kit-'))
-  t.after(() => rm(folder, { recursive: true, force: true }))
+  t.after(() => rm(folder, { recursive: true, force: true, maxRetries: 10 }))
   const path = join(folder, 'kept.db')
   let url: string
   {
