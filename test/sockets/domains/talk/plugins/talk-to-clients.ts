@@ -30,11 +30,12 @@ export default class TalkToClients extends Plugin {
   }
 
   async open(socket: Socket) {
-    this.#sockets.add(socket)
     // What comes meanwhile waits.
     await new Promise((resolve) => setTimeout(resolve, 5))
     const { room, _auth, q } = socket.data
     socket.send({ room, _auth, q, id: socket.id })
+    // It hears of the others afterwards.
+    if (!socket.signal.aborted) this.#sockets.add(socket)
   }
 
   async message(socket: Socket, message: string | Uint8Array) {
