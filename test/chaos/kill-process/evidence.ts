@@ -19,7 +19,7 @@ function sourceOn(query: Query): EvidenceSource {
       handled: await query<HandledRow>('SELECT * FROM handled ORDER BY position'),
       billed: await ids('SELECT event_id AS id FROM billed'),
       left: await ids('SELECT id FROM heddle_event'),
-      letters: await ids('SELECT event_id AS id FROM heddle_dead'),
+      letters: await query<{ id: string; error: string }>('SELECT event_id AS id, error FROM heddle_dead'),
     }),
     isSettled: async () => (await query('SELECT seq FROM heddle_event LIMIT 1')).length === 0,
   }

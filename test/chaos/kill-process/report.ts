@@ -28,7 +28,7 @@ export function isKillPassed({ faultsOfProcess, verdict }: KillReport): boolean 
 
 export function formatKillReport(report: KillReport): string {
   const { options, killed, verdict, outcomes } = report
-  const { faults, acknowledged, rows, events, repeats } = verdict
+  const { faults, acknowledged, rows, events, repeats, setAside } = verdict
   const shown = FAULTS.flatMap((name) => faults[name].slice(0, SHOWN).map((what) => `! ${name}: ${what}`))
   return [
     ...tableOf('kills of the process', [
@@ -42,6 +42,7 @@ export function formatKillReport(report: KillReport): string {
       ['acknowledged', String(acknowledged)],
       ['rows', String(rows)],
       ['events', `${events}, handled again ${repeats}`],
+      ['of these in flight at three deaths, and set aside as dead letters', String(setAside)],
       ...FAULTS.map((name): [string, string] => [name, String(faults[name].length)]),
     ]),
     ...report.faultsOfProcess.map((fault) => `! ${fault}`),

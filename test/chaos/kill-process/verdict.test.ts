@@ -86,7 +86,12 @@ test('an effect that is missing, doubled or of no order is found', () => {
 test('a dead letter is found', () => {
   const evidence = whole()
   evidence.handled.splice(5, 1)
-  assert.deepEqual(found({ ...evidence, letters: ['s2'] }), { 'events that became dead letters': ['s2'] })
+  const failed = [{ id: 's2', error: 'no carrier' }]
+  assert.deepEqual(found({ ...evidence, letters: failed }), { 'events that became dead letters': ['s2: no carrier'] })
+  const error = 'The process or its thread died 3 times while it handled this event'
+  const letters = [{ id: 's2', error }]
+  assert.deepEqual(found({ ...evidence, letters }), {})
+  assert.equal(judge({ ...evidence, letters }).setAside, 1)
 })
 
 test('a parent that nobody has published, another request and a root with a parent are found', () => {

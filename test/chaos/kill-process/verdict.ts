@@ -27,8 +27,8 @@ export interface Evidence {
   billed: readonly string[]
   /** Ids of events that are in the log still. */
   left: readonly string[]
-  /** Ids of events with a dead letter. No handler fails often enough for one. */
-  letters: readonly string[]
+  /** Dead letters. No handler fails often enough for one. */
+  letters: readonly { id: string; error: string }[]
 }
 
 export const FAULTS = [
@@ -51,7 +51,11 @@ export interface Verdict {
   readonly events: number
   /** Deliveries beyond the first of their events. */
   readonly repeats: number
+  /** Events that were in flight at three deaths: dead letters, as the rule wants it, whoever was to blame. */
+  readonly setAside: number
 }
+
+const THREE_DEATHS = /\bdied 3 times\b/
 
 const CHILD_OF: Readonly<Record<string, string>> = {
   'order.placed': 'order.confirmed',
@@ -69,7 +73,8 @@ export function judge({ asked, placed, handled, billed, left, letters }: Evidenc
   const handledOf = new Map<string, HandledRow>()
   for (const row of handled) if (!handledOf.has(row.event_id)) handledOf.set(row.event_id, row)
 
-  const traces = new Set([...handledOf.keys(), ...left, ...letters])
+  const dead = new Set(letters.map(({ id }) => id))
+  const traces = new Set([...handledOf.keys(), ...left, ...dead])
   for (const { event_id, number } of placed)
     if (!traces.has(event_id)) faults['rows without event'].push(`order ${number}: ${event_id}`)
   for (const { event_id, event, number } of handledOf.values())
@@ -81,11 +86,11 @@ export function judge({ asked, placed, handled, billed, left, letters }: Evidenc
 
   const children = handled.flatMap(({ child_id }) => child_id ?? [])
   const published = new Set([...rows.keys(), ...acknowledged.map(({ eventId }) => eventId), ...children, ...left])
-  const dead = new Set(letters)
   for (const id of published)
     if (!handledOf.has(id) && !dead.has(id) && !rows.has(id)) faults['events never handled'].push(id)
   for (const id of left) if (!faults['events never handled'].includes(id)) faults['events never handled'].push(id)
-  faults['events that became dead letters'].push(...dead)
+  const others = letters.filter(({ error }) => !THREE_DEATHS.test(error))
+  faults['events that became dead letters'].push(...others.map(({ id, error }) => `${id}: ${error}`))
 
   const effects = new Map<string, number>()
   for (const id of billed) effects.set(id, (effects.get(id) ?? 0) + 1)
@@ -105,6 +110,7 @@ export function judge({ asked, placed, handled, billed, left, letters }: Evidenc
     rows: placed.length,
     events: new Set([...published, ...handledOf.keys()]).size,
     repeats: handled.length - handledOf.size,
+    setAside: letters.length - others.length,
   }
 }
 
