@@ -16,8 +16,8 @@ export function packedManifest(manifest) {
   return {
     ...packed,
     optionalDependencies: others,
-    peerDependencies: { [NODE_20_DRIVER]: version },
-    peerDependenciesMeta: { [NODE_20_DRIVER]: { optional: true } },
+    peerDependencies: { ...manifest.peerDependencies, [NODE_20_DRIVER]: version },
+    peerDependenciesMeta: { ...manifest.peerDependenciesMeta, [NODE_20_DRIVER]: { optional: true } },
   }
 }
 

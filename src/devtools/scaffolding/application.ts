@@ -91,7 +91,7 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
   dependencies: { heddle: `^${version}`, zod: dependencies.zod },
   devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
   ...(IS_NODE_20 && {
-    optionalDependencies: { [COMPILED]: (driver.peerDependencies ?? driver.optionalDependencies)[COMPILED] },
+    optionalDependencies: { [COMPILED]: driver.peerDependencies?.[COMPILED] ?? driver.optionalDependencies[COMPILED] },
   }),
   allowScripts: { ...(IS_NODE_20 && { [COMPILED]: true }), esbuild: false, protobufjs: false },
 })
