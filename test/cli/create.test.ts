@@ -16,8 +16,8 @@ test('an application that the repository makes on Node 20 asks for the SQLite dr
 
 test('the manifest of the package keeps the optional peers of the repository beside that driver', () => {
   const packed = packedManifest(OWN)
-  const peerDependencies: Record<string, string> = packed.peerDependencies
-  const meta: Record<string, { optional: boolean }> = packed.peerDependenciesMeta
+  const peerDependencies = packed.peerDependencies as Record<string, string>
+  const meta = packed.peerDependenciesMeta as Record<string, { optional: boolean }>
   const names = [...Object.keys(OWN.peerDependencies), 'better-sqlite3'].sort()
   assert.deepEqual(Object.keys(peerDependencies).sort(), names)
   for (const name of names) assert.equal(meta[name]!.optional, true)
