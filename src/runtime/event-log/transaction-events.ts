@@ -80,7 +80,8 @@ export class TransactionEvents implements TransactionCompanion {
   lastStatements(others: readonly TransactionCompanion[] = []): readonly LastStatement[] {
     const { log } = this.#options
     let frames = this.#frames
-    for (const other of others) if (#frames in other) frames = frames.concat(other.#frames)
+    // One of another class has no such field, and throws: then each transaction commits by itself, and no event is left out.
+    for (const other of others) frames = frames.concat((other as TransactionEvents).#frames)
     if (frames.length === 0 || log === null) return []
     this.#insertion = log.insertion(frames)
     return this.#insertion.statements
