@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../core/errors/catalogue.ts'
 import type { WireError } from '../core/errors/wire.ts'
 import type { RequestServer } from '../runtime/endpoint/request-server.ts'
 import type { EventServer } from '../runtime/events/event-server.ts'
@@ -19,6 +20,8 @@ export interface PrimaryFramesOptions {
   publisher: RingPublisher
   calls: PrimaryCalls
   flight: LaneFlight
+  /** Handles the messages of the primary that wait. Called before the first request. */
+  catchUp: () => void
 }
 
 /** Reads the frames of the primary, and gives each to the part of the lane that it is for. */
@@ -30,6 +33,8 @@ export class PrimaryFrames {
   readonly #publisher: RingPublisher
   readonly #calls: PrimaryCalls
   readonly #flight: LaneFlight
+  readonly #catchUp: () => void
+  #isCaughtUp = false
 
   constructor({ inbound, bulk }: LaneInit, options: PrimaryFramesOptions) {
     this.#requests = options.requests
@@ -38,6 +43,7 @@ export class PrimaryFrames {
     this.#publisher = options.publisher
     this.#calls = options.calls
     this.#flight = options.flight
+    this.#catchUp = options.catchUp
     this.#inbox = new Inbox(inbound, bulk, this.#onFrame, NOTHING)
   }
 
@@ -60,6 +66,11 @@ export class PrimaryFrames {
         return this.#requests.cancel(id)
       case KIND.FILE_FLUSHED:
         return this.#requests.fileFlushed(id, readNumber(this.#inbox, at, length))
+      case KIND.BODY_PIECE:
+        // A copy: the frame's memory is reused.
+        return this.#requests.bodyPiece(id, Buffer.from(this.#inbox.bytes.subarray(at, at + length)))
+      case KIND.BODY_END:
+        return this.#requests.bodyEnded(id, readText(this.#inbox, at, length) as ErrorCode | '')
       case KIND.CALL_RESULT:
         return this.#calls.resolve(id, readText(this.#inbox, at, length))
       case KIND.CALL_ERROR:
@@ -69,6 +80,11 @@ export class PrimaryFrames {
   }
 
   #onRequest(id: number, at: number): void {
+    // The numbers of the routes were sent before it. An inbox that is still awake reads the ring before they are received.
+    if (!this.#isCaughtUp) {
+      this.#isCaughtUp = true
+      this.#catchUp()
+    }
     const frame = readRequest(this.#inbox, at)
     this.#flight.beginRequest(id, frame)
     this.#requests.handle(id, frame)

@@ -1,15 +1,18 @@
 import { fileURLToPath } from 'node:url'
+import { receiveMessageOnPort } from 'node:worker_threads'
+import type { HistoryInit } from '../contracts/requests.ts'
 import type { JobRun } from '../contracts/scheduler.ts'
-import type { TracingInit } from '../contracts/tracing.ts'
+import type { CodeTracing, TracingInit } from '../contracts/tracing.ts'
 import { adoptVariables } from '../core/config/load.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
+import { ThreadHistory } from '../history/recording/thread-history.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { Trimmer } from '../runtime/effects/trimmer.ts'
 import { useCookieSecrets } from '../runtime/endpoint/cookie-keys.ts'
-import { faultRecord } from '../runtime/endpoint/fault-record.ts'
+import { faultRecord, watchEmptyAnswers } from '../runtime/endpoint/fault-record.ts'
 import { RequestServer } from '../runtime/endpoint/request-server.ts'
 import { WebSocketServer } from '../runtime/endpoint/web-socket-server.ts'
 import { EventLog } from '../runtime/event-log/event-log.ts'
@@ -49,6 +52,8 @@ import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
+/** Frames of a stack; V8's default is 10. */
+const STACK_FRAMES = 16
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 
@@ -65,6 +70,8 @@ export class LaneServer {
   /** Null while the hub carries all events. */
   #streams: ThreadStreams | null = null
   #tracing: ThreadTracing | null = null
+  /** Records jobs: the history, else the tracing; null without both. */
+  #code: CodeTracing | null = null
   readonly #host: LaneToolHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
@@ -95,7 +102,7 @@ export class LaneServer {
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
-      const { message, fields } = faultRecord(path, requestId, thrown)
+      const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
       this.#host.writeLog('ERROR', message, plugin, fields)
     }
     const replies = new RingReplies(this.#outbox, new AnswerCell(init.address), this.#flight)
@@ -172,6 +179,11 @@ export class LaneServer {
       (plugin) => this.#kernel.plugins.files[plugin],
     )
     this.#host.connect(this.#kernel, this.#bus, this.#requests.hooks)
+    if (settings.nodeEnv !== 'production') {
+      watchEmptyAnswers(this.#kernel.plugins.facts, (message, plugin) =>
+        this.#host.writeLog('WARNING', message, plugin),
+      )
+    }
     this.#frames = new PrimaryFrames(init, {
       requests: this.#requests,
       events: this.#events,
@@ -179,6 +191,7 @@ export class LaneServer {
       publisher,
       calls: this.#calls,
       flight: this.#flight,
+      catchUp: () => this.#catchUp(),
     })
   }
 
@@ -195,6 +208,7 @@ export class LaneServer {
     try {
       const { toolbox, plugins } = this.#kernel
       if (this.#init.tracing !== null) await this.#openTracing(this.#init.tracing)
+      if (this.#init.history !== null) this.#openHistory(this.#init.history)
       if (settings.eventBusDriver === 'keyvalue_streams') await this.#openStreams()
       await toolbox.install(activeTools(settings.toolsDir, settings.tools), this.#kernel.runtimeFactory(this.#host))
       if (staysInProcess(settings, toolbox.get('db'))) this.#bus.publisher = this.#publisher
@@ -261,10 +275,22 @@ export class LaneServer {
     const module = (await loadModule(TRACING_FILE)) as typeof import('../tracing/spans/thread-tracing.ts')
     const tracing = new module.ThreadTracing(this.#init.settings, init)
     this.#tracing = tracing
+    this.#code = tracing
     this.#kernel.meter.setTracing(tracing.tools)
     this.#requests.tracing = tracing
     this.#events.tracing = tracing
     this.#bus.tracing = tracing
+  }
+
+  /** It stands before the tracing, and passes everything on. */
+  #openHistory(init: HistoryInit): void {
+    const history = new ThreadHistory(init, this.#tracing)
+    // It adds frames between a plugin and its tools: the plugin's own must still be among those that a stack has.
+    Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES)
+    this.#kernel.meter.setTracing(history)
+    this.#requests.tracing = history
+    this.#events.tracing = history
+    this.#code = history
   }
 
   /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */
@@ -294,6 +320,15 @@ export class LaneServer {
   }
 
   // ── messages from the primary ─────────────────────────────────────────────
+
+  /** Called while frames are read: the doorbell needs no answer. */
+  #catchUp(): void {
+    const { port } = this.#init
+    for (let next = receiveMessageOnPort(port); next !== undefined; next = receiveMessageOnPort(port)) {
+      const message = next.message as ToLane | number
+      if (typeof message !== 'number') this.#onMessage(message)
+    }
+  }
 
   #onMessage(message: ToLane): void {
     switch (message.type) {
@@ -343,7 +378,7 @@ export class LaneServer {
     try {
       const { definition } = this.#host.jobList[job]!
       const origin = { plugin: definition.owner.name, handler: definition.name }
-      await runJob(definition, of, this.#tracing, origin)
+      await runJob(definition, of, this.#code, origin)
     } catch (thrown) {
       error = messageOf(thrown)
     }

@@ -7,6 +7,7 @@ import type { DeliveryFailure, EventRecord, SubscribeOptions } from '../contract
 import type { Method } from '../contracts/http.ts'
 import type { LogLevel } from '../contracts/logger.ts'
 import type { PluginHealth, SystemDump, ToolStatus } from '../contracts/registry.ts'
+import type { HistoryInit } from '../contracts/requests.ts'
 import type { JobRun, Missed, Schedule } from '../contracts/scheduler.ts'
 import type { TracingInit } from '../contracts/tracing.ts'
 import type { Origin } from '../core/causality/context.ts'
@@ -20,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 15
+export const LANE_PROTOCOL = 16
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -48,6 +49,8 @@ export interface LaneInit {
   shared: SharedMemories
   /** Null while tracing is off. */
   tracing: TracingInit | null
+  /** Null where no history is kept. */
+  history: HistoryInit | null
 }
 
 /** Task of a thread that waits for its lane: which modules to load. */
@@ -78,6 +81,10 @@ export interface RouteManifest {
   /** It speaks WebSocket. */
   isSocket?: boolean
   timeoutMs: number | undefined
+  /** Its handler reads the body while it comes. */
+  isBodyStreamed?: boolean
+  /** Of a body that is streamed; undefined: HTTP_BODY_LIMIT. */
+  maxBytes?: number | undefined
   tags: string[]
   summary: string | undefined
   /** Its input and output schemas, as text (src/core/schemas/route-contract.ts); left out when there are none. */
@@ -158,7 +165,7 @@ export interface PoolUse extends Origin {
 export type Feed = 'traces' | 'failures' | 'logs'
 
 export type ToLane =
-  /** The primary's numbers of the lane's routes, in the order of the manifest; -1: refused. No frame comes before. */
+  /** The primary's numbers of the lane's routes, in the order of the manifest; -1: refused. Sent before the first request. */
   | { type: 'assign'; routes: number[]; mounts: SharedMount[] }
   /** Run `onReady` of these plugins one after another: in this lane, for the whole process. */
   | { type: 'ready'; plugins: string[] }
