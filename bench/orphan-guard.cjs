@@ -1,5 +1,5 @@
 // Preloaded into every server under test: when the benchmark that started it has ended in any way, the server ends and its files are removed.
-// Plain JavaScript, because worker threads preload it too, and on Node 20 they have not loaded tsx by then.
+// Plain JavaScript, because it is preloaded, in worker threads too.
 const { rmSync } = require('node:fs')
 const { isMainThread } = require('node:worker_threads')
 

@@ -95,14 +95,8 @@ export async function startServer(options: StartOptions): Promise<BenchServer> {
   const child = fork(join(ROOT, options.script), {
     cwd: ROOT,
     execArgv: [
-      ...[
-        '--require',
-        join(ROOT, 'src/preload.cjs'),
-        '--import',
-        import.meta.resolve('tsx'),
-        '--import',
-        import.meta.resolve('./orphan-guard.cjs'),
-      ],
+      ...['--require', join(ROOT, 'src/preload.cjs')],
+      ...['--require', join(ROOT, 'bench/orphan-guard.cjs')],
       ...(options.profileDir ? ['--cpu-prof', `--cpu-prof-dir=${options.profileDir}`] : []),
     ],
     env: {

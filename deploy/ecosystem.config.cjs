@@ -15,7 +15,7 @@ module.exports = {
       // The same command as `npm start`, without pm2's wrapper.
       script: process.execPath,
       interpreter: 'none',
-      args: '--require ./src/preload.cjs --import tsx src/main.ts',
+      args: '--require ./src/preload.cjs src/main.ts',
       // Not cluster: a reload would run two processes with one REPLICA_ID at a time, the log would go to pm2's own, and the
       // processes would end with pm2's daemon.
       exec_mode: 'fork',

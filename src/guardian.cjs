@@ -1,33 +1,27 @@
 // What `npm start` runs: a small parent that starts the runtime as its child, and again when it dies. Plain JavaScript, few modules: it has to be
 // there when nothing else is.
 require('./preload/node-version.cjs')
-const { pathToFileURL } = require('node:url')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
 const { isGuardianOff, isStartedByNpm } = require('./guardian/switch.cjs')
 const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
-const { isCompiled, sourceFile } = require('./preload/compiled.cjs')
+const { sourceFile } = require('./preload/compiled.cjs')
 
 const MAIN = sourceFile('main')
 
 /** The runtime in this very process. */
-async function runAlone() {
-  require(PRELOAD)
-  // The lanes take the loader from here: see `laneLoader`.
+function runAlone() {
+  // Node knows nothing of these: the lanes take them from here, see `LanePool`.
   process.execArgv.push(...LOADER_ARGUMENTS)
-  if (isCompiled) {
-    require('tsx/cjs')
-    return require(MAIN)
-  }
-  await import('tsx')
-  await import(pathToFileURL(MAIN).href)
+  require(PRELOAD)
+  require(MAIN)
 }
 
 const args = process.argv.slice(2)
 // One tool is booted, and that is all: nothing is there to be started again.
 const isBootOnly = args.some((arg) => arg.startsWith('--boot-tool'))
 if (!isBootOnly && isStartedByNpm()) followNpm()
-if (isBootOnly || isGuardianOff()) void runAlone()
+if (isBootOnly || isGuardianOff()) runAlone()
 else {
   // Nothing here is run so often that it would have to be fast, and the compilers alone take 4 MB.
   for (const compiler of ['--no-opt', '--no-sparkplug']) setFlagsFromString(compiler)

@@ -14,13 +14,15 @@ const EXIT_USAGE = 2
 const USAGE = `Usage: heddle <command>
   create <folder>     writes a new application
   start               serves it; \`start --boot-tool db\` boots that tool alone
-  dev                 serves it, loads what is saved, and logs a line per request
+  dev                 serves it, loads what is saved, and logs a line per request; \`dev --inspect\` listens for a debugger
   new                 writes a domain, plugin, migration or tool; \`new --help\`
   test [words]        runs the tests whose path has one of the words
   check               types, formatting where Biome is installed, architecture
   lint                the report of /system/lint
   tools               lists the tools; \`tools use <implementation>\` swaps one
   migrate [up]        applies the migrations that are pending, and ends; also migrate status|down|reset|seed
+  client              writes a typed client of the service; \`client --out client.ts\`
+  agents              writes into AGENTS.md what is there, for coding assistants
   db types            writes the types of all tables, from the migrations; --check only compares
   bench               the benchmarks, in the repository of heddle`
 
@@ -45,6 +47,8 @@ const COMMANDS = {
     process.env.DB_AUTO_MIGRATE = 'true'
     return start(['--boot-tool', 'db', ...args])
   },
+  client: (args) => run([...own('devtools/cli/client'), ...args]),
+  agents: (args) => run([...own('devtools/cli/agents'), ...args]),
   db: (args) => run([...own('devtools/cli/db'), ...args]),
   bench: (args) => {
     const bench = join(ROOT, 'bench/run.ts')
@@ -97,7 +101,8 @@ function test(words) {
     '--import',
     require('node:url').pathToFileURL(require.resolve('tsx')).href,
   ]
-  return run([...loader, '--test', ...chosen])
+  // The same lines on every Node, on a terminal and in a log.
+  return run([...loader, '--test', '--test-reporter=spec', ...chosen])
 }
 
 /** Each check that can be made here; all of them, also after one that failed. */
@@ -136,7 +141,7 @@ else if (command === '--version') console.log(require(join(ROOT, 'package.json')
 else if (command === undefined || !Object.hasOwn(COMMANDS, command)) {
   if (command === undefined) fail(`Which command?\n\n${USAGE}`)
   // Loaded here alone: a command that there is starts without the loader of the sources.
-  require('tsx/cjs')
+  require('./preload.cjs')
   const { unknownName } = require(sourceFile('core/config/arguments'))
   const message = command.startsWith('-') ? `Unknown option '${command}'` : `There is no command ${command}`
   fail(unknownName(message, command, [...Object.keys(COMMANDS), '--help', '--version'], USAGE).message)

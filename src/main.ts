@@ -26,8 +26,9 @@ let service: ServiceProcess | null = null
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
   const flightDir = takeFlightDir()
-  const { isDevelopment, bootTool, settings, warnings } = load()
+  const { isDevelopment, bootTool, inspector, settings, warnings } = load()
   prepareEnvironment()
+  if (inspector !== null) openInspector(inspector)
   const logWriter = await createLog(settings)
   const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir })
   service = started
@@ -42,17 +43,26 @@ async function main(): Promise<void> {
 
   started.handleSignals()
   started.reportLife()
-  // Loaded before it serves: what is saved from then on must be seen.
   const development = isDevelopment ? await import('./devtools/watch/development.ts') : null
-  const port = await started.serve()
-  const paths = runtime.host.routeList().map(({ path }) => path)
-  logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
+  const serving = started.serve()
+  // From before the lanes load their code: whatever is saved after that is seen, and taken in once the process serves.
   if (development !== null) {
     const log = (level: LogLevel, message: string): void => runtime.log(level, message, 'main')
-    const reload = (why: string): Promise<void> => started.reload(why)
-    new development.Development({ settings, reload, migrate: () => runtime.migrate(), log }).start()
+    const reload = (why: string): Promise<void> => serving.then(() => started.reload(why))
+    const migrate = (): Promise<void> => serving.then(() => runtime.migrate())
+    new development.Development({ settings, reload, migrate, log }).start(serving)
   }
+  const port = await serving
+  const paths = runtime.host.routeList().map(({ path }) => path)
+  logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
   started.tellWhenReady(port)
+}
+
+/** Before there are threads: each of them is announced to the debugger. Node says where it listens, or why it does not. */
+function openInspector({ port, host }: NonNullable<CommandLine['inspector']>): void {
+  const { open, url } = process.getBuiltinModule('node:inspector')
+  // An editor that has started this process has opened it already.
+  if (url() === undefined) open(port, host)
 }
 
 /** Ends the process: its threads may be at work already. */

@@ -3,31 +3,42 @@ import { availableParallelism } from 'node:os'
 import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
+import { chooseLibrary } from '../src/primary/http/library-choice.ts'
+import { CONTRACT, SHORT_CONTRACT } from './support/runner/contract.ts'
 import { jobsOf } from './support/runner/jobs.ts'
 import { Report } from './support/runner/report.ts'
 import { runJobs } from './support/runner/run-jobs.ts'
 import { sharePostgres } from './support/runner/shared-postgres.ts'
 import { serversNeededBy } from './support/servers/needed.ts'
 import { PROVIDED_VARIABLE, provideProgram } from './support/servers/provide.ts'
-import { forgetWritten, stripAhead } from './support/typescript/strip.cjs'
+import { forgetWritten, stripAhead } from './support/typescript/strip-ahead.cjs'
 
 /**
  * `npm test`: every `*.test.ts` under test/; `npm test -- http events` only those whose path contains a word.
+ * `--listener node` runs the contract of the listener on that one, or what else is named; `--short` runs a part of it.
  * `--list` prints how each would be run, `--kind together` runs those of one kind, `--concurrency` is how many processes run at a time.
  * `--costs-to` names a file that gets the time and the processor time of every file, the dearest first.
  * `--failed-to` names a file that gets the paths of the files that failed, when they are few.
  */
 const here = fileURLToPath(new URL('.', import.meta.url))
-const { values, positionals: words } = parseArgs({
+const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: {
     list: { type: 'boolean' },
+    listener: { type: 'string' },
+    short: { type: 'boolean' },
     kind: { type: 'string' },
     concurrency: { type: 'string' },
     'costs-to': { type: 'string' },
     'failed-to': { type: 'string' },
   },
 })
+if (values.listener !== undefined && !['uws', 'node'].includes(values.listener)) {
+  console.error(`There is no listener ${values.listener}: uws, node`)
+  process.exit(1)
+}
+const contract = values.short ? SHORT_CONTRACT : CONTRACT
+const words = values.listener !== undefined && positionals.length === 0 ? contract : positionals
 /** More processes with a failure than this are no accident. */
 const FAILED_MAX = 3
 /** Most processes wait most of the time. */
@@ -55,6 +66,16 @@ function sources(): string[] {
     .filter((path) => path.endsWith('.ts') && !path.includes('node_modules'))
 }
 
+/** The tests know what node:http does otherwise: they are told where it is what `auto` takes. */
+async function setListener(): Promise<void> {
+  if (values.listener !== undefined) process.env.HTTP_LISTENER = values.listener
+  if (!['', 'auto', undefined].includes(process.env.HTTP_LISTENER)) return
+  const { missing } = await chooseLibrary('auto')
+  if (missing === null) return
+  console.log(`The listener is node:http: uWebSockets.js does not load here, ${missing}`)
+  process.env.HTTP_LISTENER = 'node'
+}
+
 async function main(): Promise<void> {
   forgetWritten()
   await stripAhead(sources())
@@ -63,6 +84,7 @@ async function main(): Promise<void> {
     await provideProgram(server).catch((error: Error) => console.error(`${server}: ${error.message}`))
   }
   process.env[PROVIDED_VARIABLE] = 'true'
+  await setListener()
   // What is to be fetched has been, and Node 20 reads these certificates at the start of each process: 0.045 s of processor time.
   delete process.env.NODE_EXTRA_CA_CERTS
   // Set where a test starts this: node:test would run no file.

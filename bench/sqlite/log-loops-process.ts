@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { STORED_NOTE } from '../domains/bench/tick-count.ts'
 import type { LoopFigures, LoopPlan } from './log-loops.ts'
 

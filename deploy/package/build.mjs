@@ -11,6 +11,11 @@ const { transform } = createRequire(require.resolve('tsx'))('esbuild')
 
 /** The example domains are an application of the runtime, and no part of it. */
 const FOLDERS = ['src', 'workers', 'domains/system']
+/** What the guides and the pages of the tools lead to. All pages stand in `dist/` as they do here, so that their links hold. */
+const PAGES = ['README.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', 'domains/README.md']
+const DEPLOYMENT = 'deploy'
+/** How heddle itself is packed and released. */
+const IS_OWN = /^deploy\/(?:package|release)\//
 /**
  * CommonJS, because a lane loads plugins with `require` alone, on every Node: so each module is there once, for the runtime and for plugins.
  * Plugins import it by name as they import an ES module.
@@ -36,11 +41,7 @@ const OPTIONS = {
 /** Compiles everything into a folder. @param {string} dist absolute; what is in it is removed */
 async function build(dist) {
   rmSync(dist, { recursive: true, force: true })
-  const files = FOLDERS.flatMap((folder) =>
-    readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
-      .filter((entry) => entry.isFile() && !entry.name.endsWith('.md'))
-      .map((entry) => relative(ROOT, join(entry.parentPath, entry.name))),
-  )
+  const files = [...FOLDERS.flatMap(filesOf), ...PAGES, ...filesOf(DEPLOYMENT).filter((file) => !IS_OWN.test(file))]
   await Promise.all(files.map((file) => (isCompiled(file) ? compile(file, dist) : copy(file, dist))))
   // Its own scope: the package beside it holds ES modules, as the sources are.
   const imports = {
@@ -53,8 +54,14 @@ async function build(dist) {
   declare(dist)
 }
 
-/** The system domain stays as it is: plugins like those of the application, which the lint reads. */
-const isCompiled = (file) => file.endsWith('.ts') && !file.startsWith('domains/')
+const filesOf = (folder) =>
+  readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)))
+
+/** The system domain stays as it is: plugins like those of the application, which the lint reads. So does what becomes part of a client. */
+const isCompiled = (file) =>
+  file.endsWith('.ts') && !file.startsWith('domains/') && !file.startsWith('src/devtools/client/core/')
 
 async function compile(file, dist) {
   const target = place(dist, file.replace(/\.ts$/, '.js'))

@@ -93,7 +93,7 @@ class Guardian {
   }
 
   #onMessage(message) {
-    this.#stallWatch?.alive()
+    this.#stallWatch?.alive(message?.isInspected === true)
     switch (message?.type) {
       case 'guarded': {
         const { stopMs, stallMs, crashReportsDir, crashReportsKept } = message

@@ -10,6 +10,7 @@ const BOOT_LIMIT_MS = 60_000
 /** Counts how long the runtime has not said that it lives. */
 class StallWatch {
   #stillMs = 0
+  #isInspected = false
   #lookedMs = Date.now()
   #timer
 
@@ -24,7 +25,7 @@ class StallWatch {
       const nowMs = Date.now()
       const elapsedMs = Math.max(0, nowMs - this.#lookedMs)
       this.#lookedMs = nowMs
-      if (isHalted(pid)) return
+      if (this.#isInspected || isHalted(pid)) return
       this.#stillMs += Math.min(elapsedMs, LOOK_MAX_MS)
       if (this.#stillMs < (this.hasServed ? limitMs : Math.max(limitMs, BOOT_LIMIT_MS))) return
       this.stop()
@@ -32,8 +33,10 @@ class StallWatch {
     }, LOOK_MS)
   }
 
-  alive() {
+  /** @param isInspected a debugger may hold the runtime from now on: silence then says nothing */
+  alive(isInspected = false) {
     this.#stillMs = 0
+    this.#isInspected = isInspected
   }
 
   stop() {

@@ -1,6 +1,7 @@
 const { Module, register, registerHooks } = require('node:module')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
+const { isTsx } = require('./chosen-loader.cjs')
 const { isCompiled, sourceFile } = require('./compiled.cjs')
 
 /**
@@ -33,8 +34,8 @@ function nameRuntime() {
   const resolveFilename = Module._resolveFilename
   Module._resolveFilename = (request, ...rest) => FILES.get(request) ?? resolveFilename(request, ...rest)
 
-  // The compiled runtime loads with `require` alone; so do the lanes.
-  if (isMainThread && !isCompiled) {
+  // Without tsx everything is loaded with `require`; so it is by the compiled runtime, and by lanes.
+  if (isTsx && isMainThread && !isCompiled) {
     const names = Object.fromEntries([...FILES].map(([name, file]) => [name, pathToFileURL(file).href]))
     // A hook of `register` fails on Node 22 as soon as a module is loaded by `require`. Node 20 has no other one.
     if (registerHooks === undefined) {

@@ -7,15 +7,16 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+const WITH_TSX = ['--require', './src/preload.cjs', '--import', 'tsx', 'src/devtools/cli/tools.ts']
 const scripts = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts as Record<string, string>
 
-test('compiled sources that somebody else could have put there are not executed', (t) => {
+test('sources that tsx has compiled are not executed where somebody else could have put them', (t) => {
   const temporary = mkdtempSync(join(tmpdir(), 'heddle-transpiled-'))
   t.after(() => rmSync(temporary, { recursive: true }))
   const cache = join(temporary, `tsx-${process.geteuid!()}`)
   const listTools = () => {
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: temporary }
-    const { stdout, stderr, status } = spawnSync('sh', ['-c', scripts.tools!], { cwd: ROOT, env, encoding: 'utf8' })
+    const { stdout, stderr, status } = spawnSync(process.execPath, WITH_TSX, { cwd: ROOT, env, encoding: 'utf8' })
     assert.equal(status, 0, stderr)
     return { stdout, stderr }
   }

@@ -1,24 +1,40 @@
-const { createHash } = require('node:crypto')
-const { readFileSync, statSync } = require('node:fs')
+const { readFileSync, realpathSync, statSync } = require('node:fs')
+const { join } = require('node:path')
 const { getEnvironmentData, isMainThread, setEnvironmentData } = require('node:worker_threads')
-const { compile, ENGINE, FOLDER, isOneByte, isOurs, ROOT, STARTED_MS, writeWhole } = require('./script.cjs')
+const { isOurs, keptFolder, keptModuleFile, PACKAGES, ROOT, SOURCE } = require('./places.cjs')
+const { trim } = require('./trim.cjs')
+const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, writeWhole } = require('./script.cjs')
 
-/** Programs of the project, which start again and again. A test's own process starts once. */
-const PROGRAMS = `${ROOT}src/`
 /** Files of tests are many, and each is loaded by few. */
 const TESTS = `${ROOT}test/`
 /** Under which a thread finds the program that it belongs to. */
-const PROGRAM = 'heddle tests: program'
+const PROGRAM = 'heddle: program'
+/** What package managers write whenever they change a package: by then a name may mean another file. */
+const INSTALLATION = ['', '.package-lock.json', '.modules.yaml', '.yarn-state.yml', '.yarn-integrity']
+/** A few modules that have changed are loaded without the pack: to pack everything again would cost more. */
+const FEW = 10
 /** V8 copies compiled code that begins elsewhere. */
 const ALIGNED_BYTES = 8
 const TAIL_BYTES = 4
 
-/** @returns {Pack | null} null for a thread of another program */
+/** @returns {Pack | null} null for a thread of another program than the runtime's own, which start again and again */
 exports.openPack = () => {
-  const program = isMainThread ? process.argv[1] : getEnvironmentData(PROGRAM)
-  if (!program?.startsWith(PROGRAMS)) return null
+  if (keptFolder === null) return null
+  const program = isMainThread ? ownProgram() : getEnvironmentData(PROGRAM)
+  if (!program?.startsWith(SOURCE)) return null
   if (isMainThread) setEnvironmentData(PROGRAM, program)
-  return new Pack(FOLDER + createHash('sha1').update(`${ENGINE}\n${program} ${isMainThread}`).digest('hex'))
+  return new Pack(keptModuleFile(`${ENGINE}\n${program} ${isMainThread}`))
+}
+
+/** What npm names as a command is a link. */
+function ownProgram() {
+  const [, program] = process.argv
+  if (program === undefined || program.startsWith(SOURCE)) return program
+  try {
+    return realpathSync(program)
+  } catch {
+    return undefined
+  }
 }
 
 /**
@@ -36,6 +52,7 @@ class Pack {
   /** Modules that were loaded, and are not packed. */
   #fresh = new Map()
   #hasEnded = false
+  #installation = installation()
 
   constructor(file) {
     this.#file = file
@@ -62,7 +79,8 @@ class Pack {
   /** A module that was loaded from elsewhere. */
   add(path, text, script) {
     const stat = this.#hasEnded || !isPacked(path) ? undefined : statSync(path, { throwIfNoEntry: false })
-    if (stat !== undefined) this.#fresh.set(path, { file: [stat.mtimeMs, stat.ctimeMs, stat.size], text, script })
+    if (stat !== undefined && isSettled(stat))
+      this.#fresh.set(path, { file: [stat.mtimeMs, stat.ctimeMs, stat.size], text, script })
   }
 
   /** What a module has imported. */
@@ -79,12 +97,16 @@ class Pack {
     this.#names = {}
     try {
       this.#bytes = readFileSync(this.#file)
+      this.#open()
     } catch {
-      // Not packed yet.
-      return
+      // Not packed yet, or damaged.
     }
+  }
+
+  #open() {
     const end = this.#bytes.length - TAIL_BYTES
-    const { modules, names } = JSON.parse(this.#bytes.utf8Slice(this.#bytes.readUInt32LE(end), end))
+    const { modules, names, installation } = JSON.parse(this.#bytes.utf8Slice(this.#bytes.readUInt32LE(end), end))
+    if (installation !== this.#installation) return
     for (const packed of modules) this.#modules.set(packed.path, packed)
     this.#names = names
   }
@@ -92,7 +114,7 @@ class Pack {
   #end() {
     if (this.#hasEnded) return
     this.#hasEnded = true
-    if (this.#fresh.size > 0) this.#write()
+    if (this.#fresh.size > (this.#modules.size > 0 ? FEW : 0)) this.#write()
     this.#bytes = null
     this.#modules = new Map()
     this.#names = {}
@@ -125,7 +147,12 @@ class Pack {
     }
     const tail = Buffer.alloc(TAIL_BYTES)
     tail.writeUInt32LE(length)
-    writeWhole(this.#file, [...parts, Buffer.from(JSON.stringify({ modules, names: this.#names })), tail])
+    writeWhole(
+      this.#file,
+      [...parts, Buffer.from(JSON.stringify({ modules, names: this.#names, installation: this.#installation })), tail],
+      true,
+    )
+    for (const folder of ['modules', 'written']) trim(join(keptFolder, folder))
   }
 }
 
@@ -135,4 +162,8 @@ function isPacked(path) {
 
 function isSame([mtimeMs, ctimeMs, size], stat) {
   return stat !== undefined && stat.mtimeMs === mtimeMs && stat.ctimeMs === ctimeMs && stat.size === size
+}
+
+function installation() {
+  return INSTALLATION.map((name) => statSync(PACKAGES + name, { throwIfNoEntry: false })?.mtimeMs ?? 0).join(' ')
 }

@@ -1,6 +1,6 @@
-const { createHash } = require('node:crypto')
 const { readFileSync, statSync } = require('node:fs')
-const { compile, ENGINE, FOLDER, isOneByte, STARTED_MS, wrap, writeWhole } = require('./script.cjs')
+const { keptModuleFile } = require('./places.cjs')
+const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, wrap, writeWhole } = require('./script.cjs')
 
 /** Of the text: see `isOneByte`. */
 const ONE_BYTE = 1
@@ -21,7 +21,12 @@ exports.keptModule = (path) => {
   const textAt = HEADER_BYTES + kept.readUInt32LE(0)
   const codeAt = textAt + kept.readUInt32LE(4)
   const text = kept.readUInt32LE(8) === ONE_BYTE ? kept.latin1Slice(textAt, codeAt) : kept.utf8Slice(textAt, codeAt)
-  return { text, script: compile(path, text, kept.subarray(codeAt)) }
+  try {
+    return { text, script: compile(path, text, kept.subarray(codeAt)) }
+  } catch {
+    // Damaged.
+    return null
+  }
 }
 
 /**
@@ -61,14 +66,12 @@ function keepStarted() {
   compiled = []
 }
 
-function fileOf(path) {
-  return FOLDER + createHash('sha1').update(`${ENGINE}\n${path}`).digest('hex')
-}
+const fileOf = (path) => keptModuleFile(`${ENGINE}\n${path}`)
 
-/** Null for what is no file. */
+/** Null for what is no file, or has just been changed. */
 function stampOf(path) {
   const stat = statSync(path, { throwIfNoEntry: false })
-  return stat === undefined ? null : `${stat.mtimeMs} ${stat.ctimeMs} ${stat.size}`
+  return stat === undefined || !isSettled(stat) ? null : `${stat.mtimeMs} ${stat.ctimeMs} ${stat.size}`
 }
 
 function read(file) {

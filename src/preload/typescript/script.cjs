@@ -1,31 +1,26 @@
-const { mkdirSync, renameSync, writeFileSync } = require('node:fs')
+const { closeSync, fsyncSync, openSync, renameSync, rmSync, writevSync } = require('node:fs')
 const { Module } = require('node:module')
-const { join } = require('node:path')
 const { cachedDataVersionTag } = require('node:v8')
 const { constants, Script } = require('node:vm')
 const { threadId } = require('node:worker_threads')
 
-const ROOT = join(__dirname, '../../../')
-const FOLDER = join(ROOT, 'node_modules/.cache/heddle-tests/modules/')
 const [HEAD, END] = Module.wrapper
 
-mkdirSync(FOLDER, { recursive: true })
-
-exports.ROOT = ROOT
-/** Where modules are kept. */
-exports.FOLDER = FOLDER
 /** What V8 makes of a text depends on it; the flags of the process belong to it. */
 exports.ENGINE = `${process.version} ${process.arch} ${cachedDataVersionTag()}`
 /** By then a service has started, and the functions that a start needs are compiled. */
 exports.STARTED_MS = 2000
-
-exports.isOurs = (path) => path.startsWith(ROOT)
+/** A file that was changed less than this ago may change again without a sign. */
+const SETTLED_MS = 1000
 
 /** The text of a module as a function. */
 exports.wrap = (body) => HEAD + body + END
 
 /** A text whose characters take one byte each need not be decoded. */
 exports.isOneByte = (text) => /^[\0-\x7f]*$/.test(text)
+
+/** @param stat of a file that was read before */
+exports.isSettled = ({ mtimeMs, ctimeMs }) => Date.now() - Math.max(mtimeMs, ctimeMs) > SETTLED_MS
 
 exports.compile = (path, text, cachedData) =>
   new Script(text, {
@@ -36,9 +31,23 @@ exports.compile = (path, text, cachedData) =>
     importModuleDynamically: constants.USE_MAIN_CONTEXT_DEFAULT_LOADER,
   })
 
-/** Whole or not at all: another process may read it meanwhile. */
-exports.writeWhole = (file, parts) => {
+/**
+ * Whole or not at all: another process may read it meanwhile. Without room for it, it is not kept.
+ * @param isSynced also when power fails
+ */
+exports.writeWhole = (file, parts, isSynced = false) => {
   const fresh = `${file}.${process.pid}.${threadId}`
-  writeFileSync(fresh, Buffer.concat(parts))
-  renameSync(fresh, file)
+  try {
+    const fd = openSync(fresh, 'w', 0o600)
+    try {
+      let bytes = Buffer.concat(parts)
+      while (bytes.length > 0) bytes = bytes.subarray(writevSync(fd, [bytes]))
+      if (isSynced) fsyncSync(fd)
+    } finally {
+      closeSync(fd)
+    }
+    renameSync(fresh, file)
+  } catch {
+    rmSync(fresh, { force: true })
+  }
 }

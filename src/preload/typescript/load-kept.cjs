@@ -2,10 +2,12 @@ const { Module } = require('node:module')
 const { dirname } = require('node:path')
 const { keepModule, keepRun, keptModule } = require('./kept-modules.cjs')
 const { openPack } = require('./pack.cjs')
-const { isOurs } = require('./script.cjs')
+const { isOurs, keptFolder } = require('./places.cjs')
 
-/** Loads modules of the project and its packages as they are kept. What a test writes is compiled as ever. */
+/** Loads modules of the runtime and its packages as they are kept. Those of an application elsewhere are compiled as ever. */
 exports.loadKept = () => {
+  // Compiled code that is kept does not count what it runs.
+  if (keptFolder === null || process.env.NODE_V8_COVERAGE) return
   const pack = openPack()
   for (const extension of ['.js', '.cjs', '.ts']) {
     const load = Module._extensions[extension] ?? Module._extensions['.js']

@@ -1,6 +1,6 @@
 const { statSync } = require('node:fs')
 const { join } = require('node:path')
-const { isOurs } = require('./script.cjs')
+const { isOurs } = require('./places.cjs')
 
 /**
  * What a module of the project imports from beside it, by its whole name: no other place is searched, and no link is followed.

@@ -1,0 +1,91 @@
+const { readFileSync } = require('node:fs')
+const { Module } = require('node:module')
+const { isApplication } = require('./places.cjs')
+
+/** Languages and kinds of modules that are not read here. */
+const EXTENSIONS = ['.tsx', '.jsx', '.mts', '.cts']
+/** An application's JavaScript may be ES modules, which import TypeScript. */
+const JAVASCRIPT = '.js'
+const ALL = [...EXTENSIONS, JAVASCRIPT, '.cjs', '.mjs', '.ts']
+/** Options of a tsconfig.json that change what a file means when it runs. */
+const OPTIONS =
+  /"(?:extends|paths|baseUrl|experimentalDecorators|emitDecoratorMetadata|useDefineForClassFields|allowJs|jsx\w*)"\s*:|"target"\s*:\s*"es(?:[3-9]|20(?:1\d|2[01]))"/i
+/** What Node says of a name that may have another meaning for TypeScript: without its ending, with that of what it is compiled to, or in a package of ES modules. */
+const UNKNOWN_NAME = ['MODULE_NOT_FOUND', 'ERR_PACKAGE_PATH_NOT_EXPORTED']
+
+/** tsx, loaded when an application has something that plain stripping of types does not cover. */
+class OtherLoader {
+  #node
+  #own
+  #tsx = null
+  #isWanted
+
+  /** @param install puts the runtime's own loader into the place of Node's */
+  install(install) {
+    this.#node = hooksOf()
+    install()
+    for (const extension of EXTENSIONS) {
+      Module._extensions[extension] = (module, path) => this.load(extension, module, path)
+    }
+    const loadJavaScript = Module._extensions[JAVASCRIPT]
+    Module._extensions[JAVASCRIPT] = (module, path) =>
+      isApplication(path) ? this.load(JAVASCRIPT, module, path) : loadJavaScript(module, path)
+    this.#own = hooksOf()
+  }
+
+  /** True when the application's tsconfig.json asks for more than stripping. */
+  get isWanted() {
+    if (this.#isWanted === undefined) {
+      try {
+        this.#isWanted = OPTIONS.test(readFileSync(process.env.TSX_TSCONFIG_PATH ?? 'tsconfig.json', 'utf8'))
+      } catch {
+        // There is none.
+        this.#isWanted = false
+      }
+    }
+    return this.#isWanted
+  }
+
+  load(extension, module, path) {
+    return this.#loaded().extensions[extension](module, path)
+  }
+
+  /** @throws the error, for what tsx does not find either */
+  resolve(error, name, importer, ...rest) {
+    const isOpen = UNKNOWN_NAME.includes(error.code) && /\.[cm]?[jt]sx?$/.test(importer?.filename ?? '')
+    if (!isOpen || !isApplication(importer.filename)) throw error
+    return this.#loaded().resolveFilename(name, importer, ...rest)
+  }
+
+  /** It takes what it finds in Node for Node's own. */
+  #loaded() {
+    if (this.#tsx === null) {
+      require('../transpiler-cache.cjs')
+      put(this.#node)
+      try {
+        require('tsx/cjs')
+        this.#tsx = hooksOf()
+      } finally {
+        put(this.#own)
+      }
+    }
+    return this.#tsx
+  }
+}
+
+const hooksOf = () => ({
+  extensions: Object.fromEntries(ALL.map((extension) => [extension, Module._extensions[extension]])),
+  resolveFilename: Module._resolveFilename,
+  compile: Module.prototype._compile,
+})
+
+function put({ extensions, resolveFilename, compile }) {
+  for (const [extension, load] of Object.entries(extensions)) {
+    if (load === undefined) delete Module._extensions[extension]
+    else Module._extensions[extension] = load
+  }
+  Module._resolveFilename = resolveFilename
+  Module.prototype._compile = compile
+}
+
+module.exports = { OtherLoader }

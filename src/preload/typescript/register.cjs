@@ -1,0 +1,48 @@
+const { readFileSync } = require('node:fs')
+const { Module } = require('node:module')
+const { fileURLToPath } = require('node:url')
+const { isMainThread } = require('node:worker_threads')
+const { loadKept } = require('./load-kept.cjs')
+const { OtherLoader } = require('./other-loader.cjs')
+const { isApplication } = require('./places.cjs')
+const { resolveOwn } = require('./resolve-own.cjs')
+const { addCompiled, nameLines } = require('./stack-lines.cjs')
+const { strip } = require('./strip.cjs')
+
+const IS_REGISTERED = Symbol.for('heddle.typescript')
+
+/**
+ * Lets this thread load TypeScript with `require`: types are stripped once and kept, with what V8 compiles of them. Most of a start was tsx, and the
+ * maps of all modules. A module with a top-level `await` cannot be loaded so. What an application has beyond plain TypeScript files is left to tsx.
+ */
+exports.register = () => {
+  if (globalThis[IS_REGISTERED]) return
+  globalThis[IS_REGISTERED] = true
+  const other = new OtherLoader()
+  other.install(() => {
+    nameLines()
+    addCompiled()
+    Module._extensions['.ts'] = (module, path) => {
+      if (isApplication(path) && other.isWanted) return other.load('.ts', module, path)
+      const text = strip(path, readFileSync(path, 'utf8'))
+      module._compile(text, path, 'commonjs')
+    }
+    loadKept()
+    const resolveFilename = Module._resolveFilename
+    Module._resolveFilename = (request, parent, ...rest) => {
+      const own = resolveOwn(request, parent)
+      if (own !== undefined) return own
+      const name = request.startsWith('file:') ? fileURLToPath(request) : request
+      try {
+        return resolveFilename(name, parent, ...rest)
+      } catch (error) {
+        return other.resolve(error, name, parent, ...rest)
+      }
+    }
+  })
+  if (isMainThread) {
+    const { runMain } = Module
+    Module.runMain = (entry = process.argv[1]) =>
+      entry !== undefined && /\.[ct]s$/.test(entry) ? Module._load(entry, null, true) : runMain(entry)
+  }
+}

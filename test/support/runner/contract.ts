@@ -1,0 +1,29 @@
+/**
+ * The contract of the listener, which uWebSockets.js and node:http keep alike: words for `npm test`. What they do otherwise is declared in
+ * `test/support/listener.ts`.
+ */
+export const CONTRACT = [
+  'http/',
+  'hostile/',
+  'sockets/',
+  'files/',
+  'access/',
+  'endpoint/',
+  'system/',
+  'lanes/streams',
+  'deploy/port-sharing',
+  'apidocs/generated',
+]
+
+/** What is written for each of the two libraries: enough of the contract for the one that the gate does not run as a whole. */
+export const SHORT_CONTRACT = [
+  'http/framing',
+  'http/input',
+  'http/raw-body',
+  'http/streamed-answers',
+  'http/streamed-uploads',
+  'http/compression',
+  'http/conditional',
+  'http/cookies',
+  'sockets/protocol',
+]
