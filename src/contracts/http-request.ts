@@ -1,5 +1,6 @@
 import type { Tx } from './db.ts'
 import type { Guard } from './http-hooks.ts'
+import type { BodyKind } from './request-body.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: the input of a route without a schema is whatever the client sent
@@ -11,8 +12,11 @@ export type Data = Record<string, any>
  */
 export type Operator = 'token' | 'read-token' | 'anyone'
 
-/** One request, as its handler sees it. Valid until the handler has settled. */
-export interface HttpContext {
+/**
+ * One request, as its handler sees it. Valid until the handler has settled.
+ * @typeParam Body of a route with `body: 'stream'` a `BodyStream`, with `body: 'multipart'` `BodyParts`
+ */
+export interface HttpContext<Body = unknown> {
   readonly method: string
   /** The path as the client sent it, without the query. */
   readonly path: string
@@ -30,9 +34,13 @@ export interface HttpContext {
   /**
    * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
    * Undefined for a JSON object, a form and multipart, whose fields are in `data`, and on a route with `rawBody`.
+   * On a route with `body: 'stream'` or `'multipart'` it is read while it comes.
    */
-  readonly body: unknown
-  /** The bytes of the body exactly as they came, whatever was parsed of them; empty without a body. Signatures are of these. */
+  readonly body: Body
+  /**
+   * The bytes of the body exactly as they came, whatever was parsed of them; empty without a body, and where it is streamed. Signatures are
+   * of these.
+   */
   readonly rawBody: Buffer
   /** Aborted when the client has disconnected or the request has timed out. */
   readonly signal: AbortSignal
@@ -122,8 +130,13 @@ export interface EndpointOptions {
   tags?: string[]
   /** Makes the route require `Authorization: Bearer <token>`. */
   authValidator?: AuthValidator
-  /** Any Standard Schema; the handler sees its output. A mismatch is answered with 422. */
-  body?: StandardSchemaV1
+  /**
+   * Any Standard Schema; the handler sees its output. A mismatch is answered with 422. Or how the handler reads the body while it comes:
+   * `'stream'` makes `context.body` a `BodyStream` of its bytes, `'multipart'` the `BodyParts` of a form. For POST, PUT, PATCH and DELETE.
+   */
+  body?: StandardSchemaV1 | BodyKind
+  /** Of a body that is streamed, bytes: beyond it the request is answered with 413. Default `HTTP_BODY_LIMIT`. */
+  maxBytes?: number
   query?: StandardSchemaV1
   params?: StandardSchemaV1
   response?: StandardSchemaV1

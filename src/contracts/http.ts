@@ -1,6 +1,7 @@
 import type { AddedBy, AfterHook, ErrorHook, Guard } from './http-hooks.ts'
 import type { Data, EndpointOptions, HttpContext, ThrownAnswers } from './http-request.ts'
 import type { Owner } from './owner.ts'
+import type { RequestBody } from './request-body.ts'
 import type { RouteAnswer } from './route-answer.ts'
 import type { RouteData } from './route-data.ts'
 import type { SocketHandlers, SocketOptions } from './web-socket.ts'
@@ -27,6 +28,8 @@ export type StreamHandler<Added = unknown> = (
   context: HttpContext & Added,
 ) => unknown | Promise<unknown>
 
+export type StreamOptions = Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'guards' | 'throws'>
+
 /** `Added` is what the hooks of the plugin, its domain and the application add to `context`. */
 export interface Http<Added = unknown> {
   /**
@@ -37,14 +40,17 @@ export interface Http<Added = unknown> {
   addEndpoint<Path extends string, Options extends EndpointOptions = EndpointOptions>(
     path: Path,
     method: Method | Lowercase<Method>,
-    handler: (data: RouteData<Path, Options>, context: HttpContext & Added & AddedBy<Options>) => RouteAnswer<Options>,
+    handler: (
+      data: RouteData<Path, Options>,
+      context: HttpContext<RequestBody<Options>> & Added & AddedBy<Options>,
+    ) => RouteAnswer<Options>,
     options?: Options,
   ): void
   /** Registers a stream of server-sent events (GET). It sends a comment line every 15 s; a client that leaves 1 MiB unread is disconnected. */
-  addStream(
+  addStream<Options extends StreamOptions = StreamOptions>(
     path: string,
-    handler: StreamHandler<Added>,
-    options?: Pick<EndpointOptions, 'tags' | 'authValidator' | 'summary' | 'guards' | 'throws'>,
+    handler: StreamHandler<Added & AddedBy<Options>>,
+    options?: Options,
   ): void
   /**
    * Registers a WebSocket (RFC 6455). The token is checked before the handshake. A browser from another origin that is not among

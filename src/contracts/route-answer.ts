@@ -2,11 +2,13 @@ import type { Awaitable } from './awaitable.ts'
 import type { StandardSchemaV1 } from './standard-schema.ts'
 
 /**
- * What a handler may return: on a route with a `response` schema a value whose JSON has that shape, the envelope of a failure, or undefined
- * after `redirect` and `sendBinary` and for a status without a body. Otherwise anything.
+ * What a handler may return: on a route with a `response` schema a value whose JSON has that shape, the envelope of a failure, undefined
+ * after `redirect` and `sendBinary` and for a status without a body, or what is streamed. Otherwise anything.
  */
 export type RouteAnswer<Options> = Options extends { response: infer Schema extends StandardSchemaV1 }
-  ? Awaitable<JsonSource<NonNullable<Schema['~standard']['types']>['input']> | Failure | undefined>
+  ? Awaitable<
+      JsonSource<NonNullable<Schema['~standard']['types']>['input']> | Failure | AsyncIterable<unknown> | undefined
+    >
   : unknown
 
 interface Failure {

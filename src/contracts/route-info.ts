@@ -1,4 +1,5 @@
 import type { Method } from './http.ts'
+import type { BodyKind } from './request-body.ts'
 
 /** A JSON Schema of draft 2020-12. */
 export type JsonSchema = { [keyword: string]: unknown }
@@ -40,6 +41,8 @@ export interface RouteInfo {
   idempotency: 'optional' | 'required' | null
   /** The handler gets the body as it came, of any content type. */
   has_raw_body: boolean
+  /** The handler reads the body while it comes: its bytes, or the parts of a form. Null: it gets the whole body. */
+  streamed_body: BodyKind | null
   schemas: RouteSchemas
   /** By status. */
   throws: Record<string, ThrownInfo>

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { Readable } from 'node:stream'
 import { test } from 'node:test'
 import { z } from 'zod'
 import type { Data, Http, HttpContext } from '#heddle'
@@ -26,6 +27,10 @@ class Orders {
     await this.show({}, {} as HttpContext)
   }
 
+  async *stream() {
+    yield 'a'
+  }
+
   bare() {
     return order
   }
@@ -37,6 +42,9 @@ test('what a handler returns is checked against the response schema by the compi
   http.addEndpoint('/b', 'GET', () => ({ success: true as const, data: order }), { response })
   http.addEndpoint('/c', 'GET', () => ({ success: false, error: 'No', code: 'NO' }), { response })
   http.addEndpoint('/d', 'GET', (_data, context) => context.sendBinary(new Uint8Array(1), 'image/png'), { response })
+  http.addEndpoint('/d1', 'GET', orders.stream, { response })
+  http.addEndpoint('/d2', 'GET', async () => Readable.from(['a']), { response })
+  http.addEndpoint('/d3', 'GET', () => new Blob(['a']).stream(), { response })
   // @ts-expect-error without the envelope of the schema
   http.addEndpoint('/e', 'GET', orders.bare, { response })
   // @ts-expect-error nothing is returned
@@ -52,5 +60,5 @@ test('what a handler returns is checked against the response schema by the compi
   // Without a schema anything goes.
   http.addEndpoint('/j', 'GET', orders.forget)
   http.addEndpoint('/k', 'GET', () => 17, { response: z.any() })
-  assert.equal(paths.length, 11)
+  assert.equal(paths.length, 14)
 })

@@ -4,6 +4,7 @@ import { z } from 'zod'
 import type { Claims } from '../../src/contracts/auth.ts'
 import type { Handler, Http } from '../../src/contracts/http.ts'
 import type { HttpContext } from '../../src/contracts/http-request.ts'
+import type { BodyParts, BodyStream } from '../../src/contracts/request-body.ts'
 
 /** The compiler is the judge: a line marked `@ts-expect-error` that has none fails `npm run check:types`. */
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
@@ -33,6 +34,20 @@ test("a handler's data has the types of its route's path, schemas and claims", (
   })
   http.addEndpoint('/me', 'GET', ({ _auth }) => same<typeof _auth, Claims>(), { authValidator: validateToken })
   assert.equal(routes.length, 5)
+})
+
+test("a handler's context has the body as its route wants to read it", () => {
+  http.addEndpoint('/a', 'POST', (_data, { body }) => same<typeof body, BodyStream>(), { body: 'stream' })
+  http.addEndpoint('/b', 'POST', (_data, { body }) => same<typeof body, BodyParts>(), { body: 'multipart' })
+  http.addEndpoint('/c', 'POST', (_data, { body }) => same<typeof body, unknown>(), { body: newUser })
+  http.addEndpoint('/d', 'POST', ({ id }: { id?: string }, { body }: HttpContext<BodyStream>) => [id, body], {
+    body: 'stream',
+  })
+  // @ts-expect-error the parts are not asked for
+  http.addEndpoint('/e', 'POST', (_data, { body }: HttpContext<BodyParts>) => body, { body: 'stream' })
+  // @ts-expect-error there is no such kind
+  http.addEndpoint('/f', 'POST', () => 0, { body: 'form' })
+  assert.ok(routes.length >= 6)
 })
 
 test('a handler with a type of its own must fit its route', () => {

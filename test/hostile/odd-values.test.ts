@@ -26,7 +26,11 @@ const mortals = (stage: 'onBoot' | 'onReady' | 'onStop'): Record<string, string>
 describe(`${VALUES.length} values that cannot be read cost one answer each, and no lane`, () => {
   const service = shareService(async (t) => {
     const files = { ...mortals('onBoot'), ...mortals('onReady'), ...mortals('onStop') }
-    return startHeddle(t, { domains: [UNREADABLE, SHIPPED, await folderOf(t, files)] })
+    return startHeddle(t, {
+      domains: [UNREADABLE, SHIPPED, await folderOf(t, files)],
+      // It looks at all that is thrown and logged.
+      env: { HISTORY_ENABLED: 'true' },
+    })
   })
   let started: string[]
 

@@ -1,4 +1,4 @@
-import { isNodeListener } from '../support/listener.ts'
+import { isNodeListener, NODE_READS } from '../support/listener.ts'
 
 /** One request that two readers may end at different places. Everything before the request that is smuggled in behind it. */
 export interface Shape {
@@ -302,15 +302,12 @@ export const BAD_CHUNKS: readonly Shape[] = [
   ...(HELD_CHUNKS.has(name!) ? { isHeld: true } : {}),
 }))
 
-/** llhttp takes these sizes, and waits for as many bytes. It reads everything else by the letter. */
-const HELD_BY_NODE = new Set([
-  'chunks: a size of 32 bits and 3',
-  'chunks: the largest size of 64 bits',
-  'chunks: the largest signed size of 64 bits',
-])
-
 /** The library goes on waiting. */
-export const isHeld = (shape: Shape): boolean => (isNodeListener ? HELD_BY_NODE.has(shape.name) : shape.isHeld === true)
+export const isHeld = (shape: Shape): boolean =>
+  isNodeListener ? shape.name in NODE_READS['on and on'] : shape.isHeld === true
+
+/** The library can tell where it ends: what comes behind its answer is another request. */
+export const isValid = (shape: Shape): boolean => isNodeListener && shape.name in NODE_READS['as valid']
 
 /** The library takes it for a valid request. */
 export const isMisread = (shape: Shape): boolean => !isNodeListener && shape.isMisread === true

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import { ask, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
-import { AMBIGUOUS, BAD_CHUNKS, bytesOf, isHeld, isMisread, type Shape } from './shapes.ts'
+import { AMBIGUOUS, BAD_CHUNKS, bytesOf, isHeld, isMisread, isValid, type Shape } from './shapes.ts'
 import { TARGET_DOMAINS } from './target.ts'
 
 const heddle = shareHeddle({ env: { DOMAINS_DIR: TARGET_DOMAINS } })
@@ -68,8 +68,10 @@ async function sendAndClose(shape: Shape, front: string, way: (typeof WAYS)[numb
 
 function assertOneAnswer({ answer }: Outcome, pattern: RegExp, what: string): void {
   assert.match(answer, pattern, what)
-  assert.ok(answer.split('HTTP/1.1 ').length <= 2, `${what}: more than one answer\n${answer}`)
+  assert.ok(answersIn(answer) <= 1, `${what}: more than one answer\n${answer}`)
 }
+
+const answersIn = (text: string): number => text.match(/HTTP\/1\.1 \d{3} /g)?.length ?? 0
 
 async function assertNothingRan(): Promise<void> {
   for (const { key, what } of unchecked.splice(0)) {
@@ -102,6 +104,8 @@ async function assertHeldAreCutOff(shapes: readonly Shape[]): Promise<void> {
 
 describe('a request whose end cannot be told', () => {
   it(`is answered 400, 505 or not at all, and closed within ${CLOSED_WITHIN_MS} ms: ${AMBIGUOUS.length} shapes`, async () => {
+    // The first refusal of a process takes as long as it takes to compile what refuses.
+    await send(AMBIGUOUS[0]!, FRONTS[0], 'at once', HELD_MAX_MS)
     for (const shape of AMBIGUOUS.filter((shape) => !isHeld(shape) && !isMisread(shape))) {
       for (const [front, way] of [
         ...FRONTS.map((one) => [one, 'at once'] as const),
@@ -132,7 +136,7 @@ describe('a request whose end cannot be told', () => {
 
 describe('a chunked body that is written wrongly', () => {
   it(`is the last of its connection, which is closed within ${CLOSED_WITHIN_MS} ms: ${BAD_CHUNKS.length} shapes`, async () => {
-    for (const shape of BAD_CHUNKS.filter((shape) => !isHeld(shape))) {
+    for (const shape of BAD_CHUNKS.filter((shape) => !isHeld(shape) && !isValid(shape))) {
       for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
         for (const way of WAYS) {
           await sendAndClose(shape, front, way, /^$|^HTTP\/1\.1 (200|4\d\d|505) /)
@@ -146,6 +150,16 @@ describe('a chunked body that is written wrongly', () => {
 
   it('runs nothing behind it where the library goes on waiting, and is cut off', async () => {
     await assertHeldAreCutOff(BAD_CHUNKS)
+  })
+
+  const valid = BAD_CHUNKS.filter(isValid)
+  it(`has nothing run behind it that came with it where the library finds it valid: ${valid.length} shapes`, async () => {
+    for (const shape of valid) {
+      for (const front of ['POST /p/echo', 'POST /w/echo', 'PUT /p/echo']) {
+        for (const way of ['at once', 'head first'] as const) await sendAndClose(shape, front, way, /^HTTP\/1\.1 200 /)
+      }
+    }
+    await assertNothingRan()
   })
 })
 

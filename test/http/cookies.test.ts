@@ -142,6 +142,21 @@ for (const listener of LISTENERS) {
         assert.match(set, /^brief=[\w-]{43}; Path=\/; SameSite=Strict; Max-Age=1; HttpOnly$/)
         await until(async () => (await send('GET', '/brief', { cookie })).body === null, 'the session has ended')
       })
+
+      it(`put off their end while they are used, if they shall, and not once they have ended: ${thread}`, async () => {
+        const { cookie } = await send('POST', '/rolling')
+        const startedMs = performance.now()
+        const first = await send('GET', '/rolling', { cookie })
+        assert.equal(first.set, `${cookie}; Path=/; SameSite=Lax; Max-Age=4; HttpOnly`)
+        assert.equal((await send('GET', '/rolling', { cookie })).set, '', 'not with each request')
+        await until(async () => {
+          assert.deepEqual((await send('GET', '/rolling', { cookie })).body, { user: 'x', count: 0 })
+          return performance.now() - startedMs > 4500
+        }, 'more than its time')
+        await send('DELETE', '/rolling', { cookie, origin: ORIGIN })
+        const gone = await send('GET', '/rolling', { cookie })
+        assert.deepEqual([gone.body, gone.set], [null, ''])
+      })
     }
 
     it('go to pages of listed origins, where they may have credentials', async () => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
-import { holds, itHolds } from '../support/listener.ts'
+import { itHolds } from '../support/listener.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { assertAnswers, shareHeddle } from '../support/shared-process.ts'
 import { until } from '../support/until.ts'
@@ -19,15 +19,9 @@ function apart(): Promise<void> {
 }
 
 describe('a request whose end cannot be told for sure', () => {
-  for (const {
-    name,
-    head,
-    body = '',
-    startLine = 'POST /p/echo HTTP/1.1\r\n',
-    says505 = false,
-    fault,
-  } of AMBIGUOUS.filter((one) => holds(one.name))) {
-    it(`${fault === undefined ? 'closes' : 'is answered with 400 and closes'} the connection: ${name}`, async () => {
+  for (const { name, head, body = '', startLine = 'POST /p/echo HTTP/1.1\r\n', says505 = false, fault } of AMBIGUOUS) {
+    const title = `${fault === undefined ? 'closes' : 'is answered with 400 and closes'} the connection: ${name}`
+    const run = async (): Promise<void> => {
       const key = `smuggled-${AMBIGUOUS.findIndex((one) => one.name === name)}`
       const smuggled = `GET /p/count/${key} HTTP/1.1\r\nhost: test\r\n\r\n`
       const connection = await RawConnection.open(heddle.port)
@@ -41,9 +35,10 @@ describe('a request whose end cannot be told for sure', () => {
         assert.equal(connection.rest.length, 0)
       }
       assert.match(answer, says505 ? /^HTTP\/1\.1 505 / : /^$|^HTTP\/1\.1 400 /)
-      assert.equal(answer.split('HTTP/1.1 ').length <= 2, true, 'at most one answer')
+      assert.ok((answer.match(/HTTP\/1\.1 \d{3} /g) ?? []).length <= 1, 'at most one answer')
       assert.equal(await runsOf(key), 0, 'the smuggled request ran')
-    })
+    }
+    itHolds(it, title, run, name)
   }
 
   it('is named in the log where the runtime found it, and the process goes on', async () => {
@@ -83,14 +78,15 @@ describe('a request of another kind', () => {
     ['a raw NUL in the path', 'GET /w/echo/a\0b HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['a raw control character in the path', 'GET /w/echo/a\x01b HTTP/1.1\r\nhost: test\r\n\r\n'],
     ['a blank in the path', 'GET /w/echo/a b HTTP/1.1\r\nhost: test\r\n\r\n'],
-  ].filter(([name]) => holds(name!))) {
-    it(`closes the connection with 4xx or 505: ${name}`, async () => {
+  ] as const) {
+    const run = async (): Promise<void> => {
       const connection = await RawConnection.open(heddle.port)
-      await connection.send(bytes!)
+      await connection.send(bytes)
       await connection.closed(CLOSED_WITHIN_MS)
       assert.match(connection.rest.toString('latin1'), /^HTTP\/1\.1 (400|505) /)
       await assertAnswers(heddle.port)
-    })
+    }
+    itHolds(it, `closes the connection with 4xx or 505: ${name}`, run, name)
   }
 
   it('is answered as a plain one when it asks for an upgrade', async () => {
@@ -242,13 +238,10 @@ describe('one connection', () => {
   })
 
   // Stated limit: the library drops such bytes at both ends of a value.
-  itHolds(it, 'keeps bytes beyond ASCII inside a header, and the log says once what is lost', async () => {
+  itHolds(it, 'loses bytes beyond ASCII at the ends of a header, and the log says so once', async () => {
     for (const prefix of ['/w', '/p', '/w']) {
-      const response = await ask(heddle.port, 'GET', `${prefix}/echo`, {
-        'x-inside': 'a\xc3\xa9b',
-        'x-ends': '\xc3\xa9t\xc3\xa9',
-      })
-      const { headers } = jsonOf(response).data
+      const names = { 'x-inside': 'a\xc3\xa9b', 'x-ends': '\xc3\xa9t\xc3\xa9' }
+      const { headers } = jsonOf(await ask(heddle.port, 'GET', `${prefix}/echo`, names)).data
       assert.deepEqual([headers['x-inside'], headers['x-ends']], ['aéb', 't'])
     }
     const told = () => heddle.logs.filter(({ msg }) => msg.startsWith('A request has a header beyond ASCII'))
@@ -293,7 +286,7 @@ describe('one connection', () => {
     }
     const told = () =>
       heddle.logs.filter(({ msg }) => msg.startsWith('A client sent a request before it had the answer'))
-    await until(() => told().length > 0, 'the log')
+    await until(() => told().length > 0, 'the log', 3_000)
     await assertAnswers(heddle.port)
     assert.equal(told().length, 1)
   })

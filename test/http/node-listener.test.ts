@@ -1,5 +1,10 @@
 import assert from 'node:assert/strict'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { describe, it } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { BAD_CHUNKS } from '../hostile/shapes.ts'
+import { DEVIATIONS, NODE_READS } from '../support/listener.ts'
 import { ask, assertFailure, assertOurs, headerOf, jsonOf, RawConnection, requestText } from '../support/raw-client.ts'
 import { shareHeddle } from '../support/shared-process.ts'
 import { frameOf, OPCODE, openWebSocket } from '../support/web-socket.ts'
@@ -18,6 +23,23 @@ async function runsOf(key: string): Promise<number> {
   return jsonOf(await ask(heddle.port, 'GET', `/w/state/${key}:runs`)).data ?? 0
 }
 
+it('does otherwise in tests that exist', () => {
+  const folders = ['http', 'hostile', 'sockets'].map((name) => fileURLToPath(new URL(`../${name}`, import.meta.url)))
+  const files = folders.flatMap((folder) => readdirSync(folder).map((name) => join(folder, name)))
+  const texts = files.filter((path) => path.endsWith('.ts')).map((path) => readFileSync(path, 'utf8'))
+  for (const name of Object.keys(DEVIATIONS)) {
+    // Those of a table have their kind in it.
+    const written = name.replace(/^are refused: \d+ with /, '')
+    assert.ok(
+      texts.some((text) => text.includes(`'${written}'`)),
+      `no test is called ${name}`,
+    )
+  }
+  const shapes = new Set(BAD_CHUNKS.map(({ name }) => name))
+  for (const names of Object.values(NODE_READS))
+    for (const name of Object.keys(names)) assert.ok(shapes.has(name), name)
+})
+
 describe('the listener on node:http', () => {
   it('answers in both kinds of thread, with a body and without', async () => {
     for (const prefix of ['/w', '/p']) {
@@ -34,6 +56,7 @@ describe('the listener on node:http', () => {
     ['no HTTP at all', 'nonsense\r\n\r\n', 400, /^Malformed request: /],
     ['HTTP/1.0', 'GET /w/echo HTTP/1.0\r\n\r\n', 505, 'Only HTTP/1.1 is spoken here'],
     ['HTTP/2', 'GET /w/echo HTTP/2.0\r\nhost: test\r\n\r\n', 505, 'Only HTTP/1.1 is spoken here'],
+    ['lines that end in LF alone', 'GET /w/echo HTTP/1.1\nhost: test\n\n', 400, /^Malformed request: Expected CRLF/],
     ['no host', 'GET /w/echo HTTP/1.1\r\n\r\n', 400, 'The header Host is missing'],
     ['no path', 'OPTIONS * HTTP/1.1\r\nhost: test\r\n\r\n', 400, 'The target of the request is not valid'],
     ['a proxy', 'CONNECT test:80 HTTP/1.1\r\nhost: test\r\n\r\n', 400, 'This is no proxy'],
@@ -145,6 +168,17 @@ describe('a WebSocket behind node:http', () => {
     client.send('hello')
     assert.equal(await client.text(2), 'hello')
     await client.close()
+  })
+
+  it('that the plugin closes ends behind its close frame, whether the client answers that or not', async () => {
+    const client = await openWebSocket(sockets.port, '/talk/a')
+    await client.text(1)
+    client.send('bye')
+    const sentMs = performance.now()
+    await client.ended()
+    assert.deepEqual(client.closed, [4001, 'bye'])
+    const tookMs = performance.now() - sentMs
+    assert.ok(tookMs < 2_500, `it took ${tookMs} ms`)
   })
 
   it('is answered with 1002 when its close frame has a code that may not be sent', async () => {

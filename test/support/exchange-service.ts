@@ -4,10 +4,10 @@ import { shareService } from './shared-service.ts'
 
 const EXCHANGE = fileURLToPath(new URL('../fixtures/exchange', import.meta.url))
 
-/** Both listeners, where the platform has both. */
-export const LISTENERS = ['auto', 'node'] as const
+/** The listener that these tests are run on: `npm test -- --listener node` takes the other one. */
+export const LISTENERS = [process.env.HTTP_LISTENER === 'node' ? 'node' : 'auto'] as const
 
-/** The service that a `describe` of both listeners shares. */
+/** The service that a `describe` of a listener shares. */
 export const shareExchange = (listener: string, env: Record<string, string> = {}): (() => Heddle) =>
   shareService((owner) =>
     startHeddle(owner, { domains: [EXCHANGE], lanes: 2, env: { HTTP_LISTENER: listener, ...env } }),

@@ -8,6 +8,7 @@ const MAX_WRITE_BYTES = 15_000
 /** The body of an answer whose length nobody knows, sent in pieces. It reports how many bytes have left, so that the sender keeps the client's pace. */
 export class ChunkedBody implements WatchedBody {
   readonly #res: ClientResponse
+  readonly #isLast: boolean
   readonly #onFlushed: (bytes: number) => void
   readonly #onGone: () => void
   readonly #pieces: Uint8Array[] = []
@@ -19,9 +20,13 @@ export class ChunkedBody implements WatchedBody {
   #isOver = false
   #progressMs = steadyMs()
 
-  /** @param onGone runs once when all is sent, or the client was cut off */
-  constructor(res: ClientResponse, onFlushed: (bytes: number) => void, onGone: () => void) {
+  /**
+   * @param isLast nothing is to be read behind the request
+   * @param onGone runs once when all is sent, or the client was cut off
+   */
+  constructor(res: ClientResponse, isLast: boolean, onFlushed: (bytes: number) => void, onGone: () => void) {
     this.#res = res
+    this.#isLast = isLast
     this.#onFlushed = onFlushed
     this.#onGone = onGone
     res.onWritable(() => {
@@ -49,8 +54,12 @@ export class ChunkedBody implements WatchedBody {
     if (this.#isOver) return
     this.forget()
     if (isBroken) this.#res.close()
-    // Without the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
-    else this.#res.cork(() => this.#res.end())
+    else {
+      // The library closes a connection on which nothing happens.
+      if (this.#isLast) this.#res.pause()
+      // Without the flag that closes: the library would write its `connection: close` into the body, after the last chunk.
+      this.#res.cork(() => this.#res.end())
+    }
   }
 
   cutOff(): void {

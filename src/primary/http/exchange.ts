@@ -12,6 +12,7 @@ import { pipelining } from './pipelining.ts'
 import type { RouteEntry } from './route-table.ts'
 import { SseClient } from './sse-client.ts'
 import { statusLine } from './status-line.ts'
+import type { BodySink, StreamedBody } from './streamed-body.ts'
 import type { TrustedProxies } from './trusted-proxies.ts'
 
 /** Has a request that is to be answered: a lane, the worker of the primary's own routes, or the queue in front of the lanes. */
@@ -51,6 +52,8 @@ export class Exchange {
   forwarding: { readonly proxies: TrustedProxies; readonly list: string } | null = null
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
+  /** The body of a request whose handler reads it while it comes; else null. */
+  incoming: StreamedBody | null = null
   /** Null for a request that does not want to become a WebSocket. */
   handshake: Handshake | null = null
   readonly #res: ClientResponse
@@ -88,6 +91,13 @@ export class Exchange {
 
   get plugin(): string {
     return this.route?.plugin ?? ''
+  }
+
+  /** The handler can take further bytes of the body. */
+  wantBody(bytes: number, requestId: number, sink: BodySink): void {
+    // It has no body.
+    if (this.incoming === null) sink.bodyEnded(requestId, '')
+    else this.incoming.want(bytes, requestId, sink)
   }
 
   get isDone(): boolean {
@@ -170,7 +180,7 @@ export class Exchange {
     writingLines = lines
     writingBody = body
     writingHead = this.#isHead
-    writingClose = close || this.isLast || draining.on
+    writingClose = this.incoming?.abandon() || close || this.isLast || draining.on
     this.#res.cork(writeAnswer)
   }
 
@@ -244,16 +254,16 @@ export class Exchange {
    */
   openFile(status: number, head: string, lengthBytes: number, onFlushed: (bytes: number) => void): void {
     if (this.#done) return
-    if (this.isLast) {
-      this.#cancel()
-      return this.fail('HTTP_BAD_REQUEST', 'What is answered in pieces needs a content-length for its body')
-    }
     this.deadlineMs = 0
+    const isLast = this.isLast || this.incoming?.isEndUncertain === true
     let lines = `nosniff\r\nx-request-id: ${this.requestId}\r\n${(head + policyFor(head)).slice(0, -2)}`
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     const res = this.#res
+    // The handler of a body whose length is known has ended. A stream may be made of what comes.
+    if (lengthBytes >= 0) this.incoming?.abandon()
     const over = (): void => {
       this.#done = true
+      this.incoming?.abandon()
       this.#endSpan(status)
       this.#cancel()
     }
@@ -262,12 +272,14 @@ export class Exchange {
       return void res.cork(() => {
         res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
         if (lengthBytes >= 0) res.writeHeader('content-length', String(lengthBytes))
-        endBare(res, draining.on)
+        endBare(res, isLast || draining.on)
       })
     }
-    if (lengthBytes < 0 && draining.on) lines += '\r\nconnection: close'
+    if (isLast || (lengthBytes < 0 && draining.on)) lines += '\r\nconnection: close'
     this.#client =
-      lengthBytes < 0 ? new ChunkedBody(res, onFlushed, over) : new PacedBody(res, lengthBytes, onFlushed, over)
+      lengthBytes < 0
+        ? new ChunkedBody(res, isLast, onFlushed, over)
+        : new PacedBody(res, lengthBytes, isLast, onFlushed, over)
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
   }
 

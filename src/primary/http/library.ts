@@ -73,6 +73,9 @@ export interface ClientResponse {
   onAborted(callback: () => void): unknown
   /** Told of the pieces of the body. The memory is gone when the callback returns. */
   onData(callback: (chunk: ArrayBuffer, isLast: boolean) => void): unknown
+  /** Reads nothing more of the connection, until `resume`: what was read already still comes. May be called again. */
+  pause(): unknown
+  resume(): unknown
   /** Told when more can be written, with the offset of the next byte of the body. */
   onWritable(callback: (offset: number) => boolean): unknown
   cork(write: () => void): unknown

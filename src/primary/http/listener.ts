@@ -1,13 +1,11 @@
 import type { RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
-import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { errorReply } from '../../runtime/endpoint/reply.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { openSockets } from './client-socket.ts'
-import type { ConnectionLimit } from './connection-limit.ts'
 import { Cors } from './cors.ts'
 import { Drain } from './drain.ts'
 import { addressOf, draining, Exchange } from './exchange.ts'
@@ -19,13 +17,14 @@ import { HeaderLoss } from './header-loss.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary } from './library-choice.ts'
 import { ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
-import type { LocalWorker } from './local-worker.ts'
+import type { ListenerOptions } from './listener-options.ts'
 import { faultOfPath } from './path-fault.ts'
 import { DROPPED_BODY_MAX_BYTES, PendingBodies } from './pending-bodies.ts'
 import { pipelining } from './pipelining.ts'
 import { makeRequestId, requestIdOf } from './request-id.ts'
-import type { RouteEntry, RouteTable, RouteZone } from './route-table.ts'
+import type { RouteEntry, RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
+import { StreamedBodies } from './streamed-bodies.ts'
 import { loginPage, SystemAccess } from './system-access.ts'
 import { TrustedProxies } from './trusted-proxies.ts'
 
@@ -39,38 +38,13 @@ const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
 /** WebSockets that are open at a time; a handshake beyond is answered with 503. */
 export const SOCKETS_MAX_OPEN = 16_384
 
-/** Takes requests for the lanes. */
-export interface LaneGate {
-  /** Takes a request, and a copy of its body. False when it is to be refused. */
-  send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
-}
-
-export interface ListenerOptions {
-  settings: Settings
-  routes: RouteTable
-  lanes: LaneGate
-  /** True when so many events wait that no new request should be begun. */
-  isCrowded: () => boolean
-  local: LocalWorker
-  connectionLimit: ConnectionLimit
-  /** Told why uWebSockets.js does not load, where node:http serves instead. */
-  onFallback: (missing: string) => void
-  /** Told of a connection that was closed because the framing of its request is not certain. */
-  onFramingFault: (fault: string, ip: string) => void
-  /** Told of the first request whose headers may have lost bytes. */
-  onHeaderLoss: (exchange: Exchange) => void
-  /** Told of the first request that was refused because of its `Host`. */
-  onHostRefused: (host: string) => void
-  /** Told of a fault of the listener itself while it received a request. */
-  onFault: (error: unknown) => void
-}
-
 /** The HTTP front. */
 export class Listener {
   readonly #options: ListenerOptions
   readonly #cors: Cors
   readonly #scan = new HeadScan()
   readonly #bodies = new PendingBodies()
+  readonly #streamedBodies = new StreamedBodies()
   readonly #methodNumbers = new Map<string, number>(METHODS.map((method, number) => [method, number]))
   readonly #listenSockets: ListenSocket[] = []
   readonly #system: SystemAccess
@@ -161,7 +135,7 @@ export class Listener {
         for (const listenSocket of this.#listenSockets) listenSocket.shut()
         draining.on = true
       },
-      () => this.#bodies.size > 0,
+      () => this.#bodies.size + this.#streamedBodies.size > 0,
     )
   }
 
@@ -181,6 +155,7 @@ export class Listener {
     if (this.state === 'open') this.#options.connectionLimit.check()
     const nowMs = steadyMs()
     this.#bodies.expire(nowMs)
+    this.#streamedBodies.check(nowMs)
     this.#options.local.expire(nowMs)
     for (const socket of openSockets) socket.expire(nowMs)
   }
@@ -280,10 +255,10 @@ export class Listener {
 
   #trace(tracing: RequestTracing, exchange: Exchange, req: ClientRequest, method: string, path: string): TraceContext {
     const { host, userAgent, traceparent, tracestate } = this.#scan
-    const begun = tracing.begin(traceparent, tracestate, () => ({
+    const begun = tracing.begin(traceparent, tracestate, (withQuery) => ({
       method,
       path,
-      query: req.getQuery() ?? '',
+      query: withQuery ? (req.getQuery() ?? '') : '',
       host,
       userAgent,
       requestId: exchange.requestId,
@@ -337,11 +312,17 @@ export class Listener {
     if (scan.contentLength === '' && scan.transferEncoding === '')
       return this.#dispatch(exchange.route, frame, exchange)
 
-    const limitBytes = this.#options.settings.httpBodyLimit
+    const { isBodyStreamed } = exchange.route
+    const limitBytes = exchange.route.maxBytes || this.#options.settings.httpBodyLimit
     const expectedBytes = scan.contentLength === '' ? null : Number(scan.contentLength)
     if (expectedBytes !== null && expectedBytes > limitBytes) {
       const message = `The request body is larger than ${limitBytes} bytes`
       return exchange.fail('HTTP_BODY_TOO_LARGE', message, expectedBytes > DROPPED_BODY_MAX_BYTES)
+    }
+    if (isBodyStreamed) {
+      const { isStrict } = this.#library
+      exchange.incoming = this.#streamedBodies.receive(res, exchange, expectedBytes, limitBytes, isStrict)
+      return this.#dispatch(exchange.route, frame, exchange)
     }
     this.#bodies.collect(res, exchange, expectedBytes, limitBytes, (body) => {
       frame.body = body

@@ -1,3 +1,4 @@
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { Reply } from '../../runtime/endpoint/reply.ts'
 import { type ReplySink, RequestServer } from '../../runtime/endpoint/request-server.ts'
 import type { FaultLog } from '../../runtime/endpoint/run.ts'
@@ -6,13 +7,16 @@ import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { type FlightRecorder, STEP_REQUEST } from '../../transport/memory/flight-recorder.ts'
 import type { ClientSocket, SocketWorker } from './client-socket.ts'
 import type { Exchange, RequestHolder } from './exchange.ts'
+import type { BodySink } from './streamed-body.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
 
 /** Requests in flight at plugins of the primary at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
+/** It is called ten times a second, so a longer pause is one of the thread, milliseconds. */
+const STOOD_STILL_MS = 1000
 
 /** Runs the routes of primary plugins, in the listener's own thread. */
-export class LocalWorker implements ReplySink, SocketSink, RequestHolder, SocketWorker {
+export class LocalWorker implements ReplySink, SocketSink, RequestHolder, SocketWorker, BodySink {
   readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
@@ -22,6 +26,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   /** Numbers of the steps in the flight recorder, by request. */
   readonly #steps = new Map<number, number>()
   #nextId = 0
+  #expiredMs: number | null = null
 
   /**
    * @param onFault told of what a handler threw
@@ -62,10 +67,14 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     this.#endStep(id)
   }
 
-  /** Answers the requests whose time is up. */
+  /** Answers the requests whose time is up. Called regularly. What this thread has stood still for, at a breakpoint perhaps, is nobody's time. */
   expire(nowMs: number): void {
+    const stoodMs = nowMs - (this.#expiredMs ?? nowMs)
+    this.#expiredMs = nowMs
     for (const exchange of this.#exchanges.values()) {
-      if (exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
+      if (exchange.deadlineMs === 0) continue
+      if (stoodMs >= STOOD_STILL_MS) exchange.deadlineMs += stoodMs
+      if (exchange.deadlineMs <= nowMs) exchange.expire()
     }
   }
 
@@ -93,6 +102,18 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
 
   endStream(id: number, isBroken = false): void {
     this.#take(id)?.endStream(isBroken)
+  }
+
+  wantBody(id: number, bytes: number): void {
+    this.#exchanges.get(id)?.wantBody(bytes, id, this)
+  }
+
+  bodyPiece(id: number, piece: Uint8Array): void {
+    this.server.bodyPiece(id, Buffer.from(piece))
+  }
+
+  bodyEnded(id: number, fault: ErrorCode | ''): void {
+    this.server.bodyEnded(id, fault)
   }
 
   clientAddress(id: number): string {

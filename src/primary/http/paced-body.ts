@@ -9,6 +9,7 @@ const FLUSH_REPORT_BYTES = 60_000
 export class PacedBody implements WatchedBody {
   readonly #res: ClientResponse
   readonly #lengthBytes: number
+  readonly #isLast: boolean
   readonly #onFlushed: (bytes: number) => void
   readonly #onGone: () => void
   readonly #pieces: Uint8Array[] = []
@@ -19,9 +20,19 @@ export class PacedBody implements WatchedBody {
   #isOver = false
   #progressMs = steadyMs()
 
-  /** @param onGone runs once when all is sent, or the client was cut off */
-  constructor(res: ClientResponse, lengthBytes: number, onFlushed: (bytes: number) => void, onGone: () => void) {
+  /**
+   * @param isLast nothing is to be read behind the request
+   * @param onGone runs once when all is sent, or the client was cut off
+   */
+  constructor(
+    res: ClientResponse,
+    lengthBytes: number,
+    isLast: boolean,
+    onFlushed: (bytes: number) => void,
+    onGone: () => void,
+  ) {
     this.#res = res
+    this.#isLast = isLast
     this.#lengthBytes = lengthBytes
     this.#onFlushed = onFlushed
     this.#onGone = onGone
@@ -68,6 +79,8 @@ export class PacedBody implements WatchedBody {
   #flush(): void {
     while (this.#pieces.length > 0 && !this.#isBlocked && !this.#isOver) {
       const piece = this.#pieces[0]!
+      // The library closes a connection on which nothing happens.
+      if (this.#isLast) this.#res.pause()
       this.#res.cork(() => {
         const [isAccepted, isComplete] = this.#res.tryEnd(piece as Uint8Array<ArrayBuffer>, this.#lengthBytes)
         if (isComplete) {

@@ -7,7 +7,7 @@ import type { ClientResponse } from './library.ts'
  * close a slow connection by itself, without an answer.
  */
 export const BODY_TIMEOUT_MS = 7_000
-const BODY_MIN_BYTES_PER_SEC = 16_384
+export const BODY_MIN_BYTES_PER_SEC = 16_384
 /**
  * A refused body of at most this length is received and dropped by the library: a client whose connection is closed while it sends gets
  * a reset, and never sees the 413. A chunked body is dropped to its end; the library closes the connection when the body is too slow.

@@ -5,7 +5,7 @@ import type { RouteEntry } from './route-table.ts'
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
-  const { hasAuth, idempotency, hasRawBody, schemas, throws = {} } = readContract(contract)
+  const { hasAuth, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
     method,
@@ -19,6 +19,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     has_auth: hasAuth,
     idempotency: idempotency ?? null,
     has_raw_body: hasRawBody ?? false,
+    streamed_body: streamedBody ?? null,
     schemas,
     throws,
   }

@@ -25,6 +25,10 @@ export interface RouteEntry {
   /** It speaks WebSocket. */
   readonly isSocket: boolean
   timeoutMs: number
+  /** Its handler reads the body while it comes. */
+  readonly isBodyStreamed: boolean
+  /** Of a body that is streamed; 0: HTTP_BODY_LIMIT. */
+  maxBytes: number
   /** Plugins of the primary answer in the listener's own thread. */
   readonly servedBy: 'primary' | 'lanes'
   tags: readonly string[]

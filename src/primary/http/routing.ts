@@ -123,7 +123,8 @@ export class Routing {
       known.plugin === route.plugin &&
       known.path === route.path &&
       known.isStream === route.isStream &&
-      known.isSocket === isSocket(route)
+      known.isSocket === isSocket(route) &&
+      known.isBodyStreamed === isBodyStreamed(route)
     ) {
       if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
       return known.number
@@ -135,6 +136,7 @@ export class Routing {
   #refresh(entry: RouteEntry, route: RouteManifest, generation: number): void {
     this.#generations[entry.number] = generation
     entry.timeoutMs = this.#timeoutOf(route)
+    entry.maxBytes = route.maxBytes ?? 0
     entry.tags = route.tags
     entry.summary = route.summary
     entry.contract = route.contract
@@ -160,6 +162,8 @@ export class Routing {
       isStream,
       isSocket: isSocket(route),
       timeoutMs: this.#timeoutOf(route),
+      isBodyStreamed: isBodyStreamed(route),
+      maxBytes: route.maxBytes ?? 0,
       servedBy,
       tags,
       summary,
@@ -173,6 +177,7 @@ export class Routing {
 }
 
 const isSocket = (route: RouteManifest): boolean => route.isSocket === true
+const isBodyStreamed = (route: RouteManifest): boolean => route.isBodyStreamed === true
 
 function taken(route: RouteManifest, rival: RouteEntry): HeddleError {
   return new HeddleError('HTTP_ROUTE_TAKEN', `${route.method} ${route.path} is registered already by ${rival.plugin}`)

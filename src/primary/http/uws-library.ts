@@ -1,4 +1,6 @@
 import type { HttpRequest, HttpResponse, TemplatedApp, us_listen_socket, us_socket_context_t } from 'uWebSockets.js'
+import { createRequire } from 'node:module'
+import { messageOf } from '../../core/errors/description.ts'
 import { occupyFreedMemory } from './freed-memory.ts'
 import type {
   ClientResponse,
@@ -22,6 +24,8 @@ const PADDING = ' '.repeat(HELD_BACK_BYTES)
 /** The library ends the line that we write the body with. */
 const LINE_END_BYTES = 2
 
+const require = createRequire(import.meta.url)
+
 /** The library's own types leave these out. */
 interface Library {
   _cfg(option: 'silent'): void
@@ -40,9 +44,27 @@ type LibraryApp = TemplatedApp & {
  * @throws where it has no binary for the platform
  */
 export async function loadUws(): Promise<HttpLibrary> {
-  const library = (await import('uWebSockets.js')).default as unknown as Library
+  const library = await loadBinary()
   library._cfg('silent')
   return { name: 'uWebSockets.js', isStrict: false, createApp: () => new UwsApp(library), refuse }
+}
+
+/** Version 20.51 where it loads, which is up to Node 23, else the binary of 20.69, of which the package for this Node alone is installed. */
+async function loadBinary(): Promise<Library> {
+  try {
+    return (await import('uWebSockets.js')).default as unknown as Library
+  } catch {
+    // What is told is why the newer one does not load.
+  }
+  const { platform, arch, versions } = process
+  const major = versions.node.split('.')[0]
+  try {
+    return require(`@uwsjs/${platform}-${arch}-${major}`) as Library
+  } catch (error) {
+    const wanted = /version `GLIBC_([\d.]+)' not found/.exec(messageOf(error))?.[1]
+    if (wanted !== undefined) throw new Error(`its binary for Node ${major} needs glibc ${wanted} or newer`)
+    throw new Error(`it has no binary for Node ${major} on ${platform} ${arch} that loads`)
+  }
 }
 
 class UwsApp implements HttpApp {

@@ -1,7 +1,7 @@
 import type { Guard, Hook } from '../../contracts/http-hooks.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { callerPlace } from '../kernel/source-place.ts'
+import { callerPlace } from '../../core/errors/source-place.ts'
 
 /** A hook with the place of the call that registers it. @throws HTTP_HOOK_INVALID after the boot */
 export function registeredHook(hook: Omit<Hook, 'place'>, isBooted: boolean): Hook {

@@ -5,7 +5,14 @@ export interface AnswerSource {
   readonly plugin: string
   readonly method: string
   readonly route: string
+  /** Header lines that the handler has set. */
+  readonly head?: string
+  /** The status that it has set; 0: none. */
+  readonly chosenStatus?: number
 }
+
+/** Told of answers that are empty because a handler returns nothing. Null in production, where nobody would read of them. */
+export const emptyAnswers: { tell: ((source: AnswerSource) => void) | null } = { tell: null }
 
 /**
  * The JSON text of an answer. What JSON would silently turn into `{}` is refused.
@@ -20,7 +27,11 @@ export function jsonAnswer(answer: unknown, source: AnswerSource): string {
   }
   const text = stringified(answer, source)
   if (text === undefined) {
-    if (answer === undefined) return 'null'
+    if (answer === undefined) {
+      // Who sets a cookie or a status has answered by that.
+      if (!source.head && !source.chosenStatus) emptyAnswers.tell?.(source)
+      return 'null'
+    }
     throw invalid(`a ${typeof answer}`, '', 'return an object', source)
   }
   // A Map, a Set, an Error and the like become `{}` wherever they stand: only then is it worth a search.

@@ -1,15 +1,9 @@
 import type { UploadedFile } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { FORM_MAX_FIELDS } from './form.ts'
-import { isForbiddenKey, isReservedKey } from './keys.ts'
+import { isReservedKey } from './keys.ts'
+import { FORM_MAX_FILES, faultOfName, nameAlone, PARSER_LIMITS } from './multipart-names.ts'
 
-/** Files of a form at most. */
-export const FORM_MAX_FILES = 100
-/** Length of a field's name at most; far more than any real name has. */
-export const FORM_NAME_MAX_CHARS = 200
-/** Headers of one part at most; the parser ignores further ones. */
-const PART_MAX_HEADERS = 32
-const PART_HEADERS_MAX_BYTES = 16_384
 const NO_BYTES = new Uint8Array(0)
 
 /** Reads a multipart form from memory (the body limit bounds it): fields into `into`, files into `into._files`. */
@@ -25,16 +19,9 @@ export async function parseMultipart(
     const refuse = (why: string): void => reject(new HeddleError('HTTP_BAD_REQUEST', `The multipart body ${why}`))
     let parser: InstanceType<typeof Busboy>
     try {
-      // The body limit bounds fields and files: the parser's own limits would cut them off silently.
       parser = new Busboy({
         headers: { 'content-type': contentType },
-        limits: {
-          parts: FORM_MAX_FIELDS,
-          files: FORM_MAX_FILES,
-          fieldSize: Infinity,
-          headerPairs: PART_MAX_HEADERS,
-          headerSize: PART_HEADERS_MAX_BYTES,
-        },
+        limits: PARSER_LIMITS,
       })
     } catch {
       return refuse('has no valid boundary')
@@ -42,11 +29,9 @@ export async function parseMultipart(
     /** False when the form is refused for it. */
     const isName = (name: string | undefined): name is string => {
       // Not thrown: an error in here would end the thread.
-      if (name === undefined) refuse('has a part without a name')
-      else if (name.length > FORM_NAME_MAX_CHARS) refuse(`has a name of more than ${FORM_NAME_MAX_CHARS} characters`)
-      else if (name.includes('\ufffd')) refuse('is not valid UTF-8')
-      else if (isForbiddenKey(name)) refuse(`has the forbidden key ${name}`)
-      else return true
+      const fault = faultOfName(name)
+      if (fault === undefined) return true
+      refuse(fault)
       return false
     }
     parser.on('field', (name: string | undefined, value: string) => {
@@ -81,12 +66,4 @@ export async function parseMultipart(
     parser.end(bytes)
   })
   into._files = files
-}
-
-/** A file's name without folders and invisible characters. It may still be anything else. */
-function nameAlone(given: string): string {
-  const name = given
-    .slice(Math.max(given.lastIndexOf('/'), given.lastIndexOf('\\')) + 1)
-    .replace(/[\p{Cc}\p{Bidi_Control}\ufffd]/gu, '')
-  return name === '.' || name === '..' ? '' : name
 }

@@ -157,12 +157,9 @@ export class PluginSocket implements Socket {
     if (handler === undefined || (kind === 'message' && this.#state === 'closing')) return null
     const { owner, origin, routeNumber, trace } = this.#options
     const name = `${owner.name}.${handler.name.replace(/^bound /, '') || kind}`
-    const span =
-      this.#server.tracing?.open(trace, name, {
-        'code.function.name': name,
-        'heddle.plugin': owner.name,
-        'heddle.socket.id': this.id,
-      }) ?? null
+    const attributes = { 'code.function.name': name, 'heddle.plugin': owner.name, 'heddle.socket.id': this.id }
+    const work = { kind: 'socket', requestId: this.requestId, eventId: null } as const
+    const span = this.#server.tracing?.open(trace, name, attributes, work) ?? null
     const flightStep = this.#server.beginStep?.(routeNumber, this.requestId)
     const settle = (thrown: unknown, isFault: boolean): void => {
       if (flightStep !== undefined) this.#server.endStep!(flightStep, isFault)

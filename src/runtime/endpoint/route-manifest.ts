@@ -7,7 +7,7 @@ type RegisteredRoute = Pick<Endpoint, 'owner' | 'method' | 'path' | 'options'>
 /** A route of a plugin as the table of routes has it. */
 export function routeManifest(route: RegisteredRoute, kind: 'endpoint' | 'stream' | 'socket'): RouteManifest {
   const { owner, method, path, options } = route
-  const { timeoutMs, tags = [], summary } = options
+  const { timeoutMs, tags = [], summary, body, maxBytes } = options
   return {
     plugin: owner.name,
     method,
@@ -15,6 +15,8 @@ export function routeManifest(route: RegisteredRoute, kind: 'endpoint' | 'stream
     isStream: kind === 'stream',
     isSocket: kind === 'socket',
     timeoutMs,
+    isBodyStreamed: typeof body === 'string',
+    maxBytes,
     tags,
     summary,
     contract: contractText(options),

@@ -1,6 +1,8 @@
 import type { Handler } from '../../contracts/http.ts'
 import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
+import type { BodyKind } from '../../contracts/request-body.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
 import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -16,6 +18,9 @@ import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
 import { StreamBody } from './stream-body.ts'
 
+/** The options of a route whose body is validated, or left alone. */
+export type RouteOptions = Omit<EndpointOptions, 'body'> & { body?: StandardSchemaV1 }
+
 /** A route with its handler, and everything that happens before the handler. */
 export interface Route {
   owner: Owner
@@ -23,7 +28,9 @@ export interface Route {
   origin: Origin
   template: PathTemplate
   handler: Handler
-  options: EndpointOptions
+  options: RouteOptions
+  /** How its handler reads a body while it comes; null when it gets the whole body. */
+  bodyKind: BodyKind | null
   /** `<plugin>.<handler>`: what its spans are called. */
   name: string
   /** Attributes of each of its spans. */
@@ -88,8 +95,9 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   delete reply.file
 }
 
-export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, { trace }: Incoming): OpenSpan {
-  return tracing.open(trace, name, spanAttributes)
+export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, incoming: Incoming): OpenSpan {
+  const { trace, requestId } = incoming
+  return tracing.open(trace, name, spanAttributes, { kind: 'request', requestId, eventId: null })
 }
 
 function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {

@@ -31,7 +31,8 @@ export function replyToFault(error: NodeJS.ErrnoException): Reply | null {
   if (framingFault !== null) return errorReply('HTTP_BAD_REQUEST', `The request is ambiguous: ${framingFault}`)
   // The client has gone in the middle of a request.
   if (code === 'HPE_INVALID_EOF_STATE') return null
-  const known = CODES[code]
+  // llhttp calls a line that does not end in CR LF a wrong version, too.
+  const known = message.includes('CRLF') ? undefined : CODES[code]
   if (known === 'HTTP_REQUEST_TIMEOUT') return errorReply(known, 'The request did not arrive in time')
   if (known !== undefined) return errorReply(known)
   // The parser's messages name what it expected, and nothing of what came.

@@ -87,7 +87,7 @@ export class Handshakes {
     let isAccepted = false
     this.#server.handleUpgrade(req, socket, head, (ws: WebSocket) => {
       isAccepted = true
-      const opened = new NodeSocket(ws, client, this.#handlers.onFault)
+      const opened = new NodeSocket(ws, socket, client, this.#handlers.onFault)
       this.#open.add(opened)
       socket.on('close', () => this.#open.delete(opened))
     })

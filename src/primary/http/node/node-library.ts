@@ -10,9 +10,9 @@ import { Handshakes, hasKey, plainHead, wantsSocket } from './handshake.ts'
 import { NodeRequest } from './request.ts'
 import { addressOf, type NodeResponse } from './response.ts'
 
-/** A client has this long to send the head of a request, and until the next one, milliseconds. */
+/** A client has this long to send the head of a request, milliseconds. */
 const HEAD_TIMEOUT_MS = 10_000
-/** A client that reads nothing of its answer for this long is cut off, milliseconds. */
+/** A client that reads nothing of its answer, or asks for nothing, for this long is cut off, milliseconds. */
 const STALL_MS = 12_000
 const CHECK_MS = 1_000
 /** More than the listener allows, which then answers itself. */
@@ -36,7 +36,8 @@ class NodeApp implements HttpApp {
       // It would answer without a body.
       requireHostHeader: false,
       headersTimeout: HEAD_TIMEOUT_MS,
-      keepAliveTimeout: HEAD_TIMEOUT_MS,
+      // An idle connection is cut off like one that does not read: its own timer would have to be set with each request, and unset.
+      keepAliveTimeout: 0,
       // The listener watches bodies, and answers in its own words.
       requestTimeout: 0,
       connectionsCheckingInterval: CHECK_MS,

@@ -21,7 +21,12 @@ export class NodeRequest implements ClientRequest {
 
   constructor({ method = '', url = '', rawHeaders, httpVersion }: IncomingMessage) {
     this.#method = method
-    this.#headers = rawHeaders.map((text, n) => (n % 2 === 0 ? text.toLowerCase() : utf8Of(text)))
+    const headers = rawHeaders.slice()
+    for (let n = 0; n < headers.length; n += 2) {
+      headers[n] = headers[n]!.toLowerCase()
+      headers[n + 1] = utf8Of(headers[n + 1]!)
+    }
+    this.#headers = headers
     const absolute = url.startsWith('/') ? null : ABSOLUTE.exec(url)
     // The host of the target counts, whatever `Host` says (RFC 9112, section 3.2.2).
     if (absolute !== null) this.#setHost(absolute[1]!)

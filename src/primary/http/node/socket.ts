@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net'
 import type { WebSocket } from 'ws'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
 import type { ClientSocket } from '../client-socket.ts'
@@ -18,14 +19,16 @@ const FAULT_CODES: Record<string, number> = {
 /** One WebSocket of the package `ws`. */
 export class NodeSocket implements LibrarySocket {
   readonly #ws: WebSocket
+  readonly #tcp: Socket
   readonly #socket: ClientSocket
   readonly #onFault: (error: unknown) => void
   #heardMs = steadyMs()
   #isBlocked = false
   #isOver = false
 
-  constructor(ws: WebSocket, socket: ClientSocket, onFault: (error: unknown) => void) {
+  constructor(ws: WebSocket, tcp: Socket, socket: ClientSocket, onFault: (error: unknown) => void) {
     this.#ws = ws
+    this.#tcp = tcp
     this.#socket = socket
     this.#onFault = onFault
     ws.on('message', (message: Buffer, isBinary: boolean) => {
@@ -76,6 +79,8 @@ export class NodeSocket implements LibrarySocket {
       // Codes that say that there was none may not be sent (RFC 6455, section 7.4.1).
       this.#ws.close()
     }
+    // Also for a client that does not answer the close frame.
+    this.#tcp.end()
     this.#over(code, reason)
   }
 

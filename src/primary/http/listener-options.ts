@@ -1,0 +1,32 @@
+import type { Settings } from '../../core/config/schema.ts'
+import type { RequestFrame } from '../../transport/frames/request-frame.ts'
+import type { ConnectionLimit } from './connection-limit.ts'
+import type { Exchange } from './exchange.ts'
+import type { LocalWorker } from './local-worker.ts'
+import type { RouteTable } from './route-table.ts'
+
+/** Takes requests for the lanes. */
+export interface LaneGate {
+  /** Takes a request, and a copy of its body. False when it is to be refused. */
+  send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
+}
+
+export interface ListenerOptions {
+  settings: Settings
+  routes: RouteTable
+  lanes: LaneGate
+  /** True when so many events wait that no new request should be begun. */
+  isCrowded: () => boolean
+  local: LocalWorker
+  connectionLimit: ConnectionLimit
+  /** Told why uWebSockets.js does not load, where node:http serves instead. */
+  onFallback: (missing: string) => void
+  /** Told of a connection that was closed because the framing of its request is not certain. */
+  onFramingFault: (fault: string, ip: string) => void
+  /** Told of the first request whose headers may have lost bytes. */
+  onHeaderLoss: (exchange: Exchange) => void
+  /** Told of the first request that was refused because of its `Host`. */
+  onHostRefused: (host: string) => void
+  /** Told of a fault of the listener itself while it received a request. */
+  onFault: (error: unknown) => void
+}

@@ -1,0 +1,250 @@
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { PIECE_BYTES } from '../../runtime/endpoint/file-body.ts'
+import type { Exchange } from './exchange.ts'
+import type { ClientResponse } from './library.ts'
+import { BODY_MIN_BYTES_PER_SEC, BODY_TIMEOUT_MS, DROPPED_BODY_MAX_BYTES } from './pending-bodies.ts'
+
+/** The library closes a connection on which nothing happens for 8 s: it is told this often that a body is under way, milliseconds. */
+const TOUCH_MS = 1_000
+
+/**
+ * Bytes of one body that have come and that its handler has not asked for, at most. A client over a network leaves some reads of its socket
+ * here. uWebSockets.js reads on at once, paused or not, for as long as each read fills its 512 KiB: a sender on the same machine, as fast as
+ * this process copies, is stopped by this alone. Source: `us_internal_dispatch_ready_poll` of uSockets.
+ */
+export const STREAMED_BODY_MAX_HELD_BYTES = 128 << 20
+
+/** Takes a body for a handler. */
+export interface BodySink {
+  /** @param piece lent for the call */
+  bodyPiece(requestId: number, piece: Uint8Array): void
+  /** @param fault why it is not complete; empty when it is */
+  bodyEnded(requestId: number, fault: ErrorCode | ''): void
+}
+
+/** What all streamed bodies of a listener share. */
+export interface HeldBytes {
+  /** Bytes that have come and that no handler has asked for yet. */
+  bytes: number
+  readonly maxBytes: number
+}
+
+export interface StreamedBodyOptions {
+  res: ClientResponse
+  exchange: Exchange
+  /** The content length, or null for a chunked body. */
+  expectedBytes: number | null
+  limitBytes: number
+  held: HeldBytes
+  /** The end of a chunked body is certain. */
+  isStrict: boolean
+  /** Runs once: it is complete, or nobody wants the rest. */
+  onOver: (body: StreamedBody) => void
+}
+
+/**
+ * The body of one request, handed over while it comes. The handler says how much it can take; the client is read as far as that, and what one
+ * read of its socket has brought beyond it is held here.
+ */
+export class StreamedBody {
+  readonly #res: ClientResponse
+  readonly #exchange: Exchange
+  readonly #expectedBytes: number | null
+  readonly #limitBytes: number
+  readonly #timeoutMs: number
+  readonly #total: HeldBytes
+  readonly #isStrict: boolean
+  readonly #onOver: (body: StreamedBody) => void
+  #pieces: Buffer[] = []
+  #heldBytes = 0
+  #receivedBytes = 0
+  /** Bytes that the handler can take. */
+  #wantedBytes = 0
+  #sink: BodySink | null = null
+  #requestId = 0
+  #state: 'coming' | 'complete' | 'broken' | 'unwanted' = 'coming'
+  #fault: ErrorCode | '' = ''
+  #isTold = false
+  #isPaused = false
+  #isGone = false
+  /** How long the client may still send nothing, milliseconds, as of `#countedMs`. */
+  #patienceMs = BODY_TIMEOUT_MS
+  #countedMs = steadyMs()
+  #touchedMs = this.#countedMs
+
+  constructor({ res, exchange, expectedBytes, limitBytes, held, isStrict, onOver }: StreamedBodyOptions) {
+    this.#res = res
+    this.#exchange = exchange
+    this.#expectedBytes = expectedBytes
+    this.#limitBytes = limitBytes
+    this.#timeoutMs = exchange.route!.timeoutMs
+    this.#total = held
+    this.#isStrict = isStrict
+    this.#onOver = onOver
+    exchange.onAbort(() => {
+      this.#isGone = true
+      this.#giveUp()
+    })
+    res.onData((chunk, isLast) => this.#received(new Uint8Array(chunk), isLast))
+    this.#pause()
+  }
+
+  /** The library reads chunks so loosely that the end of the body is not certain: the bytes behind it are not to be trusted. */
+  get isEndUncertain(): boolean {
+    return this.#expectedBytes === null && !this.#isStrict
+  }
+
+  /** The handler can take further bytes. */
+  want(bytes: number, requestId: number, sink: BodySink): void {
+    if (this.#isTold || this.#state === 'unwanted') return
+    this.#sink = sink
+    this.#requestId = requestId
+    this.#wantedBytes += bytes
+    this.#handOver()
+    this.#restartDeadline()
+  }
+
+  /**
+   * The request is answered: what is still to come is received and dropped.
+   * @returns true when that is too much or would take too long, so that the connection is to be closed
+   */
+  abandon(): boolean {
+    if (this.#state === 'complete' || this.#state === 'unwanted') return false
+    this.#giveUp()
+    const restBytes = this.#expectedBytes === null ? 0 : this.#expectedBytes - this.#receivedBytes
+    const isSlow = this.#fault === 'HTTP_REQUEST_TIMEOUT' || this.#fault === 'HTTP_OVERLOADED'
+    if (isSlow || restBytes > DROPPED_BODY_MAX_BYTES) return true
+    if (!this.#isGone) this.#res.resume()
+    return false
+  }
+
+  /** Ends the wait for a client that is too slow. Called regularly. */
+  check(nowMs: number): void {
+    if (this.#isGone || this.#state === 'complete') return
+    if (nowMs - this.#touchedMs >= TOUCH_MS) {
+      this.#touchedMs = nowMs
+      if (this.#isPaused) this.#res.pause()
+      else this.#res.resume()
+    }
+    if (!this.#isPaused && nowMs - this.#countedMs > this.#patienceMs) this.#break('HTTP_REQUEST_TIMEOUT')
+  }
+
+  #received(chunk: Uint8Array, isLast: boolean): void {
+    if (this.#state !== 'coming') return
+    this.#receivedBytes += chunk.byteLength
+    this.#countPatience(chunk.byteLength)
+    if (this.#receivedBytes > this.#limitBytes) return this.#break('HTTP_BODY_TOO_LARGE')
+    if (isLast && this.#expectedBytes !== null && this.#receivedBytes !== this.#expectedBytes)
+      return void this.#res.close()
+    const takenBytes = this.#heldBytes > 0 ? 0 : Math.min(this.#wantedBytes, chunk.byteLength)
+    for (let at = 0; at < takenBytes; at += PIECE_BYTES)
+      this.#send(chunk.subarray(at, Math.min(at + PIECE_BYTES, takenBytes)))
+    if (takenBytes < chunk.byteLength && !this.#hold(chunk.subarray(takenBytes))) return this.#break('HTTP_OVERLOADED')
+    if (isLast) this.#complete()
+    else {
+      // A handler in the listener's own thread asks at once for more.
+      this.#handOver()
+      if (this.#wantedBytes === 0) this.#pause()
+    }
+    this.#restartDeadline()
+  }
+
+  #complete(): void {
+    this.#state = 'complete'
+    if (this.isEndUncertain) this.#exchange.isLast = true
+    this.#onOver(this)
+    // For the next request of the connection.
+    this.#resume()
+    this.#handOver()
+  }
+
+  /** What is held for the handler is dropped: it learns at once that the rest does not come. */
+  #break(fault: ErrorCode): void {
+    this.#state = 'broken'
+    this.#fault = fault
+    this.#drop()
+    this.#pause()
+    this.#handOver()
+    this.#restartDeadline()
+  }
+
+  #giveUp(): void {
+    if (this.#state !== 'complete') this.#onOver(this)
+    this.#state = 'unwanted'
+    this.#drop()
+  }
+
+  /** Sends what the handler can take, and the end. */
+  #handOver(): void {
+    while (this.#heldBytes > 0 && this.#wantedBytes > 0) {
+      const piece = this.#pieces[0]!
+      const part = piece.subarray(0, Math.min(this.#wantedBytes, PIECE_BYTES))
+      if (part.byteLength === piece.byteLength) this.#pieces.shift()
+      else this.#pieces[0] = piece.subarray(part.byteLength)
+      this.#heldBytes -= part.byteLength
+      this.#total.bytes -= part.byteLength
+      this.#send(part)
+    }
+    if (this.#state === 'coming') {
+      if (this.#wantedBytes > 0) this.#resume()
+    } else if (this.#heldBytes === 0 && this.#sink !== null && !this.#isTold) {
+      this.#isTold = true
+      this.#sink.bodyEnded(this.#requestId, this.#fault)
+    }
+  }
+
+  #send(piece: Uint8Array): void {
+    this.#wantedBytes -= piece.byteLength
+    this.#sink!.bodyPiece(this.#requestId, piece)
+  }
+
+  /** A copy: the library reuses the memory. False when there is no room for it. */
+  #hold(bytes: Uint8Array): boolean {
+    if (this.#heldBytes + bytes.byteLength > STREAMED_BODY_MAX_HELD_BYTES) return false
+    if (this.#total.bytes + bytes.byteLength > this.#total.maxBytes) return false
+    this.#total.bytes += bytes.byteLength
+    this.#heldBytes += bytes.byteLength
+    this.#pieces.push(Buffer.from(bytes))
+    return true
+  }
+
+  #drop(): void {
+    this.#total.bytes -= this.#heldBytes
+    this.#heldBytes = 0
+    this.#pieces = []
+  }
+
+  /** Always: an answer that waits for the client makes the library read again. */
+  #pause(): void {
+    if (this.#isGone) return
+    this.#isPaused = true
+    this.#res.pause()
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return
+    this.#isPaused = false
+    this.#countedMs = steadyMs()
+    this.#res.resume()
+  }
+
+  #countPatience(bytes: number): void {
+    const nowMs = steadyMs()
+    const spentMs = this.#isPaused ? 0 : nowMs - this.#countedMs
+    const earnedMs = (bytes / BODY_MIN_BYTES_PER_SEC) * 1000
+    this.#patienceMs = Math.min(BODY_TIMEOUT_MS, this.#patienceMs - spentMs + earnedMs)
+    this.#countedMs = nowMs
+  }
+
+  /**
+   * The handler's time begins again with each of its steps, and does not run while the client is to send: there is a time for that, too.
+   * An answer that has begun has no deadline.
+   */
+  #restartDeadline(): void {
+    const exchange = this.#exchange
+    if (this.#timeoutMs === 0 || exchange.isStream || exchange.isDone) return
+    const isClientsTurn = this.#state === 'coming' && this.#wantedBytes > 0
+    exchange.deadlineMs = isClientsTurn ? 0 : steadyMs() + this.#timeoutMs
+  }
+}
