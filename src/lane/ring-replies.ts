@@ -62,6 +62,10 @@ export class RingReplies implements ReplySink, SocketSink {
     return this.#sendBytes(KIND.STREAM_DATA, id, piece)
   }
 
+  wantBody(id: number, bytes: number): void {
+    this.#outbox.answerText(KIND.BODY_WANTED, id, String(bytes))
+  }
+
   /** Blocks this lane for one turn of the primary. Only the first read on a route pays for that: the route's later requests bring the address along. */
   clientAddress(id: number): string {
     if (!this.#outbox.sendText(KIND.ADDRESS_WANTED, id, '')) return ''

@@ -11,6 +11,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from '../contracts/registry.ts'
+import type { RequestDetail, RequestFilter, RequestSummary } from '../contracts/requests.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
@@ -186,6 +187,14 @@ export class LaneToolHost implements ToolHost {
 
   counters(): Promise<ProcessCounter[]> {
     return this.#calls.call('#host', 'counters', []) as Promise<ProcessCounter[]>
+  }
+
+  requests(filter: RequestFilter): Promise<RequestSummary[]> {
+    return this.#calls.call('#host', 'keptRequests', [filter]) as Promise<RequestSummary[]>
+  }
+
+  request(id: string): Promise<RequestDetail | null> {
+    return this.#calls.call('#host', 'keptRequest', [id]) as Promise<RequestDetail | null>
   }
 
   routeList(): Promise<RouteInfo[]> {

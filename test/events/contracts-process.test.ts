@@ -27,11 +27,12 @@ export default {
 const desk = (thread: string) => `
 export default class Desk${thread} {
   static thread = '${thread}'
-  constructor({ http, event_bus }) {
+  constructor({ http, event_bus, db }) {
     const tell = (calling) => calling.then((done) => ({ done }), ({ code, message, details }) => ({ code, message, details }))
     http.addEndpoint('/${thread}/publish', 'POST', ({ event, payload }) => tell(event_bus.publish(event, payload)))
     http.addEndpoint('/${thread}/request', 'POST', ({ event, payload }) => tell(event_bus.request(event, payload)))
     http.addEndpoint('/${thread}/careless', 'POST', ({ event, payload }) => event_bus.publish(event, payload))
+    http.addEndpoint('/${thread}/tx', 'POST', ({ event }) => db.transaction((tx) => tx.publish(event, {})))
     http.addEndpoint('/${thread}/exit', 'POST', () => process.exit(3))
     if ('${thread}' === 'worker') event_bus.subscribe('order.quoted', function quote({ item }) { return { item, cents: 5 } })
     else {
@@ -93,6 +94,17 @@ test('contracts hold in every thread of a process, and a reload brings new ones'
     (await records()).sort(),
     one.flatMap((event) => [event, event]),
   )
+
+  await post('/worker/tx', 'order.stored', {})
+  const warnings = () => heddle.logs.filter(({ msg }) => msg.includes('no contract declares it')).map(({ msg }) => msg)
+  await until(() => warnings().some((msg) => msg.includes('order.stored')), 'the warning of the transaction')
+  const [free, ...others] = warnings()
+  assert.match(
+    free!,
+    /'order\.free' is published by orders\.Deskworker at .*orders\/plugins\/desk\.ts:6, .*Fix: .*orders\/events\.ts$/,
+  )
+  assert.equal(others.length, 1, 'once per event, whichever threads publish it')
+  assert.match(others[0]!, /'order\.stored' is published by orders\.Deskworker at .*desk\.ts:9, /)
 
   const torn = errors().filter((line) => line.startsWith('event_bus: '))
   assert.equal(torn.length, 1, 'of all threads, one says it')

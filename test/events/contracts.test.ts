@@ -79,6 +79,38 @@ test('an event without a contract is published unchecked, names of inherited pro
   assert.equal(published.length, 3)
 })
 
+test('an event without a contract is warned of once, with its line and what to write; not in production', async (t) => {
+  const { publish, request, subscribe, logs } = await build(t)
+  const line = lineOfThis()
+  await publish('order.unheard', {})
+  await publish('order.unheard', {})
+  await publish('order.placd', { id: 'o1' }).catch(() => {})
+  await request('order.asked', {})
+  subscribe('order.shipped', () => {})
+  subscribe('order.slwo', () => {})
+  subscribe('order.placed', () => {})
+  const warnings = logs.map(({ level, message }) => `${level}: ${message}`)
+  assert.equal(warnings.length, 4, warnings.join('\n'))
+  assert.match(
+    warnings[0]!,
+    new RegExp(
+      `^WARNING: The event 'order.unheard' is published by users.CreateUser at test/events/contracts.test.ts:${line + 1}, and no contract declares it.* Fix: write 'order.unheard': z.object.* into domains/users/events.ts$`,
+    ),
+  )
+  assert.match(warnings[1]!, /'order\.placd'.*Fix: did you mean 'order\.placed'\? Else write/)
+  assert.match(warnings[2]!, /'order\.asked'/)
+  assert.match(warnings[3]!, /users\.CreateUser subscribes to 'order\.slwo'.*Fix: did you mean 'order\.slow'\?/)
+
+  const quiet = buildTool(EventBusTool, { settings: { domainsDir: [], nodeEnv: 'production' } })
+  await quiet.tool.api(owner()).publish('order.unheard', {})
+  assert.deepEqual(quiet.recorded.logs, [])
+})
+
+/** The line of its caller. */
+function lineOfThis(): number {
+  return Number(/contracts\.test\.ts:(\d+)/.exec(new Error('here').stack!.split('\n')[2]!)![1])
+}
+
 test('any Standard Schema can be a contract', async (t) => {
   const { publish } = await build(t)
   const { details } = await refusal(publish('order.own', { id: 2 }))
@@ -202,7 +234,9 @@ test('the primary loads the contracts with the first event, and keeps the order 
     recorded.published.map(([, , payload]) => payload),
     [{}, { id: 'o1' }, { n: 2 }],
   )
-  assert.deepEqual(recorded.logs, [], 'the lanes tell')
+  const told = recorded.logs.map(({ level, message }) => `${level}: ${message}`)
+  assert.equal(told.length, 1, 'the lanes tell of faults')
+  assert.match(told[0]!, /^WARNING: The event 'order.free' is published by users.CreateUser/)
 })
 
 test('a folder of domains that cannot be read is a fault, and nothing is checked', async () => {

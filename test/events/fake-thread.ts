@@ -15,6 +15,7 @@ export interface Taken {
 export interface FakeThread extends SubscriberThread {
   hasRoom: boolean
   isStill: boolean
+  heldMs: number
   deliveriesInFlight: number
   readonly taken: Taken[]
   /** Ids of the events that it was given. */
@@ -29,6 +30,7 @@ export function fakeThread(isQuarantine = false): FakeThread {
     isQuarantine,
     deliveriesInFlight: 0,
     isStill: false,
+    heldMs: 0,
     hasRoom: true,
     send: (id, { id: event, attempt }) => taken.push({ id, event, attempt }) > 0,
     abandon: (id) => void abandoned.push(id),

@@ -28,6 +28,7 @@ test('the queue is bounded in bytes too, and takes more as soon as something is 
   const thread = {
     isQuarantine: false,
     isStill: false,
+    heldMs: 0,
     deliveriesInFlight: 0,
     hasRoom: true,
     send: (id: number) => taken.push(id) > 0,

@@ -30,6 +30,7 @@ function thread(): SubscriberThread & { taken: number[] } {
   return {
     isQuarantine: false,
     isStill: false,
+    heldMs: 0,
     deliveriesInFlight: 0,
     hasRoom: true,
     send: (id) => taken.push(id) > 0,

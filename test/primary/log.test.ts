@@ -110,6 +110,34 @@ test('a request is told without its query, with nothing that a terminal would ob
   assert.deepEqual(told, ['/a\ufffd[31m\ufffd1mb 200', '/system/status 503', `/${'x'.repeat(199)}… 404`])
 })
 
+test('a tool call that fails while nobody waits for it is in the line of its request, or in one that follows', async () => {
+  const { log, sent } = await logOf(false)
+  const requests = new RequestLog(null, (line) => log.request(line), 60_000)
+  const begin = (requestId: string) =>
+    requests.begin('', '', () => ({
+      ...{ method: 'POST', path: `/${requestId}`, query: '', host: '', userAgent: '', route: '' },
+      ...{ requestId, plugin: 'shop.Buy' },
+    }))
+  const [open, held, fine] = ['open', 'held', 'fine'].map(begin)
+  requests.unawaited('open', 'db.execute at buy.ts:3:5')
+  open!.end(200)
+  held!.end(201)
+  fine!.end(200)
+  requests.unawaited('held', 'db.execute at buy.ts:3:5')
+  requests.unawaited('held', 'event_bus.publish at buy.ts:4:5')
+  requests.unawaited('nobody', 'db.execute at buy.ts:3:5')
+  assert.equal(sent(), '', 'the lines wait')
+  requests.flush()
+  requests.unawaited('fine', 'state.set at buy.ts:5:5')
+  const lines = [
+    'POST    /open 200 .* ms  shop.Buy  failed, not awaited: db.execute at buy.ts:3:5',
+    'POST    /held 201 .* ms  shop.Buy  failed, not awaited: db.execute at buy.ts:3:5, event_bus.publish at buy.ts:4:5',
+    'POST    /fine 200 .* ms  shop.Buy',
+    'POST    /fine 200 .* ms  shop.Buy  later failed, not awaited: state.set at buy.ts:5:5',
+  ]
+  assert.match(sent(), new RegExp(`^${lines.map((line) => `${TIME} ${line}\n`).join('')}$`))
+})
+
 test('spans are made all the same', () => {
   const ended: string[] = []
   const inner = {

@@ -107,7 +107,7 @@ test('a reload runs onReady of the plugins that it brings, and of no other again
     'a/plugins/never.ts': plugin('Never', 'return new Promise(() => {})'),
   })
   const heddle = await startHeddle(t, { domains: [domains], lanes: 1 })
-  const said = (text: string) => heddle.logs.filter(({ msg }) => msg.includes(text)).length
+  const said = (text: string) => heddle.logs.filter(({ msg }) => msg === text || msg.startsWith(`${text} in `)).length
   await until(() => said('Never is ready') === 1, 'the first run', 30_000)
   await writeFile(join(domains, 'a/plugins/fresh.ts'), plugin('Fresh', ''))
   heddle.process.kill('SIGHUP')
@@ -119,6 +119,6 @@ test('a reload runs onReady of the plugins that it brings, and of no other again
   t.diagnostic(`the second reload took ${Math.round(performance.now() - startedMs)} ms`)
   assert.equal(said('Fresh is ready'), 1)
   assert.equal(said('Old is ready'), 1)
-  assert.equal(said(' died: '), 0)
+  assert.ok(!heddle.logs.some(({ msg }) => msg.includes(' died: ')))
   assert.equal(await heddle.stop(), 0)
 })

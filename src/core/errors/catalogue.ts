@@ -18,6 +18,7 @@ export const CATALOGUE = {
   // HTTP
   HTTP_LISTEN: [500, 'The server cannot listen on this address'],
   HTTP_BAD_REQUEST: [400, 'Malformed request'],
+  HTTP_BODY_BROKEN: [400, 'The request has ended before its body was complete'],
   HTTP_PATH_INVALID: [500, 'A route path is not valid'],
   HTTP_ROUTE_TAKEN: [500, 'A route is already registered'],
   HTTP_HOOK_INVALID: [500, 'A hook is not valid'],

@@ -4,6 +4,8 @@
  */
 
 const UNREADABLE = 'a value that cannot be read'
+/** A cause may be its own. */
+const CAUSES_MAX = 5
 
 /** A value that was thrown, as plain texts. */
 export interface Description {
@@ -31,6 +33,26 @@ export function describe(value: unknown): Description {
 export function messageOf(thrown: unknown): string {
   if (!isInstance(thrown, Error)) return textOf(thrown)
   return shownMember(thrown, 'message') || shownMember(thrown, 'name') || typeNameOf(thrown)
+}
+
+/** The first line of a message: what is wrong, without the lines that show where. */
+export function headOf(message: string): string {
+  return message.split('\n', 1)[0]!
+}
+
+/**
+ * The message and those of the error's causes, where it does not hold them itself: a `fetch failed` says nothing without `connect ECONNREFUSED`.
+ */
+export function messageWithCauses(thrown: unknown): string {
+  let text = messageOf(thrown)
+  let cause = causeOf(thrown)
+  for (let depth = 0; depth < CAUSES_MAX && isInstance(cause, Error); depth++) {
+    // An AggregateError of a connection has a code and no message.
+    const message = shownMember(cause, 'message') || codeOf(cause) || messageOf(cause)
+    if (!text.includes(message)) text += `: ${message}`
+    cause = causeOf(cause)
+  }
+  return text
 }
 
 /** The stack of an error; undefined where there is none that can be read. */
@@ -72,6 +94,8 @@ export function namesIn(value: object): string[] {
     return []
   }
 }
+
+const causeOf = (thrown: unknown): unknown => (isInstance(thrown, Error) ? member(thrown, 'cause') : undefined)
 
 function textOf(value: unknown): string {
   if (typeof value === 'string') return value

@@ -1,5 +1,6 @@
 import { rmSync } from 'node:fs'
 import type { Settings } from '../../core/config/schema.ts'
+import { isInspected } from '../supervision/debugger-hold.ts'
 
 /** How often the process says that the loop of its primary thread turns, milliseconds. */
 const ALIVE_MS = 1000
@@ -9,7 +10,8 @@ const CRASH_REPORTS_KEPT = 20
 /** What the runtime says to the guardian. Everything else goes on to whoever has started the guardian. */
 type ToGuardian =
   | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
-  | { type: 'alive' | 'serving' | 'stopping' }
+  | { type: 'alive'; isInspected: boolean }
+  | { type: 'serving' | 'stopping' }
 
 /** This process's side of the channel to the guardian that has started it, and that starts it again. */
 export class GuardianLink {
@@ -36,7 +38,7 @@ export class GuardianLink {
     })
     // Node's own report of an abort, where somebody has asked for one (`--report-on-fatalerror`), belongs to the crash report.
     if (process.report?.reportOnFatalError) process.report.directory = this.flightDir
-    setInterval(() => this.#send({ type: 'alive' }), ALIVE_MS).unref()
+    setInterval(() => this.#send({ type: 'alive', isInspected: isInspected() }), ALIVE_MS).unref()
     const lost = (): void => {
       if (this.#isLost) return
       this.#isLost = true

@@ -1,6 +1,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
+import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
 import type { Hub } from '../events/hub.ts'
@@ -30,14 +31,16 @@ interface HttpOptions {
   settings: Settings
   log: Log
   hub: Hub
+  /** What helps to mend the mistakes of plugins; the kernel that knows it is made later. */
+  facts: () => MendFacts
   /** What the primary records of its plugins' requests; null without a guardian. */
   flight: FlightRecorder | null
 }
 
-export function assembleHttp({ settings, log, hub, flight }: HttpOptions): HttpParts {
+export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions): HttpParts {
   const routing = new Routing(settings.httpHandlerTimeoutMs)
   const localWorker = new LocalWorker((path, plugin, requestId, thrown) => {
-    const { message, fields } = faultRecord(path, requestId, thrown)
+    const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, facts())
     log('ERROR', message, plugin, fields)
   }, flight)
   const dispatcher = new Dispatcher((error) =>

@@ -11,9 +11,9 @@ import { logDatabaseOf, staysInProcess } from '../../runtime/event-log/log-datab
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import { poolRequests, poolUses } from '../../runtime/kernel/pool-requests.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
+import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { MigratingTool } from '../../stores/migrations/migration.ts'
 import { migrate } from '../../stores/migrations/runner.ts'
-import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { LOG_MEMORY_BYTES } from '../../transport/memory/log-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
@@ -25,7 +25,6 @@ import { readinessOf } from '../health/readiness.ts'
 import { Jobs } from '../jobs/jobs.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { type Log, ProcessLog } from '../logging/process-log.ts'
-import { RequestLog } from '../logging/request-log.ts'
 import { FlightMirror } from '../supervision/flight-mirror.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
@@ -34,6 +33,7 @@ import { PrimaryToolHost } from '../tools/tool-host.ts'
 import { unreadUrls } from '../tools/unread-urls.ts'
 import { assembleEvents, type EventParts, openStreams } from './events.ts'
 import { assembleHttp, type HttpParts } from './http.ts'
+import { Observers } from './observers.ts'
 import { shutDown } from './shutdown.ts'
 import { assembleCircuitBreaker, assembleSupervision, type SupervisionParts } from './supervision.ts'
 import { SupervisorLink } from './supervisor-link.ts'
@@ -68,8 +68,8 @@ export class Runtime {
   readonly #pool: PoolProbe
   /** Null without a guardian. */
   readonly #processDeaths: ProcessDeaths | null
-  /** Null while tracing is off. */
-  #tracing: ProcessTracing | null = null
+  readonly #observers: Observers
+  readonly #processLog: ProcessLog
   /** The start is over. */
   #isStarted = false
 
@@ -99,7 +99,8 @@ export class Runtime {
     })
     const tools: ToolParts = assembleTools({ settings, shared, processLog, events, link })
     const flightMirror = flightDir === null ? null : new FlightMirror(flightDir)
-    const http = assembleHttp({ settings, log, hub: events.hub, flight: flightMirror?.primary ?? null })
+    const facts = (): MendFacts => tools.kernel.plugins.facts
+    const http = assembleHttp({ settings, log, hub: events.hub, facts, flight: flightMirror?.primary ?? null })
     useCookieSecrets(settings)
     http.localWorker.server.effects = threadEffects({
       settings,
@@ -133,10 +134,12 @@ export class Runtime {
       dump: () => tools.health.dump(),
       lanes: () => link.supervisor.lanes.info(),
       readiness: () => this.readiness(),
-      counters: () => processCounters(logWriter.output, http, events.hub.records.droppedLetters),
+      counters: () => processCounters(logWriter.output, http, events.hub),
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),
+      requests: (filter) => this.#observers.history?.list(filter) ?? Promise.resolve([]),
+      request: (id) => this.#observers.history?.one(id) ?? Promise.resolve(null),
     })
     const pool = new PoolProbe({
       stallMs: settings.poolStallMs,
@@ -161,7 +164,8 @@ export class Runtime {
       pool,
       suspicion,
       laneCalls: new LaneCallHandler(events.bus, host),
-      tracing: () => this.#tracing,
+      tracing: () => this.#observers.tracing,
+      history: () => this.#observers.history,
       flightMirror,
       processDeaths,
     })
@@ -184,11 +188,13 @@ export class Runtime {
       log: (level, message) => log(level, message, 'supervisor'),
     })
     this.log = log
+    this.#processLog = processLog
     this.host = host
     this.#events = events
     this.#tools = tools
     this.#http = http
     this.#jobs = jobs
+    this.#observers = new Observers({ settings, log, logWriter, processLog, tools, http, events, jobs })
     this.#lanes = lanes
     this.#pool = pool
     this.#processDeaths = processDeaths
@@ -243,14 +249,18 @@ export class Runtime {
    * @throws what makes a start impossible: two tools of one name, a missing folder, a port that is taken, no lane that boots
    */
   async start(options: { exclusivePort: boolean }): Promise<number> {
-    const { settings, logWriter, isDevelopment, onFatal } = this.#options
+    const { settings, isDevelopment = false, onFatal } = this.#options
     const { kernel, health, toolBooter } = this.#tools
     const { supervisor, registrar } = this.#lanes
     const { listener } = this.#http
-    await this.#openTracing()
-    if (isDevelopment) listener.tracing = new RequestLog(listener.tracing, (line) => logWriter.request(line))
+    await this.#observers.open(isDevelopment)
     if (settings.eventBusDriver === 'keyvalue_streams') {
-      await openStreams(this.#events, { settings, log: this.log, tracing: this.#tracing, onReplicaLost: onFatal })
+      await openStreams(this.#events, {
+        settings,
+        log: this.log,
+        tracing: this.#observers.tracing,
+        onReplicaLost: onFatal,
+      })
     }
     await this.#installTools()
     supervisor.start()
@@ -268,6 +278,8 @@ export class Runtime {
     await this.#events.streams?.opened()
     await this.#events.durable.adopt()
     const port = await listener.listen(options.exclusivePort)
+    // Not before: it takes time from the start.
+    this.#observers.history?.start()
     await kernel.plugins.ready()
     registrar.serving()
     this.#jobs.start()
@@ -292,31 +304,13 @@ export class Runtime {
     }
   }
 
-  /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. */
-  async #openTracing(): Promise<void> {
-    const { settings } = this.#options
-    if (!settings.otelEnabled) return
-    try {
-      const { ProcessTracing } = await import('../../tracing/primary/process-tracing.ts')
-      const tracing = new ProcessTracing(settings, (level, message) => this.log(level, message, 'telemetry'))
-      this.#tracing = tracing
-      this.#tools.kernel.meter.setTracing(tracing.own.tools)
-      this.#http.listener.tracing = tracing.requests
-      this.#http.localWorker.server.tracing = tracing.own
-      this.#events.bus.tracing = tracing.own
-      this.#events.hub.trace.tracing = tracing.own.deliveries
-      this.#jobs.tracing = tracing.own
-    } catch (error) {
-      this.log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
-    }
-  }
-
   /** Applies the migrations that are pending, in development. @throws as the boot of `db` */
   async migrate(): Promise<void> {
     const { domainsDir } = this.#options.settings
     const log = (level: LogLevel, message: string): void => this.log(level, message, 'db')
     const db = this.toolbox.get('db') as Partial<MigratingTool> | undefined
     await db?.migrating?.((driver) => migrate(driver, domainsDir, log))
+    await this.#tools.toolBooter.mended('db')
   }
 
   /** Boots one tool alone, without lanes, plugins or listener. @throws when it is not installed or does not boot */
@@ -367,9 +361,11 @@ export class Runtime {
       http: this.#http,
       jobs: this.#jobs,
       supervisor: this.#lanes.supervisor,
-      tracing: () => this.#tracing,
+      tracing: () => this.#observers.tracing,
+      history: () => this.#observers.history,
       onLost: (message) => this.log('WARNING', message, 'event_bus'),
     })
+    this.#processLog.requests?.flush()
     this.#options.logWriter.flush()
   }
 

@@ -1,5 +1,6 @@
 import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { requireFolder } from '../../runtime/kernel/discover.ts'
 import { ServiceManager } from '../health/service-manager.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { GuardianLink } from './guardian-link.ts'
@@ -84,6 +85,8 @@ export class ServiceProcess {
   async serve(): Promise<number> {
     const { httpReusePort, httpHost, lanes } = this.#settings
     const startedMs = performance.now()
+    // Before there are threads: one that is still loading its modules cannot be ended in order.
+    this.#settings.domainsDir.forEach(requireFolder)
     const port = await this.runtime.start({ exclusivePort: !httpReusePort })
     this.runtime.log('INFO', `Serving on http://${httpHost}:${port}`, 'main', {
       lanes,

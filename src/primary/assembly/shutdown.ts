@@ -1,5 +1,6 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import type { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { SocketDrain } from '../http/socket-drain.ts'
 import type { Jobs } from '../jobs/jobs.ts'
@@ -24,6 +25,8 @@ export interface ShutdownParts {
   supervisor: Supervisor
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
+  /** Null where no history is kept. */
+  history: () => ProcessHistory | null
   /** Told of work that was accepted and did not end in time. */
   onLost: (message: string) => void
 }
@@ -63,5 +66,6 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   await hub.records.close()
   listener.close()
   // Last, so that the spans of everything else have ended.
+  await parts.history()?.stop()
   await parts.tracing()?.stop(Math.max(500, deadlineMs - steadyMs()))
 }

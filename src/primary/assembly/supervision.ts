@@ -1,5 +1,6 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
+import type { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { ClaimMemory } from '../../transport/memory/claim-memory.ts'
 import { NameTable } from '../../transport/memory/name-table.ts'
@@ -47,6 +48,8 @@ interface SupervisionOptions {
   pool: PoolProbe
   /** Null while tracing is off. */
   tracing: () => ProcessTracing | null
+  /** Null where no history is kept. */
+  history: () => ProcessHistory | null
   /** Both null without a guardian. */
   flightMirror: FlightMirror | null
   processDeaths: ProcessDeaths | null
@@ -90,6 +93,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     judge,
     callName: (number) => callNames.nameOf(number),
     publish: (event) => events.driver.publish(event, null),
+    record: (box) => options.history()?.died(box),
     threadGone,
     log,
   })
@@ -98,6 +102,7 @@ export function assembleSupervision(options: SupervisionOptions): SupervisionPar
     shared,
     isDevelopment,
     tracing: options.tracing,
+    history: options.history,
     barred: options.processDeaths?.barred() ?? {},
     pastDeaths: (index) => options.processDeaths?.ofLane(index) ?? [],
     flightMirror: options.flightMirror,

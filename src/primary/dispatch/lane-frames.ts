@@ -1,14 +1,16 @@
+import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { readAcknowledgements } from '../../transport/frames/acknowledgement-frame.ts'
 import { readEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frame-kinds.ts'
 import { readResponseBody, readResponseHead, readResponseStatus } from '../../transport/frames/response-frame.ts'
-import { parseFileHead, readText } from '../../transport/frames/text-frame.ts'
+import { parseFileHead, readNumber, readText } from '../../transport/frames/text-frame.ts'
 import type { AnswerCell } from '../../transport/memory/answer-cell.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { DeliveryCount } from '../events/delivery-count.ts'
+import type { BodySink } from '../http/streamed-body.ts'
 import { CallAnswers } from './call-answers.ts'
 import type { DrainRate } from './drain-rate.ts'
 import type { Lane, LaneListener } from './lane.ts'
@@ -29,7 +31,7 @@ export interface LaneFramesOptions {
 }
 
 /** Reads the frames of one lane, and gives each to the part of the primary that it is for. */
-export class LaneFrames {
+export class LaneFrames implements BodySink {
   readonly #lane: Lane
   readonly #listener: LaneListener
   readonly #inbox: Inbox
@@ -115,10 +117,25 @@ export class LaneFrames {
         return this.#requests.remove(id)?.endStream(length > 0)
       case KIND.FILE_OPEN:
         return this.#onFileOpen(id, readText(this.#inbox, at, length))
+      case KIND.BODY_WANTED:
+        return this.#requests.get(id)?.wantBody(readNumber(this.#inbox, at, length), id, this)
       case KIND.SOCKET_ACCEPT:
         return this.#lane.sockets.accept(this.#requests.remove(id), readText(this.#inbox, at, length))
     }
     this.#lane.sockets.onFrame(kind, id, this.#inbox, at, length)
+  }
+
+  bodyPiece(id: number, piece: Uint8Array): void {
+    const outbox = this.#outbox
+    // An answer to BODY_WANTED: never refused.
+    const at = outbox.begin(piece.byteLength, true, true)
+    if (at < 0) return
+    outbox.bytes.set(piece, at)
+    outbox.end(piece.byteLength, KIND.BODY_PIECE, id)
+  }
+
+  bodyEnded(id: number, fault: ErrorCode | ''): void {
+    this.#outbox.answerText(KIND.BODY_END, id, fault)
   }
 
   #onResponse(id: number, at: number, length: number): void {

@@ -78,6 +78,8 @@ export class Lane {
   manifest: Manifest | null = null
   /** False while the loop of its thread stands still: the dispatcher leaves it out. */
   responsive = true
+  /** How long a debugger has held its thread, all in all. */
+  heldMs = 0
   /** 1 at the numbers of the routes that it hosts: a plugin may be up in one lane and not in another, and new code has new routes. */
   readonly hostsRoute = new Uint8Array(ROUTES_MAX)
   /** 1 at those whose requests it gets. */
@@ -195,6 +197,12 @@ export class Lane {
   expire(nowMs: number): void {
     this.#requests.expire(nowMs)
     this.#drainRate.sample(nowMs, this.#requests.free === 0)
+  }
+
+  /** A debugger has held its thread for so long: what is in flight gets as much time more. */
+  hold(forMs: number): void {
+    this.heldMs += forMs
+    this.#requests.postpone(forMs)
   }
 
   /** How fast it answers what it has. Asked when a request has found no room in it. */

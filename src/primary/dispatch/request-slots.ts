@@ -90,6 +90,13 @@ export class RequestSlots {
     }
   }
 
+  /** Gives the requests more time. */
+  postpone(byMs: number): void {
+    if (this.count === 0) return
+    for (const exchange of this.#exchanges)
+      if (exchange !== null && exchange.deadlineMs !== 0) exchange.deadlineMs += byMs
+  }
+
   /** Takes out requests whose frames can be taken back, `max` at most. They count as never sent. */
   takeBack(max: number, takeBack: (position: number) => Buffer | null): { body: Buffer; exchange: Exchange }[] {
     const taken: { body: Buffer; exchange: Exchange }[] = []

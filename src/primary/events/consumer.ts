@@ -14,6 +14,8 @@ export interface SubscriberThread {
   readonly deliveriesInFlight: number
   /** True while its loop stands still. One of its deliveries may be the cause, so none is taken from it before it goes on or dies. */
   readonly isStill: boolean
+  /** How long a debugger has held it, all in all, milliseconds: no delivery is late because of that. */
+  readonly heldMs: number
   /** True when it takes one more delivery. */
   readonly hasRoom: boolean
   /**
@@ -180,7 +182,7 @@ export interface Delivery {
   /** The instance that handles it now. */
   instance: SubscriberInstance | null
   readonly queue: DeliveryQueue
-  /** When the attempt counts as failed, milliseconds since the epoch. */
+  /** When the attempt counts as failed, milliseconds since the epoch, less what a debugger had held its thread by then. */
   deadlineMs: number
   readonly requester: Requester | null
   readonly source: DeliverySource | null

@@ -25,6 +25,10 @@ export class LaneSubscriberThread implements SubscriberThread {
     return !this.#lane.responsive
   }
 
+  get heldMs(): number {
+    return this.#lane.heldMs
+  }
+
   get hasRoom(): boolean {
     const { state, responsive, deliveriesInFlight } = this.#lane
     const max = this.isQuarantine ? 1 : LANE_MAX_DELIVERIES

@@ -35,6 +35,7 @@ export const PRIMARY_MAX_DELIVERIES = 1024
 export class PrimaryBus implements BusTransport, SubscriberThread {
   readonly isQuarantine = false
   readonly isStill = false
+  readonly heldMs = 0
   readonly #hub: Hub
   readonly #driver: () => EventDriver
   readonly #events: EventServer

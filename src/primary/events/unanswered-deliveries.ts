@@ -20,7 +20,7 @@ export class UnansweredDeliveries {
     delivery.id = id
     delivery.isBegun = true
     delivery.instance = instance
-    delivery.deadlineMs = steadyMs() + delivery.consumer.timeoutMs
+    delivery.deadlineMs = steadyMs() - instance.thread.heldMs + delivery.consumer.timeoutMs
     delivery.queue.inFlight++
     this.#byId.set(id, delivery)
   }
@@ -42,7 +42,10 @@ export class UnansweredDeliveries {
 
   /** Takes out the deliveries whose time is up, except in threads that stand still: whether they are the cause is not known yet. */
   takeLate(nowMs: number): Delivery[] {
-    return this.#takeIf(({ deadlineMs, instance }) => deadlineMs + STILL_SEEN_MS <= nowMs && !instance?.thread.isStill)
+    return this.#takeIf(({ deadlineMs, instance }) => {
+      const { isStill, heldMs } = instance!.thread
+      return deadlineMs + heldMs + STILL_SEEN_MS <= nowMs && !isStill
+    })
   }
 
   #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
@@ -72,7 +75,7 @@ export class UnansweredDeliveries {
     const works: WorkInFlight[] = []
     for (const [id, { instance, event, deadlineMs, consumer }] of this.#byId) {
       if (instance?.thread !== thread || unread.has(id)) continue
-      const forMs = nowMs - (deadlineMs - consumer.timeoutMs)
+      const forMs = nowMs - (deadlineMs + thread.heldMs - consumer.timeoutMs)
       works.push({ kind: 'event', name: event.event, plugin: instance.plugin, id: event.id, for_ms: forMs })
     }
     return works

@@ -1,5 +1,4 @@
 import type { ProcessCounter } from '../../contracts/registry.ts'
-import type { DroppedLetters } from '../events/dropped-letters.ts'
 import type { ConnectionLimit } from '../http/connection-limit.ts'
 import type { FramingFaults } from '../http/framing-faults.ts'
 import type { LogOutput } from '../logging/log-output.ts'
@@ -9,8 +8,13 @@ interface HttpCounts {
   readonly connectionLimit: ConnectionLimit
 }
 
+interface EventCounts {
+  readonly pending: number
+  readonly records: { readonly droppedLetters: { readonly count: number } }
+}
+
 /** What the primary counts, and nothing else tells. */
-export function processCounters(log: LogOutput, http: HttpCounts, letters: DroppedLetters): ProcessCounter[] {
+export function processCounters(log: LogOutput, http: HttpCounts, events: EventCounts): ProcessCounter[] {
   const { framingFaults, connectionLimit } = http
   return [
     {
@@ -29,7 +33,13 @@ export function processCounters(log: LogOutput, http: HttpCounts, letters: Dropp
       name: 'heddle_dead_letters_dropped_total',
       kind: 'counter',
       help: 'Dead letters that were dropped for newer ones.',
-      samples: [{ labels: {}, value: letters.count }],
+      samples: [{ labels: {}, value: events.records.droppedLetters.count }],
+    },
+    {
+      name: 'heddle_deliveries_pending',
+      kind: 'gauge',
+      help: 'Deliveries of events that are accepted and not finished.',
+      samples: [{ labels: {}, value: events.pending }],
     },
     {
       name: 'heddle_framing_faults_total',

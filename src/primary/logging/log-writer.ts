@@ -1,6 +1,7 @@
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import { forPeople, type LogLine } from './line-for-people.ts'
 import { LogOutput, type Stall } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
 import { standardOutput } from './standard-output.ts'
@@ -117,16 +118,23 @@ export class LogWriter {
   }
 
   /** Logs a request that has ended. */
-  request({ method, path, status, durationMs, plugin }: RequestLine): void {
+  request({ method, path, status, durationMs, plugin, unawaited, isLate }: RequestLine): void {
     const ms = durationMs < 10 ? Number(durationMs.toFixed(1)) : Math.round(durationMs)
     const terminal = this.#terminal
+    const failed =
+      unawaited === undefined ? '' : `${isLate ? 'later ' : ''}failed, not awaited: ${unawaited.join(', ')}`
     if (terminal === null) {
-      const fields = { method, path, status, duration_ms: ms, plugin, time: Date.now(), identity: 'http' }
-      this.#pino.info(fields, `${method} ${path} ${status}`)
+      const fields = { method, path, status, duration_ms: ms, plugin, unawaited, time: Date.now(), identity: 'http' }
+      const text = `${method} ${path} ${status}`
+      if (failed === '') this.#pino.info(fields, text)
+      else this.#pino.warn(fields, `${text}  ${failed}`)
     } else if (this.#pino.isLevelEnabled('info')) {
       const shown = terminal.paint(colourOf(status), status === 0 ? 'gone' : String(status))
       const rest = terminal.paint('dim', `${ms} ms${plugin === '' ? '' : `  ${plugin}`}`)
-      terminal.write(`${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}\n`)
+      const fault = failed === '' ? '' : `  ${terminal.paint('red', failed)}`
+      terminal.write(
+        `${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}${fault}\n`,
+      )
     }
   }
 
@@ -163,23 +171,4 @@ interface Progress {
 /** A record with `done` and `of` is a step of something that takes several. */
 function isProgress(fields: Record<string, unknown>): fields is Record<string, unknown> & Progress {
   return typeof fields.done === 'number' && typeof fields.of === 'number'
-}
-
-interface LogLine {
-  identity: string
-  msg: string
-  stack?: unknown
-  [field: string]: unknown
-}
-
-const NOT_SHOWN = new Set(['level', 'time', 'replica', 'identity', 'msg', 'stack'])
-
-/** `users.CreateUser  Something happened  user_id=7`, then further lines of the message, and a stack on lines of its own. */
-function forPeople(line: LogLine): string {
-  const fields = Object.entries(line)
-    .filter(([name]) => !NOT_SHOWN.has(name))
-    .map(([name, value]) => `  ${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
-  const stack = typeof line.stack === 'string' ? `\n${line.stack}` : ''
-  const [first, ...rest] = line.msg.split('\n')
-  return [`${line.identity}  ${first}${fields.join('')}`, ...rest].join('\n') + stack
 }

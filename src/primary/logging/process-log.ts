@@ -5,6 +5,7 @@ import { limitRecord } from '../../runtime/logging/record-limit.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
 import type { LogWriter } from './log-writer.ts'
+import type { RequestLog } from './request-log.ts'
 
 export type Log = (level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>) => void
 
@@ -14,6 +15,8 @@ export class ProcessLog {
   readonly #maxBytes: number
   readonly #rate: LogRate
   #onRecord: (record: LogRecord, origin: Lane | null) => void = () => {}
+  /** Null but in development. */
+  requests: RequestLog | null = null
 
   constructor(writer: LogWriter, settings: Pick<Settings, 'logRecordBytes' | 'logPluginRate'>) {
     this.#writer = writer
@@ -52,5 +55,7 @@ export class ProcessLog {
     const { level, message, timestampMs, identity, fields } = record
     this.#writer.write(level, message, timestampMs, identity, fields)
     this.#onRecord(record, origin)
+    if (this.requests === null || typeof fields?.unawaited !== 'string' || fields.event_id !== null) return
+    this.requests.unawaited(String(fields.request_id), fields.unawaited)
   }
 }

@@ -30,6 +30,8 @@ export interface DeathParts {
   callName(number: number): string
   /** Publishes an event of the runtime; its payload is JSON text. */
   publish(event: EventFrame): Awaitable<void>
+  /** Keeps it. */
+  record(box: BlackBox): void
   /** Tells the tools that a thread is gone: they may hold something for it. */
   threadGone(threadId: number): void
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
@@ -53,6 +55,7 @@ export class LaneDeaths {
     this.#parts.threadGone(lane.heartbeat.threadId)
     const box = judge.name(lane, this.#read(lane, death))
     this.#report(box)
+    this.#parts.record(box)
     registrar.laneGone(lane, death.unreadDeliveries, box)
     judge.punish(lane, box)
     return box

@@ -21,23 +21,18 @@ const PREWARMED_MAX_THREADS = 3
 const HEAP_ROOM_MB = 2560
 
 /**
- * How the threads load TypeScript. They inherit the flags of the command line; a process that has taken its loader by itself (`npm start` without a
- * guardian) hands its flags on. On Node 20 they use `require` alone, but `--import tsx`, which they inherit, loads the other loader too, through libuv's
- * thread pool: a lane could not come back while plugins hold the pool. So they get that loader's `require` half alone.
+ * How the threads load TypeScript: as the process does, whose flags they inherit. Node does not know those of a process that has preloaded the file by
+ * itself (`npm start` without a guardian). Where tsx was named for the process, lanes need it no more: it loads through libuv's thread pool, and a lane
+ * could not come back while plugins hold that.
  */
-function laneLoader(): { execArgv?: string[] } {
+function laneArguments(): { execArgv?: string[] } {
   const { execArgv } = process
-  const loaders = ['tsx', import.meta.resolve('tsx')]
-  const at = execArgv.findIndex((flag, n) => flag === '--import' && loaders.includes(execArgv[n + 1]!))
-  // The compiled runtime has the one half alone.
-  if (at < 0) return isOwnLoader() ? { execArgv } : {}
-  if (!process.versions.node.startsWith('20.')) return isOwnLoader() ? { execArgv } : {}
-  const half = fileURLToPath(import.meta.resolve('tsx/cjs'))
-  return { execArgv: execArgv.with(at, '--require').with(at + 1, half) }
+  const isPreloadedLate = process.argv[1]?.endsWith('guardian.cjs') === true
+  const isTsx = execArgv.some((flag, n) => flag === '--import' && /(?:^|\/)tsx(?:\/|$)/.test(execArgv[n + 1] ?? ''))
+  if (!isPreloadedLate && !isTsx) return {}
+  // Flags of the whole process are refused for a thread.
+  return { execArgv: execArgv.flatMap((flag, n) => (flag === '--require' ? [flag, execArgv[n + 1]!] : [])) }
 }
-
-/** True when `src/guardian.cjs` has loaded the loader into its own process: Node then knows nothing of the flags in `process.execArgv`. */
-const isOwnLoader = (): boolean => process.argv[1]?.endsWith('guardian.cjs') === true
 
 /** V8's own limit, MiB. A heap takes only as much of it as it needs. */
 const heapLimitMb = ({ laneMemoryMb }: Settings): number => laneMemoryMb * (1 + STANDSTILL_GROWTH) + HEAP_ROOM_MB
@@ -67,7 +62,7 @@ export class LanePool {
       // The default freezes a thread's timers and sockets while it has no task.
       atomics: 'disabled',
       recordTiming: false,
-      ...laneLoader(),
+      ...laneArguments(),
       env: laneEnvironment(publicVariables(), settings.laneEnv),
       resourceLimits: { maxOldGenerationSizeMb: heapLimitMb(settings), maxYoungGenerationSizeMb: YOUNG_GENERATION_MB },
     })

@@ -1,4 +1,5 @@
 import { getHeapStatistics } from 'node:v8'
+import type { HistoryInit } from '../../contracts/requests.ts'
 import type { TracingInit } from '../../contracts/tracing.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -18,6 +19,13 @@ export interface LaneTracing {
   laneGone(init: TracingInit): void
 }
 
+/** Where what the lanes record goes. */
+export interface LaneHistory {
+  laneInit(index: number): HistoryInit
+  /** The lane's thread has ended. What it has recorded is still kept. */
+  laneGone(init: HistoryInit): void
+}
+
 export interface StarterOptions {
   settings: Settings
   shared: SharedMemories
@@ -25,6 +33,8 @@ export interface StarterOptions {
   isPrewarmed: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** Null where no history is kept. */
+  history: () => LaneHistory | null
   /** Plugins that are not booted from the first thread on, by file, each with the reason. */
   barred: Record<string, string>
   /** Null without a guardian, which alone would read it. */
@@ -36,6 +46,8 @@ export interface StarterOptions {
   /** A lane has booted, and no replacement waits for it. */
   onBooted: (lane: Lane) => void
   onRecovered: (lane: Lane, standstill: Standstill) => void
+  /** A debugger holds a lane. */
+  onHeld: (lane: Lane) => void
   /** The thread has ended. @param error null when it ended by itself */
   onEnd: (thread: LaneThread, error: unknown) => void
   log: (message: string, fields?: Record<string, unknown>) => void
@@ -58,7 +70,7 @@ export class LaneStarter {
   }
 
   start(index: number, role: LaneRole): LaneThread {
-    const { settings, shared, tracing, flightMirror, listener, onEnd } = this.#options
+    const { settings, shared, tracing, history, flightMirror, listener, onEnd } = this.#options
     const lane: Lane = new Lane({
       index,
       role,
@@ -70,6 +82,7 @@ export class LaneStarter {
     const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort)
     const { port, bulk, ...memory } = lane.threadSide
     const spans = tracing()?.laneInit(index) ?? null
+    const records = history()?.laneInit(index) ?? null
     const init: LaneInit = {
       protocol: LANE_PROTOCOL,
       index,
@@ -81,10 +94,12 @@ export class LaneStarter {
       flightFile: flightMirror?.begin(lane, memory.flight) ?? null,
       shared,
       tracing: spans,
+      history: records,
       barred: this.#barred,
     }
     const ended = (error: unknown): void => {
       if (spans !== null) tracing()?.laneGone(spans)
+      if (records !== null) history()?.laneGone(records)
       flightMirror?.end(lane)
       onEnd(thread, error)
     }
@@ -99,6 +114,7 @@ export class LaneStarter {
       otherThreadsBytes: () => this.#bytesBeside(lane),
       isQuiet: () => this.#isQuiet(),
       onRecovered: (standstill) => this.#options.onRecovered(lane, standstill),
+      onHeld: () => this.#options.onHeld(lane),
     })
   }
 

@@ -3,6 +3,7 @@ import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { isInspected, threadIdOf } from './debugger-hold.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */
 export interface StackFrame {
@@ -64,7 +65,7 @@ export async function stackOf(
  * `node::inspector::MainThreadInterface::Post` asks it for a pointer to itself (seen with Node 20.20 on a busy machine). The beginning and
  * the end of a session are sent to all threads. So a probe sends as few messages as it can, and only while threads are known to live on:
  * - at its beginning, when the thread has stood still for a while; the caller watches the other threads (`isQuiet`);
- * - when the thread has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it.
+ * - when the thread has stopped: then it cannot end. With its debugger off it goes on, unless another debugger holds it: then it is resumed.
  * That makes the abort rare, not impossible: a thread may end unannounced just then.
  * In between the probe waits as long as it takes, until the thread stops or is gone. A stop that was asked for is not taken back.
  */
@@ -110,9 +111,9 @@ class Probe {
     } finally {
       // This may still run inside a callback of the session.
       await setImmediate()
-      // No other message, not even `resume`: the thread runs on at once, and may end before the next message. Without this one the end of the
-      // session would leave it stopped.
-      this.#send('Debugger.disable')
+      // No other message: the thread runs on at once, and may end before the next message. Without this one the end of the session would leave
+      // it stopped. Another debugger has seen the stop, too, and would hold the thread, which could not be ended.
+      this.#send(isInspected() ? 'Debugger.resume' : 'Debugger.disable')
       if (this.#isQuiet()) this.#session.disconnect()
       else void this.#disconnectLater()
     }
@@ -145,10 +146,9 @@ class Probe {
     })
   }
 
-  #onAttached({ sessionId, workerInfo }: NodeWorker.AttachedToWorkerEventDataType): void {
-    // The title is "[worker 3] name". The workerId is not the thread's id, it counts attachments.
-    if (Number(/^\[worker (\d+)\]/.exec(workerInfo.title)?.[1]) !== this.#threadId) return
-    this.#target = sessionId
+  #onAttached(attached: NodeWorker.AttachedToWorkerEventDataType): void {
+    if (threadIdOf(attached) !== this.#threadId) return
+    this.#target = attached.sessionId
     this.#send('Debugger.enable')
     this.#send('Debugger.pause')
   }

@@ -1,4 +1,5 @@
 import { availableParallelism } from 'node:os'
+import type { LogLevel } from '../../contracts/logger.ts'
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -9,7 +10,7 @@ import type { FlightMirror } from './flight-mirror.ts'
 import { type LaneDeath, laneDeath } from './lane-death.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneSlots } from './lane-slots.ts'
-import { LaneStarter, type LaneTracing } from './lane-starter.ts'
+import { type LaneHistory, LaneStarter, type LaneTracing } from './lane-starter.ts'
 import { type LaneSlot, type LaneThread, slotWith } from './lane-thread.ts'
 import { OnDemandLane } from './on-demand-lane.ts'
 import { LAST_LANE_MAX_PAUSE_MS, RESTART_WINDOW_MS, RestartIntensity } from './restart-intensity.ts'
@@ -27,6 +28,8 @@ export interface SupervisorOptions {
   isDevelopment: boolean
   /** Null while tracing is off. */
   tracing: () => LaneTracing | null
+  /** Null where no history is kept. */
+  history: () => LaneHistory | null
   /** Plugins that earlier processes died of while they booted, by file, each with the reason. */
   barred: Record<string, string>
   /** What earlier processes died of in this lane, newest first. */
@@ -78,7 +81,18 @@ export class Supervisor {
   constructor(options: SupervisorOptions) {
     this.#options = options
     const slots: LaneSlot[] = []
-    const { settings, shared, isDevelopment, tracing, flightMirror, listener, onRecovered, refusalOf, isBusy } = options
+    const {
+      settings,
+      shared,
+      isDevelopment,
+      tracing,
+      history,
+      flightMirror,
+      listener,
+      onRecovered,
+      refusalOf,
+      isBusy,
+    } = options
     const isStopping = (): boolean => this.#isStopping
     const open = (lane: Lane): void => this.#open(lane)
     this.#starter = new LaneStarter({
@@ -86,14 +100,17 @@ export class Supervisor {
       shared,
       isPrewarmed: isDevelopment,
       tracing,
+      history,
       barred: options.barred,
       flightMirror,
       listener,
       all: () => this.#slots.all,
       onBooted: open,
       onRecovered,
+      onHeld: (lane) =>
+        this.#log('INFO', `Lane ${lane.index} stands at a breakpoint: nothing in it is late until it goes on`),
       onEnd: (thread, error) => this.#onEnd(thread, error),
-      log: (message, fields) => this.#log(message, fields),
+      log: (message, fields) => this.#log('ERROR', message, fields),
     })
     const replacement = new LaneReplacement({
       settings,
@@ -213,6 +230,7 @@ export class Supervisor {
       this.#options.onEnding(lane)
       this.#changed()
     }
+    if (watchdog.isHeld) lane.hold(elapsedMs)
     lane.expire(nowMs)
     const terminationReason = watchdog.check(nowMs, elapsedMs)
     this.#options.flightMirror?.look(lane, watchdog.stillMs)
@@ -290,6 +308,7 @@ export class Supervisor {
     const pauseMs = onDemand === null && this.#slots.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.#log(
+        'ERROR',
         `${intensity.recent} lanes died within ${RESTART_WINDOW_MS / 1000} s: the next start of lane ${slot.index} waits ${pauseMs} ms`,
       )
     }
@@ -308,8 +327,8 @@ export class Supervisor {
     this.#changed()
   }
 
-  #log(message: string, fields?: Record<string, unknown>): void {
-    const record = { level: 'ERROR' as const, message, timestampMs: Date.now(), identity: 'supervisor' }
+  #log(level: LogLevel, message: string, fields?: Record<string, unknown>): void {
+    const record = { level, message, timestampMs: Date.now(), identity: 'supervisor' }
     this.#options.listener.onLog(null, fields === undefined ? record : { ...record, fields })
   }
 

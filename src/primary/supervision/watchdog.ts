@@ -1,6 +1,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { memoryLimits } from '../../transport/memory/heartbeat.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import { DebuggerHold, isInspected } from './debugger-hold.ts'
 import { type StackFrame, stackOf } from './stack-probe.ts'
 
 /** How often a watchdog checks its lane, milliseconds. */
@@ -41,6 +42,8 @@ export interface WatchdogOptions {
   isQuiet: () => boolean
   /** The lane goes on after it stood still for so long that its stack was taken. */
   onRecovered: (standstill: Standstill) => void
+  /** A debugger holds the lane. Called once per standstill. */
+  onHeld: () => void
 }
 
 /** Watches the thread of one lane from the primary: its boot, its heartbeat and its memory. It ends a thread that hangs or takes too much. */
@@ -66,6 +69,8 @@ export class Watchdog {
   #probe: Promise<StackFrame[] | null> | null = null
   #probedMs = 0
   #lastStack: StackFrame[] | null = null
+  readonly #hold = new DebuggerHold()
+  #isHoldTold = false
 
   constructor(lane: Lane, options: WatchdogOptions) {
     this.#lane = lane
@@ -80,6 +85,11 @@ export class Watchdog {
   /** True while the lane's loop turns. */
   get isResponsive(): boolean {
     return this.#stillMs < UNRESPONSIVE_MS
+  }
+
+  /** True while a debugger holds the lane: it is not ended, and nothing in it is late. */
+  get isHeld(): boolean {
+    return this.#hold.isHeld
   }
 
   /** Where the thread stood early in its present standstill; null when it does not stand still, or its stack could not be taken. */
@@ -115,9 +125,16 @@ export class Watchdog {
     return this.#checkMemory()
   }
 
-  /** Takes the stack, then ends the thread. */
+  /** Takes the stack, then ends the thread; not when a debugger holds it. */
   async terminate(reason: TerminationReason): Promise<void> {
     this.terminationReason = reason
+    if (reason !== 'memory' && this.bootFault === null && isInspected()) {
+      if (await this.#hold.ask(this.#lane.heartbeat.threadId)) {
+        this.terminationReason = null
+        this.#bootingMs = 0
+        return
+      }
+    }
     this.cpuMsWhileStill = this.#cpuMsSinceStandstill()
     this.stack = await this.#takeStack()
     this.cpuMs = this.#lane.heartbeat.cpuMs
@@ -153,10 +170,21 @@ export class Watchdog {
       this.#cpuMsAtStandstill = this.#lane.heartbeat.cpuMs
       this.#bytesAtStandstill = this.#laneBytes()
     }
-    this.#probeStack(nowMs)
+    if (this.#stillMs >= PROBE_MS && isInspected())
+      this.#hold.look(this.#lane.heartbeat.threadId, nowMs, this.#options.isQuiet)
+    else this.#probeStack(nowMs)
+    if (this.#hold.isHeld) return this.#stayHeld()
     if (this.#stillMs >= laneStallMs) return 'stalled'
     // The lane's own figures are out of date: it has no turn to write them in.
     return this.#bytesGrownSince(this.#bytesAtStandstill) > STANDSTILL_GROWTH * laneMemoryMb * MIB ? 'memory' : null
+  }
+
+  /** When the debugger lets it go it has half of its time left. Until then a standby may help. */
+  #stayHeld(): null {
+    this.#stillMs = Math.min(this.#stillMs, this.#options.settings.laneStallMs / 2)
+    if (!this.#isHoldTold) this.#options.onHeld()
+    this.#isHoldTold = true
+    return null
   }
 
   /** Takes the stack once per standstill, as soon as that is long enough. */
@@ -178,6 +206,8 @@ export class Watchdog {
     this.#probe = null
     this.#lastStack = null
     this.#cpuMsAtStandstill = null
+    this.#hold.over()
+    this.#isHoldTold = false
     if (probe !== null) void probe.then((stack) => this.#options.onRecovered({ stillMs, stack }))
   }
 

@@ -1,4 +1,5 @@
 import type { DeadLetterPage } from '../../contracts/event-bus.ts'
+import type { RequestFilter } from '../../contracts/requests.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
@@ -42,6 +43,10 @@ export class LaneCallHandler {
         return this.#host.counters()
       case 'routeList':
         return this.#host.routeList()
+      case 'keptRequests':
+        return this.#host.requests(args[0] as RequestFilter)
+      case 'keptRequest':
+        return this.#host.request(args[0] as string)
     }
     throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
   }

@@ -1,5 +1,5 @@
 import type { LogLevel } from '../../contracts/logger.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { headOf, messageOf } from '../../core/errors/description.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'
@@ -37,6 +37,11 @@ export class ToolBooter {
     return [...this.#faults].map(([tool, fault]) => `tool ${tool} did not boot: ${fault}`)
   }
 
+  /** What kept a tool from booting is mended: boots it again. Does nothing for one that has booted. */
+  async mended(tool: string): Promise<void> {
+    if (this.#faults.has(tool) && !this.#timers.has(tool)) await this.#bootAgain(tool, PAUSE_MS)
+  }
+
   stop(): void {
     this.#isStopped = true
     for (const timer of this.#timers.values()) clearTimeout(timer)
@@ -44,11 +49,12 @@ export class ToolBooter {
 
   #failed(tool: string, error: unknown, pauseMs: number): void {
     const { toolbox, health, log } = this.#options
-    const fault = messageOf(error)
+    // Its further lines show the place, for the log.
+    const fault = headOf(messageOf(error))
     const again = toolbox.mayBootLater(tool) && !this.#isStopped
     health.setTool(tool, 'DEAD', fault)
     if (this.#faults.get(tool) !== fault) {
-      log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${fault}`, tool)
+      log('ERROR', `Tool ${tool} did not boot${again ? ' and is tried again' : ''}: ${messageOf(error)}`, tool)
     }
     this.#faults.set(tool, fault)
     if (again) this.#timers.set(tool, setTimeout(() => void this.#bootAgain(tool, pauseMs), pauseMs).unref())

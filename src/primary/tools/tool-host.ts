@@ -11,6 +11,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from '../../contracts/registry.ts'
+import type { RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
 import type { RouteInfo } from '../../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
@@ -41,6 +42,8 @@ export interface PrimaryToolHostOptions {
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): JobInfo[]
+  requests(filter: RequestFilter): Promise<RequestSummary[]>
+  request(id: string): Promise<RequestDetail | null>
   /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
@@ -174,6 +177,14 @@ export class PrimaryToolHost implements ToolHost {
   counters(): ProcessCounter[] {
     return this.#options.counters()
   }
+  requests(filter: RequestFilter): Promise<RequestSummary[]> {
+    return this.#options.requests(filter)
+  }
+
+  request(id: string): Promise<RequestDetail | null> {
+    return this.#options.request(id)
+  }
+
   routeList(): RouteInfo[] {
     return this.#options.routing.table.list().map(routeInfo)
   }

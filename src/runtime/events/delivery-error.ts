@@ -1,5 +1,5 @@
 import { cutText } from '../../core/errors/cut-text.ts'
-import { isInstance } from '../../core/errors/description.ts'
+import { isInstance, messageWithCauses } from '../../core/errors/description.ts'
 import { Unrecoverable } from '../../core/errors/unrecoverable.ts'
 import { toWire, type WireError } from '../../core/errors/wire.ts'
 
@@ -9,7 +9,7 @@ export const DELIVERY_ERROR_MAX_LENGTH = 4096
 /** What a subscriber threw, for the hub, the failure listeners and the dead letter. */
 export function deliveryError(thrown: unknown): WireError {
   const wire = toWire(thrown)
-  wire.message = cutText(wire.message, DELIVERY_ERROR_MAX_LENGTH)
+  wire.message = cutText(messageWithCauses(thrown), DELIVERY_ERROR_MAX_LENGTH)
   if (wire.stack !== undefined) wire.stack = cutText(wire.stack, DELIVERY_ERROR_MAX_LENGTH)
   if (isInstance(thrown, Unrecoverable)) wire.unrecoverable = true
   return wire

@@ -211,12 +211,15 @@ function isThenable(value: unknown): value is PromiseLike<unknown> {
 }
 
 function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscription, frame: EventFrame): OpenSpan {
-  return tracing.open(frame.trace, identity, {
+  const attempt = frame.attempt & (WANTS_REPLY - 1)
+  const attributes = {
     'code.function.name': identity,
     'heddle.plugin': owner.name,
     'heddle.event.id': frame.id,
-    'heddle.event.attempt': frame.attempt & (WANTS_REPLY - 1),
-  })
+    'heddle.event.attempt': attempt,
+  }
+  const { requestId, id: eventId, event } = frame
+  return tracing.open(frame.trace, identity, attributes, { kind: 'event', requestId, eventId, event, attempt })
 }
 
 function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, tx?: Tx): unknown {

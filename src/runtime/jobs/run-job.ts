@@ -1,7 +1,9 @@
 import type { JobDefinition, JobRun } from '../../contracts/scheduler.ts'
-import type { CodeTracing } from '../../contracts/tracing.ts'
+import type { CodeTracing, Work } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+
+const WORK: Work = { kind: 'job', requestId: null, eventId: null }
 
 /**
  * Runs a job once. It has no cause, so it begins a trace of its own while tracing is on.
@@ -14,9 +16,8 @@ export async function runJob(
   origin: Origin | null,
 ): Promise<void> {
   if (tracing === null && origin === null) return void (await handler.call(owner.instance, run))
-  const span =
-    tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, { 'heddle.plugin': owner.name, 'heddle.job': name }) ??
-    null
+  const attributes = { 'heddle.plugin': owner.name, 'heddle.job': name }
+  const span = tracing?.open(NO_TRACE_CONTEXT, `${owner.name}/${name}`, attributes, WORK) ?? null
   const cause = { eventId: null, requestId: null, trace: span, origin }
   try {
     await causality.run(cause, () => handler.call(owner.instance, run))

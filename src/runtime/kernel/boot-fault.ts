@@ -4,7 +4,9 @@ import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { placeOf, placeOfText, type SourcePlace, showPlace } from './source-place.ts'
+import { placeOf, placeOfText, type SourcePlace, showPlace } from '../../core/errors/source-place.ts'
+import { type MendFacts, mendOf } from '../mends/mend.ts'
+import { cycleFault } from './module-cycle.ts'
 
 /** The stage of its boot in which a plugin failed. */
 export type BootStage = 'load' | 'constructor' | 'onBoot'
@@ -13,9 +15,7 @@ export interface BootContext {
   /** The plugin's file, absolute. */
   file: string
   stage: BootStage
-  tools: readonly string[]
-  /** The file of another plugin. */
-  fileOf(plugin: string): string | undefined
+  facts: MendFacts
 }
 
 /** Why a plugin did not boot. */
@@ -54,37 +54,49 @@ function explain(error: unknown, context: BootContext): Explained {
   if (syntax !== undefined) return syntax
   const unresolved = unresolvedImport(error, file)
   if (unresolved !== undefined) return unresolved
-  const explained = { mistake: messageOf(error), place: placeOf(error, dirname(dirname(file))) }
+  const cycle = context.stage === 'load' && error instanceof Error ? cycleFault(error, file) : undefined
+  if (cycle !== undefined) return cycle
+  const place = placeOf(error, dirname(dirname(file)))
+  const fix = mendOf(error, { ...context.facts, place: place ?? { file, line: 1, column: 1 } })
+  const explained = { mistake: messageOf(error), place, fix }
   return error instanceof HeddleError ? { ...explained, ...ofRuntime(error, context) } : explained
 }
 
 /** Errors of the runtime itself: each of them has one fix. */
-function ofRuntime({ code, message }: HeddleError, { file, tools, fileOf }: BootContext): Partial<Explained> {
+function ofRuntime({ code, message }: HeddleError, { file, facts: { fileOf } }: BootContext): Partial<Explained> {
   switch (code) {
-    case 'TOOL_MISSING': {
-      const name = message.slice(message.lastIndexOf(' ') + 1)
-      const meant = nearestName(name, tools)
-      return {
-        fix: `${meant === undefined ? '' : `did you mean ${meant}? `}Installed: ${[...tools].sort().join(', ')}.`,
-      }
-    }
     case 'HTTP_ROUTE_TAKEN': {
       const first = fileOf(message.slice(message.lastIndexOf(' ') + 1))
       const where = first === undefined ? '' : `, the other stands in ${shown(first)}`
       return { fix: `give one of the two another path or another method${where}.` }
     }
-    case 'HTTP_PATH_INVALID':
+    case 'HTTP_PATH_INVALID': {
+      const [meant] = /did you mean \S+$/.exec(message) ?? []
+      if (meant !== undefined) return { mistake: message.slice(0, -meant.length - 2), fix: meant }
       return { fix: PATH_FIXES.find(([fault]) => fault.test(message))?.[1] }
+    }
     case 'PLUGIN_INVALID':
       return { place: { file, line: 1, column: 1 } }
     case 'CONFIG_MISSING':
     case 'CONFIG_INVALID':
-      return { fix: 'set the variable, or give config.get a default.' }
+      return { fix: 'set the variable, in .env for example, or give config.get a default.' }
+    case 'SCHEDULER_INVALID':
+      return message.includes('cron expression')
+        ? { fix: "five fields, minute hour day month weekday, in UTC: '0 3 * * *' is every day at 03:00." }
+        : {}
   }
   return {}
 }
 
 const PATH_FIXES: readonly [RegExp, string][] = [
+  [
+    /^\/\S* "(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS)":/i,
+    "the path comes first: addEndpoint('/users/:id', 'GET', handler).",
+  ],
+  [
+    /must be a Standard Schema/,
+    "write a schema, for example z.object({ name: z.string() }), with import { z } from 'zod'.",
+  ],
   [/handler must be/, 'hand over a method of the plugin, like this.show; a name that it does not have is undefined.'],
   [/must start with/, "write it from the root: '/users/:id'."],
   [
@@ -105,7 +117,7 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
       mistake: isAwait ? 'await at the top level of a plugin file' : `Syntax error: ${text}`,
       // The compiler counts columns from 0.
       place: { file: resolve(path), line: Number(line), column: Number(column) + 1 },
-      fix: isAwait ? 'move it into onBoot, which may be async.' : undefined,
+      fix: syntaxFix(text!),
     }
   }
   if (!(error instanceof SyntaxError)) return undefined
@@ -114,13 +126,34 @@ function syntaxFault(error: unknown, file: string): Explained | undefined {
   const place = nativeFile === undefined ? { file, line: 1 } : { file: nativeFile, line: Number(nativeLine) }
   // Node also reports so that a name is imported which the other file does not export.
   const isImport = error.message.includes('does not provide an export')
-  if (!isImport) return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 } }
+  if (!isImport)
+    return { mistake: `Syntax error: ${error.message}`, place: { ...place, column: 1 }, fix: syntaxFix(error.message) }
   const name = /export named '([^']+)'/.exec(error.message)?.[1]
   return {
     mistake: error.message,
     place: (name === undefined ? undefined : placeOfText(place.file, name)) ?? { ...place, column: 1 },
     fix: `export ${name ?? 'it'} there, correct the name, or write \`import type\` for a type.`,
   }
+}
+
+/** As esbuild and V8 say it. */
+const SYNTAX_FIXES: readonly [RegExp, string][] = [
+  [/top-level await/i, 'move it into onBoot, which may be async.'],
+  [
+    /unexpected "super"|'super' keyword unexpected/i,
+    "write `class … extends Plugin`, and import { Plugin } from 'heddle'.",
+  ],
+  [
+    /class constructor (?:cannot|may not) be an? async/i,
+    'move what has to wait into `async onBoot()`: a constructor cannot wait.',
+  ],
+  [/"await" can only be used|await is only valid/i, 'write `async` before the function that has this `await`.'],
+  [/unexpected end of (?:file|input)|expected "[)\]}]" but found/i, 'look for a bracket above that is not closed.'],
+  [/import statement outside a module/i, 'write "type": "module" into package.json.'],
+]
+
+function syntaxFix(text: string): string | undefined {
+  return SYNTAX_FIXES.find(([fault]) => fault.test(text))?.[1]
 }
 
 /** An import of a file or a package that does not exist. */

@@ -1,7 +1,5 @@
-import { fileURLToPath } from 'node:url'
 import { describe } from '../../core/errors/description.ts'
-import { shown } from '../../core/errors/shown-path.ts'
-import { frameOf, isOfPlugin, type SourcePlace } from './source-place.ts'
+import { frameOf, isOfPlugin, type SourcePlace } from '../../core/errors/source-place.ts'
 
 /** What is told of a failed call beside its error. */
 export interface CallerNote {
@@ -46,11 +44,6 @@ export function showCaller(thrown: unknown, statement: () => string | undefined)
     // It is frozen: the log shows the stack that it has.
   }
   return note
-}
-
-/** `domains/shop/plugins/buy.ts:12:5` */
-export function placeText({ file, line, column }: SourcePlace): string {
-  return `${shown(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}:${column}`
 }
 
 function framesOf(stack: string | undefined): string[] {

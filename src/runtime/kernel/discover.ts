@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
-import { basename, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import type { Tool, ToolClass, ToolRuntime } from '../../contracts/tool.ts'
+import { nearestName } from '../../core/config/nearest-name.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { loadModule } from '../../core/modules/load-module.ts'
 
@@ -57,7 +58,7 @@ export async function loadTool(folder: ToolFolder, runtimeFor: (name: () => stri
 /** Plugin files of all domain folders, in the order of DOMAINS_DIR, then of names. */
 export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
   return domainsDirs.flatMap((root) => {
-    if (!existsSync(root)) throw new HeddleError('CONFIG_INVALID', `DOMAINS_DIR: there is no folder ${root}`)
+    requireFolder(root)
     return foldersOf(root).flatMap((domain) => {
       const folder = join(root, domain, 'plugins')
       if (!existsSync(folder)) return []
@@ -70,6 +71,15 @@ export function findPlugins(domainsDirs: readonly string[]): PluginFile[] {
         })
     })
   })
+}
+
+/** @throws CONFIG_INVALID for a folder of DOMAINS_DIR that does not exist, with the name that was probably meant */
+export function requireFolder(root: string): void {
+  if (existsSync(root)) return
+  const parent = dirname(root)
+  const meant = existsSync(parent) ? nearestName(basename(root), foldersOf(parent)) : undefined
+  const hint = meant === undefined ? 'create it, or correct the variable' : `did you mean ${join(parent, meant)}?`
+  throw new HeddleError('CONFIG_INVALID', `DOMAINS_DIR: there is no folder ${root}. Fix: ${hint}`)
 }
 
 function foldersOf(root: string): string[] {

@@ -1,4 +1,4 @@
-/** Base of every plugin. All of it is optional: a class with a constructor is a plugin too. */
+/** Base of every plugin. All of it is optional. A class that does not extend it works, too, and is warned of outside of production. */
 export abstract class Plugin {
   /** Where it lives: `worker` (the default) in every lane, `primary` on the listener's thread. Must be written as a literal. */
   static thread: 'worker' | 'primary' = 'worker'

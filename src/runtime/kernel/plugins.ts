@@ -5,17 +5,12 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
-import { loadModule } from '../../core/modules/load-module.ts'
+import type { MendFacts } from '../mends/mend.ts'
 import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
 import { findPlugins, type PluginFile } from './discover.ts'
+import { classWarnings, loadClass, type PluginClass, type PluginInstance } from './plugin-class.ts'
 import { findSetups, isFor, loadSetup, type SetupFile } from './setups.ts'
 import type { Toolbox } from './toolbox.ts'
-
-interface PluginInstance {
-  onBoot?(): void | Promise<void>
-  onReady?(): void | Promise<void>
-  onStop?(): void | Promise<void>
-}
 
 interface Loaded {
   readonly owner: Owner
@@ -34,6 +29,9 @@ export interface BootOptions {
 /** Told of every fault in the code of a plugin. */
 export type PluginFault = (plugin: string, stage: string, error: unknown) => void
 
+/** Told of what is probably a mistake, and does not keep a plugin from booting. */
+export type PluginWarning = (plugin: string, warning: string) => void
+
 /** The plugins of one thread. A plugin that fails is `DEAD`, and all others boot. */
 export class Plugins {
   /** The state of each plugin that belongs to this thread, by its name. */
@@ -42,17 +40,33 @@ export class Plugins {
   readonly faults: Record<string, string> = {}
   /** Absolute path of each plugin's file, by its name. */
   readonly files: Record<string, string> = {}
+  /** What helps to mend the mistakes of their code. */
+  readonly facts: MendFacts
   readonly #toolbox: Toolbox
   readonly #onFault: PluginFault
+  /** Null in production, where nobody would read of it. */
+  readonly #onWarning: PluginWarning | null
   readonly #loaded: Loaded[] = []
   /** Their hooks are missing. */
   readonly #failedSetups: SetupFile[] = []
   /** In lanes. The primary has no use for them: a context would cost all of its promises time. */
   #keepsOrigins = false
 
-  constructor(toolbox: Toolbox, onFault: PluginFault) {
+  constructor(
+    toolbox: Toolbox,
+    domainsDirs: readonly string[],
+    onFault: PluginFault,
+    onWarning: PluginWarning | null = null,
+  ) {
     this.#toolbox = toolbox
+    this.facts = {
+      domainsDirs,
+      tools: () => toolbox.names,
+      methodsOf: (tool) => toolbox.methodsOf(tool),
+      fileOf: (plugin) => this.files[plugin],
+    }
     this.#onFault = onFault
+    this.#onWarning = onWarning
   }
 
   /** Loads, constructs and boots all plugins of one kind of thread, in the order of their files. */
@@ -125,6 +139,8 @@ export class Plugins {
       this.files[name] = file.path
       await this.#construct(name, Class, touched, at)
       this.health[name] = { status: 'OK', domain: file.domain, tools: [...touched] }
+      if (this.#onWarning !== null)
+        for (const warning of classWarnings(Class, file.path)) this.#onWarning(name, warning)
     } catch (thrown) {
       const fault = this.#faultOf(asError(thrown), file.path, at.stage)
       this.health[name] = { status: 'DEAD', error: fault.status, tools: [...touched] }
@@ -134,7 +150,7 @@ export class Plugins {
   }
 
   #faultOf(error: Error, file: string, stage: BootStage): BootFault {
-    return bootFault(error, { file, stage, tools: this.#toolbox.names, fileOf: (plugin) => this.files[plugin] })
+    return bootFault(error, { file, stage, facts: this.facts })
   }
 
   /** Constructs and boots one plugin whose class is loaded already. @throws what its constructor or `onBoot` throws */
@@ -193,41 +209,6 @@ export class Plugins {
     if (!this.#keepsOrigins) return run()
     return causality.run({ eventId: null, requestId: null, trace: null, origin: { plugin, handler } }, run)
   }
-}
-
-export type PluginClass = (new (tools: object) => PluginInstance) & { thread?: unknown }
-
-async function loadClass(file: PluginFile): Promise<PluginClass> {
-  const module = await loadModule(file.path)
-  const Class = module.default as PluginClass | undefined
-  if (!isClass(Class)) {
-    throw new HeddleError(
-      'PLUGIN_INVALID',
-      `${shown(file.path)} must have a class as its default export: ${instead(module)}`,
-    )
-  }
-  const thread = Class.thread ?? 'worker'
-  if (thread !== file.thread) {
-    throw new HeddleError(
-      'PLUGIN_INVALID',
-      `${shown(file.path)}: \`static thread\` must be written as a literal, 'primary' or 'worker', in the class itself`,
-    )
-  }
-  return Class
-}
-
-function isClass(value: unknown): value is PluginClass {
-  return typeof value === 'function' && /^class\b/.test(Function.prototype.toString.call(value))
-}
-
-/** What a file without a class as its default export has instead, and what to write. */
-function instead(module: Record<string, unknown>): string {
-  if (module.default !== undefined) {
-    return `it is ${typeof module.default === 'function' ? 'a function' : `of type ${typeof module.default}`}, write \`export default class … extends Plugin\``
-  }
-  const named = Object.keys(module).find((name) => isClass(module[name]))
-  if (named !== undefined) return `it exports ${named} by name, write \`export default class ${named}\``
-  return 'it has none, write `export default class … extends Plugin`'
 }
 
 function pascalCase(fileName: string): string {

@@ -72,12 +72,19 @@ export class ThreadKernel {
     })
     const uses = new ToolUses(options.sharedMemory(`registry/${USES_MEMORY}`, USES_BYTES))
     this.toolbox = new Toolbox(this.meter, (plugin, tool) => uses.add(plugin, tool))
-    this.plugins = new Plugins(this.toolbox, (plugin, stage, error) =>
-      options.writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
-        plugin,
-        stage,
-        stack: stackOf(error),
-      }),
+    const { writeLog } = options
+    this.plugins = new Plugins(
+      this.toolbox,
+      options.settings.domainsDir,
+      (plugin, stage, error) =>
+        writeLog('ERROR', `Plugin ${plugin} failed in ${stage}: ${messageOf(error)}`, 'kernel', {
+          plugin,
+          stage,
+          stack: stackOf(error),
+        }),
+      options.settings.nodeEnv === 'production'
+        ? null
+        : (plugin, warning) => writeLog('WARNING', `Plugin ${plugin}: ${warning}`, 'kernel', { plugin, stage: 'boot' }),
     )
   }
 

@@ -3,7 +3,7 @@ import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { DescribeCall } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { headOf, messageOf } from '../../core/errors/description.ts'
 import { loadTool, type ToolFolder } from './discover.ts'
 import { tellingFirstCall } from './first-call.ts'
 import type { Meter } from './proxy.ts'
@@ -93,6 +93,19 @@ export class Toolbox {
 
   get names(): string[] {
     return [...this.#installed.keys()]
+  }
+
+  /** The methods that a plugin gets of a tool; none where that cannot be told. */
+  methodsOf(name: string): string[] {
+    try {
+      const given = this.for({ name, instance: undefined }, name) as Record<string, unknown>
+      const isMethod = (member: string): boolean =>
+        typeof Object.getOwnPropertyDescriptor(given, member)?.value === 'function' && member !== 'healthCheck'
+      return Object.keys(given).filter(isMethod)
+    } catch {
+      // Not installed, or its boot has failed.
+      return []
+    }
   }
 
   indexOf(name: string): number {
@@ -202,6 +215,6 @@ export class Toolbox {
 const describeOf = (tool: Tool | undefined): DescribeCall | undefined => tool?.describeCall?.bind(tool)
 
 function note(installed: Installed, error: unknown): void {
-  installed.fault = messageOf(error)
+  installed.fault = headOf(messageOf(error))
   installed.isPassing = (error as { isPassing?: unknown } | null)?.isPassing === true
 }

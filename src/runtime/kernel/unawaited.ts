@@ -1,8 +1,7 @@
 import { causality } from '../../core/causality/context.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
-import { placeText } from './caller-frames.ts'
+import { linesOf, placeText, type SourcePlace } from '../../core/errors/source-place.ts'
 import { type FailedCall, failedCalls } from './proxy.ts'
-import { linesOf, type SourcePlace } from './source-place.ts'
 import type { ThreadOptions } from './thread.ts'
 
 const FIX = 'await the call, or handle its rejection with .catch'
@@ -28,11 +27,14 @@ export function watchUnawaited(
     const file = plugin === undefined ? undefined : fileOf(plugin)
     const place = call.note.place ?? (file === undefined ? undefined : callIn(file, call))
     const where = place === undefined ? (cause?.origin?.handler ?? 'an unknown place') : placeText(place)
+    const name = `${call.tool}.${call.method}`
     writeLog(
       'ERROR',
-      `${call.tool}.${call.method} failed, and nobody waits for it, at ${where}: ${messageOf(reason)}. Fix: ${FIX}`,
+      `${name} failed, and nobody waits for it, at ${where}: ${messageOf(reason)}. Fix: ${FIX}`,
       plugin ?? call.tool,
       {
+        // The line of the request shows it, too.
+        unawaited: `${name} at ${where}`,
         plugin,
         handler: cause?.origin?.handler,
         line: place === undefined ? undefined : placeText(place),

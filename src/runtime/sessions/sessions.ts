@@ -8,6 +8,10 @@ import { requireOwnPage } from '../endpoint/own-page.ts'
 const ID_BYTES = 32
 const ID = /^[\w-]{43}$/
 const DAY_MS = 86_400_000
+/** The end of a session is put off at most this often by a thread, milliseconds; of a short one, each tenth of its time. */
+const RENEW_MS = 60_000
+/** Sessions whose last renewal a thread remembers. */
+const RENEWED_MAX = 10_000
 
 /**
  * Sessions of browsers: a random id in a cookie, and what belongs to it in the tool `state`. Several plugins with the same options share
@@ -19,15 +23,19 @@ export class Sessions<Session extends object> {
   readonly #isSecure: boolean
   readonly #sameSite: 'Strict' | 'Lax' | 'None'
   readonly #ttlMs: number
+  readonly #isRolling: boolean
   readonly #namespace: string
+  /** When this thread has put off the end of a session last, by its key. */
+  readonly #renewedMs = new Map<string, number>()
 
   /** @param state the tool: with `redis-state` the sessions are those of all replicas, and outlive the process */
   constructor(state: State, options: SessionOptions = {}) {
-    const { secure = true, sameSite = 'Lax', ttlMs = DAY_MS, namespace = 'sessions' } = options
+    const { secure = true, sameSite = 'Lax', ttlMs = DAY_MS, rolling = false, namespace = 'sessions' } = options
     this.#state = state
     this.#isSecure = secure
     this.#sameSite = sameSite
     this.#ttlMs = ttlMs
+    this.#isRolling = rolling
     this.#namespace = namespace
     // The prefix keeps other hosts of the domain from setting it.
     this.#cookie = options.cookie ?? (secure ? '__Host-session' : 'session')
@@ -50,7 +58,21 @@ export class Sessions<Session extends object> {
     const key = this.#keyOf(context)
     if (key === null) return null
     requireOwnPage(context)
-    return (await this.#state.get(key, { namespace: this.#namespace })) as Session | null
+    const session = (await this.#state.get(key, { namespace: this.#namespace })) as Session | null
+    if (session !== null && this.#isRolling) await this.#renew(context, key, session)
+    return session
+  }
+
+  /** Puts off the end of a session. One that was ended meanwhile is not begun again, and one that was changed is renewed by the next request. */
+  async #renew(context: HttpContext, key: string, session: Session): Promise<void> {
+    const nowMs = performance.now()
+    const renewedMs = this.#renewedMs.get(key)
+    if (renewedMs !== undefined && nowMs - renewedMs < Math.min(RENEW_MS, this.#ttlMs / 10)) return
+    const options = { namespace: this.#namespace, ttlMs: this.#ttlMs }
+    if (!(await this.#state.compareAndSet(key, session, session, options))) return
+    if (this.#renewedMs.size >= RENEWED_MAX) this.#renewedMs.clear()
+    this.#renewedMs.set(key, nowMs)
+    this.#setCookie(context, context.cookies[this.#cookie]!, Math.trunc(this.#ttlMs / 1000))
   }
 
   /** As `read`. @throws HTTP_AUTH_MISSING where `read` gives null */

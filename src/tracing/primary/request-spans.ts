@@ -1,6 +1,6 @@
 import { createTraceState, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
-import type { RequestSpan, RequestStart, RequestTracing } from '../../contracts/tracing.ts'
+import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
 import { randomHex } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf, tracestateOf } from '../../core/causality/trace-context.ts'
 import { writePlace } from '../encoding/otlp.ts'
@@ -22,13 +22,13 @@ export class RequestSpans implements RequestTracing {
     this.#nowMs = nowMs
   }
 
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext {
+  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext {
     const parent = traceparent === '' ? NO_TRACE_CONTEXT : parentOf(traceparent, tracestate)
     const traceId = parent === NO_TRACE_CONTEXT ? randomHex(16) : traceIdOf(parent)
     const isSampled = this.#sampler.samples(parent, traceId)
     const traceContext = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
     if (!isSampled) return traceContext
-    return new ServerSpan(this.#writer, this.#fields, this.#nowMs, traceContext, parent, start())
+    return new ServerSpan(this.#writer, this.#fields, this.#nowMs, traceContext, parent, start(true))
   }
 }
 

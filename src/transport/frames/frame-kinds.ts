@@ -19,6 +19,10 @@ export const KIND = {
   SOCKET_FLUSHED: 11,
   /** Bytes of a request's file have left for the client. */
   FILE_FLUSHED: 12,
+  /** Bytes of the body of a request, as many as BODY_WANTED has asked for. */
+  BODY_PIECE: 13,
+  /** The body is complete. Else the text is the code of the error that has ended it. */
+  BODY_END: 14,
   // lane → primary
   RESPONSE: 16,
   STREAM_OPEN: 17,
@@ -45,6 +49,8 @@ export const KIND = {
   FILE_OPEN: 33,
   /** An event that is in the durable log. It is not answered. */
   STORED: 34,
+  /** A handler can take this many further bytes of the body of its request. */
+  BODY_WANTED: 35,
 } as const
 
 /** Larger bodies go by `postMessage` with a transfer list. The ring carries only their header. */

@@ -4,7 +4,7 @@ import type { FrameBuffer } from './frame-buffer.ts'
 
 export const readText = ({ bytes }: FrameBuffer, at: number, length: number): string => bytes.utf8Slice(at, at + length)
 
-/** A body that is one number: FILE_FLUSHED, SOCKET_FLUSHED, SOCKET_HANDLED. */
+/** A body that is one number: FILE_FLUSHED, SOCKET_FLUSHED, SOCKET_HANDLED, BODY_WANTED. */
 export const readNumber = ({ bytes }: FrameBuffer, at: number, length: number): number =>
   Number(bytes.latin1Slice(at, at + length))
 

@@ -1,3 +1,4 @@
+import { dirname, join } from 'node:path'
 import { DAY_MS, type VariableRow } from './row.ts'
 
 /** Logs, health and traces. */
@@ -39,6 +40,42 @@ export const OBSERVABILITY_VARIABLES = {
     unit: 'records per second',
     effect:
       'Log records of one plugin in one thread; further ones are left out, which is told. A fifth is for WARNING and ERROR.',
+  },
+  HISTORY_ENABLED: {
+    type: 'boolean',
+    // A tenth of the throughput of the cheapest route is more than a production should pay without being asked.
+    default: (above) => above.nodeEnv !== 'production',
+    effect: 'Keeps requests, and what they have caused, in a file.',
+  },
+  HISTORY_PATH: {
+    type: 'file',
+    default: (above) => join(dirname(String(above.sqlitePath)), 'history.db'),
+    effect: 'File of the history. Processes that share it show each other’s requests.',
+  },
+  HISTORY_SAMPLE: {
+    type: 'number',
+    min: 0,
+    max: 1,
+    default: (above) => (above.nodeEnv === 'production' ? 0.01 : 1),
+    unit: 'share of the requests',
+    effect:
+      'Share of the requests that are kept although they have neither failed nor were slow; 1: everything is kept.',
+  },
+  HISTORY_HOURS: {
+    type: 'number',
+    min: 0.01,
+    max: 8760,
+    default: 24,
+    unit: 'hours',
+    effect: 'Age at which a kept request is deleted.',
+  },
+  HISTORY_MAX_MB: {
+    type: 'integer',
+    min: 1,
+    max: 1_048_576,
+    default: 200,
+    unit: 'MiB',
+    effect: 'Size of the history from which on the oldest requests are deleted.',
   },
   OTEL_ENABLED: { type: 'boolean', default: false, effect: 'Exports spans; false: the SDK is never loaded.' },
   OTEL_SERVICE_NAME: { type: 'text', default: 'service', effect: 'Name of this service in traces.' },

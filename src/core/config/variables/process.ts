@@ -29,7 +29,7 @@ export const PROCESS_VARIABLES = {
     max: DAY_MS,
     default: 10_000,
     unit: 'ms',
-    effect: 'A lane that is blocked for longer is replaced.',
+    effect: 'A lane that is blocked for longer is replaced, unless a debugger holds it.',
   },
   LANE_MEMORY_MB: {
     type: 'integer',
@@ -91,7 +91,8 @@ export const PROCESS_VARIABLES = {
   NODE_ENV: {
     type: 'text',
     default: 'development',
-    effect: 'Unless it is `production`, answers are checked against the `response` schemas of their routes.',
+    effect:
+      'Unless it is `production`, answers are checked against the `response` schemas of their routes, and the log warns of events that no contract declares.',
   },
   NODE_APP_INSTANCE: {
     type: 'integer',

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { shown } from '../../core/errors/shown-path.ts'
+import { shown } from './shown-path.ts'
 
 /** A place in a source file. Line and column count from 1. */
 export interface SourcePlace {
@@ -54,6 +54,11 @@ export function placeOfText(file: string, text: string): SourcePlace | undefined
   const lines = linesOf(file)
   const index = lines.findIndex((line) => line.includes(text))
   return index < 0 ? undefined : { file, line: index + 1, column: lines[index]!.indexOf(text) + 1 }
+}
+
+/** `domains/shop/plugins/buy.ts:12:5` */
+export function placeText({ file, line, column }: SourcePlace): string {
+  return `${shown(file.startsWith('file:') ? fileURLToPath(file) : file)}:${line}:${column}`
 }
 
 /** `domains/a/plugins/b.ts:4:15`, and below it the line itself with a mark under the column. */

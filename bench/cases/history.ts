@@ -1,0 +1,66 @@
+import assert from 'node:assert/strict'
+import type { BenchCase, Row } from '../bench-case.ts'
+import { busyNote, compare, cpuUs, faultsOf, medianOf, medianRatio, perSec, type Rounds } from '../comparison.ts'
+import { type BenchServer, startHeddle } from '../server.ts'
+import { HELLO_LOAD, verifyHello } from './hello.ts'
+
+/** The environment of a side, and the share of the throughput without a history that it must keep. */
+interface Kept {
+  label: string
+  env: Record<string, string>
+  atLeast: number
+}
+
+const OFF = 'off'
+const KEPT: Record<string, Kept> = {
+  production: { label: 'as in production: failures, the slowest, 1 %', env: { HISTORY_ENABLED: 'true' }, atLeast: 0.9 },
+  all: { label: 'everything kept', env: { HISTORY_ENABLED: 'true', HISTORY_SAMPLE: '1' }, atLeast: 0.6 },
+}
+/** V8 compiles the thread that writes the file meanwhile. */
+const WARMUP_MS = 4000
+
+export const history: BenchCase = {
+  name: 'history',
+  title: 'GET /hello/:name with a history of requests, beside none',
+  async run(context) {
+    if (context.baselinesOnly) return { rows: [], details: null }
+    const start = (side: string, env: Record<string, string>) => () =>
+      startHeddle({ name: side, lanes: 1, profileDir: context.profileDir(side), env })
+    const rounds = await compare(context, {
+      sides: {
+        [OFF]: start(OFF, { HISTORY_ENABLED: 'false' }),
+        ...Object.fromEntries(Object.entries(KEPT).map(([side, { env }]) => [side, start(side, env)])),
+      },
+      load: HELLO_LOAD,
+      warmupMs: WARMUP_MS,
+      before: verifyHello,
+      after: verifyKept,
+    })
+    return { rows: Object.entries(KEPT).map(([side, kept]) => rowOf(side, kept, rounds)), details: { rounds } }
+  },
+}
+
+/** A history in which nothing stands costs nothing. */
+async function verifyKept({ name, host, port }: BenchServer): Promise<void> {
+  if (name === OFF) return
+  const response = await fetch(`http://${host}:${port}/system/requests?route=/hello&limit=1`)
+  assert.equal(response.status, 200, name)
+  assert.equal(((await response.json()) as unknown[]).length, 1, `${name}: nothing is kept`)
+}
+
+function rowOf(side: string, { label, atLeast }: Kept, rounds: Rounds): Row {
+  const cpu = [medianOf(rounds, side, cpuUs), medianOf(rounds, OFF, cpuUs), medianRatio(rounds, side, OFF, cpuUs)]
+  const [cpuOn, cpuOff, cpuRatio] = cpu.map((figure) => figure?.toFixed(2) ?? '–')
+  const notes = [`CPU per request ${cpuOn} / ${cpuOff} µs, ${cpuRatio} ×`, busyNote(rounds).note]
+  return {
+    label: `history: requests per second, ${label}`,
+    unit: 'requests/s',
+    heddle: medianOf(rounds, side, perSec),
+    baseline: medianOf(rounds, OFF, perSec),
+    baselineName: 'no history',
+    ratio: medianRatio(rounds, side, OFF, perSec),
+    target: { of: 'ratio', sense: 'at least', value: atLeast, unit: '×' },
+    faults: faultsOf(rounds, side, OFF),
+    note: notes.filter((note) => note !== undefined).join('; '),
+  }
+}

@@ -1,0 +1,148 @@
+import type { ClockAnchor } from './tracing.ts'
+
+/** Requests and runs of jobs, as the history keeps them. Times are milliseconds since the epoch, durations milliseconds, both with fractions. */
+
+export interface RequestFilter {
+  /** Most that are returned, 1 to 1000; default 100. */
+  limit?: number
+  /** Only those that have begun before this one, as `at_ms` of it says. */
+  before?: number
+  /** Only those that have begun since. */
+  since?: number
+  /** `4xx`, `5xx`, a status, `failed` (a status from 500 on, or something that it caused has failed), `open` or `unfinished`. */
+  status?: string
+  method?: string
+  /** A part of the path or of its template. */
+  route?: string
+  /** A plugin, or a part of its name. */
+  plugin?: string
+  /** Only those that took at least so long. */
+  min_ms?: number
+  /** A part of the path, of an error or of what was kept of it: statements, logs, events. */
+  text?: string
+}
+
+/** One request, or one run of a job. */
+export interface RequestSummary {
+  /** Of the request as its answer names it; `job_…` of a run. */
+  id: string
+  kind: 'request' | 'job'
+  at_ms: number
+  /** Until it was answered. Null: it is open, or its process died before. */
+  duration_ms: number | null
+  /** `ended`; `open`; or `unfinished`: its process died before it was answered. */
+  state: 'ended' | 'open' | 'unfinished'
+  /** Null for a job, and before there is an answer. 0: the client was gone. */
+  status: number | null
+  /** Empty for a job. */
+  method: string
+  /** Without its query. Empty for a job. */
+  path: string
+  /** Path template; the name of a job. */
+  route: string
+  plugin: string
+  /** -1: the primary itself. Null while it is not known. */
+  lane: number | null
+  replica: string
+  /** It was answered with a status from 500 on, or something that it caused has failed. */
+  failed: boolean
+  /** The message of the first failure. */
+  error: string | null
+}
+
+/** One call of a tool. */
+export interface CallPart {
+  /** Index of the call in whose function it was made, such as a transaction; -1: the handler itself. */
+  parent: number
+  tool: string
+  method: string
+  /** Since the work has begun. */
+  fromMs: number
+  /** Null: it had not ended when the work had. */
+  ms: number | null
+  /** The message of what it threw. */
+  error?: string
+  /** Of `db`: the statement, without values. */
+  statement?: string
+  /** Of `event_bus`: the event that was published, and its id. */
+  event?: string
+  eventId?: string
+  /** Of `logger`: what was logged. */
+  message?: string
+  fields?: Record<string, unknown>
+}
+
+export interface FailurePart {
+  /** The code of the error if it has one, else its name. */
+  type: string
+  message: string
+  stack: string
+}
+
+/** A piece of a plugin's code that has ended: a handler, an attempt of a subscriber, a job. */
+export interface WorkPart {
+  type: 'work'
+  kind: 'request' | 'event' | 'job' | 'socket'
+  /** `<plugin>.<handler>`; of a job `<plugin>/<job>`. */
+  name: string
+  plugin: string
+  thread: 'primary' | number
+  /** A job's run has an id of its own, `job_…`. */
+  requestId: string | null
+  eventId: string | null
+  event?: string
+  attempt?: number
+  atMs: number
+  ms: number
+  error?: FailurePart
+  calls: CallPart[]
+  /** Calls beyond the bound. */
+  callsLeftOut?: number
+}
+
+/** A delivery that did not succeed at once, or that belongs to a request that is kept whole. */
+export interface DeliveryPart {
+  type: 'delivery'
+  requestId: string | null
+  eventId: string
+  event: string
+  /** The subscriber. */
+  group: string
+  atMs: number
+  ms: number
+  isGivenUp: boolean
+  steps: { name: string; atMs: number; delayMs?: number; attempt?: number }[]
+}
+
+/** A lane has died. */
+export interface DeathPart {
+  type: 'death'
+  atMs: number
+  lane: number
+  reason: string
+  message: string
+  plugin: string | null
+  handler: string | null
+  line: string | null
+  stack: string[]
+  /** Requests and events that it was at work on. */
+  ids: string[]
+}
+
+/** A part of a request: what one plugin did, one delivery, or the death of a lane. */
+export type RequestPart = WorkPart | DeliveryPart | DeathPart
+
+export interface RequestDetail extends RequestSummary {
+  /** In the order in which they have begun. */
+  parts: RequestPart[]
+}
+
+/** What a thread needs to record; the primary sends it. */
+export interface HistoryInit {
+  readonly thread: 'primary' | number
+  /** The ring in which the thread leaves its entries. */
+  readonly ring: SharedArrayBuffer
+  readonly clock: ClockAnchor
+  /** Of the requests that are kept although nothing is wrong with them, 0 to 1. */
+  readonly share: number
+}

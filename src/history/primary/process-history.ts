@@ -1,0 +1,97 @@
+import type { BlackBox } from '../../contracts/registry.ts'
+import type { HistoryInit, RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
+import type { ClockAnchor, CodeTracing, DeliveryTracing, RequestTracing, ToolTracing } from '../../contracts/tracing.ts'
+import type { Settings } from '../../core/config/schema.ts'
+import { anchorHere } from '../../core/schedule/process-clock.ts'
+import { createHistoryRing } from '../recording/history-writer.ts'
+import { ThreadHistory } from '../recording/thread-history.ts'
+import { DeliveryHistory } from './delivery-history.ts'
+import { HistorySupervisor } from './history-supervisor.ts'
+import { RequestHistory } from './request-history.ts'
+
+/** What makes spans for OpenTelemetry in the primary. */
+export interface InnerTracing {
+  own: CodeTracing & { tools: ToolTracing; deliveries: DeliveryTracing }
+  requests: RequestTracing
+}
+
+/** The primary's side of the history: its own recorders, a ring for each thread, and the thread that writes the file. */
+export class ProcessHistory {
+  readonly own: ThreadHistory
+  readonly requests: RequestHistory
+  readonly deliveries: DeliveryHistory
+  readonly #clock: ClockAnchor = anchorHere()
+  readonly #share: number
+  readonly #store: HistorySupervisor
+  readonly #ids = new Map<SharedArrayBuffer, number>()
+  #lastId = 0
+
+  /** @param inner null while tracing is off */
+  constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void) {
+    const { historyPath: path, historyMaxMb, historyHours, historySample, replicaId: replica } = settings
+    this.#share = historySample
+    this.#store = new HistorySupervisor(
+      { path, maxBytes: historyMaxMb * 2 ** 20, keepMs: historyHours * 3_600_000, replica },
+      warn,
+    )
+    this.own = new ThreadHistory(this.#init('primary'), inner?.own ?? null)
+    this.requests = new RequestHistory(this.own, inner?.requests ?? null)
+    this.deliveries = new DeliveryHistory(this.own, inner?.own.deliveries ?? null)
+  }
+
+  /** Starts the thread that writes the file. What was recorded before waits in the rings. */
+  start(): void {
+    this.#store.start()
+  }
+
+  /** Makes what a new lane needs. */
+  laneInit(index: number): HistoryInit {
+    return this.#init(index)
+  }
+
+  #init(thread: 'primary' | number): HistoryInit {
+    const ring = createHistoryRing()
+    const id = ++this.#lastId
+    this.#ids.set(ring, id)
+    this.#store.add({ id, ring, thread })
+    return { thread, ring, clock: this.#clock, share: this.#share }
+  }
+
+  /** A lane's thread has ended. What it has left in its ring is still stored. */
+  laneGone({ ring }: HistoryInit): void {
+    const id = this.#ids.get(ring)
+    if (id === undefined) return
+    this.#ids.delete(ring)
+    this.#store.remove(id)
+  }
+
+  /** A lane has died. */
+  died({ at, lane, reason, message, guilty, stack, in_flight: inFlight }: BlackBox): void {
+    this.own.writer.write(() => ({
+      type: 'death',
+      atMs: Date.parse(at),
+      lane,
+      reason,
+      message,
+      plugin: guilty?.plugin ?? null,
+      handler: guilty?.handler ?? null,
+      line: guilty?.line ?? null,
+      stack: stack.slice(0, 30),
+      ids: inFlight.flatMap(({ id }) => (id === null ? [] : [id])),
+    }))
+  }
+
+  list(filter: RequestFilter): Promise<RequestSummary[]> {
+    return this.#store.ask({ kind: 'list', filter }) as Promise<RequestSummary[]>
+  }
+
+  /** @param id of a request, of a run of a job, or of an event @returns null where nothing is kept of it */
+  one(id: string): Promise<RequestDetail | null> {
+    return this.#store.ask({ kind: 'one', id }) as Promise<RequestDetail | null>
+  }
+
+  async stop(): Promise<void> {
+    this.requests.stop()
+    await this.#store.stop()
+  }
+}

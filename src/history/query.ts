@@ -1,0 +1,7 @@
+import type { RequestFilter } from '../contracts/requests.ts'
+
+/** A question to the history's thread. */
+export type HistoryQuery =
+  | { kind: 'list'; filter: RequestFilter }
+  /** By the id of a request, a job's run or an event. */
+  | { kind: 'one'; id: string }

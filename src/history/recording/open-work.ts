@@ -1,0 +1,212 @@
+import type { CallPart, FailurePart, WorkPart } from '../../contracts/requests.ts'
+import type { DescribeCall, OpenSpan, TraceScope, Work } from '../../contracts/tracing.ts'
+import { timeOrderedId } from '../../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
+import type { HistoryEntry } from '../entries.ts'
+import type { Keep } from './keep.ts'
+
+/** Calls of one work that are kept, and characters of a text. */
+const CALLS_MAX = 500
+const TEXT_MAX = 2000
+const STACK_MAX = 8000
+
+/** A position in a work: calls that begin here belong below this call. */
+export class WorkScope implements TraceScope {
+  readonly work: OpenWork
+  /** -1: the handler itself. */
+  readonly parent: number
+  /** The scope of the tracing; null while it is off. */
+  readonly inner: TraceScope | null
+
+  constructor(work: OpenWork | null, parent: number, inner: TraceScope | null) {
+    this.work = work ?? (this as unknown as OpenWork)
+    this.parent = parent
+    this.inner = inner
+  }
+
+  get traceContext(): TraceContext {
+    return this.inner === null ? NO_TRACE_CONTEXT : this.inner.traceContext
+  }
+
+  // What the scopes of the tracing have beside it: code of OpenTelemetry looks for them here.
+  get context(): unknown {
+    return (this.inner as { context?: unknown } | null)?.context
+  }
+  get isSampled(): boolean {
+    return (this.inner as { isSampled?: boolean } | null)?.isSampled ?? false
+  }
+}
+
+/** A call that was begun. Its arguments are looked at only if the work is kept. */
+interface Call {
+  parent: number
+  tool: string
+  method: string
+  describe: DescribeCall | undefined
+  args: readonly unknown[]
+  fromMs: number
+  ms: number
+  error: unknown
+  result: unknown
+}
+
+const NONE: Call[] = []
+/** Of a call that has not ended. */
+const OPEN = -1
+/** Of a call that has thrown nothing: a plugin may throw `undefined`. */
+const NOTHING = Symbol('nothing')
+
+/** What a work needs of its thread. */
+export interface WorkRecorder {
+  readonly keep: Keep
+  readonly nowMs: () => number
+  readonly writer: { write(make: () => HistoryEntry): void }
+}
+
+/** A piece of a plugin's code that runs. When it has ended it is written, if it is kept. */
+export class OpenWork extends WorkScope implements OpenSpan {
+  readonly #thread: 'primary' | number
+  readonly #recorder: WorkRecorder
+  readonly #name: string
+  readonly #plugin: string
+  readonly #work: Work
+  readonly #startMs: number
+  readonly #inner: OpenSpan | null
+  #calls = NONE
+  #leftOut = 0
+  #isOver = false
+
+  constructor(
+    thread: 'primary' | number,
+    recorder: WorkRecorder,
+    inner: OpenSpan | null,
+    name: string,
+    plugin: string,
+    work: Work,
+  ) {
+    super(null, -1, inner)
+    this.#thread = thread
+    this.#recorder = recorder
+    this.#inner = inner
+    this.#name = name
+    this.#plugin = plugin
+    this.#work = work
+    this.#startMs = recorder.nowMs()
+  }
+
+  /** @returns the number of the call; -1 when it is not kept */
+  begin(
+    parent: number,
+    tool: string,
+    method: string,
+    describe: DescribeCall | undefined,
+    args: readonly unknown[],
+  ): number {
+    if (this.#isOver) return -1
+    if (this.#calls.length >= CALLS_MAX) {
+      this.#leftOut++
+      return -1
+    }
+    if (this.#calls === NONE) this.#calls = []
+    const fromMs = this.#recorder.nowMs() - this.#startMs
+    const call = { parent, tool, method, describe, args, fromMs, ms: OPEN, error: NOTHING, result: undefined }
+    return this.#calls.push(call) - 1
+  }
+
+  ended(index: number, result: unknown): void {
+    const call = this.#calls[index]
+    if (call === undefined) return
+    call.ms = this.#recorder.nowMs() - this.#startMs - call.fromMs
+    if (typeof result === 'string') call.result = result
+  }
+
+  failed(index: number, thrown: unknown): void {
+    const call = this.#calls[index]
+    if (call === undefined) return
+    call.ms = this.#recorder.nowMs() - this.#startMs - call.fromMs
+    call.error = thrown
+  }
+
+  end(): void {
+    this.#inner?.end()
+    this.#over(null)
+  }
+
+  fail(thrown: unknown): void {
+    this.#inner?.fail(thrown)
+    this.#over(errorOf(thrown))
+  }
+
+  #over(error: FailurePart | null): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    const { keep, writer, nowMs } = this.#recorder
+    const endMs = nowMs()
+    const ms = endMs - this.#startMs
+    const { requestId, eventId } = this.#work
+    const isKept =
+      error !== null || keep.keeps(requestId ?? eventId ?? '', this.#name, ms, endMs) || this.#hasFailedCall()
+    const calls = this.#calls
+    this.#calls = NONE
+    if (isKept) writer.write(() => this.#entry(ms, error, calls))
+  }
+
+  #hasFailedCall(): boolean {
+    return this.#calls.some(({ error }) => error !== NOTHING)
+  }
+
+  #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
+    const { kind, requestId, eventId, event, attempt } = this.#work
+    return {
+      type: 'work',
+      kind,
+      name: this.#name,
+      plugin: this.#plugin,
+      thread: this.#thread,
+      requestId: kind === 'job' ? `job_${timeOrderedId()}` : requestId,
+      eventId,
+      ...(event === undefined ? {} : { event }),
+      ...(attempt === undefined ? {} : { attempt }),
+      atMs: this.#startMs,
+      ms,
+      ...(error === null ? {} : { error }),
+      calls: calls.map(callEntryOf),
+      ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),
+    }
+  }
+}
+
+function callEntryOf({ parent, tool, method, describe, args, fromMs, ms, error, result }: Call): CallPart {
+  const entry: CallPart = { parent, tool, method, fromMs, ms: ms === OPEN ? null : ms }
+  if (error !== NOTHING) entry.error = messageOf(error).slice(0, TEXT_MAX)
+  const [first, second] = args
+  if (tool === 'logger') {
+    if (typeof first === 'string') entry.message = first.slice(0, TEXT_MAX)
+    if (typeof second === 'object' && second !== null) entry.fields = fieldsOf(second)
+  } else if (tool === 'event_bus' || method === 'publish') {
+    if (typeof first === 'string') entry.event = first
+    if (method === 'publish' && typeof result === 'string') entry.eventId = result
+  } else {
+    const statement = describe?.(method, args)?.attributes?.['db.query.text']
+    if (typeof statement === 'string') entry.statement = statement.slice(0, TEXT_MAX)
+  }
+  return entry
+}
+
+/** What JSON cannot hold, or what is too long, is left out. */
+function fieldsOf(fields: object): Record<string, unknown> {
+  try {
+    const json = JSON.stringify(fields)
+    if (json.length <= TEXT_MAX) return JSON.parse(json) as Record<string, unknown>
+  } catch {
+    // A plugin may log anything.
+  }
+  return {}
+}
+
+function errorOf(thrown: unknown): FailurePart {
+  const type = codeOf(thrown) ?? (isInstance(thrown, Error) ? 'Error' : typeof thrown)
+  const stack = (stackOf(thrown) ?? '').slice(0, STACK_MAX)
+  return { type, message: messageOf(thrown).slice(0, TEXT_MAX), stack }
+}

@@ -1,0 +1,95 @@
+import type { HistoryInit } from '../../contracts/requests.ts'
+import type {
+  CodeTracing,
+  DescribeCall,
+  OpenSpan,
+  SpanAttributes,
+  ToolTracing,
+  TraceScope,
+  Work,
+} from '../../contracts/tracing.ts'
+import { type CausalContext, causality, NO_CAUSE } from '../../core/causality/context.ts'
+import type { TraceContext } from '../../core/causality/trace-context.ts'
+import { clockOf } from '../../core/schedule/process-clock.ts'
+import { HistoryWriter } from './history-writer.ts'
+import { Keep } from './keep.ts'
+import { OpenWork, WorkScope } from './open-work.ts'
+
+/** Calls that run a function of their caller: calls in it belong below them. */
+const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
+
+/**
+ * Records what the code of plugins does in one thread. It takes the place of the tracing and passes everything on to it, so that neither
+ * the runtime nor the tracing knows of it.
+ */
+export class ThreadHistory implements CodeTracing, ToolTracing {
+  readonly writer: HistoryWriter
+  readonly keep: Keep
+  readonly nowMs: () => number
+  readonly #thread: 'primary' | number
+  readonly #inner: CodeTracing | null
+  readonly #innerTools: ToolTracing | null
+
+  /** @param inner makes spans for OpenTelemetry; null while tracing is off */
+  constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
+    this.writer = new HistoryWriter(init.ring)
+    this.keep = new Keep(init.share)
+    this.nowMs = clockOf(init.clock)
+    this.#thread = init.thread
+    this.#inner = inner
+    this.#innerTools = inner?.tools ?? null
+  }
+
+  get tools(): ToolTracing {
+    return this
+  }
+
+  scope(traceContext: TraceContext): TraceScope {
+    return this.#inner?.scope(traceContext) ?? { traceContext }
+  }
+
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes, work: Work): OpenSpan {
+    const inner = this.#inner?.open(traceContext, name, attributes, work) ?? null
+    return new OpenWork(this.#thread, this, inner, name, attributes['heddle.plugin'] as string, work)
+  }
+
+  run(
+    tool: string,
+    method: string,
+    describe: DescribeCall | undefined,
+    args: readonly unknown[],
+    call: () => unknown,
+  ): unknown {
+    const inner = this.#innerTools
+    const scope = (causality.getStore() ?? NO_CAUSE).trace
+    if (!(scope instanceof WorkScope)) return inner === null ? call() : inner.run(tool, method, describe, args, call)
+    const { work, parent } = scope
+    const index = work.begin(parent, tool, method, describe, args)
+    if (index < 0) return inner === null ? call() : inner.run(tool, method, describe, args, call)
+    const isAround = RUNS_CALLERS_WORK.has(`${tool}.${method}`)
+    const inside = isAround ? () => below(work, index, call) : call
+    let result: unknown
+    try {
+      result = inner === null ? inside() : inner.run(tool, method, describe, args, inside)
+    } catch (thrown) {
+      work.failed(index, thrown)
+      throw thrown
+    }
+    // Not chained: the caller gets the tool's own promise.
+    if (result instanceof Promise) {
+      result.then(
+        (value) => work.ended(index, value),
+        (thrown) => work.failed(index, thrown),
+      )
+    } else work.ended(index, result)
+    return result
+  }
+}
+
+/** Calls a function whose own calls belong below a call. */
+function below(work: OpenWork, index: number, call: () => unknown): unknown {
+  const cause: CausalContext = causality.getStore() ?? NO_CAUSE
+  // With tracing on, the scope is by now that of the call's span.
+  const inner = cause.trace instanceof WorkScope ? cause.trace.inner : cause.trace
+  return causality.run({ ...cause, trace: new WorkScope(work, index, inner) }, call)
+}

@@ -1,0 +1,151 @@
+import type BetterSqlite3 from 'better-sqlite3'
+import type { RequestDetail, RequestFilter, RequestPart, RequestSummary } from '../../contracts/requests.ts'
+import type { HistoryQuery } from '../query.ts'
+import { SEEN_EVERY_MS } from './store.ts'
+
+const LIMIT_DEFAULT = 100
+const LIMIT_MAX = 1000
+/** Parts of one request that are shown: the first ones. */
+const PARTS_MAX = 1000
+/** A process that has given no sign of life for so long has died. Milliseconds. */
+const DEAD_MS = 5 * SEEN_EVERY_MS
+
+interface Row {
+  id: string
+  kind: 'request' | 'job'
+  at_ms: number
+  ms: number | null
+  status: number | null
+  method: string
+  path: string
+  route: string
+  plugin: string
+  lane: number | null
+  failed: number
+  error: string | null
+  replica: string
+  seen_ms: number | null
+}
+
+const SELECT =
+  "SELECT request.*, coalesce(run.replica, '') AS replica, run.seen_ms FROM request LEFT JOIN run ON run.id = request.run"
+
+/** All parts of a request: what names it, and what belongs to events that its parts have published. */
+const PARTS = `
+WITH RECURSIVE own (id) AS (
+  SELECT id FROM part WHERE request_id = @id
+  UNION
+  SELECT part.id FROM own
+  JOIN published ON published.part_id = own.id
+  JOIN part ON part.event_id = published.event_id
+)
+SELECT part.json FROM own JOIN part ON part.id = own.id ORDER BY part.at_ms LIMIT ${PARTS_MAX}`
+
+/** Answers questions about what is kept. */
+export class Questions {
+  readonly #database: BetterSqlite3.Database
+
+  constructor(database: BetterSqlite3.Database) {
+    this.#database = database
+  }
+
+  answer(query: HistoryQuery): unknown {
+    return query.kind === 'list' ? this.#list(query.filter) : this.#one(query.id)
+  }
+
+  #list(filter: RequestFilter): RequestSummary[] {
+    const { where, values } = conditionsOf(filter)
+    const limit = Math.min(LIMIT_MAX, Math.max(1, Math.trunc(filter.limit ?? LIMIT_DEFAULT)))
+    const rows = this.#database
+      .prepare(`${SELECT}${where === '' ? '' : ` WHERE ${where}`} ORDER BY request.at_ms DESC LIMIT ${limit}`)
+      .all(values) as Row[]
+    return rows.map(summaryOf)
+  }
+
+  /** @returns null where nothing is kept of it */
+  #one(id: string): RequestDetail | null {
+    const requestId = id.startsWith('evt_') ? this.#rootOf(id) : id
+    const row =
+      requestId === null
+        ? undefined
+        : (this.#database.prepare(`${SELECT} WHERE request.id = ?`).get(requestId) as Row | undefined)
+    if (row === undefined) return null
+    const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string }[]
+    return { ...summaryOf(row), parts: parts.map(({ json }) => JSON.parse(json) as RequestPart) }
+  }
+
+  /** The request, or the run of a job, with which the chain of an event began. */
+  #rootOf(eventId: string): string | null {
+    const found = this.#database
+      .prepare(`
+        WITH RECURSIVE back (request_id, event_id, step) AS (
+          SELECT part.request_id, part.event_id, 1 FROM part WHERE part.event_id = @id
+          UNION
+          SELECT part.request_id, part.event_id, step + 1 FROM back
+          JOIN published ON published.event_id = back.event_id
+          JOIN part ON part.id = published.part_id
+          WHERE back.request_id IS NULL AND step < 100
+          UNION
+          SELECT part.request_id, part.event_id, 1 FROM published JOIN part ON part.id = published.part_id WHERE published.event_id = @id
+        )
+        SELECT request_id FROM back WHERE request_id IS NOT NULL LIMIT 1`)
+      .get({ id: eventId }) as { request_id: string } | undefined
+    return found?.request_id ?? null
+  }
+}
+
+function summaryOf(row: Row): RequestSummary {
+  const { ms, method, kind, seen_ms: seenMs } = row
+  const isEnded = ms !== null || (kind === 'request' && method === '')
+  const isAlive = seenMs !== null && Date.now() - seenMs < DEAD_MS
+  return {
+    id: row.id,
+    kind,
+    at_ms: row.at_ms,
+    duration_ms: ms,
+    state: isEnded ? 'ended' : isAlive ? 'open' : 'unfinished',
+    status: row.status,
+    method,
+    path: row.path,
+    route: row.route,
+    plugin: row.plugin,
+    lane: row.lane,
+    replica: row.replica,
+    failed: row.failed === 1 || (!isEnded && !isAlive),
+    error: row.error ?? (isEnded || isAlive ? null : 'The process ended before it was answered'),
+  }
+}
+
+function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
+  const { before, since, status, method, route, plugin, min_ms: minMs, text } = filter
+  const conditions: string[] = []
+  const values: Record<string, unknown> = {}
+  const add = (condition: string, name: string, value: unknown): void => {
+    conditions.push(condition)
+    values[name] = value
+  }
+  if (before !== undefined) add('request.at_ms < @before', 'before', before)
+  if (since !== undefined) add('request.at_ms >= @since', 'since', since)
+  if (method !== undefined) add('request.method = @method', 'method', method.toUpperCase())
+  if (route !== undefined) add('(request.path LIKE @route OR request.route LIKE @route)', 'route', `%${route}%`)
+  if (plugin !== undefined) add('request.plugin LIKE @plugin', 'plugin', `%${plugin.replaceAll('*', '%')}%`)
+  if (minMs !== undefined) add('request.ms >= @minMs', 'minMs', minMs)
+  if (text !== undefined && text !== '') {
+    const inParts = 'EXISTS (SELECT 1 FROM part WHERE part.request_id = request.id AND part.json LIKE @text)'
+    add(
+      `(request.id LIKE @text OR request.path LIKE @text OR request.error LIKE @text OR ${inParts})`,
+      'text',
+      `%${text}%`,
+    )
+  }
+  const deadMs = Date.now() - DEAD_MS
+  const isOpen = "request.ms IS NULL AND NOT (request.kind = 'request' AND request.method = '')"
+  if (status === 'failed')
+    add(`(request.failed = 1 OR (${isOpen} AND coalesce(run.seen_ms, 0) < @deadMs))`, 'deadMs', deadMs)
+  else if (status === 'open') add(`${isOpen} AND run.seen_ms >= @deadMs`, 'deadMs', deadMs)
+  else if (status === 'unfinished') add(`${isOpen} AND coalesce(run.seen_ms, 0) < @deadMs`, 'deadMs', deadMs)
+  else if (status !== undefined && /^[1-5]xx$/.test(status))
+    add('request.status / 100 = @class', 'class', Number(status[0]))
+  else if (status !== undefined) add('request.status = @status', 'status', Number(status))
+  return { where: conditions.join(' AND '), values }
+}

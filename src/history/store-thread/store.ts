@@ -1,0 +1,249 @@
+import { mkdirSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type BetterSqlite3 from 'better-sqlite3'
+import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../../contracts/requests.ts'
+import { timeOrderedId } from '../../core/causality/ids.ts'
+import { Database } from '../../stores/sqlite/driver.ts'
+import type { BegunEntry, HistoryEntry, RequestEntry } from '../entries.ts'
+import type { StoreInit } from '../messages.ts'
+import { TABLES, TABLES_VERSION } from './tables.ts'
+
+/** Milliseconds between two signs of life in the file, and between two looks at its size. */
+export const SEEN_EVERY_MS = 1000
+const TRIM_EVERY_MS = 30_000
+/** Where the file is too large, this part of the requests goes. */
+const TRIMMED_PART = 0.1
+/** Another process may be writing. */
+const BUSY_MS = 2000
+
+/** The file of the history. Several processes may share one. */
+export class HistoryStore {
+  readonly database: BetterSqlite3.Database
+  readonly #init: StoreInit
+  readonly #run = timeOrderedId()
+  readonly #statements: Statements
+  #seenMs = 0
+  #trimmedMs = Date.now()
+
+  constructor(init: StoreInit) {
+    this.#init = init
+    this.database = open(init.path)
+    this.#statements = prepare(this.database)
+    // Who has this name now: the process that had it before has ended.
+    this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(init.replica)
+    this.#tellAlive(Date.now())
+  }
+
+  write(entries: readonly HistoryEntry[]): void {
+    const nowMs = Date.now()
+    if (entries.length > 0) this.#all(entries)
+    if (nowMs - this.#seenMs >= SEEN_EVERY_MS) this.#tellAlive(nowMs)
+    if (nowMs - this.#trimmedMs >= TRIM_EVERY_MS) this.#trim(nowMs)
+  }
+
+  #tellAlive(nowMs: number): void {
+    this.#seenMs = nowMs
+    this.#statements.seen.run(this.#run, this.#init.replica, nowMs)
+  }
+
+  #all(entries: readonly HistoryEntry[]): void {
+    this.database.transaction(() => {
+      for (const entry of entries) this.#one(entry)
+    })()
+  }
+
+  #one(entry: HistoryEntry): void {
+    switch (entry.type) {
+      case 'begun':
+      case 'request':
+        return this.#request(entry)
+      case 'work':
+        return this.#work(entry)
+      case 'delivery':
+        return this.#delivery(entry)
+      case 'death':
+        return this.#death(entry)
+    }
+  }
+
+  #request(entry: BegunEntry | RequestEntry): void {
+    const { id, atMs, method, path, route, plugin } = entry
+    const hasEnded = entry.type === 'request'
+    this.#statements.request.run({
+      id,
+      kind: 'request',
+      run: this.#run,
+      at_ms: atMs,
+      ms: hasEnded ? entry.ms : null,
+      status: hasEnded ? entry.status : null,
+      method,
+      path,
+      route,
+      plugin,
+      lane: hasEnded ? entry.lane : null,
+      failed: hasEnded && entry.status >= 500 ? 1 : 0,
+      error: null,
+    })
+  }
+
+  #work(entry: WorkPart): void {
+    const { kind, requestId, eventId, plugin, name, atMs, ms, error, thread } = entry
+    if (kind === 'job') {
+      this.#statements.request.run({
+        id: requestId,
+        kind: 'job',
+        run: this.#run,
+        at_ms: atMs,
+        ms,
+        status: null,
+        method: '',
+        path: '',
+        route: name.slice(plugin.length + 1),
+        plugin,
+        lane: thread === 'primary' ? -1 : thread,
+        failed: error === undefined ? 0 : 1,
+        error: error?.message ?? null,
+      })
+    }
+    const partId = this.#part(requestId, eventId, atMs, entry)
+    for (const call of entry.calls) {
+      if (call.eventId !== undefined) this.#statements.published.run(call.eventId, partId)
+    }
+    if (error !== undefined) this.#failed(requestId, eventId, `${name}: ${error.message}`, atMs)
+  }
+
+  #delivery(entry: DeliveryPart): void {
+    const { requestId, eventId, atMs, isGivenUp, event, group } = entry
+    this.#part(requestId, eventId, atMs, entry)
+    if (isGivenUp) this.#failed(requestId, eventId, `${group} has given up on ${event}`, atMs)
+  }
+
+  #death(entry: DeathPart): void {
+    const where = entry.line === null ? '' : ` at ${entry.line}`
+    for (const id of entry.ids) {
+      const isEvent = id.startsWith('evt_')
+      this.#part(isEvent ? null : id, isEvent ? id : null, entry.atMs, entry)
+      this.#failed(
+        isEvent ? null : id,
+        isEvent ? id : null,
+        `Lane ${entry.lane} died: ${entry.message}${where}`,
+        entry.atMs,
+      )
+    }
+  }
+
+  #part(requestId: string | null, eventId: string | null, atMs: number, entry: RequestPart): number {
+    return Number(this.#statements.part.run(requestId, eventId, atMs, JSON.stringify(entry)).lastInsertRowid)
+  }
+
+  /** Marks the request, or the run of a job, that has caused it. */
+  #failed(requestId: string | null, eventId: string | null, message: string, atMs: number): void {
+    const id = requestId ?? (eventId === null ? null : this.#rootOf(eventId))
+    if (id === null) return
+    // What the primary tells of the request comes later; in a sample it may not come at all.
+    this.#statements.stub.run(id, id.startsWith('job_') ? 'job' : 'request', this.#run, atMs)
+    this.#statements.failed.run(message, id)
+  }
+
+  /** The run of a job whose events led to this one. */
+  #rootOf(eventId: string): string | null {
+    const publisher = this.#statements.publisher
+    let at: string | null = eventId
+    for (let step = 0; at !== null && step < CHAIN_MAX; step++) {
+      const found = publisher.get(at) as { request_id: string | null; event_id: string | null } | undefined
+      if (found === undefined) return null
+      if (found.request_id !== null) return found.request_id
+      at = found.event_id
+    }
+    return null
+  }
+
+  /** Deletes what is too old, and the oldest where the file is too large. */
+  #trim(nowMs: number): void {
+    this.#trimmedMs = nowMs
+    const { database } = this
+    let beforeMs = nowMs - this.#init.keepMs
+    const bytes = database.pragma('page_count', { simple: true }) as number
+    const free = database.pragma('freelist_count', { simple: true }) as number
+    const size = database.pragma('page_size', { simple: true }) as number
+    if ((bytes - free) * size > this.#init.maxBytes) {
+      const { n } = database.prepare('SELECT count(*) AS n FROM part').get() as { n: number }
+      const edge = database
+        .prepare('SELECT at_ms FROM part ORDER BY at_ms LIMIT 1 OFFSET ?')
+        .get(Math.floor(n * TRIMMED_PART)) as { at_ms: number } | undefined
+      beforeMs = Math.max(beforeMs, edge?.at_ms ?? beforeMs)
+    }
+    database.transaction(() => {
+      database.prepare('DELETE FROM published WHERE part_id IN (SELECT id FROM part WHERE at_ms < ?)').run(beforeMs)
+      database.prepare('DELETE FROM part WHERE at_ms < ?').run(beforeMs)
+      database.prepare('DELETE FROM request WHERE at_ms < ?').run(beforeMs)
+      database.prepare('DELETE FROM run WHERE seen_ms < ?').run(beforeMs)
+    })()
+    database.pragma('incremental_vacuum')
+  }
+
+  close(): void {
+    if (this.database.open) this.database.close()
+  }
+}
+
+/** Longest chain of events that is followed back. */
+const CHAIN_MAX = 100
+
+interface Statements {
+  seen: BetterSqlite3.Statement
+  request: BetterSqlite3.Statement
+  part: BetterSqlite3.Statement
+  published: BetterSqlite3.Statement
+  publisher: BetterSqlite3.Statement
+  failed: BetterSqlite3.Statement
+  stub: BetterSqlite3.Statement
+}
+
+/** @throws where there is no SQLite, or the file cannot be written */
+function open(path: string): BetterSqlite3.Database {
+  mkdirSync(dirname(path), { recursive: true })
+  let database = new Database(path, { timeout: BUSY_MS })
+  const version = database.pragma('user_version', { simple: true })
+  if (version !== 0 && version !== TABLES_VERSION) {
+    database.close()
+    for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
+    database = new Database(path, { timeout: BUSY_MS })
+  }
+  database.pragma('auto_vacuum = INCREMENTAL')
+  database.pragma('journal_mode = WAL')
+  // What is lost in a power cut is the history of a second.
+  database.pragma('synchronous = OFF')
+  database
+    .transaction(() => {
+      if (database.pragma('user_version', { simple: true }) === TABLES_VERSION) return
+      database.exec(TABLES)
+      database.pragma(`user_version = ${TABLES_VERSION}`)
+    })
+    .immediate()
+  return database
+}
+
+function prepare(database: BetterSqlite3.Database): Statements {
+  return {
+    seen: database.prepare(
+      'INSERT INTO run VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',
+    ),
+    request: database.prepare(`
+      INSERT INTO request (id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error)
+      VALUES (@id, @kind, @run, @at_ms, @ms, @status, @method, @path, @route, @plugin, @lane, @failed, @error)
+      ON CONFLICT (id) DO UPDATE SET ms = coalesce(excluded.ms, ms), status = coalesce(excluded.status, status),
+        at_ms = excluded.at_ms, method = excluded.method, path = excluded.path, route = excluded.route,
+        plugin = excluded.plugin, lane = coalesce(excluded.lane, lane), failed = max(failed, excluded.failed),
+        error = coalesce(error, excluded.error)`),
+    part: database.prepare('INSERT INTO part (request_id, event_id, at_ms, json) VALUES (?, ?, ?, ?)'),
+    published: database.prepare('INSERT OR IGNORE INTO published VALUES (?, ?)'),
+    publisher: database.prepare(
+      'SELECT part.request_id, part.event_id FROM published JOIN part ON part.id = part_id WHERE published.event_id = ?',
+    ),
+    failed: database.prepare('UPDATE request SET failed = 1, error = coalesce(error, ?) WHERE id = ?'),
+    stub: database.prepare(
+      "INSERT OR IGNORE INTO request (id, kind, run, at_ms, method, path, route, plugin) VALUES (?, ?, ?, ?, '', '', '', '')",
+    ),
+  }
+}

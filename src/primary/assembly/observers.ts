@@ -1,0 +1,77 @@
+import type { Settings } from '../../core/config/schema.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { ProcessHistory } from '../../history/primary/process-history.ts'
+import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
+import type { Jobs } from '../jobs/jobs.ts'
+import type { LogWriter } from '../logging/log-writer.ts'
+import type { Log, ProcessLog } from '../logging/process-log.ts'
+import { REQUEST_LINE_HOLD_MS, type RequestLine, RequestLog } from '../logging/request-log.ts'
+import type { EventParts } from './events.ts'
+import type { HttpParts } from './http.ts'
+import type { ToolParts } from './tools.ts'
+
+/** The parts of the process that are watched. */
+export interface ObservedParts {
+  settings: Settings
+  log: Log
+  logWriter: LogWriter
+  processLog: ProcessLog
+  tools: ToolParts
+  http: HttpParts
+  events: EventParts
+  jobs: Jobs
+}
+
+/** What watches the work of the process: OpenTelemetry, the history, and in development the log of requests. Each stands before the one before. */
+export class Observers {
+  /** Null while tracing is off. */
+  tracing: ProcessTracing | null = null
+  /** Null where no history is kept. */
+  history: ProcessHistory | null = null
+  readonly #parts: ObservedParts
+
+  constructor(parts: ObservedParts) {
+    this.#parts = parts
+  }
+
+  /** Before the first tool is installed, and before the first lane. */
+  async open(isDevelopment: boolean): Promise<void> {
+    await this.#openTracing()
+    this.#openHistory()
+    if (isDevelopment) this.#logRequests()
+  }
+
+  /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. */
+  async #openTracing(): Promise<void> {
+    const { settings, log, tools, http, events, jobs } = this.#parts
+    if (!settings.otelEnabled) return
+    try {
+      const { ProcessTracing } = await import('../../tracing/primary/process-tracing.ts')
+      const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))
+      this.tracing = tracing
+      tools.kernel.meter.setTracing(tracing.own.tools)
+      http.listener.tracing = tracing.requests
+      http.localWorker.server.tracing = tracing.own
+      events.bus.tracing = tracing.own
+      events.hub.trace.tracing = tracing.own.deliveries
+      jobs.tracing = tracing.own
+    } catch (error) {
+      log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
+    }
+  }
+
+  #openHistory(): void {
+    const { settings, log, http, events } = this.#parts
+    if (!settings.historyEnabled) return
+    const history = new ProcessHistory(settings, this.tracing, (message) => log('WARNING', message, 'history'))
+    this.history = history
+    http.listener.tracing = history.requests
+    events.hub.trace.tracing = history.deliveries
+  }
+
+  #logRequests(): void {
+    const { http, logWriter, processLog } = this.#parts
+    const tell = (line: RequestLine): void => logWriter.request(line)
+    http.listener.tracing = processLog.requests = new RequestLog(http.listener.tracing, tell, REQUEST_LINE_HOLD_MS)
+  }
+}
