@@ -2,6 +2,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
 import { HeddleError, type HttpContext } from '#heddle'
 
+/** For a server the package resolves to another file than for a browser. */
+const LIT_HTML = new URL('../lit-html.js', import.meta.resolve('lit-html'))
 const ASSETS = new URL('./assets/', import.meta.url)
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -10,21 +12,22 @@ const TYPES: Readonly<Record<string, string>> = {
   '.svg': 'image/svg+xml',
 }
 
-/** The files of one page under `assets/`, and the file that all pages share. A file that was not there at the start is not served. */
+/** The files of one page under `assets/`, and what all pages share. A file that was not there at the start is not served. */
 export class PageFiles {
   readonly #files = new Map<string, { bytes: Uint8Array; type: string }>()
 
   async read(folder: string): Promise<void> {
     const names = await readdir(new URL(`${folder}/`, ASSETS))
     await Promise.all([
-      this.#add('tokens.css', 'tokens.css'),
-      ...names.map((name) => this.#add(name, `${folder}/${name}`)),
+      this.#add('tokens.css', new URL('tokens.css', ASSETS)),
+      this.#add('lit-html.js', LIT_HTML),
+      ...names.map((name) => this.#add(name, new URL(`${folder}/${name}`, ASSETS))),
     ])
   }
 
-  async #add(name: string, path: string): Promise<void> {
+  async #add(name: string, file: URL): Promise<void> {
     const type = TYPES[extname(name)]
-    if (type !== undefined) this.#files.set(name, { bytes: await readFile(new URL(path, ASSETS)), type })
+    if (type !== undefined) this.#files.set(name, { bytes: await readFile(file), type })
   }
 
   /** @throws HTTP_NOT_FOUND */

@@ -9,7 +9,7 @@ import { post } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./fixtures', import.meta.url))]
-const SECTIONS = ['events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
+const SECTIONS = ['requests', 'events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
 const SECRET = 'correct horse battery'
 
 // Code that runs in the page is text here, since Node's types do not apply there.
@@ -100,12 +100,12 @@ test('the dashboard, in a real browser', async (t) => {
     if (!request.url().startsWith(`${origin}/`)) foreign.push(request.url())
   })
 
-  const go = (section: string) => page.locator(`#sections a[href="#${section}"]`).click()
+  const go = (section: string) => page.locator(`#sections a[data-section="${section}"]`).click()
   const row = (text: string) => page.locator('#trees .row:not([hidden])', { hasText: text })
   const state = (wanted: string) => page.locator(`#link[data-state="${wanted}"]`).waitFor()
 
   await t.test('says what to do while nothing has happened', async () => {
-    await page.goto(`${origin}/system/dashboard`)
+    await page.goto(`${origin}/system/dashboard#events`)
     await state('live')
     await page.getByText('No events yet').waitFor()
     assert.match(
@@ -139,7 +139,7 @@ test('the dashboard, in a real browser', async (t) => {
     const failure = page.locator('aside .failure')
     await failure.getByText('The carrier does not answer').waitFor()
     await failure.getByText('2, of them 1 retry').waitFor()
-    await page.locator('#sections a[href="#letters"] .badge', { hasText: '1' }).waitFor()
+    await page.locator('#sections a[data-section="letters"] .badge', { hasText: '1' }).waitFor()
 
     await go('letters')
     const letter = page.locator('.letter', { hasText: 'order.placed' })
@@ -255,7 +255,7 @@ test('the dashboard, in a real browser', async (t) => {
     const refused = page.locator('tr', { hasText: 'db.execute' }).locator('td').nth(3)
     await until(async () => Number(await refused.textContent()) > 0, 'the call is shown as refused')
     assert.equal(await page.locator('.notice[data-subject="tools"]').count(), 0)
-    assert.equal(await page.locator('#sections a[href="#tools"] .badge:not([hidden])').count(), 0)
+    assert.equal(await page.locator('#sections a[data-section="tools"] .badge:not([hidden])').count(), 0)
     const errors = page.locator('.figure', { hasText: 'Errors' })
     assert.deepEqual([await errors.locator('dd').textContent(), await errors.getAttribute('data-state')], ['0', null])
   })
@@ -295,7 +295,7 @@ test('the dashboard, in a real browser', async (t) => {
     await page.reload()
     await row('order.placed').first().waitFor()
     const reached: string[] = []
-    for (let n = 0; n < 16; n++) {
+    for (let n = 0; n < 17; n++) {
       await page.keyboard.press('Tab')
       reached.push(await page.evaluate<string>(FOCUSED))
     }

@@ -1,7 +1,7 @@
 import { delimiter } from 'node:path'
 import { asyncApiDocument, type Data, type HttpContext, Plugin, scanEvents, type Tools } from '#heddle'
 import { apiInfo } from '../api-info.ts'
-import { JSON_TYPE, JsonDocument } from '../json-document.ts'
+import { JSON_TYPE, KeptDocument } from '../kept-document.ts'
 
 type Parties = Record<string, { emitters: string[]; subscribers: string[] }>
 
@@ -23,7 +23,7 @@ export default class ShowAsyncApi extends Plugin {
       .get('DOMAINS_DIR', { default: 'domains' })
       .split(delimiter)
       .filter((folder) => folder.trim() !== '')
-    this.#document = new JsonDocument(
+    this.#document = new KeptDocument(
       async () => ({ parties: await this.#parties(), info: await apiInfo(title, version) }),
       ({ parties, info }) => asyncApiDocument(parties, this.#domainsDirs, info),
     )

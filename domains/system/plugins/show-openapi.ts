@@ -1,6 +1,6 @@
 import { type Data, type HttpContext, openApiDocument, Plugin, type Tools } from '#heddle'
 import { apiInfo } from '../api-info.ts'
-import { JSON_TYPE, JsonDocument } from '../json-document.ts'
+import { JSON_TYPE, KeptDocument } from '../kept-document.ts'
 
 /** The routes of this process as an OpenAPI document. */
 export default class ShowOpenApi extends Plugin {
@@ -13,7 +13,7 @@ export default class ShowOpenApi extends Plugin {
     const title = config.get('API_TITLE', { default: '' })
     const version = config.get('API_VERSION', { default: '' })
     this.#http = http
-    this.#document = new JsonDocument(
+    this.#document = new KeptDocument(
       async () => ({ routes: await registry.getRoutes(), info: await apiInfo(title, version) }),
       ({ routes, info }) => openApiDocument(routes, info),
     )

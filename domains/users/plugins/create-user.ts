@@ -14,6 +14,11 @@ const newUser = z.object({
   password: z.string().min(8).max(128),
 })
 
+const created = z.object({
+  success: z.literal(true),
+  data: z.object({ id: z.string(), name: z.string(), email: z.string(), created_at: z.string() }),
+})
+
 /** `POST /users`: signs a user up, once for each `Idempotency-Key`, and so many from one address. The database decides whether an e-mail is taken: a lookup before the insert could be overtaken. */
 export default class CreateUser extends Plugin {
   #attempts
@@ -34,6 +39,8 @@ export default class CreateUser extends Plugin {
   override onBoot() {
     this.#http.addEndpoint('/users', 'POST', this.create, {
       body: newUser,
+      response: created,
+      throws: { 409: 'The e-mail is taken', 429: 'Too many sign-ups from this address' },
       idempotency: 'optional',
       tags: ['users'],
       summary: 'Sign up',

@@ -6,6 +6,11 @@ import { keepOutOfCaches, Sessions } from '../sessions.ts'
 
 const credentials = z.object({ email: z.email().max(254).toLowerCase(), password: z.string() })
 
+const grant = z.object({
+  success: z.literal(true),
+  data: z.object({ token: z.string(), expires_in: z.number(), refresh_token: z.string() }),
+})
+
 /**
  * `POST /login`: a token and a refresh token for an e-mail and its password. Neither the response nor its duration shows whether the e-mail is known.
  * Wrong tries count for the e-mail at one address, so that a stranger's do not lock out its owner, and for the address over all e-mails.
@@ -39,7 +44,13 @@ export default class LogIn extends Plugin {
   }
 
   override onBoot() {
-    this.#http.addEndpoint('/login', 'POST', this.logIn, { body: credentials, tags: ['users'], summary: 'Log in' })
+    this.#http.addEndpoint('/login', 'POST', this.logIn, {
+      body: credentials,
+      response: grant,
+      throws: { 401: 'Wrong e-mail or password', 429: 'Too many attempts' },
+      tags: ['users'],
+      summary: 'Log in',
+    })
   }
 
   async logIn({ email, password }: z.infer<typeof credentials>, context: HttpContext) {

@@ -10,6 +10,7 @@ import { logIn } from './login.js'
 import { LogsView } from './logs-view.js'
 import { Notices } from './notices.js'
 import { Painter } from './painter.js'
+import { RequestsView } from './requests-view.js'
 import { ToolsView } from './tools-view.js'
 import { TopologyView } from './topology-view.js'
 
@@ -45,15 +46,16 @@ const page = {
     if (letters === null && !connected) return
     page.deadLetters = letters ?? []
     views.letters.onLetters(letters)
+    views.requests.onLetters(letters)
     figures.onLetters(page.deadLetters)
     if (letters !== null) views.events.onLetters(letters)
     page.refreshBadges()
   },
   letterButtons: (letter, ...more) => letterButtons(page, letter, ...more),
+  open,
   hasEvent: (id) => views.events.has(id),
   revealEvent(id) {
-    location.hash = '#events'
-    show('events')
+    open('events')
     views.events.reveal(id)
   },
   refreshBadges() {
@@ -66,6 +68,7 @@ const page = {
 }
 
 const views = {
+  requests: new RequestsView(page),
   events: new EventsView(page),
   topology: new TopologyView(page),
   tools: new ToolsView(page),
@@ -77,15 +80,36 @@ const views = {
 const links = Object.fromEntries(
   Object.entries(views).map(([name, { title }]) => [
     name,
-    el('a', { href: `#${name}` }, el('span', { text: title }), el('span', { class: 'badge', hidden: true })),
+    el(
+      'a',
+      { href: addressOf(name), 'data-section': name },
+      el('span', { text: title }),
+      el('span', { class: 'badge', hidden: true }),
+    ),
   ]),
 )
 byId('sections').append(...Object.values(links))
 
 // ── sections ───────────────────────────────────────────────────────────────
 
+/** Requests have addresses of their own, with the filter and the one that is chosen. */
+function addressOf(name) {
+  return name === 'requests' ? '/system/dashboard/requests' : `/system/dashboard#${name}`
+}
+
+function wantedSection() {
+  if (location.pathname.startsWith('/system/dashboard/requests')) return 'requests'
+  return location.hash.slice(1)
+}
+
+/** Goes to a section without loading the page again. */
+function open(name) {
+  if (wantedSection() !== name) history.pushState(null, '', addressOf(name))
+  show(name)
+}
+
 function show(wanted) {
-  const name = wanted in views ? wanted : 'events'
+  const name = wanted in views ? wanted : 'requests'
   if (main.firstElementChild === views[name].element) return
   main.replaceChildren(views[name].element)
   for (const [each, link] of Object.entries(links)) setAttribute(link, 'aria-current', each === name ? 'true' : null)
@@ -95,9 +119,16 @@ function show(wanted) {
   views[name].show()
 }
 
-addEventListener('hashchange', () => {
-  if (location.hash !== '#main') show(location.hash.slice(1))
+byId('sections').addEventListener('click', (event) => {
+  const name = event.target.closest('a')?.dataset.section
+  if (name === undefined || event.metaKey || event.ctrlKey || event.shiftKey) return
+  event.preventDefault()
+  open(name)
 })
+for (const type of ['hashchange', 'popstate'])
+  addEventListener(type, () => {
+    if (location.hash !== '#main') show(wantedSection())
+  })
 
 // ── the stream ─────────────────────────────────────────────────────────────
 
@@ -143,4 +174,4 @@ function lettersSoon() {
 }
 setInterval(() => document.hidden || !views.letters.element.isConnected || void page.loadLetters(), LETTERS_MS)
 
-show(location.hash.slice(1))
+show(wantedSection())

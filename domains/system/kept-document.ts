@@ -4,17 +4,17 @@ const FRESH_MS = 1000
 export const JSON_TYPE = 'application/json; charset=utf-8'
 
 /**
- * A JSON document made from facts, sent as bytes. It is made in the listener's thread, so the facts are gathered on demand, at most
+ * A document made from facts, a text or JSON, sent as bytes. It is made in the listener's thread, so the facts are gathered on demand, at most
  * once a second, and the document is made again only when they have changed.
  */
-export class JsonDocument<Facts> {
+export class KeptDocument<Facts> {
   readonly #gather: () => Promise<Facts>
-  readonly #make: (facts: Facts) => Promise<object>
+  readonly #make: (facts: Facts) => Promise<object | string>
   #bytes: Promise<Uint8Array> | undefined
   #lookedMs = Number.NEGATIVE_INFINITY
   #made: { of: string; bytes: Uint8Array } | undefined
 
-  constructor(gather: () => Promise<Facts>, make: (facts: Facts) => Promise<object>) {
+  constructor(gather: () => Promise<Facts>, make: (facts: Facts) => Promise<object | string>) {
     this.#gather = gather
     this.#make = make
   }
@@ -34,7 +34,10 @@ export class JsonDocument<Facts> {
   async #read(): Promise<Uint8Array> {
     const facts = await this.#gather()
     const of = JSON.stringify(facts)
-    if (this.#made?.of !== of) this.#made = { of, bytes: Buffer.from(JSON.stringify(await this.#make(facts))) }
+    if (this.#made?.of !== of) {
+      const made = await this.#make(facts)
+      this.#made = { of, bytes: Buffer.from(typeof made === 'string' ? made : JSON.stringify(made)) }
+    }
     return this.#made.bytes
   }
 }

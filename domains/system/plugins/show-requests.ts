@@ -1,0 +1,72 @@
+import { delimiter, resolve } from 'node:path'
+import {
+  type Data,
+  type HttpContext,
+  Plugin,
+  type RequestDetail,
+  type RequestFilter,
+  type RequestSummary,
+  type Tools,
+} from '#heddle'
+import { type SourceLine, sourceAround } from '../requests/place.ts'
+import { type Why, whyOf } from '../requests/why.ts'
+
+/** A request with why it has failed, and the code around that place in development. */
+interface Explained extends RequestDetail {
+  why: (Why & { source: SourceLine[] }) | null
+}
+
+/** Lists the requests and jobs that the history keeps, and shows each with everything that it has caused. */
+export default class ShowRequests extends Plugin {
+  static override thread = 'primary' as const
+  #http
+  #registry
+  #folders: string[]
+  #isDevelopment: boolean
+
+  constructor({ http, registry, config }: Tools) {
+    super()
+    this.#http = http
+    this.#registry = registry
+    this.#isDevelopment = config.get('NODE_ENV', { default: 'development' }) !== 'production'
+    this.#folders = config
+      .get('DOMAINS_DIR', { default: 'domains' })
+      .split(delimiter)
+      .filter((folder) => folder.trim() !== '')
+      .map((folder) => resolve(folder))
+  }
+
+  override onBoot() {
+    const tags = ['system']
+    this.#http.addEndpoint('/system/requests', 'GET', this.list, {
+      tags,
+      summary:
+        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `since`, `min_ms`, `text`',
+    })
+    this.#http.addEndpoint('/system/requests/:id', 'GET', this.show, {
+      tags,
+      summary: 'One of them with what it has caused, by the id of the request, of the job’s run or of an event',
+    })
+  }
+
+  async list({ limit, before, since, min_ms, status, method, route, plugin, text }: Data): Promise<RequestSummary[]> {
+    const filter: RequestFilter = { status, method, route, plugin, text }
+    for (const [name, value] of Object.entries({ limit, before, since, min_ms }))
+      if (value !== undefined) Object.assign(filter, { [name]: Number(value) })
+    return this.#registry.getRequests(filter)
+  }
+
+  async show({ id }: Data, context: HttpContext) {
+    const request = await this.#registry.getRequest(id)
+    if (request !== null) return this.#explained(request)
+    context.setStatus(404)
+    return { success: false, error: `Nothing is kept of ${id}` }
+  }
+
+  async #explained(request: RequestDetail): Promise<Explained> {
+    const why = whyOf(request, this.#folders)
+    if (why === null) return { ...request, why }
+    const source = why.place === null || !this.#isDevelopment ? [] : await sourceAround(why.place)
+    return { ...request, why: { ...why, source } }
+  }
+}
