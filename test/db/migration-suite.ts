@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { symlink } from 'node:fs/promises'
+import { rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { describe, type TestContext, test } from 'node:test'
@@ -14,6 +14,7 @@ import { migrate, pending } from '../../src/stores/migrations/runner.ts'
 import { runSeeds } from '../../src/stores/migrations/seeds.ts'
 import { migrationStatus } from '../../src/stores/migrations/status.ts'
 import type { SqlDatabase } from '../../src/stores/sql/api.ts'
+import { LOADER } from '../support/loader.ts'
 import { type LogLine, type RuntimeOptions, temporaryFolder, writeFiles } from './fixture.ts'
 
 /** An empty database. */
@@ -200,12 +201,124 @@ export function runMigrationSuite(
       assert.deepEqual(await run(), ['a/002_two', 'a/003_three'])
     })
 
+    test('a migration that fails is told with its file, line, column and statement, and with what to do', async (t) => {
+      const { run, add, target, folder, root } = await withDomains(t, {
+        'a/001_one.sql': 'CREATE TABLE a1 (id TEXT PRIMARY KEY, n INTEGER NOT NULL);',
+        'b/001_one.sql': 'CREATE TABLE b1 (id TEXT PRIMARY KEY);',
+      })
+      await run()
+      const place = (id: string): string => `${join(folder, id.replace('/', '/migrations/'))}.sql`
+      /** The message of a script that fails, its fixed words replaced. */
+      const fault = async (id: string, sql: string, work: () => Promise<unknown> = run): Promise<string[]> => {
+        await add({ [`${id}.sql`]: sql })
+        const thrown = (await work().catch((error: unknown) => error)) as Error
+        await rm(place(id))
+        assert.ok(thrown instanceof HeddleError, String(thrown))
+        return thrown.message.replaceAll(place(id), 'FILE').split('\n')
+      }
+      const cases: { sql: string; mistake: RegExp; place?: string[]; fix: string }[] = [
+        {
+          sql: "-- ä comment; with a semicolon\nINSERT INTO a1 VALUES ('x;', 1);\n\nCREATE TABEL a2 (id TEXT);\nSELECT 1;",
+          mistake: /near "TABEL"/,
+          place: [
+            '  FILE:4:8',
+            '    4 | CREATE TABEL a2 (id TEXT);',
+            '               ^',
+            '  statement: CREATE TABEL a2 (id TEXT)',
+          ],
+          fix: 'nothing of it was applied. Correct the file;',
+        },
+        {
+          sql: 'CREATE TABLE a2 (id TEXT);\n  INSERT INTO nowhere\n    VALUES (1);',
+          mistake: /no such table: nowhere|"nowhere" does not exist/,
+          place: [
+            '  FILE:2:15',
+            '    2 | INSERT INTO nowhere',
+            '                    ^',
+            '  statement: INSERT INTO nowhere VALUES (1)',
+          ],
+          fix: 'no migration makes the table nowhere: correct the name, or make it first;',
+        },
+        {
+          sql: "INSERT INTO a1 VALUES ('x', 1);\nINSERT INTO a1 VALUES ('y', 1); INSERT INTO a1 VALUES ('x', 2);",
+          mistake: /unique/i,
+          place: [
+            '  FILE:2:33',
+            "    2 | INSERT INTO a1 VALUES ('y', 1); INSERT INTO a1 VALUES ('x', 2);",
+            `${' '.repeat(40)}^`,
+            "  statement: INSERT INTO a1 VALUES ('x', 2)",
+          ],
+          fix: 'rows that are there already break it',
+        },
+        {
+          sql: 'CREATE TABLE b1 (id TEXT);',
+          mistake: /b1"? already exists/,
+          fix: 'b/001_one makes it, too: drop it, take another name, or write IF NOT EXISTS',
+        },
+        {
+          sql: 'CREATE TABLE a2 (\n  id INTEGER PRIMARY KEY AUTO_INCREMENT\n);',
+          mistake: /near "AUTO_INCREMENT"/,
+          place: [
+            '  FILE:2:26',
+            '    2 | id INTEGER PRIMARY KEY AUTO_INCREMENT',
+            `${' '.repeat(31)}^`,
+            '  statement: CREATE TABLE a2 ( id INTEGER PRIMARY KEY AUTO_INCREMENT )',
+          ],
+          fix: 'take a key that the application makes',
+        },
+      ]
+      for (const { sql, mistake, place: shown, fix } of cases) {
+        const [first, ...rest] = await fault('a/002_two', sql)
+        assert.ok(first!.startsWith('Migration a/002_two failed and was rolled back: '), first)
+        assert.match(first!, mistake)
+        assert.match(first!, / in line \d \(FILE\)$/)
+        assert.ok(rest.at(-1)!.startsWith(`  Fix: ${fix}`), rest.at(-1))
+        if (shown !== undefined) assert.deepEqual(rest.slice(0, -1), shown)
+      }
+      await add({ 'c/001_one.sql': 'CREATE TABLE c1 (id TEXT);' })
+      const [, ...order] = await fault('a/002_two', 'INSERT INTO c1 VALUES (1);')
+      assert.match(
+        order.at(-1)!,
+        /Fix: c\/001_one makes the table c1, and has to come first: write `-- depends: c\/001_one` at the top/,
+      )
+      await rm(join(folder, 'c'), { recursive: true })
+
+      await add({ 'b/001_one.down.sql': 'DROP TABLE b1;\n\nDROP TABLE nothing;' })
+      await refusal(
+        rollBack(target.driver, [folder], 1, () => {}),
+        /^b\/001_one\.down\.sql failed and was rolled back: .*nothing.* in line 3 \(.*\)\n {2}.*001_one\.down\.sql:3:\d+\n/s,
+      )
+      await writeFiles(root, {
+        'domains/a/seeds/one.sql': "INSERT INTO a1 VALUES ('s', 1);\nINSERT INTO a1 VALUES ('s', 1);",
+      })
+      await refusal(
+        runSeeds(target.driver, [folder], () => {}),
+        /^Seed a\/one failed and was rolled back: .*unique.* in line 2 \(.*one\.sql\)\n {2}.*one\.sql:2:1\n/is,
+      )
+    })
+
     test('a migration that would end its transaction itself is refused and leaves nothing', async (t) => {
       const { run, tables } = await withDomains(t, {
         'a/001_one.sql': 'CREATE TABLE a1 (id TEXT); COMMIT; CREATE TABLE a2 (id TEXT);',
       })
       await refusal(run(), /a\/001_one.*COMMIT/)
       assert.deepEqual(await tables(), [])
+    })
+
+    test('a migration without a statement stays pending, so that it can still be written', async (t) => {
+      const { run, add, target, folder, tables } = await withDomains(t, {
+        'a/001_one.sql': '-- Says what it will do; later.\n\n',
+        'a/002_two.sql': 'CREATE TABLE a2 (id TEXT);',
+      })
+      const log: string[] = []
+      await migrate(target.driver, [folder], (level, message) => log.push(`${level} ${message}`))
+      assert.match(
+        log[0]!,
+        /^WARNING Migration a\/001_one has no statement yet and is not applied: write it \(.*001_one\.sql\)$/,
+      )
+      assert.deepEqual(await tables(), ['_migrations', 'a2'])
+      await add({ 'a/001_one.sql': 'CREATE TABLE a1 (id TEXT);' })
+      assert.deepEqual(await run(), ['a/001_one'])
     })
 
     test('pending names what would be applied and changes nothing', async (t) => {
@@ -272,7 +385,7 @@ async function refusal(work: Promise<unknown>, message: RegExp): Promise<void> {
 
 function start(t: TestContext, address: unknown, folder: string): ChildProcess {
   const script = fileURLToPath(new URL('./migrate-process.ts', import.meta.url))
-  const child = spawn(process.execPath, ['--import', 'tsx', script, JSON.stringify(address), folder], {
+  const child = spawn(process.execPath, [...LOADER, script, JSON.stringify(address), folder], {
     stdio: ['pipe', 'pipe', 'inherit'],
   })
   t.after(async () => {

@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { folderOf } from '../support/folder.ts'
-import { startHeddle } from '../support/heddle.ts'
+import { spawnHeddle, startHeddle } from '../support/heddle.ts'
+import { until } from '../support/until.ts'
 
 interface Fault {
   source: string
@@ -134,6 +137,135 @@ export default class ThrowsInBoot {
 }`,
     log: ['no price today', 'price.ts:2:', "2 | export const fail = async () => { throw new Error('no price today') }"],
   },
+  'no-parent': {
+    source: `export default class NoParent {
+  constructor({ http }) {
+    super()
+  }
+}`,
+    status: 'DIR/no-parent.ts:3:',
+    log: [
+      'DIR/no-parent.ts:3:',
+      '3 | super()',
+      "Fix: write `class … extends Plugin`, and import { Plugin } from 'heddle'.",
+    ],
+  },
+  'no-super': {
+    source: `import { Plugin } from '#heddle'
+export default class NoSuper extends Plugin {
+  constructor({ http }) { this.http = http }
+}`,
+    log: ['Must call super constructor', 'DIR/no-super.ts:3:', 'Fix: call super() first'],
+  },
+  'only-type': {
+    source: `import type { Plugin } from '#heddle'
+export default class OnlyType extends Plugin {}`,
+    status: 'DIR/only-type.ts:2:',
+    log: ['Plugin is not defined', '2 | export default class OnlyType', 'Fix: Plugin is imported as a type'],
+  },
+  'no-import': {
+    source: 'export default class NoImport extends Plugin {}',
+    status: 'DIR/no-import.ts:1:',
+    log: ['Plugin is not defined', "Fix: import { Plugin } from 'heddle'."],
+  },
+  commonjs: {
+    source: `class Commonjs { onBoot() {} }
+module.exports = Commonjs`,
+    log: ['it has module.exports instead, write `export default class … extends Plugin`', 'DIR/commonjs.ts:1:1'],
+  },
+  'waits-in-constructor': {
+    source: `export default class WaitsInConstructor {
+  async constructor({ db }) {
+    await db.query('SELECT 1')
+  }
+}`,
+    status: 'DIR/waits-in-constructor.ts:2:',
+    log: ['Syntax error: ', 'DIR/waits-in-constructor.ts:2:', 'Fix: move what has to wait into `async onBoot()`'],
+  },
+  circle: {
+    source: `import { total } from '../total.ts'
+export const RATE = 3
+export default class Circle { total = total }`,
+    status: 'a/total.ts:2:',
+    log: [
+      "Cannot access 'RATE' before initialization: these files import each other: DIR/circle.ts → a/total.ts → DIR/circle.ts",
+      'a/total.ts:2:',
+      '2 | export const total = RATE * 2',
+      'Fix: move RATE into a file of its own that both import',
+    ],
+  },
+  'long-circle': {
+    source: `import type { Nothing } from '../total.ts'
+import { Child } from '../child.ts'
+export class Parent {}
+export default class LongCircle { child = new Child() }`,
+    status: 'a/child.ts:2:',
+    log: [
+      'a/child.ts → a/middle.ts → DIR/long-circle.ts',
+      '2 | export class Child extends Parent {}',
+      'Fix: move Parent',
+    ],
+  },
+  'other-tool': {
+    source: `export default class OtherTool { constructor({ database }) {} }`,
+    status: 'Missing tool: database',
+    log: ['Missing tool: database', 'DIR/other-tool.ts:1:', 'Fix: did you mean db? Installed: '],
+  },
+  'one-tool': {
+    source: `export default class OneTool {
+  constructor(http) { http.addEndpoint('/x', 'GET', () => ({})) }
+}`,
+    status: 'Missing tool: addEndpoint',
+    log: [
+      'Missing tool: addEndpoint',
+      'DIR/one-tool.ts:2:',
+      'Fix: the tools come in one object: constructor({ http }: Tools)',
+    ],
+  },
+  'as-in-express': {
+    source: withHttp("this.http.get('/users', () => ({}))"),
+    log: [
+      'this.http.get is not a function',
+      'DIR/as-in-express.ts:4:',
+      "Fix: write http.addEndpoint('/path', 'GET', handler).",
+    ],
+  },
+  'other-method': {
+    source: `export default class OtherMethod {
+  constructor({ event_bus }) { event_bus.on('a', () => {}) }
+}`,
+    log: [
+      'event_bus.on is not a function',
+      'DIR/other-method.ts:2:',
+      'Fix: did you mean event_bus.subscribe? event_bus has publish, ',
+    ],
+  },
+  swapped: {
+    source: withHttp("this.http.addEndpoint('GET', '/d', () => ({}))"),
+    log: ['DIR/swapped.ts:4:15', "Fix: the path comes first: addEndpoint('/users/:id', 'GET', handler)."],
+  },
+  'no-schema': {
+    source: withHttp("this.http.addEndpoint('/e', 'POST', () => ({}), { body: { name: 'string' } })"),
+    log: ['body must be a Standard Schema', 'DIR/no-schema.ts:4:15', 'Fix: write a schema, for example z.object('],
+  },
+  'misspelt-option': {
+    source: withHttp("this.http.addEndpoint('/f', 'GET', () => ({}), { authValidater: () => null })"),
+    log: [
+      'GET "/f": there is no option authValidater',
+      'DIR/misspelt-option.ts:4:15',
+      'Fix: did you mean authValidator?',
+    ],
+  },
+  'odd-cron': {
+    source: `export default class OddCron {
+  constructor({ scheduler }) { scheduler.cron('nightly', 'every day at 3', () => {}) }
+}`,
+    log: [
+      'the cron expression "every day at 3" is not valid',
+      'DIR/odd-cron.ts:2:',
+      "Fix: five fields, minute hour day month weekday, in UTC: '0 3 * * *'",
+    ],
+  },
   'rejects-in-boot': {
     source: `export default class RejectsInBoot {
   constructor({ db }) { this.db = db }
@@ -147,6 +279,15 @@ test('each mistake that keeps a plugin from booting is logged with its file, wha
   const files: Record<string, string> = {
     'a/price.ts':
       "export const price = () => 1\nexport const fail = async () => { throw new Error('no price today') }\n",
+    'a/total.ts': "import { RATE } from './plugins/circle.ts'\nexport const total = RATE * 2\n",
+    'a/child.ts': "import { Parent } from './middle.ts'\nexport class Child extends Parent {}\n",
+    'a/middle.ts': "export { Parent } from './plugins/long-circle.ts'\n",
+    'a/plugins/odd.ts': `export default class Odd {
+  constructor({ http }) { this.http = http }
+  onboot() { this.http.addEndpoint('/odd', 'GET', () => ({})) }
+  onStock() { return 1 }
+  other() { return this.onStock() }
+}`,
     'a/plugins/good.ts': `export default class Good {
       constructor({ http, registry }) {
         http.addEndpoint('/good/:id', 'GET', () => ({}))
@@ -158,14 +299,18 @@ test('each mistake that keeps a plugin from booting is logged with its file, wha
   }
   const domains = await folderOf(t, files)
   const heddle = await startHeddle(t, { domains: [domains], lanes: 1 })
-  const { plugins } = (await heddle.json('/dump')).body
+  const { plugins } = await until(async () => {
+    const { body } = await heddle.json('/dump')
+    return body.plugins?.['a.Odd'] === undefined ? undefined : body
+  }, 'the snapshot')
   assert.equal(plugins['a.Good'].status, 'OK')
+  const shorten = (text: string): string => text.replaceAll(`${domains}/a/plugins`, 'DIR').replaceAll(`${domains}/`, '')
   for (const [name, { log, status }] of Object.entries(FAULTS)) {
     const plugin = `a.${classOf(name)}`
     const prefix = `Plugin ${plugin} failed in boot: `
     const lines = heddle.logs.filter(({ msg }) => msg.startsWith(prefix))
     assert.equal(lines.length, 1, `${plugin} is told once: ${JSON.stringify(heddle.logs.map(({ msg }) => msg))}`)
-    const text = lines[0]!.msg.slice(prefix.length).replaceAll(`${domains}/a/plugins`, 'DIR')
+    const text = shorten(lines[0]!.msg.slice(prefix.length))
     let from = 0
     for (const part of log) {
       const at = text.indexOf(part, from)
@@ -173,11 +318,28 @@ test('each mistake that keeps a plugin from booting is logged with its file, wha
       from = at + part.length
     }
     assert.ok(text.split('\n').length <= 6, `${plugin} says it in few lines:\n${text}`)
-    const shown = plugins[plugin].error.replaceAll(`${domains}/a/plugins`, 'DIR')
+    const shown = shorten(plugins[plugin].error)
     assert.ok(shown.startsWith(status ?? text.split('\n')[0]), `${plugin}: ${shown}`)
     assert.ok(!shown.includes('\n'), `${plugin}: ${shown}`)
   }
   assert.equal(plugins['a.NoTool'].error, 'Missing tool: schedular')
+
+  const warnings = heddle.logs.filter(({ msg }) => msg.startsWith('Plugin a.Odd: ')).map(({ msg }) => shorten(msg))
+  assert.equal(plugins['a.Odd'].status, 'OK')
+  assert.deepEqual(warnings, [
+    'Plugin a.Odd: Odd does not extend Plugin\n  DIR/odd.ts:1:16\n    1 | export default class Odd {\n                       ^\n' +
+      "  Fix: write `export default class Odd extends Plugin`, with import { Plugin } from 'heddle'.",
+    'Plugin a.Odd: Nothing calls Odd.onboot\n  DIR/odd.ts:3:3\n' +
+      "    3 | onboot() { this.http.addEndpoint('/odd', 'GET', () => ({})) }\n        ^\n  Fix: did you mean onBoot?",
+  ])
+})
+
+test('a folder of domains that does not exist ends the start at once, with the name that was meant', async (t) => {
+  const root = await folderOf(t, { 'domains/a/events.ts': 'export default {}' })
+  const { child, errors } = await spawnHeddle(t, { domains: [join(root, 'domain')], lanes: 1 })
+  const [code, signal] = await once(child, 'close')
+  assert.deepEqual([code, signal], [1, null])
+  assert.match(errors.join(''), /DOMAINS_DIR: there is no folder \S+domain\. Fix: did you mean \S+domains\?/)
 })
 
 function classOf(file: string): string {

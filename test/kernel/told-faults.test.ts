@@ -10,11 +10,21 @@ export default class Deliver {
   onBoot() {
     this.http.addEndpoint('/letters', 'POST', this.send, { body: letter })
     this.http.addEndpoint('/archive', 'POST', () => this.db.query('SELECT * FROM archive'))
+    this.http.addEndpoint('/paper', 'POST', () => { throw 'out of paper' })
+    this.http.addEndpoint('/weight', 'POST', () => ({ success: true, data: { grams: 10n } }))
+    this.http.addEndpoint('/stamps', 'POST', this.list)
+    this.http.addEndpoint('/mute', 'POST', () => { this.stamps = 1 })
+    this.http.addEndpoint('/empty', 'POST', (_, context) => context.setStatus(204))
+    this.http.addEndpoint('/values', 'POST', () => this.db.query('SELECT $1 AS a', 'x'))
     this.bus.subscribe('letter.sent', this.deliver, { retries: 2, backoffMs: 1 })
   }
   async send({ to }) {
     await this.bus.publish('letter.sent', { to })
     return { success: true }
+  }
+  async list() {
+    const stamps = this.db.query('SELECT 1 AS one')
+    return { success: true, data: stamps.map(({ one }) => one) }
   }
   async deliver(_, { attempt }) {
     if (attempt < 3) throw new Error('nobody opens the door')
@@ -51,7 +61,7 @@ test('what goes wrong is told with its reason', async (t) => {
       )
       const [{ identity, stack }] = attempts as unknown as [Record<string, string>]
       assert.equal(identity, 'post.Deliver')
-      assert.match(stack!, /deliver\.ts:14:/)
+      assert.match(stack!, /deliver\.ts:24:/)
     },
   )
 
@@ -63,4 +73,38 @@ test('what goes wrong is told with its reason', async (t) => {
     )
     assert.match(record.fix!, /no applied migration makes the table archive: .*--boot-tool db/)
   })
+
+  await t.test('a handler that returns nothing is warned of once, unless it has answered otherwise', async () => {
+    for (const path of ['/mute', '/mute', '/empty']) await post(path, 'application/json', '{}').catch(() => {})
+    assert.equal((await post('/values', 'application/json', '{}')).status, 500)
+    const values = (await until(() => heddle.logs.find(({ msg }) => msg.startsWith('/values failed')), 'it'))!
+    assert.match(values.msg, /The values must be an array: query\(statement, \[value\]\)$/)
+    const warnings = heddle.logs.filter(({ msg }) => msg.includes('returns nothing')).map(({ msg }) => msg)
+    assert.equal(warnings.length, 1, warnings.join('\n'))
+    assert.match(
+      warnings[0]!,
+      /^POST \/mute is answered with null, for its handler at \S*deliver\.ts:10:\d+ returns nothing\. Fix: return an object/,
+    )
+  })
+
+  await t.test(
+    'what a handler does wrong is told with its line and its fix, also where no stack has them',
+    async () => {
+      const faults = {
+        '/paper': { line: 7, fix: /^throw an Error, which has a line/ },
+        '/weight': { line: 8, fix: undefined },
+        '/stamps': { line: 21, fix: /^stamps is a promise: write stamps = await this\.db\.query\(…\)\.$/ },
+      }
+      for (const [path, { line, fix }] of Object.entries(faults)) {
+        assert.equal((await post(path, 'application/json', '{}')).status, 500)
+        const record = (await until(
+          () => heddle.logs.find(({ msg }) => msg.startsWith(`${path} failed`)),
+          path,
+        )) as Record<string, string | undefined>
+        assert.match(record.line!, new RegExp(`deliver\\.ts:${line}:\\d+$`))
+        if (fix === undefined) assert.match(record.msg!, /a bigint as data\.grams, .*: write String\(value\)/)
+        else assert.match(record.fix!, fix)
+      }
+    },
+  )
 })

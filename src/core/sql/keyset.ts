@@ -1,11 +1,7 @@
 import type { Queryable, Row, SqlValue } from '../../contracts/db.ts'
 import type { Sql } from '../../contracts/sql.ts'
-import { HeddleError } from '../errors/catalogue.ts'
-import { DbError } from '../errors/db-error.ts'
+import { type Key, type KeysetColumn, type KeysetPage, keysOf, lastOfCursor, pageOf } from './cursor.ts'
 import { sql } from './fragment.ts'
-
-/** A column that orders rows, ascending unless told. */
-export type KeysetColumn<Name extends string = string> = Name | { column: Name; direction: 'asc' | 'desc' }
 
 export interface KeysetOptions<T = Row> {
   /** A query without ORDER BY and LIMIT, made by `` sql`…` ``. */
@@ -18,15 +14,6 @@ export interface KeysetOptions<T = Row> {
   after?: string | null | undefined
 }
 
-export interface KeysetPage<T> {
-  rows: T[]
-  /** For the page after this one; null on the last page. */
-  next: string | null
-}
-
-/** Longest cursor, in characters: a key of an index is shorter on both databases. */
-const CURSOR_MAX_LENGTH = 8192
-
 /**
  * One page of a query, found by the last row of the page before it: by an index, page 1000 is as fast as page 1, and rows that come or go
  * meanwhile shift nothing. The cursor holds the values of `orderBy`, which clients can read.
@@ -36,25 +23,15 @@ export async function keysetPage<T extends object = Row>(
   db: Pick<Queryable, 'query'>,
   { rows, orderBy, limit, after }: KeysetOptions<T>,
 ): Promise<KeysetPage<T>> {
-  const keys = orderBy.map((key) => (typeof key === 'string' ? { column: key, direction: 'asc' as const } : key))
-  if (keys.length === 0) throw new DbError('other', 'A page needs a column to order by')
-  if (!Number.isSafeInteger(limit) || limit < 1)
-    throw new DbError('other', 'The limit of a page is a whole number from 1')
-  const last = after === undefined || after === null || after === '' ? null : valuesOfCursor(after, keys.length)
+  const keys = keysOf(orderBy, limit)
+  const last = lastOfCursor(after, keys)
   const order = sql.join(keys.map(({ column, direction }) => sql`${sql.id(column)} ${DIRECTIONS[direction]}`))
   const where = last === null ? sql.raw('') : sql`WHERE ${behind(keys, last)} `
   // One row more than the page has: it tells whether another page follows.
   const found = await db.query<T>(
     sql`SELECT * FROM (${rows}) AS page ${where}ORDER BY ${order} LIMIT ${sql.raw(String(limit + 1))}`,
   )
-  if (found.length <= limit) return { rows: found, next: null }
-  const page = found.slice(0, limit)
-  return { rows: page, next: cursorOf(page.at(-1) as Record<string, unknown>, keys) }
-}
-
-interface Key {
-  column: string
-  direction: 'asc' | 'desc'
+  return pageOf(found, keys, limit)
 }
 
 const DIRECTIONS = { asc: sql.raw('ASC'), desc: sql.raw('DESC') }
@@ -69,38 +46,4 @@ function behind(keys: readonly Key[], last: readonly SqlValue[]): Sql {
   // The first comparison alone is what an index can use.
   const from = sql`${name} ${sql.raw(direction === 'asc' ? '>=' : '<=')} ${value}`
   return sql`${from} AND (${beyond} OR ${behind(others, values)})`
-}
-
-function cursorOf(row: Record<string, unknown>, keys: readonly Key[]): string {
-  const values = keys.map(({ column }) => {
-    const value = row[column]
-    if (value === undefined || value === null) {
-      throw new DbError('other', `A page is ordered by ${column}, which a row does not have`)
-    }
-    if (typeof value === 'bigint') return { integer: String(value) }
-    if (value instanceof Uint8Array) return { bytes: Buffer.from(value).toString('base64') }
-    return value
-  })
-  return Buffer.from(JSON.stringify(values)).toString('base64url')
-}
-
-function valuesOfCursor(cursor: string, count: number): SqlValue[] {
-  const refused = new HeddleError('HTTP_BAD_REQUEST', 'The cursor is not one of this list')
-  if (cursor.length > CURSOR_MAX_LENGTH) throw refused
-  let values: unknown
-  try {
-    values = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-  } catch {
-    throw refused
-  }
-  if (!Array.isArray(values) || values.length !== count) throw refused
-  return values.map((value) => {
-    if (typeof value === 'object' && value !== null) {
-      if (typeof value.integer === 'string' && /^-?\d{1,19}$/.test(value.integer)) return BigInt(value.integer)
-      if (typeof value.bytes === 'string') return Buffer.from(value.bytes, 'base64')
-      throw refused
-    }
-    if (value === null) throw refused
-    return value as string | number | boolean
-  })
 }

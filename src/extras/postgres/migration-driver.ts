@@ -1,8 +1,11 @@
 import { DbError } from '../../core/errors/db-error.ts'
 import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
+import { REPLAY_MAX_MS, ScriptFault } from '../../stores/migrations/script-fault.ts'
 import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
+import { POSTGRES_DIALECT } from '../../stores/sql/dialect.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
+import { statementsIn } from '../../stores/sql/script.ts'
 import { sqlStateOf } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 
@@ -105,21 +108,55 @@ export class PostgresMigrations implements MigrationDriver {
 }
 
 async function runScript(connection: MigrationConnection, sql: string): Promise<void> {
+  const startMs = performance.now()
   try {
     await connection.script(sql)
   } catch (thrown) {
     if (!(thrown instanceof DbError)) throw thrown
-    throw new DbError(thrown.kind, `${thrown.message}${placeOf(thrown.cause, sql)}${adviceFor(thrown.cause)}`, {
-      cause: thrown.cause,
-    })
+    const error = new DbError(thrown.kind, `${thrown.message}${adviceFor(thrown.cause)}`, { cause: thrown.cause })
+    if (error.isPassing) throw error
+    const tookMs = performance.now() - startMs
+    throw faultAt(thrown.cause, sql, error) ?? (await failedStatement(connection, sql, error, tookMs)) ?? error
   }
 }
 
-/** The line of an error. The server counts characters from 1, over the whole text. */
-function placeOf(cause: unknown, sql: string): string {
+/** By the position that the server tells. It counts characters from 1, over the whole text. */
+function faultAt(cause: unknown, sql: string, error: DbError): ScriptFault | null {
   const position = Number((cause as { position?: unknown } | undefined)?.position)
-  if (!(position > 0)) return ''
-  return ` in line ${[...sql].slice(0, position - 1).filter((character) => character === '\n').length + 1}`
+  if (!(position > 0)) return null
+  const offset = [...sql].slice(0, position - 1).join('').length
+  const part = statementsIn(sql, POSTGRES_DIALECT).find(({ end }) => offset < end)
+  return new ScriptFault(error, offset, part === undefined ? sql : sql.slice(part.start, part.end))
+}
+
+/**
+ * The statement that has failed, where the server tells no position: the script is run again, one statement after another, in a new
+ * transaction, which the caller rolls back. Null when that would take long, or none fails in the same way.
+ */
+async function failedStatement(
+  connection: MigrationConnection,
+  sql: string,
+  error: DbError,
+  tookMs: number,
+): Promise<ScriptFault | null> {
+  if (tookMs > REPLAY_MAX_MS) return null
+  const state = sqlStateOf(error.cause)
+  try {
+    await connection.script('ROLLBACK; BEGIN; SET LOCAL statement_timeout = 0')
+    for (const { start, end } of statementsIn(sql, POSTGRES_DIALECT)) {
+      const statement = sql.slice(start, end)
+      try {
+        await connection.script(statement)
+      } catch (thrown) {
+        const isSame = thrown instanceof DbError && sqlStateOf(thrown.cause) === state
+        return isSame ? new ScriptFault(error, start, statement) : null
+      }
+    }
+  } catch {
+    // The connection is lost: the first error matters more.
+    return null
+  }
+  return null
 }
 
 function adviceFor(cause: unknown): string {

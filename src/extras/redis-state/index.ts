@@ -127,12 +127,13 @@ export default class RedisStateTool implements Tool {
         const name = nameOf(key, options)
         const wanted = JSON.parse(toJson(expected))
         const nextText = textOf(next)
+        const ttlMs = String(checkTtl(options) ?? '')
         increments.flush()
         // The store compares texts, but this compares values: if the stored text is another one of the same value, it is tried again as
         // the expected text. A third attempt is needed only when the text was replaced by yet another one of the same value meanwhile.
         for (let expectedText = JSON.stringify(wanted); ; ) {
           const held = await client
-            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, nextText])
+            .run<1 | string | null>(COMPARE_AND_SET, [name], [expectedText, nextText, ttlMs])
             .catch((fault) => {
               throw asStateFault(fault, 'compareAndSet', key)
             })

@@ -1,9 +1,9 @@
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
-import { discoverMigrations } from './discover.ts'
+import { DOWN_SUFFIX, discoverMigrations } from './discover.ts'
 import type { Migration, MigrationDriver } from './migration.ts'
 import { orderMigrations } from './order.ts'
 import type { MigrationLog } from './runner.ts'
+import { scriptFaultText } from './script-fault.ts'
 
 /**
  * Takes back the migrations that were applied last, in the reverse of their order, each by its `NNN_name.down.sql` and in its own transaction.
@@ -28,7 +28,8 @@ export async function rollBack(
         await session.forget(migration.id)
       })
     } catch (thrown) {
-      const message = `${migration.id}.down.sql failed and was rolled back: ${messageOf(thrown)}`
+      const what = `${migration.id}.down.sql failed and was rolled back`
+      const message = scriptFaultText(what, thrown, { path: downPath(migration), sql: down })
       throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
     }
     log('INFO', `Took back migration ${migration.id}`)
@@ -36,10 +37,14 @@ export async function rollBack(
   return chosen.map(({ id }) => id)
 }
 
-function downOf({ id, path, down }: Migration): string {
-  if (down !== null) return down
+function downOf(migration: Migration): string {
+  if (migration.down !== null) return migration.down
   throw new HeddleError(
     'MIGRATION_INVALID',
-    `Migration ${id} cannot be taken back: write ${path.replace(/\.sql$/, '.down.sql')}`,
+    `Migration ${migration.id} cannot be taken back: write ${downPath(migration)}`,
   )
+}
+
+function downPath({ path }: Migration): string {
+  return path.replace(/\.sql$/, DOWN_SUFFIX)
 }

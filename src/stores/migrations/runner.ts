@@ -1,15 +1,18 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { shown } from '../../core/errors/shown-path.ts'
+import { ANY_DIALECT } from '../sql/dialect.ts'
+import { statementsIn } from '../sql/script.ts'
 import { discoverMigrations } from './discover.ts'
 import type { AppliedMigration, Migration, MigrationDriver } from './migration.ts'
 import { orderMigrations } from './order.ts'
+import { scriptFaultText } from './script-fault.ts'
 
 export type MigrationLog = (level: LogLevel, message: string, fields?: Record<string, unknown>) => void
 
 /**
- * Applies pending migrations, each in its own transaction together with its row in `_migrations`.
+ * Applies pending migrations, each in its own transaction together with its row in `_migrations`. One without a statement stays pending.
  * @param domainsFolders folders with `<domain>/migrations/NNN_name.sql`
  * @returns the ids that this call applied, in their order
  * @throws MIGRATION_INVALID before anything is applied, for a cycle, a missing dependency or an applied file that has changed; and for a
@@ -22,12 +25,21 @@ export async function migrate(
   log: MigrationLog,
 ): Promise<string[]> {
   const applied: string[] = []
-  const waiting = await pending(driver, domainsFolders)
+  const all = orderMigrations(await discoverMigrations(domainsFolders))
+  const waiting = await pendingOf(driver, all)
   for (const [n, migration] of waiting.entries()) {
+    if (statementsIn(migration.sql, ANY_DIALECT).length === 0) {
+      // An editor may have begun to save it. Applied, it could not be written any more.
+      log(
+        'WARNING',
+        `Migration ${migration.id} has no statement yet and is not applied: write it (${shown(migration.path)})`,
+      )
+      continue
+    }
     const startMs = performance.now()
     // A terminal shows these records on one line: which migration is running, and how many there are.
     log('DEBUG', `Applying migration ${migration.id}`, { done: n, of: waiting.length })
-    if (!(await apply(driver, migration))) continue
+    if (!(await apply(driver, migration, all))) continue
     applied.push(migration.id)
     const duration_ms = Math.round(performance.now() - startMs)
     log('INFO', `Applied migration ${migration.id}`, { done: n + 1, of: waiting.length, duration_ms })
@@ -40,13 +52,16 @@ export async function migrate(
  * @throws MIGRATION_INVALID as `migrate` does before it applies anything
  */
 export async function pending(driver: MigrationDriver, domainsFolders: readonly string[]): Promise<Migration[]> {
-  const migrations = orderMigrations(await discoverMigrations(domainsFolders))
+  return pendingOf(driver, orderMigrations(await discoverMigrations(domainsFolders)))
+}
+
+async function pendingOf(driver: MigrationDriver, migrations: readonly Migration[]): Promise<Migration[]> {
   const recorded = new Map((await driver.applied()).map((row: AppliedMigration) => [row.id, row.checksum]))
   return migrations.filter((migration) => !isApplied(migration, recorded.get(migration.id) ?? null))
 }
 
 /** False when another process has applied it in the meantime. */
-async function apply(driver: MigrationDriver, migration: Migration): Promise<boolean> {
+async function apply(driver: MigrationDriver, migration: Migration, all: readonly Migration[]): Promise<boolean> {
   try {
     return await driver.transaction(async (session) => {
       await session.createTable()
@@ -57,8 +72,12 @@ async function apply(driver: MigrationDriver, migration: Migration): Promise<boo
     })
   } catch (thrown) {
     if (thrown instanceof HeddleError && thrown.code === 'MIGRATION_INVALID') throw thrown
-    const message = `Migration ${migration.id} failed and was rolled back: ${messageOf(thrown)} (${migration.path})`
-    if (isOutside(thrown)) throw new DbError(thrown.kind, message, { cause: thrown })
+    const what = `Migration ${migration.id} failed and was rolled back`
+    if (isOutside(thrown)) {
+      throw new DbError(thrown.kind, `${what}: ${thrown.message} (${shown(migration.path)})`, { cause: thrown })
+    }
+    const others = all.filter(({ id }) => id !== migration.id)
+    const message = scriptFaultText(what, thrown, migration, others)
     throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
   }
 }

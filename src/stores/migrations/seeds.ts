@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { messageOf } from '../../core/errors/description.ts'
 import { discoverMigrations } from './discover.ts'
 import type { MigrationDriver } from './migration.ts'
 import { orderMigrations } from './order.ts'
 import type { MigrationLog } from './runner.ts'
+import { scriptFaultText } from './script-fault.ts'
 
 /**
  * Runs `<domain>/seeds/*.sql`, each in its own transaction and by file name: first those of the domains whose migrations come first. Nothing is
@@ -25,7 +25,7 @@ export async function runSeeds(
     try {
       await driver.transaction((session) => session.run(text))
     } catch (thrown) {
-      const message = `Seed ${id} failed and was rolled back: ${messageOf(thrown)} (${path})`
+      const message = scriptFaultText(`Seed ${id} failed and was rolled back`, thrown, { path, sql: text })
       throw new HeddleError('MIGRATION_INVALID', message, { cause: thrown })
     }
     log('INFO', `Ran seed ${id}`)

@@ -26,6 +26,8 @@ export function countParameters(used: ReadonlySet<number>): Parameters {
 
 /** @throws DbError `other` unless there is one value for each placeholder */
 export function checkCount(params: readonly unknown[], expected: number): void {
+  // A text has a length, too.
+  if (!Array.isArray(params)) throw new DbError('other', 'The values must be an array: query(statement, [value])')
   if (params.length === expected) return
   throw new DbError('other', `The statement has ${expected} parameter(s), but ${params.length} values were given`)
 }

@@ -4,6 +4,7 @@ import type { Payload } from '../../contracts/payload.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import type { CallDetails, SpanAttributes } from '../../contracts/tracing.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { callerPlace } from '../../core/errors/source-place.ts'
 import { type EventContract, loadEventContracts } from '../../core/schemas/event-contracts.ts'
 import { checkPayload, snapshotOf } from '../../core/schemas/payload-check.ts'
 import { ContractFaults } from './contract-faults.ts'
@@ -18,6 +19,7 @@ import {
   isEventName,
 } from './options.ts'
 import { replayLetters } from './replay-letters.ts'
+import { misspelt, type UndeclaredEvent, UndeclaredEvents, undeclared } from './undeclared-events.ts'
 
 /**
  * The bus as a plugin sees it, on the transport of its thread. Payloads are checked against their contracts here, where they are
@@ -30,15 +32,20 @@ export default class EventBusTool implements Tool {
   #contracts: ReadonlyMap<string, EventContract> | null = null
   #loading: Promise<void> | undefined
   readonly #faults = new ContractFaults((message) => this.#runtime.log('ERROR', message))
+  /** Events without a contract that this thread has met; null in production, where nobody would read of them. */
+  readonly #undeclared: UndeclaredEvents | null
+  /** In the primary: those that were warned of. */
+  readonly #warnedOf = new UndeclaredEvents()
 
   constructor(runtime: ToolRuntime) {
     this.#runtime = runtime
+    this.#undeclared = runtime.settings.nodeEnv === 'production' ? null : new UndeclaredEvents()
     // Not async: a promise less for each event of a transaction.
     runtime.host.bus.checkPublication = (event, payload, options) => {
       checkEventName(event)
       const taken = checkPublishOptions(options)
-      if (this.#contracts === null) return this.#handOnLater(checked, event, payload, taken)
-      const check = this.#check(event, payload)
+      if (this.#contracts === null) return this.#handOnLater(checked, event, payload, taken, undefined)
+      const check = this.#check(event, payload, undefined)
       return check === undefined
         ? { payload, options: taken }
         : after(check, checked, event, snapshotOf(payload), taken)
@@ -53,8 +60,10 @@ export default class EventBusTool implements Tool {
     if (this.#runtime.thread.kind === 'lane') await this.#loadContracts()
   }
 
-  serve(method: string, [messages]: readonly unknown[]): void {
-    if (method === 'contract-faults') this.#faults.tell(messages as string[])
+  serve(method: string, [first, second]: readonly unknown[]): void {
+    if (method === 'contract-faults') this.#faults.tell(first as string[])
+    if (method === 'undeclared-event' && this.#warnedOf.isNew(first as string))
+      this.#runtime.log('WARNING', second as string)
   }
 
   /** Source: OpenTelemetry semantic conventions for messaging. The event's id is the id of its event record. */
@@ -81,20 +90,21 @@ export default class EventBusTool implements Tool {
       publish: (event, payload, options) => {
         try {
           checkEventName(event)
-          return this.#handOn(send, event, payload, checkPublishOptions(options))
+          return this.#handOn(send, event, payload, checkPublishOptions(options), owner.name)
         } catch (fault) {
           return Promise.reject(fault)
         }
       },
       request: async <T extends Payload>(event: string, payload: Payload, options?: { timeoutMs?: number }) => {
         checkEventName(event)
-        return (await this.#handOn(ask, event, payload, checkRequestOptions(options))) as T
+        return (await this.#handOn(ask, event, payload, checkRequestOptions(options), owner.name)) as T
       },
       subscribe: (event, handler, options) => {
         checkEventName(event)
         checkFunction('handler', handler)
         const checked = checkSubscribeOptions(options)
         if (checked.onDead === 'park') this.#checkParking(event)
+        this.#warnOfSubscriber(event, owner.name)
         return bus.subscribe({ owner, event, handler: handler as Subscriber, options: checked })
       },
       addListener: (listener) => {
@@ -118,7 +128,7 @@ export default class EventBusTool implements Tool {
         const [letter] = await bus.deadLetters(checkLetterPage({ ids: [id] }))
         if (letter === undefined) return false
         const edit = async (event: string, edited: Payload) => bus.editDeadLetter(id, event, edited)
-        return this.#handOn(edit, letter.event, payload, undefined)
+        return this.#handOn(edit, letter.event, payload, undefined, owner.name)
       },
       deleteDeadLetter: (id) => bus.deleteDeadLetter(id),
     }
@@ -134,21 +144,58 @@ export default class EventBusTool implements Tool {
   }
 
   /** Publishes a payload that fits its contract; at once, unless the schema is asynchronous. @throws EVENT_CONTRACT */
-  #handOn<O, R>(to: HandOver<O, R>, event: string, payload: Payload, options: O): Promise<R> {
-    if (this.#contracts === null) return this.#handOnLater(to, event, payload, options)
-    const check = this.#check(event, payload)
+  #handOn<O, R>(
+    to: HandOver<O, R>,
+    event: string,
+    payload: Payload,
+    options: O,
+    plugin: string | undefined,
+  ): Promise<R> {
+    if (this.#contracts === null) return this.#handOnLater(to, event, payload, options, plugin)
+    const check = this.#check(event, payload, plugin)
     return check === undefined ? to(event, payload, options) : after(check, to, event, snapshotOf(payload), options)
   }
 
   /** @returns undefined when the payload fits its contract; a promise where its schema is asynchronous. @throws EVENT_CONTRACT */
-  #check(event: string, payload: Payload): Promise<unknown> | undefined {
+  #check(event: string, payload: Payload, plugin: string | undefined): Promise<unknown> | undefined {
     const contract = this.#contracts!.get(event)
-    return contract === undefined ? undefined : checkPayload(event, contract, payload)
+    if (contract !== undefined) return checkPayload(event, contract, payload)
+    if (this.#undeclared !== null) this.#warnOfEmitter(event, plugin)
+    return undefined
   }
 
-  async #handOnLater<O, R>(to: HandOver<O, R>, event: string, payload: Payload, options: O): Promise<R> {
+  /** Once per event in this thread, and in the process. */
+  #warnOfEmitter(event: string, plugin: string | undefined): void {
+    if (this.#undeclared!.isNew(event)) this.#warn(event, undeclared(this.#undeclaredOf(event, plugin)))
+  }
+
+  #warnOfSubscriber(event: string, plugin: string): void {
+    // No event is named like this.
+    const key = `subscribe ${event}`
+    if (this.#contracts?.has(event) !== false || this.#undeclared?.isNew(key) !== true) return
+    const warning = misspelt(this.#undeclaredOf(event, plugin))
+    if (warning !== undefined) this.#warn(key, warning)
+  }
+
+  #undeclaredOf(event: string, plugin: string | undefined): UndeclaredEvent {
+    const publisher = plugin ?? this.#runtime.context()?.origin?.plugin
+    return { event, plugin: publisher, place: callerPlace(), declared: [...this.#contracts!.keys()] }
+  }
+
+  /** Not awaited, because nothing depends on it. */
+  #warn(key: string, warning: string): void {
+    this.#runtime.callPrimary('undeclared-event', [key, warning]).catch(() => {})
+  }
+
+  async #handOnLater<O, R>(
+    to: HandOver<O, R>,
+    event: string,
+    payload: Payload,
+    options: O,
+    plugin: string | undefined,
+  ): Promise<R> {
     await this.#loadContracts()
-    return this.#handOn(to, event, payload, options)
+    return this.#handOn(to, event, payload, options, plugin)
   }
 
   #loadContracts(): Promise<void> {

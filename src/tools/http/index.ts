@@ -1,11 +1,12 @@
-import type { Handler, Http, Method } from '../../contracts/http.ts'
+import type { Handler, Http, Method, StreamHandler } from '../../contracts/http.ts'
 import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { callerPlace } from '../../core/errors/source-place.ts'
 import { prefixFault, realFolder } from './folder.ts'
-import { optionFault, throwsFault } from './options.ts'
+import { optionFault, throwsFault, unknownOption } from './options.ts'
 import { pathFault } from './path.ts'
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
@@ -40,14 +41,17 @@ export default class HttpTool implements Tool {
           `${upper} ${show(path)}`,
           pathFault(path) ?? fault ?? handlerFault(handler) ?? optionFault(options, upper),
         )
+        this.#warnOfOption(`${upper} ${path}`, owner, options)
         host.addEndpoint({ owner, method: upper, path, handler: handler as Handler, options })
       },
       addStream: (path, handler, options: EndpointOptions = {}) => {
         check(`stream ${show(path)}`, pathFault(path) ?? handlerFault(handler) ?? optionFault(options, null))
-        host.addStream({ owner, path, handler, options })
+        this.#warnOfOption(`GET ${path}`, owner, options)
+        host.addStream({ owner, path, handler: handler as StreamHandler, options })
       },
       addWebSocket: (path, handlers, options = {}) => {
         check(`socket ${show(path)}`, pathFault(path) ?? handlersFault(handlers) ?? optionFault(options, null))
+        this.#warnOfOption(`GET ${path}`, owner, options)
         host.addWebSocket({ owner, path, handlers, options })
       },
       mountStatic: (prefix, directory) => {
@@ -57,6 +61,13 @@ export default class HttpTool implements Tool {
       },
     }
     return api
+  }
+
+  /** In development: an option that does nothing was meant to do something. */
+  #warnOfOption(route: string, owner: Owner, options: object): void {
+    const fault = this.#runtime.settings.nodeEnv === 'production' ? undefined : unknownOption(options)
+    if (fault === undefined) return
+    this.#runtime.log('WARNING', `${route} of ${owner.name} at ${callerPlace()}: ${fault}`, { stage: 'boot' })
   }
 }
 

@@ -1,3 +1,6 @@
+import type { EndpointOptions } from '../../contracts/http-request.ts'
+import { nearestName } from '../../core/config/nearest-name.ts'
+
 // The longest delay that Node's timers take.
 const MAX_TIMEOUT_MS = 2_147_483_647
 
@@ -6,6 +9,11 @@ const MAX_TTL_MS = 366 * 86_400_000
 const UNSAFE_METHODS = ['POST', 'PUT', 'PATCH', 'DELETE']
 
 const SCHEMAS = ['body', 'query', 'params', 'response'] as const
+/** All options, so that the compiler says when one is missing here. */
+const OPTIONS = Object.keys({
+  ...{ guards: 1, tags: 1, authValidator: 1, body: 1, query: 1, params: 1, response: 1, rawBody: 1, throws: 1 },
+  ...{ etag: 1, timeoutMs: 1, idempotency: 1, idempotencyTtlMs: 1, summary: 1, maxBytes: 1 },
+} satisfies Record<keyof EndpointOptions, 1>)
 
 /**
  * Why the options of a route are not valid; undefined when they are.
@@ -13,6 +21,8 @@ const SCHEMAS = ['body', 'query', 'params', 'response'] as const
  */
 export function optionFault(options: unknown, method: string | null): string | undefined {
   if (typeof options !== 'object' || options === null) return 'the options must be an object'
+  const misspelt = Object.keys(options).find((name) => meantOption(name) !== undefined)
+  if (misspelt !== undefined) return `there is no option ${misspelt}: did you mean ${meantOption(misspelt)}?`
   const { tags, authValidator, timeoutMs, summary, throws, guards, ...rest } = options as Record<string, unknown>
   if (tags !== undefined && !(Array.isArray(tags) && tags.every((tag) => typeof tag === 'string'))) {
     return 'tags must be an array of strings'
@@ -31,12 +41,31 @@ export function optionFault(options: unknown, method: string | null): string | u
   const fault = idempotencyFault(method, options as Record<string, unknown>)
   if (fault !== undefined) return fault
   const { rawBody, etag } = rest
+  const streamFault = streamedBodyFault(method, options as Record<string, unknown>)
+  if (streamFault !== undefined) return streamFault
   if (etag !== undefined && typeof etag !== 'boolean') return 'etag must be true or false'
   if (etag && method !== 'GET') return 'etag is for GET'
   if (rawBody !== undefined && typeof rawBody !== 'boolean') return 'rawBody must be true or false'
   if (rawBody && rest.body !== undefined) return 'rawBody wants nothing parsed, so that there is no schema for the body'
-  const bad = SCHEMAS.find((key) => rest[key] !== undefined && !isStandardSchema(rest[key]))
+  const bad = SCHEMAS.find(
+    (key) => rest[key] !== undefined && !isStreamed(key, rest[key]) && !isStandardSchema(rest[key]),
+  )
+  if (bad === 'body' && typeof rest.body === 'string') return "body must be 'stream', 'multipart' or a Standard Schema"
   return bad && `${bad} must be a Standard Schema (an object or function with '~standard')`
+}
+
+/** The option that an unknown name resembles. A route whose `authValidater` was ignored would be open to anybody. */
+function meantOption(name: string): string | undefined {
+  return OPTIONS.includes(name) ? undefined : nearestName(name, OPTIONS)
+}
+
+/** Says of an option that there is none of its name; undefined when all are known. */
+export function unknownOption(options: object): string | undefined {
+  const unknown = Object.keys(options).find((name) => !OPTIONS.includes(name))
+  return (
+    unknown &&
+    `there is no option ${unknown}, so that it does nothing. Fix: remove it; there are ${OPTIONS.join(', ')}.`
+  )
 }
 
 /** Why what a route or a guard says that it throws is not valid; undefined when it is. */
@@ -71,6 +100,25 @@ function idempotencyFault(
   const inRange =
     Number.isInteger(idempotencyTtlMs) && Number(idempotencyTtlMs) >= 1 && Number(idempotencyTtlMs) <= MAX_TTL_MS
   return inRange ? undefined : `idempotencyTtlMs must be a whole number of milliseconds from 1 to ${MAX_TTL_MS}`
+}
+
+const BODY_KINDS: readonly unknown[] = ['stream', 'multipart']
+
+const isStreamed = (key: string, value: unknown): boolean => key === 'body' && BODY_KINDS.includes(value)
+
+function streamedBodyFault(
+  method: string | null,
+  { body, maxBytes, rawBody, idempotency }: Record<string, unknown>,
+): string | undefined {
+  if (!BODY_KINDS.includes(body)) {
+    return maxBytes === undefined ? undefined : "maxBytes is for a body that is streamed: body: 'stream' or 'multipart'"
+  }
+  if (method === null || !UNSAFE_METHODS.includes(method)) return `body: '${body}' is for ${UNSAFE_METHODS.join(', ')}`
+  if (rawBody) return `rawBody wants the whole body, and body: '${body}' reads it while it comes`
+  if (idempotency !== undefined)
+    return `idempotency compares the whole body, and body: '${body}' reads it while it comes`
+  if (maxBytes === undefined || (Number.isSafeInteger(maxBytes) && Number(maxBytes) >= 1)) return undefined
+  return 'maxBytes must be a whole number of bytes, from 1'
 }
 
 function isStandardSchema(schema: unknown): boolean {

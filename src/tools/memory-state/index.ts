@@ -51,7 +51,8 @@ export default class MemoryStateTool implements Tool {
       },
       compareAndSet: async (key, expected, next, options) => {
         const [namespace, name] = [checkNamespace(options), checkKey(key)]
-        return (await call('compareAndSet', namespace, name, toJson(expected), toJson(next), plugin)) as boolean
+        const [before, after, ttlMs] = [toJson(expected), toJson(next), checkTtl(options)]
+        return (await call('compareAndSet', namespace, name, before, after, plugin, ttlMs)) as boolean
       },
       keys: async (options) => (await call('keys', checkNamespace(options))) as string[],
       clear: async (options) => {

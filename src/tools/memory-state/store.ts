@@ -78,14 +78,26 @@ export class MemoryStore {
   }
 
   /** `null` as expected text matches a missing value and a stored null, because `get` returns null for both. */
-  compareAndSet(namespace: string, key: string, expected: string, next: string, owner = ''): boolean {
+  /** @param ttlMs null: the key keeps its time to live */
+  compareAndSet(
+    namespace: string,
+    key: string,
+    expected: string,
+    next: string,
+    owner = '',
+    ttlMs: number | null = null,
+  ): boolean {
     const entry = this.#live(namespace, key)
     const current = entry?.text ?? 'null'
     if (current !== expected && !isDeepStrictEqual(JSON.parse(current), JSON.parse(expected))) return false
-    const changed = { namespace, key, owner, text: next, expiresAtMs: Number.POSITIVE_INFINITY }
-    this.#reserve({ ...changed, owner: entry?.owner ?? owner }, entry)
-    if (entry) this.#rewrite(entry, next)
-    else this.#put(changed)
+    const changed = { namespace, key, owner: entry?.owner ?? owner, text: next, expiresAtMs: expiryOf(ttlMs) }
+    this.#reserve(changed, entry)
+    if (entry === undefined) this.#put(changed)
+    else if (ttlMs === null) this.#rewrite(entry, next)
+    else {
+      this.#remove(entry)
+      this.#put(changed)
+    }
     return true
   }
 

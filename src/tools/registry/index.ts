@@ -28,6 +28,8 @@ export default class RegistryTool implements Tool {
       getReadiness: () => host.readiness(),
       getCounters: () => host.counters(),
       getRoutes: () => host.routeList(),
+      getRequests: async (filter) => host.requests(filter ?? {}),
+      getRequest: async (id) => host.request(id),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null
         if (typeof tool !== 'string' || tool === '') throw invalid('the tool must be a name', tool)

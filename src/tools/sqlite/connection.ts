@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
-import { Database } from './driver.ts'
+import { Database } from '../../stores/sqlite/driver.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { Statement } from './statement.ts'
 

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto'
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
-import { Database } from './driver.ts'
+import { Database } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
 /** Bytes that are kept for a full disk: as much as SQLite's log holds before it is copied into the file (1000 pages). */

@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
-import { Database } from './driver.ts'
+import { Database } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
 /**

@@ -1,7 +1,9 @@
 import type { AppliedMigration, MigrationDriver, MigrationSession } from '../../stores/migrations/migration.ts'
+import { REPLAY_MAX_MS } from '../../stores/migrations/script-fault.ts'
 import { APPLIED_MIGRATIONS, migrationTable } from '../../stores/migrations/table.ts'
 import { refuseControlInMigration } from '../../stores/sql/refusals.ts'
 import type { Connection } from './connection.ts'
+import { failedStatement } from './failed-statement.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { transactionControlIn } from './sql-shape.ts'
 
@@ -78,7 +80,14 @@ export class SqliteMigrations implements MigrationDriver {
       ...migrationTable(connection),
       async run(sql) {
         refuseControlInMigration(transactionControlIn(sql))
-        connection.script(sql)
+        const startMs = performance.now()
+        try {
+          connection.script(sql)
+        } catch (thrown) {
+          const error = toDbError(thrown)
+          if (error.isPassing || performance.now() - startMs > REPLAY_MAX_MS) throw thrown
+          throw failedStatement(connection, sql, error) ?? thrown
+        }
       },
     }
   }
