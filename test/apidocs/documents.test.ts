@@ -87,7 +87,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
     assert.equal(statuses('/odd/search', 'get'), '200 400 422 500 503 504 default')
     assert.equal(statuses('/odd/pairs/{left}/{right}', 'delete'), '200 400 401 404 500 503 504 default')
     assert.equal(statuses('/odd/anything'), '200 400 408 413 415 500 503 504 default')
-    assert.equal(statuses('/users'), '200 400 408 409 413 415 422 500 503 504 default')
+    assert.equal(statuses('/users'), '200 400 408 409 413 415 422 429 500 503 504 default')
     assert.equal(statuses('/system/logs/stream', 'get'), '200 400 500 503')
   })
 
@@ -174,6 +174,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       has_auth: false,
       idempotency: 'required',
       has_raw_body: false,
+      streamed_body: null,
     })
   })
 
@@ -186,6 +187,15 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
     assert.ok(!('415' in responses), 'no type is refused')
   })
 
+  await t.test('a body that is read while it comes is of any type, or a form', () => {
+    const stream = operationOf('/odd/stream', 'put') as { requestBody: { content: object }; responses: object }
+    assert.deepEqual(stream.requestBody.content, { '*/*': {} })
+    assert.ok('413' in stream.responses && !('415' in stream.responses))
+    const parts = operationOf('/odd/parts', 'put') as { requestBody: { content: object }; responses: object }
+    assert.deepEqual(Object.keys(parts.requestBody.content), ['multipart/form-data'])
+    assert.ok('415' in parts.responses)
+  })
+
   await t.test('the key of repeated requests is a header of the routes that want it', () => {
     const { parameters, responses } = operationOf('/odd/primary', 'put')
     const [{ name, in: place, required, description }] = parameters as [Parameter]
@@ -193,7 +203,8 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
     assert.match(description!, /`idempotency-replayed: true`/)
     assert.deepEqual(responses['422'], { $ref: '#/components/responses/KeyReused' })
     // The key is optional there, and 422 is the answer to a body that does not fit, too.
-    assert.deepEqual(operationOf('/users').responses['409'], { $ref: '#/components/responses/StillRunning' })
+    const { description: conflict } = operationOf('/users').responses['409'] as Response
+    assert.match(conflict, /^The e-mail is taken Or: A request with this `Idempotency-Key` is still running/)
     assert.equal(operationOf('/odd/anything').responses['409'], undefined)
   })
 

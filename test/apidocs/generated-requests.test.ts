@@ -57,6 +57,11 @@ test(`every answer to a generated request is one that the document tells of (see
   t.diagnostic(JSON.stringify(count))
 })
 
+const FORM_OF_ONE = {
+  type: 'multipart/form-data; boundary=cut',
+  body: '--cut\r\ncontent-disposition: form-data; name="a"\r\n\r\nb\r\n--cut--\r\n',
+}
+
 interface Input {
   params: Record<string, string>
   query: [name: string, value: string][]
@@ -83,6 +88,7 @@ function inputOf(document: object, { parameters = [], requestBody, security }: O
   }
   if (requestBody === undefined) return input
   if ('*/*' in requestBody.content) return { ...input, type: 'text/plain', body: 'of any type', isCertain: true }
+  if (Object.keys(requestBody.content).join() === 'multipart/form-data') return { ...input, ...FORM_OF_ONE }
   const type = values.pick(Object.keys(requestBody.content).filter((name) => name.endsWith('json') || name === FORM))
   const schema = requestBody.content[type]!.schema ?? {}
   const value = values.valid(schema)

@@ -22,7 +22,8 @@ const LIVE_MAX_MS = 5000
 const HAS_SCRIPT = process.platform === 'linux' && existsSync('/usr/bin/script')
 
 const plugin = (version: number, more = ''): string => `export default class Tell {
-  constructor({ http }) {${more}
+  constructor({ http, db }) {${more}
+    http.addEndpoint('/careless', 'POST', () => { db.execute('INSERT INTO nowhere VALUES (1)'); return { success: true } })
     http.addEndpoint('/version', 'GET', () => ({ version: ${version} }))
   }
 }
@@ -31,7 +32,7 @@ const plugin = (version: number, more = ''): string => `export default class Tel
 /** `npm run dev` on a terminal, with the shipped domains and one more folder. */
 async function startDev(t: TestContext, folder: string) {
   const port = await freePort()
-  const command = `exec ${process.execPath} --require ./src/preload.cjs --import tsx src/main.ts --watch`
+  const command = `exec ${process.execPath} --require ./src/preload.cjs src/main.ts --watch`
   const terminal = spawn('script', ['-qec', command, '/dev/null'], {
     cwd: ROOT,
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -63,6 +64,9 @@ async function startDev(t: TestContext, folder: string) {
       throw new Error(`${error.message}\n${plain()}`)
     })
   }
+  // Its lanes load their code about now.
+  await says('Applied migration')
+  await writeFile(join(folder, 'shop/plugins/tell.ts'), plugin(1, ' // saved'))
   await says(`Development`)
   return { port, raw: () => shown, plain, says }
 }
@@ -116,6 +120,8 @@ test('a developer sees on the terminal what happens, and clients do not notice',
     )
   })
 
+  await t.test('what is saved while it starts is seen', () => says('tell.ts has changed: reloading the lanes'))
+
   await t.test('a request is a coloured line without its query; what polls is none', async () => {
     assert.equal(await version('?token=hidden'), 1)
     await fetch(`http://127.0.0.1:${port}/system/status`)
@@ -124,6 +130,15 @@ test('a developer sees on the terminal what happens, and clients do not notice',
     assert.match(plain(), /GET {5}\/version 200 \d+(?:\.\d)? ms {2}shop\.Tell\n/)
     assert.ok(raw().includes('\x1b[32m200\x1b[0m') && raw().includes('\x1b[33m404\x1b[0m'), raw())
     assert.doesNotMatch(plain(), /hidden|\/system\/status/)
+  })
+
+  await t.test('a call that fails while nobody waits for it is in the line of its request', async () => {
+    await fetch(`http://127.0.0.1:${port}/careless`, { method: 'POST' })
+    await says('POST    /careless 200')
+    assert.match(
+      plain(),
+      /POST {4}\/careless 200 \d+(?:\.\d)? ms {2}shop\.Tell {2}failed, not awaited: db\.execute at \S+tell\.ts:3:\d+\n/,
+    )
   })
 
   await t.test('a change is live at once', async () => {
@@ -139,7 +154,7 @@ test('a developer sees on the terminal what happens, and clients do not notice',
   })
 
   const wrongs = {
-    'a syntax error': { text: plugin(8).replace('8 }))', '8 ))'), place: '3:' },
+    'a syntax error': { text: plugin(8).replace('8 }))', '8 ))'), place: '4:' },
     'an import that leads nowhere': { text: `import '../missing.ts'\n${plugin(8)}`, place: '1:' },
     'a constructor that throws': { text: plugin(8, `\n    throw new Error('not today')`), place: '3:11' },
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
+import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
@@ -16,17 +17,18 @@ async function project(t: TestContext) {
     'domains/shop/seeds/items.sql': "INSERT INTO items (id) VALUES ('loom') ON CONFLICT DO NOTHING;",
   })
   const env = { PATH: process.env.PATH, DOMAINS_DIR: join(root, 'domains'), SQLITE_PATH: join(root, 'test.db') }
-  return async (args: string, more: Record<string, string> = {}) => {
+  const run = async (args: string, more: Record<string, string> = {}) => {
     const child = spawn(process.execPath, [HEDDLE, ...args.split(' ')], { cwd: root, env: { ...env, ...more } })
     let output = ''
     for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => (output += chunk))
     const code = await new Promise((resolve) => child.on('close', resolve))
     return { code, output }
   }
+  return { root, run }
 }
 
 test('the command says, applies, takes back, seeds and begins anew', async (t) => {
-  const run = await project(t)
+  const { run, root } = await project(t)
   const before = await run('migrate status')
   assert.equal(before.code, 1)
   assert.match(before.output, /shop\/001_items +pending\n/)
@@ -40,13 +42,22 @@ test('the command says, applies, takes back, seeds and begins anew', async (t) =
   assert.match((await run('migrate reset')).output, /Applied migration shop\/002_more\n.*Ran seed shop\/items/s)
   assert.match((await run('migrate seed')).output, /Ran seed shop\/items/)
   assert.match((await run('migrate reset', { NODE_ENV: 'production' })).output, /not with NODE_ENV=production/)
+  const broken = join(root, 'domains/shop/migrations/003_broken.sql')
+  await writeFile(broken, 'CREATE TABLE third (id TEXT);\n\nINSERT INTO forth (id)\n  VALUES (1);')
+  const failed = await run('migrate up')
+  assert.equal(failed.code, 1)
+  assert.match(failed.output, /Migration shop\/003_broken failed and was rolled back: no such table: forth in line 3/)
+  assert.match(
+    failed.output,
+    /\n {2}\S*003_broken\.sql:3:13\n {4}3 \| INSERT INTO forth \(id\)\n +\^\n {2}statement: INSERT INTO forth \(id\) VALUES \(1\)\n {2}Fix: /,
+  )
   const unknown = await run('migrate sideways')
   assert.equal(unknown.code, 2)
   assert.match(unknown.output, /There is no command sideways/)
 })
 
 test('the types of the tables are written, and compared with the migrations', async (t) => {
-  const run = await project(t)
+  const { run } = await project(t)
   assert.equal((await run('db types --check')).code, 1)
   assert.match((await run('db types')).output, /domains\/db-types\.ts is written/)
   const current = await run('db types --check')

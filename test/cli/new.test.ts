@@ -17,7 +17,6 @@ import { LOADER } from '../support/loader.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const NEW = join(ROOT, 'src/devtools/cli/new.ts')
-const TSX = import.meta.resolve('tsx')
 
 interface Run {
   code: number
@@ -109,7 +108,7 @@ test('what is written passes the checks and its own tests', async (t) => {
       'test',
       join(tools, 's3'),
     ]),
-    run(['--import', TSX, join(ROOT, 'src/devtools/cli/lint-architecture.ts')]),
+    run([...LOADER, join(ROOT, 'src/devtools/cli/lint-architecture.ts')]),
   ])
   for (const { code, stdout, stderr } of checks) assert.equal(code, 0, stdout + stderr)
   const tests = await run([...LOADER, '--test', ...written.filter((file) => file.endsWith('.test.ts'))])

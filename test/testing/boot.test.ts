@@ -7,8 +7,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { boot } from '#heddle/testing'
-import { LOADER, STARTED_LOADER } from '../support/loader.ts'
-import '../support/typescript/started.cjs'
+import { LOADER } from '../support/loader.ts'
 
 const DESK = new URL('../fixtures/testing/desk', import.meta.url)
 const TIMEOUT_MS = 20_000
@@ -103,7 +102,7 @@ test('the log is shown when the test fails, and only then', async () => {
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   const file = fileURLToPath(new URL('../fixtures/testing/fails-and-passes.ts', import.meta.url))
   const output = await new Promise<string>((resolve) => {
-    execFile(process.execPath, [...LOADER, ...STARTED_LOADER, '--test', file], { env }, (_error, stdout, stderr) =>
+    execFile(process.execPath, [...LOADER, '--test', file], { env }, (_error, stdout, stderr) =>
       resolve(stdout + stderr),
     )
   })

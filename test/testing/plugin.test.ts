@@ -54,6 +54,20 @@ class Odd extends Plugin {
       return { body: String(context.body), type: context.headers['content-type'], who: context.headers.authorization }
     })
     this.#http.addEndpoint('/stream', 'GET', () => ({}))
+    this.#http.addEndpoint('/bytes', 'POST', async (_data, { body }) => ({ bytes: (await body.bytes()).byteLength }), {
+      body: 'stream',
+      maxBytes: 100_000,
+    })
+    this.#http.addEndpoint(
+      '/parts',
+      'POST',
+      async (_data, { body }) => {
+        const names: (string | null)[] = []
+        for await (const part of body) names.push(part.filename)
+        return { names }
+      },
+      { body: 'multipart' },
+    )
     this.#http.addStream('/ticks', (_data, stream) => {
       stream.send({ tick: 1 })
       stream.close()
@@ -73,6 +87,13 @@ class Odd extends Plugin {
 test('a plugin without a domain has variables, jobs, streams and a log, and is stopped with its test', async (t) => {
   const app = await plugin(t, Odd, { env: { ODD_LIMIT: '7' } })
   assert.equal(app.plugin.limit, 7)
+
+  assert.deepEqual((await app.post('/bytes', Buffer.alloc(90_000))).body, { bytes: 90_000 })
+  const stream = ReadableStream.from([Buffer.alloc(60_000), Buffer.alloc(60_000)])
+  assert.equal((await app.post('/bytes', stream)).status, 413)
+  const form = new FormData()
+  form.append('file', new Blob(['x']), 'x.txt')
+  assert.deepEqual((await app.post('/parts', form)).body, { names: ['x.txt'] })
 
   const failed = await app.get('/fail')
   assert.deepEqual([failed.status, failed.body.error], [500, 'Internal server error'])

@@ -25,7 +25,7 @@ const IDEMPOTENCY_KEY = {
   example: '8e03978e-40d5-43e8-bc93-6894a57f9324',
 } as const
 
-interface Property {
+export interface Property {
   schema: JsonSchema
   isRequired: boolean
 }
@@ -91,7 +91,7 @@ function anyQuery(schema: JsonSchema): Parameter {
 }
 
 /** The properties of an object, also when its schema is composed of several; undefined when the schema does not show them. */
-function propertiesOf(root: JsonSchema): Map<string, Property> | undefined {
+export function propertiesOf(root: JsonSchema): Map<string, Property> | undefined {
   const found = new Map<string, Property>()
   return collect(root, root, true, found, 0) ? found : undefined
 }

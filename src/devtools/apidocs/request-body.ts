@@ -1,3 +1,4 @@
+import type { BodyKind } from '../../contracts/request-body.ts'
 import type { JsonSchema, RouteInfo } from '../../contracts/route-info.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { resolved } from '../../core/schemas/json-schema.ts'
@@ -13,16 +14,17 @@ export interface RequestBody {
 
 const FORM = 'application/x-www-form-urlencoded'
 const UPLOAD = 'multipart/form-data'
-const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
+export const WITH_BODY = new Set(['POST', 'PUT', 'PATCH'])
 const OPEN = { type: 'object', additionalProperties: true }
 
 /** The body of a request; undefined for methods whose body is not read. */
 export function requestBodyOf(
-  { method, schemas, has_raw_body }: RouteInfo,
+  { method, schemas, has_raw_body, streamed_body }: RouteInfo,
   id: string,
   components: Components,
 ): RequestBody | undefined {
   const { body } = schemas
+  if (streamed_body !== null) return streamedBody(streamed_body)
   if (has_raw_body && WITH_BODY.has(method)) return rawBody()
   if (body === undefined) return WITH_BODY.has(method) ? anyBody() : undefined
   const schema = components.schema(`${typeName(id)}Body`, body)
@@ -34,6 +36,16 @@ export function requestBodyOf(
     content[UPLOAD] = media
   }
   return { required: needsBody(body), content }
+}
+
+function streamedBody(kind: BodyKind): RequestBody {
+  return kind === 'multipart'
+    ? {
+        description: 'A form, whose parts are read while they come.',
+        required: true,
+        content: { [UPLOAD]: { schema: OPEN } },
+      }
+    : { description: 'Bytes of any type, which are read while they come.', required: false, content: { '*/*': {} } }
 }
 
 function rawBody(): RequestBody {
@@ -57,14 +69,14 @@ function anyBody(): RequestBody {
 }
 
 /** An empty body counts as an empty object. */
-function needsBody(root: JsonSchema): boolean {
+export function needsBody(root: JsonSchema): boolean {
   const schema = resolved(root, root)
   if (schema === undefined || schema.type !== 'object') return Object.keys(root).some((key) => key !== 'description')
   return Array.isArray(schema.required) && schema.required.length > 0
 }
 
 /** True when a form can hold a value for the schema, although all fields of a form are texts. */
-function isForm(root: JsonSchema): boolean {
+export function isForm(root: JsonSchema): boolean {
   const schema = resolved(root, root)
   if (schema?.type !== 'object' || !isPlainObject(schema.properties)) return false
   return Object.values(schema.properties).every((property) => takesText(root, property))

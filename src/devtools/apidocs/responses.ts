@@ -111,7 +111,7 @@ export function responsesOf(route: RouteInfo, id: string, hasBody: boolean, comp
     RequestTimeout: hasBody,
     StillRunning: route.idempotency !== null,
     BodyTooLarge: hasBody,
-    UnsupportedMediaType: hasBody && !route.has_raw_body,
+    UnsupportedMediaType: hasBody && !route.has_raw_body && route.streamed_body !== 'stream',
     ValidationFailed: (schemas.body ?? schemas.query ?? schemas.params) !== undefined,
     KeyReused: route.idempotency !== null,
     InternalError: true,

@@ -4,12 +4,13 @@ export const imageFiles = (name: string, nodes: readonly number[]): Record<strin
 # Debian, not Alpine: the listener's binaries need glibc.
 FROM node:22-bookworm AS build
 WORKDIR /app
-COPY package.json package-lock.json ./
+# *.tgz: packages that are on no registry.
+COPY package.json package-lock.json *.tgz ./
 RUN npm ci --omit=dev
 COPY . .
 
 FROM node:22-bookworm-slim
-# /system is served inside the container alone, on 127.0.0.1; its health is on HTTP_PORT too. Whoever runs the container restarts it.
+# /system is served inside the container alone, on 127.0.0.1. Whoever runs the container restarts it.
 ENV NODE_ENV=production GUARDIAN=false HTTP_HOST=0.0.0.0 HTTP_PORT=8000 SYSTEM_PORT=8001 LOG_FORMAT=json SQLITE_PATH=/var/lib/heddle/service.db
 WORKDIR /app
 RUN install -d -o node -g node /var/lib/heddle
@@ -18,11 +19,11 @@ USER 1000:1000
 EXPOSE 8000
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=10s --timeout=3s --start-period=30s --retries=3 \\
-  CMD ["node", "-e", "fetch(\`http://127.0.0.1:\${process.env.HTTP_PORT}/system/health/ready\`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
+  CMD ["node", "-e", "fetch(\`http://127.0.0.1:\${process.env.SYSTEM_PORT}/system/health/ready\`).then(({ ok }) => process.exit(ok ? 0 : 1), () => process.exit(1))"]
 # Needs AUTH_SECRET_KEY.
 ENTRYPOINT ["node", "node_modules/heddle/dist/src/heddle.cjs", "start"]
 `,
-  '.dockerignore': 'node_modules\ndata\ntest\n.env\n.git\n*.log\n',
+  '.dockerignore': 'node_modules\ndata\ntest\n.env\n*.env\n.git\n*.log\n',
   '.github/workflows/ci.yml': `name: ci
 on: [push, pull_request]
 jobs:

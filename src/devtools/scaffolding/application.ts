@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { editorFiles } from './application-editor.ts'
 import { imageFiles } from './application-image.ts'
 import { checkKebab } from './names.ts'
 import type { NewFile, Scaffold } from './writing.ts'
@@ -36,9 +37,10 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
     'domains/hello/plugins/say-hello.ts': PLUGIN,
     'test/hello/say-hello.test.ts': TEST,
     '.env.example': ENVIRONMENT,
-    '.gitignore': 'node_modules/\ndata/\n.env\n*.log\n',
+    '.gitignore': 'node_modules/\ndata/\n.env\n*.env\n*.log\n',
     'README.md': pageOf(name),
     'AGENTS.md': AGENTS,
+    ...editorFiles(),
     ...imageFiles(name, IS_NODE_20 ? [20, ...NODES] : NODES),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
@@ -87,6 +89,9 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
     new: 'heddle new',
     tools: 'heddle tools',
     migrate: 'heddle migrate',
+    client: 'heddle client',
+    db: 'heddle db',
+    agents: 'heddle agents',
   },
   dependencies: { heddle: `^${version}`, zod: dependencies.zod },
   devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
@@ -122,6 +127,9 @@ const COMPILER = {
   },
   include: ['domains', 'tools', 'test'],
 }
+
+/** The pages of heddle in an application. */
+const PAGES = 'node_modules/heddle/dist'
 
 const PLUGIN = `import { HeddleError, Plugin, type Tools } from 'heddle'
 
@@ -189,12 +197,16 @@ npm run dev        # loads what you save, and logs a line per request
 npm test           # all tests; npm test hello: those whose path has the word
 npm run check      # types and architecture
 npm run migrate    # applies pending migrations and ends; npm start does so, too
+npm run client -- --out client.ts            # a typed client of the service, one file
 npm run new -- domain orders                 # a table, an event, a plugin, and its test
 npm run new -- plugin orders/cancel-order    # the verb chooses method and path
 npm update heddle                            # what has changed: node_modules/heddle/CHANGELOG.md
 \`\`\`
 
 One file in \`domains/<domain>/plugins/\` is one feature. Settings are environment variables: see \`.env.example\`.
+
+[Guides](${PAGES}/src/guides/README.md), step by step · [writing plugins](${PAGES}/domains/README.md), with a page for each tool · [all settings](${PAGES}/src/core/config/README.md) ·
+[errors by code](${PAGES}/src/core/errors/README.md) · [deployment](${PAGES}/deploy/README.md)
 `
 
 const AGENTS = `# For coding agents
@@ -209,5 +221,7 @@ This is an application on heddle: plugins that run in worker threads behind one 
 - Write rows and publish their event in one \`db.transaction(async (tx) => …)\` with \`tx.publish\`. Delivery is at least once: subscribers are idempotent.
 - Await every call of a tool. Never block: a handler that computes for long stops its thread.
 - Tests are in \`test/<domain>/\`: \`plugin(t, Class, { domain })\` runs one plugin with real tools, \`boot(t)\` a process. Wait with \`app.event(name)\` and \`app.idle()\`, never for a time.
-- Before you are done: \`npm run check && npm test\`. The types of every tool are in \`node_modules/heddle/dist/src/contracts/\`.
+- How to do what, with whole files: \`${PAGES}/src/guides/README.md\` (authentication, webhooks, background work, …). Every call of a tool with its options and errors:
+  \`${PAGES}/src/contracts/<tool>.md\`; the types are beside it. Rules of plugins: \`${PAGES}/domains/README.md\`. Errors by code: \`${PAGES}/src/core/errors/README.md\`.
+- Before you are done: \`npm run check && npm test\`, and \`npm run agents\`, which writes the list below anew.
 `

@@ -4,7 +4,7 @@ import type { JobInfo } from '../../contracts/scheduler.ts'
 import type { TreeNode } from '../../core/causality/tree.ts'
 
 export interface RequestOptions {
-  /** An object or array is sent as JSON; a text, bytes or a `FormData` unchanged. */
+  /** An object or array is sent as JSON; a text, bytes, a `FormData` or a `ReadableStream` (without a length) unchanged. */
   body?: unknown
   headers?: Record<string, string>
   /** Sent as `authorization: Bearer <token>`. */

@@ -45,6 +45,7 @@ export async function boot(first?: TestOwner | BootOptions, second: BootOptions 
       LANES: String(options.lanes ?? 1),
       LOG_FORMAT: 'json',
       SQLITE_PATH: join(directory, 'test.db'),
+      HISTORY_ENABLED: 'false',
       AUTH_SECRET_KEY: randomBytes(32).toString('base64url'),
       TOOLS_DIR: outer.toolsDir,
       ...(outer.tools === undefined ? {} : { TOOLS: outer.tools }),

@@ -20,7 +20,7 @@ import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
-import type { PluginClass } from '../../runtime/kernel/plugins.ts'
+import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
@@ -78,7 +78,7 @@ export class PluginThread {
     })
     const routing = new Routing(settings.httpHandlerTimeoutMs)
     const local = new LocalWorker((path, plugin, requestId, thrown) => {
-      const { message, fields } = faultRecord(path, requestId, thrown)
+      const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
       this.#log('ERROR', message, plugin, fields)
     })
     this.#host = this.#createHost(routing, local)
@@ -141,6 +141,9 @@ export class PluginThread {
         this.#clock.addLocal(job)
       },
       jobs: () => this.#clock.list(),
+      // A test looks at the plugin itself: nothing is kept.
+      requests: () => Promise.resolve([]),
+      request: () => Promise.resolve(null),
       hasNoLanes: true,
     })
   }

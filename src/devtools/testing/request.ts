@@ -1,13 +1,16 @@
 import type { RequestOptions, TestResponse } from './app.ts'
 
-/** The options of `fetch`. A text, bytes or a form are sent unchanged, anything else as JSON. */
+/** The options of `fetch`. A text, bytes, a form or a stream are sent unchanged, anything else as JSON. */
 export function prepare(method: string, { body, headers: given, token }: RequestOptions): RequestInit {
   const headers = new Headers(given)
   if (token !== undefined) headers.set('authorization', `Bearer ${token}`)
-  const isRaw = body === undefined || typeof body === 'string' || body instanceof Uint8Array || body instanceof FormData
+  const isStream = body instanceof ReadableStream
+  const isText = body === undefined || typeof body === 'string'
+  const isRaw = isText || isStream || body instanceof Uint8Array || body instanceof FormData
   if (!isRaw && !headers.has('content-type')) headers.set('content-type', 'application/json')
-  const sent = isRaw ? (body as string | Buffer | FormData | undefined) : JSON.stringify(body)
-  return { method: method.toUpperCase(), headers, body: sent, redirect: 'manual' }
+  const sent = isRaw ? (body as string | Buffer | FormData | ReadableStream | undefined) : JSON.stringify(body)
+  const init: RequestInit = { method: method.toUpperCase(), headers, body: sent, redirect: 'manual' }
+  return isStream ? { ...init, duplex: 'half' } : init
 }
 
 export async function responseOf(response: Response): Promise<TestResponse> {

@@ -38,10 +38,16 @@ export class Development {
     this.#options = options
   }
 
-  /** @returns a function that ends the watch */
-  start(): () => void {
+  /**
+   * @param serving resolves when the process serves, which the search for the primary's files is not to hold up
+   * @returns a function that ends the watch
+   */
+  start(serving: Promise<unknown> = Promise.resolve()): () => void {
     const { settings, log } = this.#options
-    void this.#addPrimaryFiles()
+    void serving.then(
+      () => this.#addPrimaryFiles(),
+      () => {},
+    )
     return watchCode({
       folders: [...new Set([...settings.domainsDir, settings.toolsDir, RUNTIME.slice(0, -1)])],
       files: [VARIABLES_FILE],
@@ -72,8 +78,11 @@ export class Development {
   /** After those that are being applied: one that is saved meanwhile may be missing there. */
   #migrate(): Promise<void> {
     const { migrate, log } = this.#options
-    const failed = (error: unknown): void =>
-      log('ERROR', `${messageOf(error)}. Save it again, or begin anew: npm run migrate -- reset`)
+    const failed = (error: unknown): void => {
+      const message = messageOf(error)
+      const end = message.includes('\n') ? '\n  Or ' : '. Save it again, or '
+      log('ERROR', `${message}${end}begin anew: npm run migrate -- reset`)
+    }
     this.#migrating = this.#migrating.then(migrate).catch(failed)
     return this.#migrating
   }

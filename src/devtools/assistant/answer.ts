@@ -1,0 +1,51 @@
+import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { ProcessView } from './process-view.ts'
+import { loadSdk, type McpServer, type ToolAnswer } from './sdk.ts'
+import { TOOLS, ToolFault } from './tools.ts'
+
+/** Characters of an answer: a context window is not endless. */
+const ANSWER_MAX = 60_000
+
+const INSTRUCTIONS = `A running heddle process: plugins in worker threads (lanes) behind one HTTP listener.
+Something failed: find_requests with status "failed", then why with its id; it names plugin, file and line. A request that got 504, or a lane that hangs: lane_deaths names the line.
+After a change is saved, npm run dev loads it by itself: lane_deaths shows the last reload, call_endpoint sends the request again, await_idle waits for what it causes, and why and trace show it.
+Before you write a plugin: contracts shows routes and events, and lint what the architecture forbids.`
+
+/**
+ * Answers one request of the Model Context Protocol over Streamable HTTP. There are no sessions: each request stands for itself, so nothing is kept
+ * between two of them.
+ */
+export async function answerAssistant(request: Request, view: ProcessView): Promise<Response> {
+  const { McpServer, WebStandardStreamableHTTPServerTransport } = await loadSdk()
+  const server = new McpServer({ name: `heddle: ${view.title}`, version: view.version }, { instructions: INSTRUCTIONS })
+  offer(server, view)
+  const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: true })
+  await server.connect(transport)
+  try {
+    const { status, headers, body } = await transport.handleRequest(request)
+    return new Response(body === null ? null : await new Response(body).arrayBuffer(), { status, headers })
+  } finally {
+    await server.close()
+  }
+}
+
+function offer(server: McpServer, view: ProcessView): void {
+  for (const [name, { description, input, writes = false, call }] of Object.entries(TOOLS)) {
+    const annotations = { readOnlyHint: !writes || !view.mayWrite, openWorldHint: false }
+    server.registerTool(name, { description, inputSchema: input, annotations }, async (given) => {
+      try {
+        return answerOf(await call(view, given))
+      } catch (error) {
+        if (!(error instanceof ToolFault) && !(error instanceof HeddleError)) throw error
+        return { ...answerOf(error.message), isError: true }
+      }
+    })
+  }
+}
+
+function answerOf(value: unknown): ToolAnswer {
+  const whole = typeof value === 'string' ? value : JSON.stringify(value, null, 1)
+  const text =
+    whole.length > ANSWER_MAX ? `${whole.slice(0, ANSWER_MAX)}\n… (${whole.length} characters: ask for less)` : whole
+  return { content: [{ type: 'text', text }] }
+}

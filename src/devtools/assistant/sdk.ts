@@ -1,0 +1,43 @@
+import { HttpError } from '../../core/errors/http-error.ts'
+
+/** What is used of `@modelcontextprotocol/sdk`: its types are not needed to compile, and the package may be left out where no assistant comes. */
+export interface McpServer {
+  registerTool(
+    name: string,
+    about: { description: string; inputSchema: object; annotations: object },
+    call: (input: never) => Promise<ToolAnswer>,
+  ): unknown
+  connect(transport: McpTransport): Promise<void>
+  close(): Promise<void>
+}
+
+export interface McpTransport {
+  handleRequest(request: Request): Promise<Response>
+}
+
+export interface ToolAnswer {
+  content: { type: 'text'; text: string }[]
+  isError?: boolean
+}
+
+interface Sdk {
+  McpServer: new (about: { name: string; version: string }, options: { instructions: string }) => McpServer
+  WebStandardStreamableHTTPServerTransport: new (options: { enableJsonResponse: boolean }) => McpTransport
+}
+
+const MODULES = ['mcp', 'webStandardStreamableHttp'].map((name) => `@modelcontextprotocol/sdk/server/${name}.js`)
+
+let loading: Promise<Sdk> | undefined
+
+/** Loads the package with the first request of an assistant. @throws HttpError 501 where it is not installed */
+export function loadSdk(): Promise<Sdk> {
+  loading ??= Promise.all(MODULES.map((name) => import(name))).then(
+    (modules) => Object.assign({}, ...modules) as Sdk,
+    (error) => {
+      loading = undefined
+      const message = 'The package @modelcontextprotocol/sdk is not installed: npm install @modelcontextprotocol/sdk'
+      throw new HttpError(501, message, { code: 'MCP_SDK_MISSING', cause: error })
+    },
+  )
+  return loading
+}

@@ -1,0 +1,224 @@
+import { z } from 'zod'
+import { causalForest } from '../../core/causality/tree.ts'
+import { eventPayloads } from '../apidocs/event-payloads.ts'
+import { pendingAfter } from './idle.ts'
+import { sendRequest } from './own-request.ts'
+import type { ProcessView } from './process-view.ts'
+import { reasonsOf, shortDeath } from './why.ts'
+
+/** A tool as the protocol offers it. */
+export interface AssistantTool {
+  description: string
+  input: z.ZodRawShape
+  /** It changes something. */
+  writes?: boolean
+  // biome-ignore lint/suspicious/noExplicitAny: checked by `input`
+  call(view: ProcessView, input: any): unknown
+}
+
+/** An answer to what may be fixed by asking otherwise. */
+export class ToolFault extends Error {}
+
+const limit = z.int().min(1).max(200).default(20)
+const since = z.string().optional().describe('ISO 8601: only what happened since')
+const text = z.string().optional().describe('A part of it, in any case')
+
+export const TOOLS: Readonly<Record<string, AssistantTool>> = {
+  why: {
+    description:
+      'Why a request, a job or an event failed or was slow: sentences with plugin, line and stack, and all that it called and caused, with SQL. Takes the x-request-id of an answer, or an id of find_requests or trace.',
+    input: { request: z.string().describe('req_…, job_… or evt_…') },
+    async call(view, { request: id }) {
+      const request = await view.request(id)
+      if (request !== null) return { why: reasonsOf(request), request }
+      return unkept(view, id)
+    },
+  },
+  find_requests: {
+    description: 'Requests and runs of jobs that the process has kept, newest first, also of the processes before it.',
+    input: {
+      status: z
+        .string()
+        .optional()
+        .describe('4xx, 5xx, a status, failed (5xx, or something that it caused failed), open, unfinished'),
+      route: z.string().optional().describe('A part of the path or of its template'),
+      method: z.string().optional(),
+      plugin: z.string().optional().describe('A plugin, or a part of its name'),
+      min_ms: z.number().optional(),
+      text,
+      since,
+      limit,
+    },
+    async call(view, { since: from, ...filter }) {
+      return view.requests({ ...filter, ...(from === undefined ? {} : { since: timeOf(from) }) })
+    },
+  },
+  trace: {
+    description:
+      'What caused what: the last 500 events as trees, each with its publisher and subscribers. Without an id, the newest trees.',
+    input: { id: z.string().optional().describe('Of a request or an event: only its tree'), limit },
+    async call(view, { id, limit: most }) {
+      const all = await view.events()
+      const roots = causalForest(all)
+      if (id === undefined) return roots.slice(-most)
+      const found = roots.filter((root) => root.request_id === id || holds(root, id))
+      if (found.length === 0) throw new ToolFault(`No event of the last ${all.length} belongs to ${id}`)
+      return found
+    },
+  },
+  lane_deaths: {
+    description:
+      'Worker threads that died of an endless loop, too much memory, an exit or an error: which plugin, which line, which stack, what was in flight. Also plugins that did not boot, and the last reload: after a save it says whether the new code runs.',
+    input: { since, limit },
+    async call(view, { since: from, limit: most }) {
+      const lanes = await view.lanes()
+      const deaths = lanes.flatMap((lane) => lane.deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
+      const recent = from === undefined ? deaths : deaths.filter(({ at }) => Date.parse(at) >= timeOf(from))
+      const { plugins, reload, tools } = view.status()
+      const dead = Object.entries(plugins).filter(([, { status }]) => status === 'DEAD')
+      return {
+        deaths: recent.slice(0, most).map(shortDeath),
+        reload: reload ?? null,
+        dead_plugins: Object.fromEntries(dead),
+        failing_tools: Object.fromEntries(Object.entries(tools).filter(([, { status }]) => status !== 'OK')),
+        lanes: lanes.map(({ deaths: _, ...lane }) => lane),
+      }
+    },
+  },
+  contracts: {
+    description:
+      'The routes with the JSON Schemas of body, query, params and answer and the errors that they throw, and the events with their payloads, publishers and subscribers. Without arguments, only names.',
+    input: {
+      route: z.string().optional().describe('A part of a path: these routes, whole'),
+      event: z.string().optional().describe('A part of a name: these events, whole'),
+    },
+    async call(view, { route, event }) {
+      const [routes, topology, payloads] = await Promise.all([
+        view.routes(),
+        view.topology(),
+        eventPayloads(view.domainsDirs),
+      ])
+      const names = [...new Set([...Object.keys(topology), ...payloads.keys()])]
+        .filter((name) => !name.startsWith('_'))
+        .sort()
+      if (route === undefined && event === undefined) {
+        const own = routes.filter(({ path }) => !path.startsWith('/system/'))
+        return {
+          routes: own
+            .map(
+              ({ method, path, plugin, summary }) =>
+                `${method} ${path} (${plugin})${summary === null ? '' : `: ${summary}`}`,
+            )
+            .sort(),
+          events: names,
+        }
+      }
+      const chosen = event === undefined ? [] : names.filter((name) => name.includes(event))
+      return {
+        routes: route === undefined ? [] : routes.filter(({ path }) => path.includes(route)),
+        events: Object.fromEntries(
+          chosen.map((name) => [name, { ...topology[name], payload: payloads.get(name)?.schema ?? null }]),
+        ),
+      }
+    },
+  },
+  call_endpoint: {
+    description:
+      'Sends a request to this process and gives status, headers and body. Its x-request-id is for `why`. Only GET and HEAD, unless the process lets assistants write.',
+    input: {
+      method: z.string().default('GET'),
+      path: z
+        .string()
+        .regex(/^\/(?!\/)/)
+        .describe('With its query: /orders?limit=2'),
+      headers: z.record(z.string(), z.string()).optional(),
+      body: z.unknown().optional().describe('A text is sent as it is, anything else as JSON'),
+      timeout_ms: z.int().min(1).max(60_000).default(20_000),
+    },
+    writes: true,
+    async call(view, input) {
+      const method = input.method.toUpperCase()
+      if (!view.mayWrite && method !== 'GET' && method !== 'HEAD') throw new ToolFault(READ_ONLY)
+      return sendRequest(view.url, { ...input, method })
+    },
+  },
+  publish_event: {
+    description:
+      'Publishes an event, checked against its contract, and gives its id, which is for `trace` and `why`. Only where the process lets assistants write.',
+    input: { event: z.string(), payload: z.record(z.string(), z.unknown()) },
+    writes: true,
+    async call(view, { event, payload }) {
+      if (!view.mayWrite) throw new ToolFault(READ_ONLY)
+      return { id: await view.publish(event, payload) }
+    },
+  },
+  await_idle: {
+    description:
+      'Waits until no request is in flight in a lane and every accepted event is handled, so that what a request has caused is there.',
+    input: { timeout_ms: z.int().min(1).max(60_000).default(10_000) },
+    async call(view, { timeout_ms: timeoutMs }) {
+      const left = await pendingAfter(view, timeoutMs)
+      return left.requests + left.deliveries === 0 ? { idle: true } : { idle: false, pending: left }
+    },
+  },
+  lint: {
+    description:
+      'The architecture lint: domains that import each other or touch the tables of another, events without contract, routes that collide, each with its mend.',
+    input: {},
+    call: (view) => view.lint(),
+  },
+  logs: {
+    description: 'What the process has logged, newest last.',
+    input: {
+      level: z.enum(['DEBUG', 'INFO', 'WARNING', 'ERROR']).default('INFO').describe('This level and above'),
+      identity: z.string().optional().describe('A plugin or tool, or a part of its name'),
+      text,
+      since,
+      limit: z.int().min(1).max(500).default(50),
+    },
+    async call(view, { level, identity, text: part, since: from, limit: most }) {
+      const lines = view
+        .logs()
+        .filter(
+          (line) =>
+            LEVELS.indexOf(line.level) >= LEVELS.indexOf(level) &&
+            (identity === undefined || line.identity.includes(identity)) &&
+            (part === undefined || line.message.toLowerCase().includes(part.toLowerCase())) &&
+            (from === undefined || Date.parse(line.timestamp) >= timeOf(from)),
+        )
+      return lines.slice(-most)
+    },
+  },
+}
+
+/** What the process itself still knows of a request that the history does not have. */
+async function unkept(view: ProcessView, id: string): Promise<object> {
+  const [events, letters, lanes] = await Promise.all([view.events(), view.deadLetters(), view.lanes()])
+  const deaths = lanes.flatMap((lane) => lane.deaths).filter((box) => box.in_flight.some((work) => work.id === id))
+  const caused = events.filter((event) => event.request_id === id || event.id === id)
+  const dead = letters.filter((letter) => letter.request_id === id || letter.event_id === id)
+  if (deaths.length + caused.length + dead.length === 0) {
+    throw new ToolFault(
+      `Nothing is kept of ${id}: find_requests lists what is. Requests for /system are kept only if they failed, and none with HISTORY_ENABLED=false`,
+    )
+  }
+  const died = deaths.map(
+    ({ lane, message, guilty }) => `Lane ${lane} died: ${message}${guilty?.line == null ? '' : ` at ${guilty.line}`}`,
+  )
+  const gaveUp = dead.map(({ subscriber, event, error }) => `${subscriber} gave up ${event}: ${error}`)
+  return { why: [...died, ...gaveUp], events: causalForest(caused), deaths: deaths.map(shortDeath) }
+}
+
+const LEVELS = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
+
+const READ_ONLY = 'Assistants may only read here: start the process with SYSTEM_MCP=write to let them change something'
+
+function holds(tree: { id: string; children: { id: string }[] }, id: string): boolean {
+  return tree.id === id || tree.children.some((child) => holds(child as typeof tree, id))
+}
+
+function timeOf(iso: string): number {
+  const ms = Date.parse(iso)
+  if (Number.isNaN(ms)) throw new ToolFault(`${iso} is no time: write it like ${new Date(0).toISOString()}`)
+  return ms
+}
