@@ -18,6 +18,8 @@ import {
 } from 'kysely'
 import type { Db, Queryable, SqlValue, Tx } from '../contracts/db.ts'
 
+export { keysetPage, type QueryPageOptions } from './kysely-page.ts'
+
 export type KyselyOptions = Omit<KyselyConfig, 'dialect'>
 
 /** A transaction of Kysely that is one of `db`: what it publishes exists exactly when its rows do. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { type Generated, sql } from 'kysely'
-import { DbError } from '#heddle'
-import { kysely } from '#heddle/kysely'
+import { DbError, HeddleError } from '#heddle'
+import { keysetPage, kysely } from '#heddle/kysely'
 import { describeOnPostgres } from '../support/servers/postgres-of-file.ts'
 import { type CreatePluginDb, onPostgres, onSqlite } from './plugin-db.ts'
 
@@ -116,6 +116,40 @@ function runKyselySuite(name: string, create: CreatePluginDb): void {
         ),
       )
       assert.deepEqual(await k.selectFrom('people').select('age').where('id', '=', 'a').execute(), [{ age: 44 }])
+    })
+
+    test('a query is read page by page, ordered by columns as it names them', async (t) => {
+      const { k } = await open(t)
+      const more = ['c', 'd', 'e'].map((id) => ({ id, name: 'Bob', age: 7 }))
+      await k.insertInto('people').values(more).execute()
+      const rows = k
+        .selectFrom('people')
+        .leftJoin('pets', 'pets.owner_id', 'people.id')
+        .select(['people.id as person', 'people.name as called', 'pets.name as pet'])
+        .where('people.id', '<>', 'd')
+      const pages: string[][] = []
+      for (let after: string | null | undefined; after !== null; ) {
+        const page = await keysetPage(k, {
+          rows,
+          orderBy: [{ column: 'called', direction: 'desc' }, 'person'],
+          limit: 2,
+          after,
+        })
+        pages.push(page.rows.map(({ person, pet }) => `${person} ${pet}`))
+        after = page.next
+      }
+      assert.deepEqual(pages, [
+        ['b null', 'c null'],
+        ['e null', 'a Rex'],
+      ])
+      const inTransaction = await k
+        .transaction()
+        .execute((trx) => keysetPage(trx, { rows, orderBy: ['person'], limit: 9 }))
+      assert.equal(inTransaction.rows.length, 4)
+      await assert.rejects(
+        keysetPage(k, { rows, orderBy: ['person'], limit: 2, after: 'nonsense' }),
+        (thrown) => thrown instanceof HeddleError && thrown.code === 'HTTP_BAD_REQUEST',
+      )
     })
 
     test('what the tool cannot do is refused', async (t) => {

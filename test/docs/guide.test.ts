@@ -109,6 +109,13 @@ describe('the shop of the guide', () => {
     await post(shop, '/visitor/wishes', { item: 'loom' }, { cookie, origin: shop.url })
     assert.deepEqual((await json('/visitor', { headers: { cookie } })).body.data, { name: 'Ada', wishes: ['loom'] })
 
+    const form = new FormData()
+    form.append('picture', new Blob(['pixels'], { type: 'image/png' }), 'loom.png')
+    const received = await json('/stock/loom/pictures', { method: 'POST', body: form })
+    assert.deepEqual(received.body.data, { item: 'loom', pictures: [{ name: 'loom.png', bytes: 6 }] })
+    const lines = await json('/stock/loom/lines', { method: 'POST', body: 'a\nb\n' })
+    assert.deepEqual(lines.body.data, { item: 'loom', lines: 2 })
+
     const csv = await (await fetch('/orders.csv')).text()
     assert.match(csv, /^id,item,quantity\n[\w-]+,loom,2\n$/)
     assert.deepEqual((await json('/bestsellers')).body.data[0].item, 'loom')
@@ -205,6 +212,7 @@ async function startShop(t: ReturnType<typeof suiteOwner>): Promise<Shop> {
       SHOP_STAFF_HASH: await buildTool(AuthTool).tool.api().hashPassword(PASSWORD),
       SHOP_GREETING: 'Good morning',
       PAYMENT_WEBHOOK_SECRET: WEBHOOK_SECRET,
+      PICTURES_DIR: root,
     },
   })
   return { ...heddle, mails }

@@ -10,7 +10,7 @@ const FILES = trackedFiles()
 const FOLDERS = new Set(FILES.flatMap((path) => path.split('/').map((_, n, parts) => parts.slice(0, n).join('/'))))
 const NAMES = new Set(FILES.map((path) => basename(path)))
 const SCRIPTS = Object.keys(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')).scripts)
-const OF_NPM = ['pack', 'ci', 'install']
+const OF_NPM = ['pack', 'ci', 'install', 'update', 'create', 'uninstall']
 /** Written when the project runs, and not checked in. */
 const MADE = readFileSync(join(ROOT, '.gitignore'), 'utf8')
   .split('\n')
@@ -57,6 +57,7 @@ test('every npm command is one, and every word of npm test names a test', () => 
       if (name !== 'test' || run !== undefined) continue
       const words = rest!
         .replace(/\s(?:#|&&).*$/, '')
+        .replace(/ --listener (?:uws|node)\b/, '')
         .split(' ')
         .filter((word) => word !== '' && word !== '--')
       for (const word of words) {
@@ -91,8 +92,8 @@ function isMissing(span: string): boolean {
   return !FILES.includes(clean) && !FOLDERS.has(clean)
 }
 
-/** Domains that a page makes up: those that it scaffolds, or has tests of. */
+/** Words that find tests which a page makes up: the domains that it scaffolds, or has tests of, and the names of these tests. */
 function exampleDomains(code: string): Set<string> {
-  const made = [...code.matchAll(/npm run new -- domain (\w+)|^\/\/ test\/(\w+)\//gm)]
+  const made = [...code.matchAll(/npm run new -- domain (\w+)|^\/\/ test\/(\w+)\/(?:([\w-]+)\.test\.ts$)?/gm)]
   return new Set(made.flatMap(([, ...names]) => names.filter((name) => name !== undefined)))
 }

@@ -25,7 +25,7 @@ test('the requests that the README shows are answered as it says', { skip }, asy
     writeFileSync(join(project, path), text)
   }
   for (const text of scaffolds) {
-    const script = text.replace('npm run new --', `node --import tsx src/devtools/cli/new.ts`)
+    const script = text.replace('npm run new --', 'node --require ./src/preload.cjs src/devtools/cli/new.ts')
     const { code, output } = await bash(script, project)
     assert.equal(code, 0, `${text}\n${output}`)
   }

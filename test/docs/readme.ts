@@ -12,14 +12,15 @@ const ANSWER = /^# ((?:[[{]|data: |HTTP\/).*)$/
 
 /** The commands of a page's shell blocks that a test can run: requests, and what writes the beginning of a plugin. */
 export function commandsOf(page: string): { scaffolds: string[]; requests: Command[] } {
-  const commands = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block]) => readBlock(block!))
+  const commands = [...page.matchAll(/^```sh\n(.*?)^```$/gms)].flatMap(([, block]) => readCommands(block!))
   return {
     scaffolds: commands.map(({ text }) => text).filter((text) => SCAFFOLD.test(text)),
     requests: commands.filter(({ text }) => REQUEST.test(text)),
   }
 }
 
-function readBlock(block: string): Command[] {
+/** The commands of one shell block, with the answers that stand under them. */
+export function readCommands(block: string): Command[] {
   const commands: Command[] = []
   for (const line of block.replaceAll('\\\n', '\\\0').split('\n')) {
     const answer = ANSWER.exec(line)?.[1]

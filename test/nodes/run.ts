@@ -1,129 +1,139 @@
-import { execFileSync, spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
+import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { packTwo, run } from '../package/packed.ts'
-import { MadeShop, serversEnv } from '../shop/made-shop.ts'
-import { postgresServer } from '../support/servers/postgres.ts'
-import { redisServer } from '../support/servers/redis.ts'
+import { type Packed, packOne } from '../package/packed.ts'
+import { MadeShop } from '../shop/made-shop.ts'
+import { Checkout } from './checkout.ts'
+import { NodeProgram } from './node-program.ts'
+import { Results } from './results.ts'
+import { Servers } from './servers.ts'
 
 /**
- * `npm run test:nodes`: on each Node that is not the one at hand, a core of the tests, and the shop from the packed file, installed by npm, on
- * both listeners, on SQLite and on PostgreSQL with Redis, and through an upgrade. `npm run test:nodes -- 24` takes that one alone. The Nodes come
- * from npm. `--short`: npm installs once, for the oldest, on which alone the core
- * runs, and the shop runs on SQLite alone.
+ * `npm run test:nodes`: on each Node that is not the one at hand, a core of the tests, the contract of the listener on node:http, and the
+ * shop from the packed file, installed by npm, on both listeners, on SQLite and on PostgreSQL with Redis, and through an upgrade; then the table of all that.
+ * `-- 24` takes that one alone, `-- --all` Node 20, too, on which npm compiles the SQLite driver. The Nodes come from npm.
+ * `--short`: npm installs once, for the oldest, on which alone the core runs; the shop runs on SQLite alone.
  */
-const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const NODES = ['22', '24', '26']
+const OLDEST = '20'
 /** The start, and the listener that every Node has. The shop goes through lanes, database and events. */
-const SHORT = ['cli/node-version', 'http/node-listener']
-const CORE = [...SHORT, 'users/']
-const NPM = ['--no-audit', '--no-fund', '--prefer-offline']
+const SHORT_CORE = ['cli/node-version', 'http/node-listener']
+const CORE = [...SHORT_CORE, 'users/', 'adapters/', 'cli/migrate', 'cli/db-types']
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false } },
+  options: { short: { type: 'boolean', default: false }, all: { type: 'boolean', default: false } },
 })
-const versions = positionals.length > 0 ? positionals : NODES
-const failed: string[] = []
+const chosen = values.all ? [OLDEST, ...NODES] : NODES
+const lines = positionals.length > 0 ? positionals : chosen
+const results = new Results()
 const endings: (() => Promise<void> | void)[] = []
 
-/** The folder of the program. It stays for the next run. */
-function provideNode(version: string): string {
-  const folder = join(ROOT, 'node_modules/.cache/nodes', version)
-  const bin = join(folder, 'node_modules/node/bin')
-  if (existsSync(join(bin, 'node'))) return bin
-  mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'package.json'), '{ "private": true, "allowScripts": { "node": true } }\n')
-  execFileSync('npm', ['install', '--no-save', `node@${version}`], {
-    cwd: folder,
-    stdio: ['ignore', 'ignore', 'inherit'],
+async function runShort(work: string, packing: Promise<Packed>): Promise<void> {
+  const [oldest, ...others] = await Promise.all(lines.map(NodeProgram.provide))
+  const node = oldest!.line
+  const tryCore = results.try({ node, what: 'core' }, async () => {
+    const checkout = await Checkout.install(join(work, 'copy'), oldest!)
+    await checkout.test(oldest!, SHORT_CORE)
   })
-  return bin
-}
-
-/** What git has, as it stands here, with the packages of the lock file. Nothing is compiled: npm may not even try. */
-async function checkout(to: string, bin: string): Promise<void> {
-  const files = execFileSync('git', ['ls-files', '-z'], { cwd: ROOT, encoding: 'utf8' }).split('\0').filter(Boolean)
-  for (const file of files) if (existsSync(join(ROOT, file))) cpSync(join(ROOT, file), join(to, file))
-  await npm(to, bin, 'ci')
-  if (existsSync(join(to, 'node_modules/better-sqlite3'))) throw new Error('npm ci has fetched what it has to compile')
-}
-
-async function npm(folder: string, bin: string, ...args: string[]): Promise<void> {
-  // All of the environment: a proxy or a certificate of the network is in it.
-  const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` } as Record<string, string>
-  const { code, output } = await run('npm', [...args, ...NPM], folder, env)
-  if (code !== 0) throw new Error(output)
-}
-
-/** As a user does: `npm install heddle-0.1.0.tgz`. */
-const installBy =
-  (bin: string) =>
-  async (folder: string, packedFile: string): Promise<void> => {
-    if (!existsSync(join(folder, 'package.json'))) writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
-    await npm(folder, bin, 'install', packedFile)
-    if (existsSync(join(folder, 'node_modules/better-sqlite3')))
-      throw new Error('npm has fetched what it has to compile')
+  const { first } = await packing
+  const shop = await MadeShop.make(join(work, 'shop'), first, oldest!)
+  await tryCore
+  // Two at a time: the machine that this is for has two cores.
+  const waiting = [oldest!, ...others]
+  const testSome = async () => {
+    for (let program = waiting.shift(); program !== undefined; program = waiting.shift()) {
+      const on = shop.on(program)
+      await results.try({ node: program.line, what: 'shop', listener: 'auto', database: 'SQLite' }, () => on.test())
+    }
   }
-
-function testCore(copy: string, bin: string): void {
-  const env = { ...process.env, PATH: `${bin}${delimiter}${process.env.PATH}` }
-  const args = ['--require', './test/support/typescript/register.cjs', 'test/run.ts', ...(values.short ? SHORT : CORE)]
-  if (spawnSync('node', args, { cwd: copy, stdio: 'inherit', env }).status !== 0) throw new Error('The core failed')
+  await Promise.all([testSome(), testSome()])
 }
 
-async function servers(): Promise<Record<string, string>> {
-  const owner = { after: (end: () => Promise<void>) => void endings.push(end), skip: (why: string) => console.log(why) }
-  const [postgres, redis] = [await postgresServer(owner), await redisServer(owner)]
-  if (postgres === null || redis === null) throw new Error('There is no PostgreSQL, or no Redis')
-  return serversEnv({ ...postgres, database: await postgres.createDatabase() }, redis)
+async function runLong(work: string, packing: Promise<Packed>): Promise<void> {
+  const { first, packNext } = await packing
+  const next = await packNext()
+  const servers = await Servers.start(endings)
+  const checkouts = new Map<boolean, Checkout>()
+  for (const node of lines) {
+    const program = await NodeProgram.provide(node)
+    // `npm test` has all of them on the Node at hand.
+    if (!program.isAtHand) {
+      // From Node 22 on the same packages do, which is worth a test by itself.
+      const { compiles } = program
+      await results.try({ node, what: 'core' }, async () => {
+        const folder = join(work, compiles ? 'copy-20' : 'copy')
+        const checkout = checkouts.get(compiles) ?? (await Checkout.install(folder, program))
+        checkouts.set(compiles, checkout)
+        await checkout.test(program, CORE)
+      })
+      await results.try({ node, what: 'contract', listener: 'node' }, async () =>
+        checkouts.get(compiles)?.test(program, [], ['--listener', 'node']),
+      )
+    }
+    let shop: MadeShop | null = null
+    const made = await results.try({ node, what: 'create, install, check' }, async () => {
+      shop = await MadeShop.make(join(work, node), first, program)
+      await shop.check()
+    })
+    if (made && shop !== null) await runShop(node, shop, servers, next)
+  }
+}
+
+const SQLITE = 'SQLite'
+const SERVERS = 'PostgreSQL, Redis'
+
+async function runShop(node: string, shop: MadeShop, servers: Servers, next: string): Promise<void> {
+  const hasUws = await shop.startsWith({ HTTP_LISTENER: 'uws' })
+  for (const listener of ['uws', 'node']) {
+    for (const database of [SQLITE, SERVERS]) {
+      const trial = { node, what: 'shop', listener, database }
+      if (listener === 'uws' && !hasUws) {
+        results.leaveOut(trial)
+        continue
+      }
+      await results.try(trial, async () => {
+        const env = database === SERVERS ? await servers.fresh() : {}
+        await shop.test({ HTTP_LISTENER: listener, ...env })
+        if (database === SERVERS) await servers.assertOrders(env)
+      })
+    }
+  }
+  await results.try({ node, what: 'upgrade', listener: 'auto, then node', database: SQLITE }, async () => {
+    const before = await shop.addOneProduct()
+    await shop.upgrade(next)
+    const after = await shop.addOneProduct({ HTTP_LISTENER: 'node' })
+    if (after !== before + 1) throw new Error(`There were ${before} products, and with one more there are ${after}`)
+  })
+  await results.try({ node, what: 'install drizzle-orm' }, () => shop.addDrizzle(next))
+  for (const [database, env] of [
+    [SQLITE, { SQLITE_PATH: 'data/migrated.db' }],
+    [SERVERS, await servers.fresh()],
+  ] as const) {
+    await results.try({ node, what: 'migrate, db types', database }, () => shop.migrate(env))
+    await results.try({ node, what: 'start, Drizzle', listener: 'auto', database }, () => shop.raisePrices(env))
+  }
 }
 
 async function main(): Promise<void> {
   const work = mkdtempSync(join(tmpdir(), 'heddle-nodes-'))
   endings.push(() => rmSync(work, { recursive: true, force: true }))
-  const packed = await packTwo()
-  endings.push(packed.end)
-  const oldest = provideNode(versions[0]!)
-  const copy = join(work, 'copy')
-  await checkout(copy, oldest)
-  let shop: MadeShop | null = null
-  for (const version of versions) {
-    const startedMs = performance.now()
-    let verdict = 'passed'
-    try {
-      const bin = provideNode(version)
-      if (version === versions[0] || !values.short) testCore(copy, bin)
-      if (shop === null || !values.short) {
-        shop = await MadeShop.make(join(work, version), packed.first, installBy(bin), bin)
-      }
-      shop = shop.on(bin)
-      await shop.test()
-      if (!values.short) {
-        await shop.test({ HTTP_LISTENER: 'node' })
-        await shop.test(await servers())
-        if ((await shop.addOneProduct()) !== 1) throw new Error('There is more than the one product')
-        await shop.upgrade(packed.next)
-        if ((await shop.addOneProduct({ HTTP_LISTENER: 'node' })) !== 2) throw new Error('The upgrade has lost a row')
-      }
-    } catch (error) {
-      console.error(error)
-      failed.push(version)
-      verdict = 'FAILED'
-    }
-    console.log(`Node ${version}: ${verdict} in ${Math.round((performance.now() - startedMs) / 1000)} s`)
-  }
+  const packing = packOne()
+  packing.then(
+    ({ end }) => endings.push(end),
+    () => {},
+  )
+  await (values.short ? runShort : runLong)(work, packing)
 }
 
 main()
   .catch((error) => {
     console.error(error)
-    failed.push('all')
+    process.exitCode = 1
   })
   .finally(async () => {
     for (const end of endings.reverse()) await end()
-    process.exitCode = failed.length === 0 ? 0 : 1
+    results.print()
+    if (results.hasFailed) process.exitCode = 1
   })

@@ -1,8 +1,12 @@
 import assert from 'node:assert/strict'
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { linksOf, trackedPages } from '../docs/pages.ts'
+import { ROOT } from '../docs/sources.ts'
+import { stepsOf } from '../guides/page.ts'
 import { MadeShop, serversEnv } from '../shop/made-shop.ts'
+import { freePort } from '../support/port.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { processTree } from '../support/servers/process-tree.ts'
 import { redisServer } from '../support/servers/redis.ts'
@@ -10,6 +14,15 @@ import { until } from '../support/until.ts'
 import { end, install, packTwo, run, type Served, serve } from './packed.ts'
 
 const SAVED_AGAIN_MS = 5000
+
+/** What the guide tells everybody to do who has installed the next version, as arguments of `heddle`. */
+function upgradeCommands(): string[][] {
+  const page = readFileSync(join(ROOT, 'src/guides/upgrading.md'), 'utf8')
+  const texts = stepsOf(page).flatMap((step) => (step.kind === 'command' ? [step.command.text] : []))
+  const commands = texts.flatMap((text) => /^npm (?:run )?((?:test|check|migrate)\b.*)$/.exec(text)?.[1] ?? [])
+  assert.deepEqual(commands.slice(0, 2), ['check', 'test'])
+  return commands.map((command) => command.split(' ').filter((word) => word !== '--'))
+}
 
 /** Both are made once: packing compiles everything. */
 let packed: Awaited<ReturnType<typeof packTwo>>
@@ -52,9 +65,13 @@ describe('the package and an application that is made with it', () => {
       'dist/workers/lane.js',
       'dist/src/extras/redis-state/increment-n.lua',
       'dist/domains/system/plugins/show-status.ts',
+      'dist/deploy/compose.yaml',
     ]) {
       assert.ok(files.includes(`package/${file}`), file)
     }
+    const guides = trackedPages().filter(({ path }) => path.startsWith('src/guides/'))
+    const missing = guides.flatMap(linksOf).filter(({ file }) => !files.includes(`package/dist/${file}`))
+    assert.deepEqual(missing, [], 'the guides are there, and what they lead to')
     assert.deepEqual(
       files.filter((file) => /\/(?:test|bench|users|examples)\/|\.test\.|\.snippets/.test(file)),
       [],
@@ -75,6 +92,11 @@ describe('the package and an application that is made with it', () => {
     assert.match(tested.output, /pass 6/)
     const checked = await heddle('check')
     assert.equal(checked.code, 0, checked.output)
+
+    const launches = JSON.parse(readFileSync(join(app, '.vscode/launch.json'), 'utf8')).configurations
+    for (const path of JSON.stringify(launches).matchAll(/\$\{workspaceFolder\}(\/[^"]+)/g)) {
+      assert.ok(existsSync(app + path[1]), `an editor starts ${path[1]}`)
+    }
 
     const events = join(app, 'domains/orders/events.ts')
     const text = readFileSync(events, 'utf8')
@@ -112,6 +134,10 @@ describe('the package and an application that is made with it', () => {
 
     await install(app, packed.next)
     assert.equal((await heddle('--version')).output.trim(), '99.0.0')
+    for (const command of upgradeCommands()) {
+      const { code, output } = await heddle(...command)
+      assert.equal(code, 0, `${command}: ${output}`)
+    }
     const upgraded = await start('start')
     const again = await fetch(`${upgraded.url}/orders`, {
       method: 'POST',
@@ -120,6 +146,41 @@ describe('the package and an application that is made with it', () => {
     })
     assert.equal(again.status, 409, 'the rows are there')
     assert.equal(await upgraded.stop(), 0)
+  })
+
+  test('what its Dockerfile starts is healthy under any host name, and ends with SIGTERM', async (t) => {
+    const dockerfile = readFileSync(join(app, 'Dockerfile'), 'utf8').replaceAll('\\\n', '')
+    const rest = (name: string): string => new RegExp(`^${name} (.*)$`, 'm').exec(dockerfile)![1]!
+    const env = Object.fromEntries(
+      rest('ENV')
+        .split(' ')
+        .map((pair) => pair.split('=')),
+    )
+    for (const [, copied] of dockerfile.matchAll(/^COPY (?!--from)(\S+) /gm)) {
+      assert.ok(copied === 'package.json' || copied === '.', copied)
+    }
+    const own = {
+      HTTP_HOST: '127.0.0.1',
+      HTTP_PORT: '0',
+      SYSTEM_PORT: String(await freePort()),
+      HTTP_ALLOWED_HOSTS: 'shop.example',
+      AUTH_SECRET_KEY: 'x'.repeat(64),
+      SQLITE_PATH: join(packed.folder, 'volume/service.db'),
+    }
+    mkdirSync(join(packed.folder, 'volume'), { recursive: true })
+    const [, command, ...args] = JSON.parse(rest('ENTRYPOINT')) as string[]
+    assert.equal(command, 'node_modules/heddle/dist/src/heddle.cjs')
+    const served = await serve(app, args, { ...env, ...own })
+    t.after(() => end(served))
+    const [node, ...check] = JSON.parse(rest('HEALTHCHECK').replace(/^.*? CMD /, '')) as string[]
+    assert.equal(node, 'node')
+    await until(
+      async () => (await run(process.execPath, check, app, { ...env, ...own })).code === 0,
+      'a healthy container',
+      60_000,
+    )
+    assert.equal((await fetch(`${served.url}/hello/world`)).status, 421, 'the public has to say the name')
+    assert.equal(await served.stop(), 0)
   })
 
   test('heddle dev loads what is saved', async () => {
@@ -199,7 +260,7 @@ describe('the shop, an application with a bit of everything', () => {
   before(async () => {
     const within = join(packed.folder, 'of-the-shop')
     mkdirSync(within)
-    shop = await MadeShop.make(within, packed.first, install)
+    shop = await MadeShop.make(within, packed.first, { install, env: {} })
   })
 
   test('passes its checks', () => shop.check())
@@ -210,6 +271,14 @@ describe('the shop, an application with a bit of everything', () => {
     const [postgres, redis] = [await postgresServer(t), await redisServer(t)]
     if (postgres === null || redis === null) return
     await shop.test({ HTTP_LISTENER: 'node', ...serversEnv(postgres, redis) })
+  })
+
+  test('migrates, goes back, seeds and has the types of its tables, on PostgreSQL', async (t) => {
+    const postgres = await postgresServer(t)
+    if (postgres === null) return
+    const { user, password, host, port, database } = postgres
+    const DATABASE_URL = `postgres://${user}:${encodeURIComponent(password)}@${host}:${port}/${database}`
+    await shop.migrate({ TOOLS: 'postgres', DATABASE_URL })
   })
 
   test('keeps its rows with the next version of the package', async () => {

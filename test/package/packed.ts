@@ -43,8 +43,16 @@ export function run(
   })
 }
 
-/** A folder with the packed file of this checkout and one of a next version, gone when `end` is called. */
-export async function packTwo(): Promise<{ folder: string; first: string; next: string; end(): void }> {
+/** A folder with the packed file of this checkout, gone when `end` is called. */
+export interface Packed {
+  folder: string
+  first: string
+  /** Packs the next version, 99.0.0. @returns its file */
+  packNext(): Promise<string>
+  end(): void
+}
+
+export async function packOne(): Promise<Packed> {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-package-'))
   const source = join(folder, 'source')
   mkdirSync(source)
@@ -52,11 +60,19 @@ export async function packTwo(): Promise<{ folder: string; first: string; next: 
   if (built.code !== 0) throw new Error(built.output)
   for (const name of ['README.md', 'CHANGELOG.md', 'LICENSE']) cpSync(join(ROOT, name), join(source, name))
   const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
-  writeFileSync(join(source, 'package.json'), JSON.stringify(manifest))
-  const first = await pack(source, folder)
-  writeFileSync(join(source, 'package.json'), JSON.stringify({ ...manifest, version: '99.0.0' }))
-  const next = await pack(source, folder)
-  return { folder, first, next, end: () => rmSync(folder, { recursive: true, force: true }) }
+  const packAs = (version: unknown) => {
+    writeFileSync(join(source, 'package.json'), JSON.stringify({ ...manifest, version }))
+    return pack(source, folder)
+  }
+  const first = await packAs(manifest.version)
+  const end = () => rmSync(folder, { recursive: true, force: true })
+  return { folder, first, packNext: () => packAs('99.0.0'), end }
+}
+
+/** With the next version. */
+export async function packTwo(): Promise<Packed & { next: string }> {
+  const packed = await packOne()
+  return { ...packed, next: await packed.packNext() }
 }
 
 async function pack(source: string, folder: string): Promise<string> {

@@ -1,43 +1,54 @@
 import assert from 'node:assert/strict'
-import { cpSync, mkdirSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
+import { cpSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { end, run, serve } from '../package/packed.ts'
 
+const WITH_DRIZZLE = fileURLToPath(new URL('./with-drizzle', import.meta.url))
+/** The versions that the adapters are tested with. */
+const VERSIONS = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).devDependencies
 const SOURCES = fileURLToPath(new URL('./application', import.meta.url))
 
 /** Puts a packed file into a folder, with its command in `node_modules/.bin`. */
 type Install = (folder: string, packedFile: string) => Promise<void>
 
+/** The `node` that runs it, and what installs packages with it. */
+interface Program {
+  install: Install
+  /** Added to what a child inherits. */
+  env: Record<string, string>
+}
+
 /** The shop as its author has it: `heddle create shop`, its own files, an installed package. */
 export class MadeShop {
   readonly folder: string
-  readonly #env: Record<string, string>
-  readonly #install: Install
+  readonly #program: Program
 
-  private constructor(folder: string, env: Record<string, string>, install: Install) {
+  private constructor(folder: string, program: Program) {
     this.folder = folder
-    this.#env = env
-    this.#install = install
+    this.#program = program
   }
 
-  /** @param within an empty folder @param bin folder of the `node` that runs it; default: this one */
-  static async make(within: string, packedFile: string, install: Install, bin?: string): Promise<MadeShop> {
-    const env: Record<string, string> = bin === undefined ? {} : { PATH: `${bin}${delimiter}${process.env.PATH}` }
+  /** @param within an empty folder */
+  static async make(within: string, packedFile: string, program: Program): Promise<MadeShop> {
     const tool = join(within, 'tool')
     mkdirSync(tool, { recursive: true })
-    await install(tool, packedFile)
-    const created = await run(join(tool, 'node_modules/.bin/heddle'), ['create', 'shop'], within, env)
+    await program.install(tool, packedFile)
+    const heddle = join(tool, 'node_modules/.bin/heddle')
+    const created = await run(heddle, ['create', 'shop'], within, program.env)
     assert.equal(created.code, 0, created.output)
-    const shop = new MadeShop(join(within, 'shop'), env, install)
+    const shop = new MadeShop(join(within, 'shop'), program)
     cpSync(SOURCES, shop.folder, { recursive: true })
-    await install(shop.folder, packedFile)
+    shop.#dependOn('kysely')
+    // Most of what it needs is there already.
+    renameSync(join(tool, 'node_modules'), join(shop.folder, 'node_modules'))
+    await program.install(shop.folder, packedFile)
     return shop
   }
 
   /** The same folder with another `node`. */
-  on(bin: string): MadeShop {
-    return new MadeShop(this.folder, { PATH: `${bin}${delimiter}${process.env.PATH}` }, this.#install)
+  on(program: Program): MadeShop {
+    return new MadeShop(this.folder, program)
   }
 
   async check(): Promise<void> {
@@ -52,9 +63,41 @@ export class MadeShop {
     assert.match(output, /pass 7\b/)
   }
 
+  /** `heddle migrate` with each of its commands, and `heddle db types`. @param env the database, which loses what it has */
+  async migrate(env: Record<string, string> = {}): Promise<void> {
+    const run = async (args: string, expected: RegExp, code = 0) => {
+      const outcome = await this.#heddle(args.split(' '), env)
+      assert.deepEqual([args, outcome.code], [args, code], outcome.output)
+      assert.match(outcome.output, expected)
+    }
+    await run('migrate reset', /Applied migration shop\/002_orders\n.*Ran seed shop\/products/s)
+    await run('migrate status', /shop\/002_orders +applied +\(down\)/)
+    await run('migrate down', /Took back migration shop\/002_orders/)
+    await run('migrate status', /shop\/002_orders +pending/, 1)
+    await run('migrate up', /Applied migration shop\/002_orders/)
+    await run('migrate seed', /Ran seed shop\/products/)
+    await run('db types --check', /db-types\.ts is up to date/)
+  }
+
+  /** Whether it starts. @param env the listener @throws for any reason but that the listener has no binary here */
+  async startsWith(env: Record<string, string>): Promise<boolean> {
+    try {
+      const served = await serve(this.folder, ['start'], { ...this.#program.env, ...env })
+      assert.equal(await served.stop(), 0)
+      return true
+    } catch (error) {
+      if (/uWebSockets\.js does not load here/.test(String(error))) return false
+      throw error
+    }
+  }
+
   /** Starts it as `npm start` does. @returns the number of its products, one of which this has added */
   async addOneProduct(env: Record<string, string> = {}): Promise<number> {
-    const served = await serve(this.folder, ['start'], { ...this.#env, SHOP_ADMIN_EMAIL: 'a@b.example', ...env })
+    const served = await serve(this.folder, ['start'], {
+      ...this.#program.env,
+      SHOP_ADMIN_EMAIL: 'a@b.example',
+      ...env,
+    })
     try {
       const post = async (path: string, body: object, token = '') => {
         const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
@@ -74,12 +117,40 @@ export class MadeShop {
     }
   }
 
+  /** Gives it a plugin that asks by Drizzle. */
+  async addDrizzle(packedFile: string): Promise<void> {
+    cpSync(WITH_DRIZZLE, this.folder, { recursive: true })
+    this.#dependOn('drizzle-orm')
+    await this.#program.install(this.folder, packedFile)
+  }
+
+  /** Has that plugin raise the prices of the seeds. */
+  async raisePrices(env: Record<string, string>): Promise<void> {
+    const served = await serve(this.folder, ['start'], { ...this.#program.env, ...env })
+    try {
+      const answer = await fetch(`${served.url}/prices`, { method: 'POST' })
+      const { data } = (await answer.json()) as { data: number[] }
+      assert.deepEqual([...data].sort(), [149_001, 19_901, 2501, 901])
+      assert.equal(await served.stop(), 0)
+    } finally {
+      end(served)
+    }
+  }
+
   upgrade(packedFile: string): Promise<void> {
-    return this.#install(this.folder, packedFile)
+    return this.#program.install(this.folder, packedFile)
+  }
+
+  /** As `npm install <name>` does; the next `install` fetches it. */
+  #dependOn(name: string): void {
+    const file = join(this.folder, 'package.json')
+    const manifest = JSON.parse(readFileSync(file, 'utf8'))
+    manifest.dependencies[name] = VERSIONS[name]
+    writeFileSync(file, JSON.stringify(manifest, null, 2))
   }
 
   #heddle(args: string[], env: Record<string, string> = {}) {
-    return run(join(this.folder, 'node_modules/.bin/heddle'), args, this.folder, { ...this.#env, ...env })
+    return run(join(this.folder, 'node_modules/.bin/heddle'), args, this.folder, { ...this.#program.env, ...env })
   }
 }
 

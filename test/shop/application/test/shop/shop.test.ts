@@ -28,6 +28,16 @@ describe('the shop', () => {
     mail?.close()
   })
 
+  test('who has an account logs in, and who guesses passwords has to wait', async () => {
+    const logIn = (email: string, password: string) => app.post('/login', { email, password })
+    const { token } = (await logIn('Ada@example.com', 'correct horse')).body.data
+    assert.equal((await app.get('/cart', { token })).status, 200)
+    assert.equal((await logIn('ada@example.com', 'wrong horse')).status, 401)
+    const statuses: number[] = []
+    for (let n = 0; n < 6; n++) statuses.push((await logIn('tony@example.com', `guess number ${n}`)).status)
+    assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
+  })
+
   test('only admins add products, and everybody finds them', async () => {
     const product = { name: 'Loom', price_cents: 49_900, available: 2 }
     assert.equal((await app.post('/products', product)).status, 401)
@@ -41,21 +51,30 @@ describe('the shop', () => {
     assert.deepEqual(await names('search=loom'), ['Loom', 'Table loom'])
     assert.deepEqual(await names('search=loom&max_cents=20000'), ['Table loom'])
     assert.deepEqual(await names("search=%25';--"), [])
+
+    const first = (await app.get('/products?search=loom&limit=1')).body
+    const second = (await app.get(`/products?search=loom&limit=1&after=${first.next}`)).body
+    assert.deepEqual([first.data[0].name, second.data[0].name, second.next], ['Loom', 'Table loom', null])
+    assert.equal((await app.get('/products?after=nonsense')).status, 400)
   })
 
   test('an image is kept, and what is none is refused', async () => {
     const id = await addProduct(app, admin, 'Shuttle', 900, 5)
-    const upload = (bytes: Buffer) => {
+    const upload = (bytes: Buffer, product = id) => {
       const body = new FormData()
       body.append('image', new Blob([new Uint8Array(bytes)], { type: 'image/png' }), '../../shuttle.png')
-      return app.request('POST', `/products/${id}/image`, { body, token: admin })
+      return app.request('POST', `/products/${product}/image`, { body, token: admin })
     }
     assert.equal((await app.get(`/products/${id}/image`)).status, 404)
     assert.equal((await upload(Buffer.from('<script>'))).status, 415)
+    assert.equal((await upload(PNG, 'none')).status, 404)
+    assert.equal((await upload(Buffer.concat([PNG, Buffer.alloc(2_000_000)]))).status, 413)
     assert.deepEqual((await upload(PNG)).body, { success: true, data: { type: 'image/png', bytes: PNG.byteLength } })
     const image = await app.get(`/products/${id}/image`)
     assert.equal(image.headers.get('content-type'), 'image/png')
     assert.deepEqual(image.body, PNG)
+    const headers = { 'if-none-match': image.headers.get('etag')! }
+    assert.equal((await app.fetch(`/products/${id}/image`, { headers })).status, 304)
   })
 
   test('an order takes the cart, the stock and the event along, once for each key', async () => {
@@ -63,6 +82,7 @@ describe('the shop', () => {
     const token = await enter(app, 'grace@example.com')
     assert.equal((await app.post('/orders', undefined, { token })).body.code, 'EMPTY')
     const cart = await app.request('PUT', `/cart/${id}`, { body: { quantity: 4 }, token })
+    assert.equal(cart.headers.get('cache-control'), 'no-store')
     assert.deepEqual(cart.body.data, [{ product_id: id, name: 'Heddle', quantity: 4, price_cents: 250 }])
     assert.equal((await app.request('PUT', '/cart/none', { body: { quantity: 1 }, token })).status, 404)
 
@@ -123,14 +143,5 @@ describe('the shop', () => {
       app.events('payment.received').find((event) => event.id === paid!.parent_id)?.event,
       'payment.received',
     )
-  })
-
-  test('who guesses passwords has to wait', async () => {
-    const statuses: number[] = []
-    for (let n = 0; n < 6; n++) {
-      const { status } = await app.post('/login', { email: 'tony@example.com', password: `guess number ${n}` })
-      statuses.push(status)
-    }
-    assert.deepEqual(statuses, [401, 401, 401, 401, 401, 429])
   })
 })

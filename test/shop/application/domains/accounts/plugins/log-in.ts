@@ -16,7 +16,7 @@ interface Account {
   role: string
 }
 
-/** `POST /accounts` and `POST /login`: the token says the role. */
+/** `POST /accounts` and `POST /login`: both answer with a token, which says the role. */
 export default class LogIn extends Plugin {
   #auth
   #db
@@ -57,7 +57,7 @@ export default class LogIn extends Plugin {
       throw error
     }
     context.setStatus(201)
-    return { success: true, data: { id, role } }
+    return { success: true, data: { id, role, token: await this.#auth.createToken({ sub: id, role }) } }
   }
 
   async logIn({ email, password }: Credentials) {

@@ -7,5 +7,5 @@ CREATE TABLE products (
 CREATE TABLE images (
   product_id TEXT PRIMARY KEY REFERENCES products (id),
   type TEXT NOT NULL,
-  content_base64 TEXT NOT NULL
+  content BYTEA NOT NULL
 );

@@ -1,7 +1,9 @@
 import { randomUUID } from 'node:crypto'
-import { type HttpContext, Plugin, type Tools } from 'heddle'
+import { type HttpContext, Plugin, type ToolsIn } from 'heddle'
 import { z } from 'zod'
-import { admins } from '../admins.ts'
+import type shop from '../domain.ts'
+import { admins } from '../roles.ts'
+import { shopTables } from '../tables.ts'
 
 const product = z.object({
   name: z.string().min(1).max(100),
@@ -12,33 +14,28 @@ const product = z.object({
 /** `POST /products`, for admins */
 export default class AddProduct extends Plugin {
   #auth
-  #db
   #http
+  #tables
 
-  constructor({ auth, db, http }: Tools) {
+  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
     super()
     this.#auth = auth
-    this.#db = db
     this.#http = http
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
     this.#http.addEndpoint('/products', 'POST', this.add, {
-      authValidator: admins(this.#auth),
+      authValidator: this.#auth.validateToken,
+      guards: [admins],
       body: product,
       query: z.object({}),
-      throws: { 403: { description: 'Admins only', code: 'ADMINS_ONLY' } },
     })
   }
 
   async add({ name, price_cents, available }: z.infer<typeof product>, context: HttpContext) {
     const id = randomUUID()
-    await this.#db.execute('INSERT INTO products (id, name, price_cents, available) VALUES ($1, $2, $3, $4)', [
-      id,
-      name,
-      price_cents,
-      available,
-    ])
+    await this.#tables.insertInto('products').values({ id, name, price_cents, available }).execute()
     context.setStatus(201)
     return { success: true, data: { id } }
   }

@@ -1,19 +1,20 @@
 import { Plugin, type Tools } from 'heddle'
+import { shopTables } from '../tables.ts'
 
 const KEPT_DAYS = 30
 const DAY_MS = 86_400_000
 
 /** Every night: what nobody has touched for a month leaves the carts. */
 export default class ClearCarts extends Plugin {
-  #db
   #log
   #scheduler
+  #tables
 
   constructor({ db, logger, scheduler }: Tools) {
     super()
-    this.#db = db
     this.#log = logger
     this.#scheduler = scheduler
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
@@ -21,9 +22,11 @@ export default class ClearCarts extends Plugin {
   }
 
   async clear() {
-    const { rowCount } = await this.#db.execute('DELETE FROM cart_lines WHERE touched_at < $1', [
-      new Date(Date.now() - KEPT_DAYS * DAY_MS),
-    ])
-    this.#log.info('Old lines left the carts', { lines: rowCount })
+    const oldest = new Date(Date.now() - KEPT_DAYS * DAY_MS).toISOString()
+    const { numDeletedRows } = await this.#tables
+      .deleteFrom('cart_lines')
+      .where('touched_at', '<', oldest)
+      .executeTakeFirst()
+    this.#log.info('Old lines left the carts', { lines: Number(numDeletedRows) })
   }
 }

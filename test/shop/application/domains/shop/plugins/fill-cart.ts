@@ -1,38 +1,50 @@
-import { type Claims, DbError, HttpError, Plugin, type Tools } from 'heddle'
+import { type Data, DbError, HttpError, Plugin, type ToolsIn } from 'heddle'
 import { z } from 'zod'
+import type shop from '../domain.ts'
+import { customers, type ForUser } from '../roles.ts'
+import { shopTables } from '../tables.ts'
 
 const line = z.object({ quantity: z.int().min(0).max(100) })
 
 /** `PUT /cart/:product`, of which 0 takes it out, and `GET /cart` */
 export default class FillCart extends Plugin {
   #auth
-  #db
   #http
+  #tables
 
-  constructor({ auth, db, http }: Tools) {
+  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
     super()
     this.#auth = auth
-    this.#db = db
     this.#http = http
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
-    const authValidator = this.#auth.validateToken
-    this.#http.addEndpoint('/cart/:product', 'PUT', this.put, { authValidator, body: line, query: z.object({}) })
-    this.#http.addEndpoint('/cart', 'GET', this.show, { authValidator })
+    const own = { authValidator: this.#auth.validateToken, guards: [customers] }
+    this.#http.addEndpoint('/cart', 'GET', this.show, own)
+    this.#http.addEndpoint('/cart/:product', 'PUT', this.put, {
+      ...own,
+      body: line,
+      query: z.object({}),
+      throws: { 404: 'There is no such product' },
+    })
   }
 
-  async put({ product, quantity, _auth }: { product: string; quantity: number; _auth: Claims }) {
+  async put({ product, quantity }: { product: string; quantity: number }, context: ForUser) {
+    const key = { customer_id: context.user.id, product_id: product }
     if (quantity === 0) {
-      await this.#db.execute('DELETE FROM cart_lines WHERE customer_id = $1 AND product_id = $2', [_auth.sub, product])
+      await this.#tables
+        .deleteFrom('cart_lines')
+        .where((column) => column.and(key))
+        .execute()
     } else {
+      const touched = { quantity, touched_at: new Date().toISOString() }
       try {
-        await this.#db.execute(
-          `INSERT INTO cart_lines (customer_id, product_id, quantity, touched_at) VALUES ($1, $2, $3, $4)
-           ON CONFLICT (customer_id, product_id) DO UPDATE
-           SET quantity = excluded.quantity, touched_at = excluded.touched_at`,
-          [_auth.sub, product, quantity, new Date()],
-        )
+        await this.#tables
+          .insertInto('cart_lines')
+          .values({ ...key, ...touched })
+          .onConflict((conflict) => conflict.columns(['customer_id', 'product_id']).doUpdateSet(touched))
+          .execute()
       } catch (error) {
         if (error instanceof DbError && error.kind === 'foreign_key_violation') {
           throw new HttpError(404, 'There is no such product')
@@ -40,15 +52,17 @@ export default class FillCart extends Plugin {
         throw error
       }
     }
-    return this.show({ _auth })
+    return this.show({}, context)
   }
 
-  async show({ _auth }: { _auth: Claims }) {
-    const lines = await this.#db.query(
-      `SELECT product_id, name, quantity, price_cents FROM cart_lines JOIN products ON products.id = product_id
-       WHERE customer_id = $1 ORDER BY name`,
-      [_auth.sub],
-    )
+  async show(_data: Data, { user }: ForUser) {
+    const lines = await this.#tables
+      .selectFrom('cart_lines')
+      .innerJoin('products', 'products.id', 'cart_lines.product_id')
+      .select(['product_id', 'name', 'quantity', 'price_cents'])
+      .where('customer_id', '=', user.id)
+      .orderBy('name')
+      .execute()
     return { success: true, data: lines }
   }
 }

@@ -1,6 +1,9 @@
-import { type HttpContext, HttpError, Plugin, type Tools, type UploadedFile } from 'heddle'
-import { admins } from '../admins.ts'
+import { type BodyParts, DbError, type HttpContext, HttpError, Plugin, type ToolsIn } from 'heddle'
+import type shop from '../domain.ts'
+import { admins } from '../roles.ts'
+import { shopTables } from '../tables.ts'
 
+const MAX_BYTES = 2_000_000
 /** What a file claims to be proves nothing: its first bytes do. */
 const SIGNATURES: Record<string, Buffer> = {
   'image/png': Buffer.from('89504e470d0a1a0a', 'hex'),
@@ -10,42 +13,64 @@ const SIGNATURES: Record<string, Buffer> = {
 /** `POST /products/:id/image`, for admins, and `GET` of it */
 export default class KeepImages extends Plugin {
   #auth
-  #db
   #http
+  #tables
 
-  constructor({ auth, db, http }: Tools) {
+  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
     super()
     this.#auth = auth
-    this.#db = db
     this.#http = http
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
     const path = '/products/:id/image'
-    this.#http.addEndpoint(path, 'POST', this.keep, { authValidator: admins(this.#auth) })
-    this.#http.addEndpoint(path, 'GET', this.show)
+    this.#http.addEndpoint(path, 'POST', this.keep, {
+      authValidator: this.#auth.validateToken,
+      guards: [admins],
+      // Read while it comes, and not before the guard has let it in.
+      body: 'multipart',
+      maxBytes: MAX_BYTES,
+      throws: { 404: 'There is no such product', 415: 'Neither PNG nor JPEG' },
+    })
+    this.#http.addEndpoint(path, 'GET', this.show, { etag: true, throws: { 404: 'There is no image' } })
   }
 
-  async keep({ id, _files = [] }: { id: string; _files?: UploadedFile[] }) {
-    const bytes = Buffer.from(_files.find(({ field }) => field === 'image')?.bytes ?? [])
-    const type = Object.keys(SIGNATURES).find((each) => bytes.indexOf(SIGNATURES[each]!) === 0)
-    if (type === undefined) throw new HttpError(415, 'Neither PNG nor JPEG')
-    const product = await this.#db.queryOne('SELECT id FROM products WHERE id = $1', [id])
-    if (product === null) throw new HttpError(404, 'There is no such product')
-    await this.#db.execute(
-      `INSERT INTO images (product_id, type, content_base64) VALUES ($1, $2, $3)
-       ON CONFLICT (product_id) DO UPDATE SET type = excluded.type, content_base64 = excluded.content_base64`,
-      [id, type, bytes.toString('base64')],
-    )
-    return { success: true, data: { type, bytes: bytes.byteLength } }
+  async keep({ id }: { id: string }, { body }: HttpContext<BodyParts>) {
+    const { type, content } = await readImage(body)
+    try {
+      await this.#tables
+        .insertInto('images')
+        .values({ product_id: id, type, content })
+        .onConflict((conflict) => conflict.column('product_id').doUpdateSet({ type, content }))
+        .execute()
+    } catch (error) {
+      if (error instanceof DbError && error.kind === 'foreign_key_violation') {
+        throw new HttpError(404, 'There is no such product')
+      }
+      throw error
+    }
+    return { success: true, data: { type, bytes: content.byteLength } }
   }
 
   async show({ id }: { id: string }, context: HttpContext) {
-    const image = await this.#db.queryOne<{ type: string; content_base64: string }>(
-      'SELECT type, content_base64 FROM images WHERE product_id = $1',
-      [id],
-    )
-    if (image === null) throw new HttpError(404)
-    context.sendBinary(Buffer.from(image.content_base64, 'base64'), image.type)
+    const image = await this.#tables
+      .selectFrom('images')
+      .select(['type', 'content'])
+      .where('product_id', '=', id)
+      .executeTakeFirst()
+    if (image === undefined) throw new HttpError(404, 'There is no image')
+    context.sendBinary(image.content, image.type)
   }
+}
+
+/** The first part that is named `image`. @throws HttpError 415 */
+async function readImage(body: BodyParts) {
+  for await (const part of body) {
+    if (part.field !== 'image') continue
+    const content = await part.bytes(MAX_BYTES)
+    const type = Object.keys(SIGNATURES).find((each) => content.indexOf(SIGNATURES[each]!) === 0)
+    if (type !== undefined) return { type, content }
+  }
+  throw new HttpError(415, 'Neither PNG nor JPEG')
 }

@@ -1,34 +1,37 @@
-import { Plugin, sql, type Tools } from 'heddle'
+import { Plugin, type Tools } from 'heddle'
+import { keysetPage } from 'heddle/kysely'
 import { z } from 'zod'
+import { shopTables } from '../tables.ts'
 
 const filter = z.object({
   search: z.string().max(100).optional(),
   max_cents: z.coerce.number().int().optional(),
   limit: z.coerce.number().int().min(1).max(100).default(20),
+  after: z.string().optional(),
 })
 
-/** `GET /products` */
+/** `GET /products`, a page after the other: `next` of one is `after` of the next */
 export default class ListProducts extends Plugin {
-  #db
   #http
+  #tables
 
   constructor({ db, http }: Tools) {
     super()
-    this.#db = db
     this.#http = http
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
     this.#http.addEndpoint('/products', 'GET', this.list, { query: filter })
   }
 
-  async list({ search, max_cents, limit }: z.infer<typeof filter>) {
-    const wanted = sql`${search === undefined ? sql`` : sql` AND lower(name) LIKE ${`%${search.toLowerCase()}%`}`}${
-      max_cents === undefined ? sql`` : sql` AND price_cents <= ${max_cents}`
-    }`
-    const products = await this.#db.query(
-      sql`SELECT id, name, price_cents, available FROM products WHERE 1 = 1${wanted} ORDER BY name LIMIT ${limit}`,
-    )
-    return { success: true, data: products }
+  async list({ search, max_cents, limit, after }: z.infer<typeof filter>) {
+    let products = this.#tables.selectFrom('products').select(['id', 'name', 'price_cents', 'available'])
+    if (search !== undefined) {
+      products = products.where((column) => column.fn('lower', ['name']), 'like', `%${search.toLowerCase()}%`)
+    }
+    if (max_cents !== undefined) products = products.where('price_cents', '<=', max_cents)
+    const { rows, next } = await keysetPage(this.#tables, { rows: products, orderBy: ['name', 'id'], limit, after })
+    return { success: true, data: rows, next }
   }
 }

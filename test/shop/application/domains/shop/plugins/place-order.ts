@@ -1,61 +1,66 @@
 import { randomUUID } from 'node:crypto'
-import { type Claims, type HttpContext, HttpError, Plugin, type Tools } from 'heddle'
-
-interface Line {
-  product_id: string
-  quantity: number
-  price_cents: number
-}
+import { type Data, HttpError, Plugin, type ToolsIn } from 'heddle'
+import type shop from '../domain.ts'
+import { customers, type ForUser } from '../roles.ts'
+import { shopTables } from '../tables.ts'
 
 /** `POST /orders`: makes an order of the cart */
 export default class PlaceOrder extends Plugin {
   #auth
   #http
+  #tables
 
-  constructor({ auth, http }: Tools) {
+  constructor({ auth, db, http }: ToolsIn<typeof shop>) {
     super()
     this.#auth = auth
     this.#http = http
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
     this.#http.addEndpoint('/orders', 'POST', this.place, {
       authValidator: this.#auth.validateToken,
+      guards: [customers],
       idempotency: 'optional',
       throws: { 409: { description: 'The cart is empty, or too much is wanted', code: ['EMPTY', 'SOLD_OUT'] } },
     })
   }
 
-  place({ _auth }: { _auth: Claims }, context: HttpContext) {
+  place(_data: Data, context: ForUser) {
+    const customer_id = context.user.id
     return context.commit(async (tx) => {
-      const lines = await tx.query<Line>(
-        `SELECT product_id, quantity, price_cents FROM cart_lines JOIN products ON products.id = product_id
-         WHERE customer_id = $1 ORDER BY product_id`,
-        [_auth.sub],
-      )
+      const trx = this.#tables.in(tx)
+      const lines = await trx
+        .selectFrom('cart_lines')
+        .innerJoin('products', 'products.id', 'cart_lines.product_id')
+        .select(['product_id', 'quantity', 'price_cents'])
+        .where('customer_id', '=', customer_id)
+        .orderBy('product_id')
+        .execute()
       if (lines.length === 0) throw new HttpError(409, 'The cart is empty', { code: 'EMPTY' })
+
       const id = randomUUID()
-      const total = lines.reduce((sum, { quantity, price_cents }) => sum + quantity * price_cents, 0)
-      await tx.execute(
-        "INSERT INTO orders (id, customer_id, total_cents, status, placed_at) VALUES ($1, $2, $3, 'placed', $4)",
-        [id, _auth.sub, total, new Date()],
-      )
-      for (const { product_id, quantity, price_cents } of lines) {
-        const { rowCount } = await tx.execute(
-          'UPDATE products SET available = available - $1 WHERE id = $2 AND available >= $1',
-          [quantity, product_id],
-        )
+      const total_cents = lines.reduce((sum, { quantity, price_cents }) => sum + quantity * price_cents, 0)
+      const order = { id, customer_id, total_cents, status: 'placed', placed_at: new Date().toISOString() }
+      await trx.insertInto('orders').values(order).execute()
+      for (const { product_id, quantity } of lines) {
+        const { numUpdatedRows } = await trx
+          .updateTable('products')
+          .set((column) => ({ available: column('available', '-', quantity) }))
+          .where('id', '=', product_id)
+          .where('available', '>=', quantity)
+          .executeTakeFirst()
         // What this transaction has written so far goes with it.
-        if (rowCount === 0) throw new HttpError(409, 'Sold out', { code: 'SOLD_OUT', details: { product_id } })
-        await tx.execute(
-          'INSERT INTO order_lines (order_id, product_id, quantity, price_cents) VALUES ($1, $2, $3, $4)',
-          [id, product_id, quantity, price_cents],
-        )
+        if (numUpdatedRows === 0n) throw new HttpError(409, 'Sold out', { code: 'SOLD_OUT', details: { product_id } })
       }
-      await tx.execute('DELETE FROM cart_lines WHERE customer_id = $1', [_auth.sub])
-      await tx.publish('order.placed', { id, customer_id: _auth.sub, total_cents: total })
+      await trx
+        .insertInto('order_lines')
+        .values(lines.map((line) => ({ order_id: id, ...line })))
+        .execute()
+      await trx.deleteFrom('cart_lines').where('customer_id', '=', customer_id).execute()
+      await tx.publish('order.placed', { id, customer_id, total_cents })
       context.setStatus(201)
-      return { success: true, data: { id, total_cents: total } }
+      return { success: true, data: { id, total_cents } }
     })
   }
 }

@@ -1,14 +1,17 @@
 import { type EventMeta, type Events, Plugin, type Tools, type Tx } from 'heddle'
+import { shopTables } from '../tables.ts'
 
 /** A payment makes an order paid, once, however often the provider tells. */
 export default class SettleOrder extends Plugin {
   #bus
   #log
+  #tables
 
-  constructor({ event_bus, logger }: Tools) {
+  constructor({ db, event_bus, logger }: Tools) {
     super()
     this.#bus = event_bus
     this.#log = logger
+    this.#tables = shopTables(db)
   }
 
   override onBoot() {
@@ -16,11 +19,15 @@ export default class SettleOrder extends Plugin {
   }
 
   async settle({ order_id }: Events['payment.received'], _event: EventMeta, tx: Tx) {
-    const { rows } = await tx.execute<{ customer_id: string; total_cents: number }>(
-      "UPDATE orders SET status = 'paid' WHERE id = $1 AND status = 'placed' RETURNING customer_id, total_cents",
-      [order_id],
-    )
-    if (rows[0] === undefined) return this.#log.info('Nothing to settle', { order_id })
-    await tx.publish('order.paid', { id: order_id, ...rows[0] })
+    const paid = await this.#tables
+      .in(tx)
+      .updateTable('orders')
+      .set({ status: 'paid' })
+      .where('id', '=', order_id)
+      .where('status', '=', 'placed')
+      .returning(['id', 'customer_id', 'total_cents'])
+      .executeTakeFirst()
+    if (paid === undefined) return this.#log.info('Nothing to settle', { order_id })
+    await tx.publish('order.paid', paid)
   }
 }

@@ -1,0 +1,3 @@
+DROP TABLE order_lines;
+DROP TABLE orders;
+DROP TABLE cart_lines;
