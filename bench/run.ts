@@ -13,6 +13,7 @@ import { durable } from './cases/durable.ts'
 import { elastic } from './cases/elastic.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
+import { history } from './cases/history.ts'
 import { overload } from './cases/overload.ts'
 import { reload } from './cases/reload.ts'
 import { toolcall } from './cases/toolcall.ts'
@@ -37,6 +38,7 @@ const CASES: readonly BenchCase[] = [
   reload,
   elastic,
   tracing,
+  history,
 ]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 

@@ -25,6 +25,16 @@ export type {
 export type { Logger, LogLevel } from './contracts/logger.ts'
 export type { Payload } from './contracts/payload.ts'
 export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
+export type { BodyPart, BodyParts, BodyStream, ByteStream, SavedFile, SaveOptions } from './contracts/request-body.ts'
+export type {
+  DeathPart,
+  DeliveryPart,
+  RequestDetail,
+  RequestFilter,
+  RequestPart,
+  RequestSummary,
+  WorkPart,
+} from './contracts/requests.ts'
 export type { JsonSchema, RouteInfo, RouteSchemas, ThrownInfo } from './contracts/route-info.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'
 export type { SessionOptions } from './contracts/session.ts'
@@ -39,8 +49,9 @@ export { HeddleError } from './core/errors/catalogue.ts'
 export { DbError } from './core/errors/db-error.ts'
 export { HttpError, type HttpErrorOptions } from './core/errors/http-error.ts'
 export { Unrecoverable } from './core/errors/unrecoverable.ts'
+export type { KeysetColumn, KeysetPage } from './core/sql/cursor.ts'
 export { sql } from './core/sql/fragment.ts'
-export { type KeysetColumn, type KeysetOptions, type KeysetPage, keysetPage } from './core/sql/keyset.ts'
+export { type KeysetOptions, keysetPage } from './core/sql/keyset.ts'
 export { guard } from './runtime/endpoint/guard.ts'
 export { Plugin } from './runtime/kernel/plugin.ts'
 export { Sessions } from './runtime/sessions/sessions.ts'
@@ -48,11 +59,22 @@ export { Sessions } from './runtime/sessions/sessions.ts'
 import type { RouteInfo } from './contracts/route-info.ts'
 import type { AsyncApiDocument, EventParties } from './devtools/apidocs/asyncapi.ts'
 import type { ApiInfo, OpenApiDocument } from './devtools/apidocs/openapi.ts'
+import type { LogLine, ProcessView } from './devtools/assistant/process-view.ts'
 import type { ScannedEvent } from './devtools/lint/event-scan.ts'
 import type { RunningProcess } from './devtools/lint/observed.ts'
 import type { LintReport } from './devtools/lint/report.ts'
 
-export type { ApiInfo, AsyncApiDocument, EventParties, LintReport, OpenApiDocument, RunningProcess, ScannedEvent }
+export type {
+  ApiInfo,
+  AsyncApiDocument,
+  EventParties,
+  LintReport,
+  LogLine,
+  OpenApiDocument,
+  ProcessView,
+  RunningProcess,
+  ScannedEvent,
+}
 
 /**
  * Checks the sources of some domain folders against the rules of the architecture, and compares them with the running process. The sources are
@@ -74,10 +96,33 @@ export async function scanEvents(domainsDirs: readonly string[], toolsDir = 'src
   return (await sourceFacts(domainsDirs, toolsDir)).events
 }
 
+/** Answers one request of the Model Context Protocol. The library for it is loaded with the first one. @throws HttpError 501 where it is not installed */
+export async function answerAssistant(request: Request, view: ProcessView): Promise<Response> {
+  const { answerAssistant: answer } = await import('./devtools/assistant/answer.ts')
+  return answer(request, view)
+}
+
 /** Describes the HTTP interface of the routes as an OpenAPI 3.1 document. */
 export async function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Promise<OpenApiDocument> {
   const { openApiDocument: document } = await import('./devtools/apidocs/openapi.ts')
   return document(routes, info)
+}
+
+/**
+ * Writes the client of some routes as one TypeScript file, with the types of the events that the contracts of some domain folders declare.
+ * @param chosen which domains it is for
+ */
+export async function clientText(
+  title: string,
+  routes: readonly RouteInfo[],
+  domainsDirs: readonly string[],
+  chosen: (domain: string) => boolean = () => true,
+): Promise<string> {
+  const { clientText: text } = await import('./devtools/client/client-text.ts')
+  const { eventPayloads } = await import('./devtools/apidocs/event-payloads.ts')
+  const events = [...(await eventPayloads(domainsDirs))].filter(([, { domain }]) => chosen(domain))
+  const own = routes.filter(({ plugin }) => chosen(plugin.split('.', 1)[0]!))
+  return text(title, own, new Map(events))
 }
 
 /** Describes the events that plugins exchange as an AsyncAPI 3.0 document, with the payloads that the contracts of some domain folders declare. */

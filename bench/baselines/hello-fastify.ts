@@ -20,5 +20,4 @@ app.get<{ Params: { name: string } }>('/hello/:name', { schema: { response: { 20
   reply.send({ success: true, data: { hello: request.params.name } })
 })
 
-await app.listen({ host, port })
-announceReady()
+void app.listen({ host, port }).then(announceReady)

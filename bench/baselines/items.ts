@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events'
 import { readFileSync } from 'node:fs'
 import type { FastifyInstance } from 'fastify'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { itemSchema } from '../domains/bench/item-schema.ts'
 
 /** `POST /bench/items`: a validated body, one insert, one event with one subscriber. */

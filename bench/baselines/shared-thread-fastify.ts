@@ -20,5 +20,4 @@ app.get('/bench/spin', () => {
   for (;;);
 })
 
-await app.listen({ host, port })
-announceReady()
+void app.listen({ host, port }).then(announceReady)

@@ -6,5 +6,4 @@ import { announceReady, host, port } from './serve.ts'
 const app = fastify({ logger: false })
 addItems(app)
 
-await app.listen({ host, port })
-announceReady()
+void app.listen({ host, port }).then(announceReady)

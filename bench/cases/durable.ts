@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import pg from 'pg'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { BLOCK_POSITIONS } from '../../src/transport/memory/log-memory.ts'
 import { postgresServer } from '../../test/support/servers/postgres.ts'
 import { toolsDirWith } from '../../test/support/tools-dir.ts'

@@ -1,5 +1,6 @@
 import type { Fault } from '../core/errors/fault.ts'
 import type { Awaitable } from './awaitable.ts'
+import type { RequestDetail, RequestFilter, RequestSummary } from './requests.ts'
 import type { RouteInfo } from './route-info.ts'
 
 export type ToolStatus = 'OK' | 'FAIL' | 'DEAD'
@@ -189,6 +190,14 @@ export interface Registry {
   getCounters(): Awaitable<ProcessCounter[]>
   /** The routes that this process serves. */
   getRoutes(): Awaitable<RouteInfo[]>
+  /** Requests and runs of jobs that the history keeps, newest first. Empty where none is kept. */
+  getRequests(filter?: RequestFilter): Promise<RequestSummary[]>
+  /**
+   * One of them with its parts.
+   * @param id of the request, of the run or of an event that it has caused
+   * @returns null where nothing is kept of it
+   */
+  getRequest(id: string): Promise<RequestDetail | null>
   /** Sets a tool's health; message null when left out. */
   updateToolStatus(tool: string, status: ToolStatus, options?: { message?: string | null }): void
 }

@@ -23,8 +23,11 @@ export interface State {
    * @throws STATE_NOT_A_NUMBER when the value is not an integer
    */
   increment(key: string, by?: number, options?: Namespaced & Expiring): Promise<number>
-  /** Sets `next` if the value deeply equals `expected` (null: there is no value), and keeps its time to live. True when it was set. */
-  compareAndSet(key: string, expected: unknown, next: unknown, options?: Namespaced): Promise<boolean>
+  /**
+   * Sets `next` if the value deeply equals `expected` (null: there is no value). True when it was set. The key keeps its time to live, unless the options
+   * have a `ttlMs`, which begins anew.
+   */
+  compareAndSet(key: string, expected: unknown, next: unknown, options?: Namespaced & Expiring): Promise<boolean>
   /**
    * The value of the key. Without one `make` is called, and what it returns is set for `ttlMs` milliseconds (a positive integer). Whoever else asks meanwhile, in
    * any thread or replica that shares the store, waits for it. What `make` throws is thrown to those who wait in its thread, and nothing is set.

@@ -15,6 +15,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from './registry.ts'
+import type { RequestDetail, RequestFilter, RequestSummary } from './requests.ts'
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { Tools } from './tools.ts'
@@ -75,6 +76,8 @@ export interface ToolHost {
   readiness(): Awaitable<Readiness>
   counters(): Awaitable<ProcessCounter[]>
   routeList(): Awaitable<RouteInfo[]>
+  requests(filter: RequestFilter): Promise<RequestSummary[]>
+  request(id: string): Promise<RequestDetail | null>
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): Awaitable<JobInfo[]>

@@ -18,6 +18,19 @@ export interface OpenSpan extends TraceScope {
 
 export type SpanAttributes = Record<string, string | number | boolean>
 
+/** What a piece of a plugin's code works on. By its ids everything that one request or event has caused is found again. */
+export interface Work {
+  readonly kind: 'request' | 'event' | 'job' | 'socket'
+  /** Of the HTTP request with which its chain of causes began. */
+  readonly requestId: string | null
+  /** Of the event that is handled; null in a request or a job. */
+  readonly eventId: string | null
+  /** The name of that event. */
+  readonly event?: string
+  /** Of the delivery, from 1 on. */
+  readonly attempt?: number
+}
+
 /** Makes the scope of a span that is open in another thread or process. */
 export interface ScopeSource {
   scope(traceContext: TraceContext): TraceScope
@@ -26,7 +39,7 @@ export interface ScopeSource {
 /** Spans around the code of plugins, in any thread. */
 export interface CodeTracing extends ScopeSource {
   /** @param traceContext of the parent span; empty: the span begins a trace, if the sampler agrees */
-  open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes, work: Work): OpenSpan
 }
 
 /** What a tool says about one of its calls: names, and texts with placeholders, but no values of the arguments. */
@@ -64,6 +77,9 @@ export interface RequestStart {
   readonly plugin: string
 }
 
+/** @param withQuery false: the query is left empty, which spares a call into the listener's library */
+export type StartOf = (withQuery: boolean) => RequestStart
+
 /** The span of one HTTP request, in the primary. */
 export interface RequestSpan extends TraceScope {
   /** The lane that serves the request; -1: the primary itself. */
@@ -78,7 +94,7 @@ export interface RequestTracing {
    * @param start describes the request; called before this returns, and only if the request is recorded
    * @returns the span; or only its trace context, for the calls that follow, when the request is not recorded, as most are not
    */
-  begin(traceparent: string, tracestate: string, start: () => RequestStart): RequestSpan | TraceContext
+  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext
 }
 
 /** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */

@@ -22,7 +22,7 @@ export const LAYERS: readonly Layer[] = [
     may: [],
     types: ['node:', 'package:', 'src/core/'],
   },
-  { folder: 'src/preload/', reason: 'it runs before the TypeScript loader', may: ['node:'] },
+  { folder: 'src/preload/', reason: 'it is what loads TypeScript', may: ['node:', 'package:tsx'] },
   { folder: 'src/guardian/', reason: 'it is a process of its own, and has to be small', may: ['node:'] },
   {
     folder: 'src/core/',
@@ -44,6 +44,12 @@ export const LAYERS: readonly Layer[] = [
     types: TYPES,
   },
   {
+    folder: 'src/history/',
+    reason: 'what it records holds an interface; its own thread writes the file',
+    may: [...FOUNDATION, 'src/stores/sqlite/'],
+    types: TYPES,
+  },
+  {
     folder: 'src/runtime/',
     reason: 'it runs in every thread that hosts plugins',
     may: [...FOUNDATION, 'package:', 'src/stores/'],
@@ -52,13 +58,13 @@ export const LAYERS: readonly Layer[] = [
   {
     folder: 'src/lane/',
     reason: 'a lane meets the primary only in frames and messages',
-    may: [...FOUNDATION, 'src/runtime/', 'src/index.ts', 'package:zod'],
+    may: [...FOUNDATION, 'src/history/recording/', 'src/runtime/', 'src/index.ts', 'package:zod'],
     types: [...TYPES, 'src/tracing/'],
   },
   {
     folder: 'src/primary/',
     reason: 'the primary meets a lane only in frames and messages',
-    may: [...FOUNDATION, 'package:', 'src/runtime/', 'src/stores/', 'src/tracing/'],
+    may: [...FOUNDATION, 'package:', 'src/history/', 'src/runtime/', 'src/stores/', 'src/tracing/'],
     types: TYPES,
   },
   {
@@ -116,10 +122,14 @@ export const ONLY_IMPORTERS = [
 
 /** The one file that may read `process.env`, so that all faults of the environment are found in one place and reported together. */
 export const ENVIRONMENT_READER = 'src/core/config/load.ts'
-/** Run before the loader, and so before that file: each gives one variable its value, or is the process that starts the runtime. */
+/** Run before that file: each gives one variable its value, looks at a variable of the loader, or is the process that starts the runtime. */
 export const PRELOADED = [
   'src/preload/thread-pool.cjs',
   'src/preload/transpiler-cache.cjs',
+  'src/preload/chosen-loader.cjs',
+  'src/preload/typescript/load-kept.cjs',
+  'src/preload/typescript/other-loader.cjs',
+  'src/preload/typescript/strip.cjs',
   'src/guardian/switch.cjs',
   'src/heddle.cjs',
   'src/guardian/guardian.cjs',

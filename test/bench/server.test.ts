@@ -8,6 +8,7 @@ import { test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { ProfileFolder } from '../../bench/profiles.ts'
 import { startHeddle, startServer } from '../../bench/server.ts'
+import { LOADER } from '../support/loader.ts'
 import { SHIPPED } from '../support/shipped-domains.ts'
 
 const DEADLINE_MS = 5000
@@ -55,7 +56,7 @@ test('a server that does not come up is reported with what it wrote to stderr', 
 
 test('a server ends when the benchmark that started it is killed', async () => {
   const script = new URL('./fixtures/abandoned-bench.ts', import.meta.url)
-  const abandoned = fork(script, { execArgv: ['--import', import.meta.resolve('tsx')] })
+  const abandoned = fork(script, { execArgv: [...LOADER] })
   const [{ pid, directory }] = (await once(abandoned, 'message')) as [{ pid: number; directory: string }]
   assert.ok(isAlive(pid) && existsSync(directory))
   abandoned.kill('SIGKILL')

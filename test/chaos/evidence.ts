@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { DeadLetter } from '../../src/contracts/event-bus.ts'
 import type { LaneInfo } from '../../src/contracts/registry.ts'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import type { Heddle } from '../support/heddle.ts'
 import type { StoredUser } from './verdict.ts'
 

@@ -3,11 +3,22 @@ import { test } from 'node:test'
 import { UsageFault } from '../../src/core/config/arguments.ts'
 import { readCommandLine } from '../../src/core/config/command-line.ts'
 
-test('a start without flags runs everything; --watch and --boot-tool are read', () => {
-  assert.deepEqual(readCommandLine([]), { isDevelopment: false, bootTool: null })
-  assert.deepEqual(readCommandLine(['--watch']), { isDevelopment: true, bootTool: null })
-  assert.deepEqual(readCommandLine(['--boot-tool', 'db']), { isDevelopment: false, bootTool: 'db' })
-  assert.deepEqual(readCommandLine(['--boot-tool=db']), { isDevelopment: false, bootTool: 'db' })
+const NOTHING = { isDevelopment: false, bootTool: null, inspector: null }
+
+test('a start without flags runs everything; --watch, --boot-tool and --inspect are read', () => {
+  assert.deepEqual(readCommandLine([]), NOTHING)
+  assert.deepEqual(readCommandLine(['--watch']), { ...NOTHING, isDevelopment: true })
+  assert.deepEqual(readCommandLine(['--boot-tool', 'db']), { ...NOTHING, bootTool: 'db' })
+  assert.deepEqual(readCommandLine(['--boot-tool=db']), { ...NOTHING, bootTool: 'db' })
+  for (const [flag, host, port] of [
+    ['--inspect', '127.0.0.1', 9229],
+    ['--inspect=9230', '127.0.0.1', 9230],
+    ['--inspect=0.0.0.0:0', '0.0.0.0', 0],
+    ['--inspect=[::1]:9230', '::1', 9230],
+  ] as const) {
+    assert.deepEqual(readCommandLine([flag]), { ...NOTHING, inspector: { host, port } })
+  }
+  assert.throws(() => readCommandLine(['--inspect=here']), /^Error: --inspect=here is no port, and no host:port\n/)
 })
 
 test('an unknown flag, a flag without its value, and an argument that is no flag are refused, and named', () => {

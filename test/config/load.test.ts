@@ -7,6 +7,7 @@ import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { ConfigFaults, loadSettings, prepareEnvironment, readVariable } from '../../src/core/config/load.ts'
 import { settingKey, VARIABLES } from '../../src/core/config/schema.ts'
+import { LOADER } from '../support/loader.ts'
 
 const SECRET = 'x'.repeat(32)
 const LOAD = fileURLToPath(new URL('../../src/core/config/load.ts', import.meta.url))
@@ -213,13 +214,11 @@ test('.env of the current folder is read, and variables that are set win', (t) =
   const folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
   t.after(() => rmSync(folder, { recursive: true }))
   writeFileSync(join(folder, '.env'), 'HTTP_PORT=8111\nLANES=3\nLANE_STAL_MS=1\n')
-  const script = `import { loadSettings } from ${JSON.stringify(LOAD)}
+  const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
     const { settings, warnings } = loadSettings()
     console.log(JSON.stringify([settings.httpPort, settings.lanes, warnings.length]))`
-  const tsx = import.meta.resolve('tsx')
   const env = { PATH: process.env.PATH, LANES: '2', AUTH_SECRET_KEY: SECRET }
-  const args = ['--import', tsx, '--input-type=module', '--eval', script]
-  const output = execFileSync(process.execPath, args, { cwd: folder, env, encoding: 'utf8' })
+  const output = execFileSync(process.execPath, [...LOADER, '--eval', script], { cwd: folder, env, encoding: 'utf8' })
   assert.deepEqual(JSON.parse(output), [8111, 2, 1])
 })
 
@@ -227,11 +226,12 @@ test('a .env that cannot be read is a fault beside the others', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-config-'))
   t.after(() => rmSync(folder, { recursive: true }))
   mkdirSync(join(folder, '.env'))
-  const script = `import { loadSettings } from ${JSON.stringify(LOAD)}
+  const script = `const { loadSettings } = require(${JSON.stringify(LOAD)})
     try { loadSettings() } catch (error) { console.log(JSON.stringify(error.faults)) }`
   const env = { PATH: process.env.PATH, HTTP_PORT: 'x' }
-  const args = ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script]
-  const faults = JSON.parse(execFileSync(process.execPath, args, { cwd: folder, env, encoding: 'utf8' }))
+  const faults = JSON.parse(
+    execFileSync(process.execPath, [...LOADER, '--eval', script], { cwd: folder, env, encoding: 'utf8' }),
+  )
   assert.equal(faults.length, 2)
   assert.match(faults[0], /^\.env: cannot be read/)
 })

@@ -283,7 +283,7 @@ test('every start that is shipped sizes the thread pool before the loader uses i
   for (const [file, count] of Object.entries(files)) {
     const starts = (await readFile(new URL(file, root), 'utf8')).match(/.*\bsrc\/main\.ts\b.*/g)!
     assert.equal(starts.length, count, file)
-    for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/preload\.cjs[", ]+--import/, file)
+    for (const start of starts) assert.match(start, /--require[", ]+\.\/src\/preload\.cjs[", ]+src\/main\.ts/, file)
   }
   const { scripts } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'))
   assert.equal(scripts.start, 'exec node src/guardian.cjs')

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { createHash } from 'node:crypto'
 import { type TestContext, test } from 'node:test'
-import { Database as Sqlite } from '../../src/tools/sqlite/driver.ts'
+import { Database as Sqlite } from '../../src/stores/sqlite/driver.ts'
 import { type Database, describeOnDatabases } from '../support/databases.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { redisServer } from '../support/servers/redis.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import type { Heddle } from '../support/heddle.ts'
 import { post } from '../support/started-service.ts'
 import { until } from '../support/until.ts'

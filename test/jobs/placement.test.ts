@@ -6,7 +6,7 @@ import type { StorableJob } from '../../src/primary/jobs/job-store.ts'
 import { StoredJobs } from '../../src/primary/jobs/stored-jobs.ts'
 import type { LogDatabase } from '../../src/runtime/event-log/log-database.ts'
 import { prepareTables } from '../../src/runtime/event-log/tables.ts'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 
 const KEY = 'shop.Bill/bill'
 const LATER_MS = Date.now() + 3_600_000

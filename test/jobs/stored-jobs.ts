@@ -1,5 +1,5 @@
 import type { TestContext } from 'node:test'
-import { Database } from '../../src/tools/sqlite/driver.ts'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { type LogStore, STORES, type StoreMaker } from '../event-log/databases.ts'
 import { folderOf } from '../support/folder.ts'
 import type { Heddle } from '../support/heddle.ts'

@@ -297,6 +297,17 @@ export function runStateContract(name: string, create: (t: TestContext) => Promi
       assert.equal(await state.compareAndSet('null', null, 3), true)
     })
 
+    check('compareAndSet keeps the time to live, or begins it anew', async ({ state }) => {
+      await state.set('kept', 1, { ttlMs: 300 })
+      await state.set('renewed', 1, { ttlMs: 300 })
+      assert.equal(await state.compareAndSet('kept', 1, 2), true)
+      assert.equal(await state.compareAndSet('renewed', 1, 2, { ttlMs: 600_000 }), true)
+      assert.equal(await state.compareAndSet('made', null, 2, { ttlMs: 300 }), true)
+      for (const key of ['kept', 'made']) await until(async () => !(await state.has(key)))
+      assert.equal(await state.get('renewed'), 2)
+      await assert.rejects(state.compareAndSet('renewed', 2, 3, { ttlMs: 0 }), { code: 'STATE_OPTIONS_INVALID' })
+    })
+
     check('of concurrent compareAndSet calls one wins', async ({ state, other }) => {
       const calls = Array.from({ length: 50 }, (_, index) =>
         (index % 2 === 0 ? state : other).compareAndSet('lock', null, index),

@@ -5,6 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import MemoryStateTool from '../../src/tools/memory-state/index.ts'
 import { MemoryStore } from '../../src/tools/memory-state/store.ts'
+import { LOADER } from '../support/loader.ts'
 import { buildTool } from '../support/tool-runtime.ts'
 import { runStateContract } from './contract.ts'
 
@@ -43,10 +44,9 @@ test('entries that are overwritten again and again leave nothing behind', (t) =>
 
 test('a key with a time to live does not keep a process alive', () => {
   const file = fileURLToPath(new URL('../../src/tools/memory-state/store.ts', import.meta.url))
-  const script = `import { MemoryStore } from ${JSON.stringify(file)}
+  const script = `const { MemoryStore } = require(${JSON.stringify(file)})
     new MemoryStore().set('n', 'key', '1', 600000)`
-  const args = ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script]
-  const { status, signal } = spawnSync(process.execPath, args, { timeout: 20_000 })
+  const { status, signal } = spawnSync(process.execPath, [...LOADER, '--eval', script], { timeout: 20_000 })
   assert.deepEqual([status, signal], [0, null])
 })
 

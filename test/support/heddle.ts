@@ -4,11 +4,9 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { LOADER, STARTED_LOADER } from './loader.ts'
 import { SHIPPED } from './shipped-domains.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const PRELOAD = fileURLToPath(new URL('../../src/preload.cjs', import.meta.url))
 /** Ends it when the process of the test is gone, however that ended. */
 const ORPHAN_GUARD = fileURLToPath(new URL('../../bench/orphan-guard.cjs', import.meta.url))
 
@@ -92,10 +90,6 @@ export async function startHeddle(t: Owner, options: StartOptions = {}): Promise
   }
 }
 
-/** Another checkout names itself to its plugins: it does so first. */
-const preloads = (project: string | undefined): string[] =>
-  project === undefined ? [...LOADER, '--require', PRELOAD] : ['--require', join(project, 'src/preload.cjs'), ...LOADER]
-
 /** Spawns the process without waiting for it to be ready: for starts that fail. */
 export async function spawnHeddle(t: Owner, options: StartOptions & { args?: string[] } = {}) {
   const directory = await mkdtemp(join(tmpdir(), 'heddle-test-'))
@@ -103,8 +97,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
   const child = spawn(
     process.execPath,
     options.isGuarded
-      ? [...STARTED_LOADER, '--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
-      : [...preloads(options.project), '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
+      ? ['--require', ORPHAN_GUARD, 'src/guardian.cjs', ...(options.args ?? [])]
+      : ['--require', './src/preload.cjs', '--require', ORPHAN_GUARD, 'src/main.ts', ...(options.args ?? [])],
     {
       cwd: options.project ?? ROOT,
       stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -113,7 +107,7 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         HOME: process.env.HOME,
         TMPDIR: process.env.TMPDIR,
         HTTP_PORT: '0',
-        // `HTTP_LISTENER=node npm test -- http hostile` tests that one.
+        // `npm test -- --listener node` tests that one.
         HTTP_LISTENER: process.env.HTTP_LISTENER,
         // `test` is the host of raw requests.
         HTTP_ALLOWED_HOSTS: '127.0.0.1,localhost,[::1],test',
@@ -121,6 +115,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),
         CRASH_REPORTS_DIR: join(directory, 'crashes'),
+        // One thread less for each start.
+        HISTORY_ENABLED: 'false',
         ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter) }),
         ...options.env,
       },

@@ -164,6 +164,8 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     jobs: () => [],
     lanes: () => [],
     routeList: () => [],
+    requests: async () => [],
+    request: async () => null,
     readiness: () => ({ ready: true, reasons: [], lanes: {} }),
     counters: () => [],
   }

@@ -7,6 +7,7 @@ import ConfigTool from '../../src/tools/config/index.ts'
 import LoggerTool from '../../src/tools/logger/index.ts'
 import RegistryTool from '../../src/tools/registry/index.ts'
 import TelemetryTool from '../../src/tools/telemetry/index.ts'
+import { LOADER } from '../support/loader.ts'
 import { buildTool, owner } from '../support/tool-runtime.ts'
 
 describe('config', () => {
@@ -162,16 +163,14 @@ describe('telemetry', () => {
 
   test('the API is not loaded before a tracer is asked for', () => {
     const file = fileURLToPath(new URL('../../src/tools/telemetry/index.ts', import.meta.url))
-    const script = `import Telemetry from ${JSON.stringify(file)}
-      import { createRequire } from 'node:module'
-      const { cache } = createRequire(${JSON.stringify(file)})
+    const script = `const { default: Telemetry } = require(${JSON.stringify(file)})
+      const { cache } = require
       const isLoaded = () => Object.keys(cache).some((path) => path.includes('opentelemetry'))
       const { getTracer } = new Telemetry().api()
       const before = isLoaded()
       getTracer('x').startSpan('y').end()
       console.log(before, isLoaded())`
-    const args = ['--import', import.meta.resolve('tsx'), '--input-type=module', '--eval', script]
-    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+    const { stdout, stderr } = spawnSync(process.execPath, [...LOADER, '--eval', script], { encoding: 'utf8' })
     assert.equal(stdout.trim(), 'false true', stderr)
   })
 })

@@ -1,4 +1,5 @@
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
+import type { BodyKind } from '../../contracts/request-body.ts'
 import type { RouteSchemas, ThrownInfo } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
@@ -7,6 +8,7 @@ export interface RouteContract {
   hasAuth: boolean
   idempotency?: 'optional' | 'required' | undefined
   hasRawBody?: boolean | undefined
+  streamedBody?: BodyKind
   schemas: RouteSchemas
   throws?: Record<string, ThrownInfo> | undefined
 }
@@ -19,11 +21,12 @@ export function contractText(options: EndpointOptions): string | undefined {
   const { authValidator, idempotency, rawBody, body, query, params, response, throws } = options
   if (!(authValidator || idempotency || rawBody || body || query || params || response || throws)) return undefined
   const schemas: RouteSchemas = {}
-  if (body) schemas.body = jsonSchemaOf(body, 'http')
+  if (typeof body === 'object' || typeof body === 'function') schemas.body = jsonSchemaOf(body, 'http')
   if (query) schemas.query = jsonSchemaOf(query, 'http')
   if (params) schemas.params = jsonSchemaOf(params, 'http')
   if (response) schemas.response = jsonSchemaOf(response, 'http')
   const contract: RouteContract = { hasAuth: authValidator !== undefined, idempotency, hasRawBody: rawBody, schemas }
+  if (typeof body === 'string') contract.streamedBody = body
   if (throws) contract.throws = thrownInfo(throws)
   return JSON.stringify(contract)
 }

@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { Database } from '../../../src/tools/sqlite/driver.ts'
+import { Database } from '../../../src/stores/sqlite/driver.ts'
 import type { Evidence, HandledRow, PlacedRow } from './verdict.ts'
 
 /** What the database says; the processes may be running or gone. */
