@@ -4,10 +4,10 @@ import {
   type HttpContext,
   Plugin,
   type RequestDetail,
-  type RequestFilter,
   type RequestSummary,
   type Tools,
 } from '#heddle'
+import { filterOf } from '../requests/filter.ts'
 import { type SourceLine, sourceAround } from '../requests/place.ts'
 import { type Why, whyOf } from '../requests/why.ts'
 
@@ -49,11 +49,8 @@ export default class ShowRequests extends Plugin {
     })
   }
 
-  async list({ limit, before, since, min_ms, status, method, route, plugin, text }: Data): Promise<RequestSummary[]> {
-    const filter: RequestFilter = { status, method, route, plugin, text }
-    for (const [name, value] of Object.entries({ limit, before, since, min_ms }))
-      if (value !== undefined) Object.assign(filter, { [name]: Number(value) })
-    return this.#registry.getRequests(filter)
+  async list(query: Data): Promise<RequestSummary[]> {
+    return this.#registry.getRequests(filterOf(query))
   }
 
   async show({ id }: Data, context: HttpContext) {

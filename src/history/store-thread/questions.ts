@@ -55,7 +55,7 @@ export class Questions {
 
   #list(filter: RequestFilter): RequestSummary[] {
     const { where, values } = conditionsOf(filter)
-    const limit = Math.min(LIMIT_MAX, Math.max(1, Math.trunc(filter.limit ?? LIMIT_DEFAULT)))
+    const limit = Math.min(LIMIT_MAX, Math.max(1, Math.trunc(numberIn(filter.limit) ?? LIMIT_DEFAULT)))
     const rows = this.#database
       .prepare(`${SELECT}${where === '' ? '' : ` WHERE ${where}`} ORDER BY request.at_ms DESC LIMIT ${limit}`)
       .all(values) as Row[]
@@ -116,8 +116,12 @@ function summaryOf(row: Row): RequestSummary {
   }
 }
 
+/** A plugin may have computed it wrongly: what is no number does not filter. */
+const numberIn = (value: number | undefined): number | undefined => (Number.isFinite(value) ? value : undefined)
+
 function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
-  const { before, since, status, method, route, plugin, min_ms: minMs, text } = filter
+  const { status, method, route, plugin, text } = filter
+  const [before, since, minMs] = [filter.before, filter.since, filter.min_ms].map(numberIn)
   const conditions: string[] = []
   const values: Record<string, unknown> = {}
   const add = (condition: string, name: string, value: unknown): void => {
