@@ -190,12 +190,13 @@ export interface Registry {
   getCounters(): Awaitable<ProcessCounter[]>
   /** The routes that this process serves. */
   getRoutes(): Awaitable<RouteInfo[]>
-  /** Requests and runs of jobs that the history keeps, newest first. Empty where none is kept. */
+  /** Requests and runs of jobs that the history keeps, newest first. @throws HISTORY_OFF where HISTORY_ENABLED is false */
   getRequests(filter?: RequestFilter): Promise<RequestSummary[]>
   /**
    * One of them with its parts.
    * @param id of the request, of the run or of an event that it has caused
    * @returns null where nothing is kept of it
+   * @throws HISTORY_OFF
    */
   getRequest(id: string): Promise<RequestDetail | null>
   /** Sets a tool's health; message null when left out. */

@@ -220,6 +220,12 @@ test('in production an assistant needs the token; told to, it writes', { skip },
     await assistant.refusal('publish_event', { event: 'welcome.sent', payload: {} }),
     /does not fit its contract/,
   )
+  for (const [tool, given] of [
+    ['find_requests', {}],
+    ['why', { request: 'req_nobody' }],
+  ] as const) {
+    assert.match(await assistant.refusal(tool, given), /No history of requests is kept.*HISTORY_ENABLED=true/)
+  }
 })
 
 test('without a token production serves no assistant', async (t) => {

@@ -4,7 +4,7 @@ import { CallWindows } from '../../domains/system/dashboard/call-windows.ts'
 import type { DashboardFrame, HelloFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
 import { LiveFeed } from '../../domains/system/dashboard/live-feed.ts'
 import { SAMPLE_MAX_RECORDS, TreeSample } from '../../domains/system/dashboard/tree-sample.ts'
-import type { EventRecord, MetricRecord, SseStream, Tools } from '../../src/index.ts'
+import { type EventRecord, HeddleError, type MetricRecord, type SseStream, type Tools } from '../../src/index.ts'
 
 const record = (n: number, parent: number | null = null): EventRecord => ({
   id: `evt_${n}`,
@@ -45,6 +45,7 @@ function fakeTools() {
         { plugin: 'test.B', method: 'GET', path: '/b' },
         { plugin: 'test.B', method: 'PUT', path: '/b' },
       ],
+      getRequests: () => Promise.reject(new HeddleError('HISTORY_OFF')),
       getSystemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
     },
   } as unknown as Tools
@@ -79,6 +80,7 @@ test('the feed holds sinks and timers only while somebody looks', async (t: Test
   await Promise.all([feed.open(first.stream), feed.open(second.stream)])
   assert.equal(listening(), 4, 'once for all clients')
   assert.deepEqual(first.ofType<HelloFrame>('hello')[0]!.routes, { 'test.A': 'POST /a' })
+  assert.match(first.ofType<HelloFrame>('hello')[0]!.history_off!, /HISTORY_ENABLED=true/)
   first.leave()
   publish(record(2))
   t.mock.timers.tick(100)

@@ -108,6 +108,9 @@ test('the dashboard, in a real browser', async (t) => {
     await page.goto(`${origin}/system/dashboard#events`)
     await state('live')
     await page.getByText('No events yet').waitFor()
+    await go('requests')
+    await page.getByText('start the process with HISTORY_ENABLED=true').waitFor()
+    await go('events')
     assert.match(
       (await page.locator('.empty pre').first().textContent())!,
       /curl -X POST http:\/\/127\.0\.0\.1:\d+\/users/,

@@ -23,6 +23,7 @@ const PAGES = {
   KV_: 'state.md',
   LANE_BUSY: 'state.md',
   AUTH_: 'auth.md',
+  HISTORY_: 'registry.md',
   SCHEDULER_: 'scheduler.md',
   PLUGIN_: '../../domains/README.md',
   TOOL_: '../../domains/README.md',

@@ -3,6 +3,8 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { plugin } from '#heddle/testing'
+import ShowRequests from '../../domains/system/plugins/show-requests.ts'
 import { Questions } from '../../src/history/store-thread/questions.ts'
 import { HistoryStore } from '../../src/history/store-thread/store.ts'
 import { startHeddle } from '../support/heddle.ts'
@@ -44,6 +46,15 @@ describe('the list of requests', () => {
       assert.equal((await service().fetch(`/system/requests?${query}`)).status, 200, query)
     }
   })
+})
+
+test('where no history is kept, the list and a request say which variable it needs', async (t) => {
+  const app = await plugin(t, ShowRequests, { domain: 'system' })
+  for (const path of ['/system/requests', '/system/requests/req_1']) {
+    const { status, body } = await app.get(path)
+    assert.deepEqual([status, body.code], [404, 'HISTORY_OFF'], path)
+    assert.match(body.error, /HISTORY_ENABLED=true/)
+  }
 })
 
 test('what is no number does not filter', (t) => {

@@ -41,7 +41,7 @@ for (const half of [0, 1]) {
     const plugins = await systemPlugins()
     assert.deepEqual(plugins.toSorted(), Object.keys(WORKS).sort(), 'this test knows every plugin')
     const without = plugins.filter((name, n) => n % 2 === half && name !== KEPT)
-    const heddle = await startSystem(t, { without, lanes: 1 })
+    const heddle = await startSystem(t, { without, lanes: 1, env: { HISTORY_ENABLED: 'true' } })
     await post(heddle, '/probe/publish', { event: 'probe.doomed', payload: {} })
 
     const { body } = await heddle.json('/system/status')

@@ -17,6 +17,8 @@ export interface HelloFrame {
   readiness: Readiness
   lanes: LaneSummary[]
   routes: SingleRoutes
+  /** Why there are no requests to show; null where they are kept. */
+  history_off: string | null
 }
 
 /** Plugin → its route, such as `POST /users`, for plugins with a single route: an event that such a plugin publishes in a request belongs to that route. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import type { SseStream } from '#heddle'
+import { HeddleError, type SseStream } from '#heddle'
 import { excerptOf, firedIn, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame } from './frames.ts'
 import { type Sources, Watch } from './watch.ts'
@@ -27,12 +27,13 @@ export class LiveFeed {
     const { event_bus, registry } = this.#sources
     // Read before the first await: later events are in the frames that follow, and may be in the history too.
     const heardBefore = watch.heard
-    const [records, topology, lanes, readiness, routes] = await Promise.all([
+    const [records, topology, lanes, readiness, routes, historyOff] = await Promise.all([
       event_bus.getTraceHistory(),
       event_bus.getTopology(),
       registry.getLanes(),
       registry.getReadiness(),
       registry.getRoutes(),
+      registry.getRequests({ limit: 1 }).then(() => null, whyOff),
     ])
     const eventsTotal = firedIn(topology)
     watch.total ??= eventsTotal + (watch.heard - heardBefore)
@@ -46,6 +47,7 @@ export class LiveFeed {
       readiness,
       lanes: lanes.map(summaryOf),
       routes: singleRoutes(routes),
+      history_off: historyOff,
     } satisfies DashboardFrame)
     if (!stream.signal.aborted) watch.clients.add(stream)
   }
@@ -63,3 +65,7 @@ export class LiveFeed {
     this.#watch = null
   }
 }
+
+/** Whatever else is wrong with the history may pass. */
+const whyOff = (error: unknown): string | null =>
+  error instanceof HeddleError && error.code === 'HISTORY_OFF' ? error.message : null

@@ -1,7 +1,9 @@
 import { delimiter, resolve } from 'node:path'
 import {
   type Data,
+  HeddleError,
   type HttpContext,
+  HttpError,
   Plugin,
   type RequestDetail,
   type RequestSummary,
@@ -50,11 +52,11 @@ export default class ShowRequests extends Plugin {
   }
 
   async list(query: Data): Promise<RequestSummary[]> {
-    return this.#registry.getRequests(filterOf(query))
+    return this.#registry.getRequests(filterOf(query)).catch(explainOff)
   }
 
   async show({ id }: Data, context: HttpContext) {
-    const request = await this.#registry.getRequest(id)
+    const request = await this.#registry.getRequest(id).catch(explainOff)
     if (request !== null) return this.#explained(request)
     context.setStatus(404)
     return { success: false, error: `Nothing is kept of ${id}` }
@@ -66,4 +68,12 @@ export default class ShowRequests extends Plugin {
     const source = why.place === null || !this.#isDevelopment ? [] : await sourceAround(why.place)
     return { ...request, why: { ...why, source } }
   }
+}
+
+/** @throws HttpError 404 where no history is kept */
+function explainOff(error: unknown): never {
+  if (error instanceof HeddleError && error.code === 'HISTORY_OFF') {
+    throw new HttpError(404, error.message, { code: error.code })
+  }
+  throw error
 }

@@ -81,6 +81,8 @@ export const CATALOGUE = {
   AUTH_REVOCATIONS_FULL: [503, 'Too many tokens are revoked'],
   AUTH_ABANDONED: [503, 'The request was over before its password was hashed'],
   SCHEDULER_INVALID: [500, 'A job is not valid'],
+  // history
+  HISTORY_OFF: [404, 'No history of requests is kept: start the process with HISTORY_ENABLED=true'],
   // threads
   LANE_BUSY: [503, 'The thread has too many open calls'],
   LANE_BOOT: [500, 'A lane did not boot'],

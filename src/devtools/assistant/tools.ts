@@ -1,5 +1,6 @@
 import { z } from 'zod'
 import { causalForest } from '../../core/causality/tree.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { eventPayloads } from '../apidocs/event-payloads.ts'
 import { pendingAfter } from './idle.ts'
 import { sendRequest } from './own-request.ts'
@@ -29,7 +30,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       'Why a request, a job or an event failed or was slow: sentences with plugin, line and stack, and all that it called and caused, with SQL. Takes the x-request-id of an answer, or an id of find_requests or trace.',
     input: { request: z.string().describe('req_…, job_… or evt_…') },
     async call(view, { request: id }) {
-      const request = await view.request(id)
+      const request = await view.request(id).catch(nullIfOff)
       if (request !== null) return { why: reasonsOf(request), request }
       return unkept(view, id)
     },
@@ -191,6 +192,12 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
   },
 }
 
+/** Where no history is kept, the process itself may still know something. */
+function nullIfOff(error: unknown): null {
+  if (error instanceof HeddleError && error.code === 'HISTORY_OFF') return null
+  throw error
+}
+
 /** What the process itself still knows of a request that the history does not have. */
 async function unkept(view: ProcessView, id: string): Promise<object> {
   const [events, letters, lanes] = await Promise.all([view.events(), view.deadLetters(), view.lanes()])
@@ -198,8 +205,10 @@ async function unkept(view: ProcessView, id: string): Promise<object> {
   const caused = events.filter((event) => event.request_id === id || event.id === id)
   const dead = letters.filter((letter) => letter.request_id === id || letter.event_id === id)
   if (deaths.length + caused.length + dead.length === 0) {
+    // Says so where no history is kept.
+    await view.requests({ limit: 1 })
     throw new ToolFault(
-      `Nothing is kept of ${id}: find_requests lists what is. Requests for /system are kept only if they failed, and none with HISTORY_ENABLED=false`,
+      `Nothing is kept of ${id}: find_requests lists what is. Requests for /system are kept only if they failed`,
     )
   }
   const died = deaths.map(

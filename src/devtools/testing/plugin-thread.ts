@@ -141,9 +141,8 @@ export class PluginThread {
         this.#clock.addLocal(job)
       },
       jobs: () => this.#clock.list(),
-      // A test looks at the plugin itself: nothing is kept.
-      requests: () => Promise.resolve([]),
-      request: () => Promise.resolve(null),
+      // A test looks at the plugin itself.
+      history: () => null,
       hasNoLanes: true,
     })
   }

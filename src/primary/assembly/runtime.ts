@@ -138,8 +138,7 @@ export class Runtime {
       setTool: (tool, status, message) => tools.health.setTool(tool, status, message),
       addJob: (job) => jobs.addLocal(job),
       jobs: () => jobs.list(),
-      requests: (filter) => this.#observers.history?.list(filter) ?? Promise.resolve([]),
-      request: (id) => this.#observers.history?.one(id) ?? Promise.resolve(null),
+      history: () => this.#observers.history,
     })
     const pool = new PoolProbe({
       stallMs: settings.poolStallMs,

@@ -28,6 +28,12 @@ import type { LocalWorker } from '../http/local-worker.ts'
 import { routeInfo } from '../http/route-info.ts'
 import type { Routing } from '../http/routing.ts'
 
+/** What the history answers. */
+export interface KeptRequests {
+  list(filter: RequestFilter): Promise<RequestSummary[]>
+  one(id: string): Promise<RequestDetail | null>
+}
+
 /** The parts of the primary that its tools use. */
 export interface PrimaryToolHostOptions {
   readonly bus: PrimaryBus
@@ -42,8 +48,8 @@ export interface PrimaryToolHostOptions {
   setTool(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): JobInfo[]
-  requests(filter: RequestFilter): Promise<RequestSummary[]>
-  request(id: string): Promise<RequestDetail | null>
+  /** Null where none is kept. */
+  history(): KeptRequests | null
   /** True where the primary runs without lanes and serves folders itself. */
   readonly hasNoLanes?: boolean
 }
@@ -178,11 +184,18 @@ export class PrimaryToolHost implements ToolHost {
     return this.#options.counters()
   }
   requests(filter: RequestFilter): Promise<RequestSummary[]> {
-    return this.#options.requests(filter)
+    return this.#history.list(filter)
   }
 
   request(id: string): Promise<RequestDetail | null> {
-    return this.#options.request(id)
+    return this.#history.one(id)
+  }
+
+  /** @throws HISTORY_OFF */
+  get #history(): KeptRequests {
+    const history = this.#options.history()
+    if (history === null) throw new HeddleError('HISTORY_OFF')
+    return history
   }
 
   routeList(): RouteInfo[] {

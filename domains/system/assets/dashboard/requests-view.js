@@ -29,6 +29,8 @@ export class RequestsView {
   #copied = ''
   #isPaused = false
   #isAsking = false
+  /** Why no requests are kept; null where they are, undefined while that is not known. */
+  #off
   #letters = []
   #replayedMs = 0
 
@@ -41,7 +43,9 @@ export class RequestsView {
     this.#draw()
   }
 
-  onHello() {
+  onHello({ history_off: off }) {
+    this.#off = off
+    this.#draw()
     void this.#look()
   }
 
@@ -82,7 +86,7 @@ export class RequestsView {
   // ── what is asked for ────────────────────────────────────────────────────
 
   async #look() {
-    if (!this.element.isConnected || this.#isAsking) return
+    if (!this.element.isConnected || this.#isAsking || this.#off !== null) return
     this.#isAsking = true
     try {
       const query = this.#query
@@ -134,6 +138,7 @@ export class RequestsView {
   }
 
   #list() {
+    if (typeof this.#off === 'string') return html`<div class="empty"><p class="empty-title">${this.#off}</p></div>`
     if (this.#rows === null) return html`<p class="empty">Looking …</p>`
     if (this.#rows.length === 0)
       return html`<div class="empty"><p class="empty-title">${this.#query === '' ? 'No request has come yet' : 'Nothing fits the filter'}</p>
