@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -9,6 +9,7 @@ import { Questions } from '../../src/history/store-thread/questions.ts'
 import { HistoryStore } from '../../src/history/store-thread/store.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { shareService } from '../support/shared-service.ts'
+import { until } from '../support/until.ts'
 
 describe('the list of requests', () => {
   const service = shareService((owner) => startHeddle(owner, { lanes: 1, env: { HISTORY_ENABLED: 'true' } }))
@@ -41,8 +42,23 @@ describe('the list of requests', () => {
     )
   })
 
+  test('the thread that writes the file has a lower priority', { skip: process.platform !== 'linux' }, async () => {
+    const tasks = `/proc/${service().process.pid}/task`
+    const niceness = (task: string): string =>
+      readFileSync(join(tasks, task, 'stat'), 'utf8')
+        .split(') ')
+        .at(-1)!
+        .split(' ')[16]!
+    await until(() => readdirSync(tasks).filter((task) => niceness(task) === '10').length === 1, 'one thread gives way')
+  })
+
   test('parameters that are right are taken', async () => {
-    for (const query of ['limit=1000&status=5xx', 'status=0', 'since=1.5&before=99999999999999&min_ms=0', 'method=get']) {
+    for (const query of [
+      'limit=1000&status=5xx',
+      'status=0',
+      'since=1.5&before=99999999999999&min_ms=0',
+      'method=get',
+    ]) {
       assert.equal((await service().fetch(`/system/requests?${query}`)).status, 200, query)
     }
   })
@@ -60,7 +76,13 @@ test('where no history is kept, the list and a request say which variable it nee
 test('what is no number does not filter', (t) => {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-history-'))
   t.after(() => rmSync(folder, { recursive: true, force: true }))
-  const store = new HistoryStore({ path: join(folder, 'h.db'), maxBytes: 2 ** 20, keepMs: 1e9, replica: 'r', sources: [] })
+  const store = new HistoryStore({
+    path: join(folder, 'h.db'),
+    maxBytes: 2 ** 20,
+    keepMs: 1e9,
+    replica: 'r',
+    sources: [],
+  })
   t.after(() => store.close())
   const atMs = Date.now()
   const request = { method: 'GET', path: '/a', route: '/a', plugin: 'a.A', ms: 1, status: 200, lane: 0 }

@@ -1,24 +1,11 @@
 /** Entry of the history's thread, of which a process has one. */
-import { readlinkSync } from 'node:fs'
-import { setPriority } from 'node:os'
 import { parentPort, workerData } from 'node:worker_threads'
 import { messageOf } from '../../core/errors/description.ts'
+import { giveWay } from '../../core/modules/thread-priority.ts'
 import type { FromStore, StoreInit, ToStore } from '../messages.ts'
 import { Collector } from './collector.ts'
 import { Questions } from './questions.ts'
 import { HistoryStore } from './store.ts'
-
-/** Lower priority than the threads that answer requests; niceness is 0 to 19. */
-const NICENESS = 10
-
-/** On Linux each thread has its own priority, which is set by the thread's number. */
-function giveWay(): void {
-  try {
-    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
-  } catch {
-    // Not Linux, or not allowed: the thread keeps the normal priority.
-  }
-}
 
 giveWay()
 const port = parentPort!

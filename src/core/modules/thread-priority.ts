@@ -1,0 +1,17 @@
+import { readlinkSync } from 'node:fs'
+import { setPriority } from 'node:os'
+
+/** 0 to 19: higher is less urgent. */
+const NICENESS = 10
+
+/**
+ * Gives this thread a lower priority than those that answer requests. On Linux each thread has its own, which is set by the thread's number;
+ * elsewhere nothing changes.
+ */
+export function giveWay(): void {
+  try {
+    setPriority(Number(readlinkSync('/proc/thread-self').split('/').at(-1)), NICENESS)
+  } catch {
+    // Not Linux, or not allowed: the thread keeps the normal priority.
+  }
+}
