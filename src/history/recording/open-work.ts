@@ -71,6 +71,8 @@ export class OpenWork extends WorkScope implements OpenSpan {
   readonly #name: string
   readonly #plugin: string
   readonly #work: Work
+  /** Of its request; a job's run has an id of its own. */
+  readonly #requestId: string | null
   readonly #startMs: number
   readonly #inner: OpenSpan | null
   #calls = NONE
@@ -92,6 +94,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#name = name
     this.#plugin = plugin
     this.#work = work
+    this.#requestId = work.kind === 'job' ? `job_${timeOrderedId()}` : work.requestId
     this.#startMs = recorder.nowMs()
   }
 
@@ -144,9 +147,8 @@ export class OpenWork extends WorkScope implements OpenSpan {
     const { keep, writer, nowMs } = this.#recorder
     const endMs = nowMs()
     const ms = endMs - this.#startMs
-    const { requestId, eventId } = this.#work
-    const isKept =
-      error !== null || keep.keeps(requestId ?? eventId ?? '', this.#name, ms, endMs) || this.#hasFailedCall()
+    const id = this.#requestId ?? this.#work.eventId ?? ''
+    const isKept = error !== null || keep.keeps(id, this.#name, ms, endMs) || this.#hasFailedCall()
     const calls = this.#calls
     this.#calls = NONE
     if (isKept) writer.write(() => this.#entry(ms, error, calls))
@@ -157,14 +159,14 @@ export class OpenWork extends WorkScope implements OpenSpan {
   }
 
   #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
-    const { kind, requestId, eventId, event, attempt } = this.#work
+    const { kind, eventId, event, attempt } = this.#work
     return {
       type: 'work',
       kind,
       name: this.#name,
       plugin: this.#plugin,
       thread: this.#thread,
-      requestId: kind === 'job' ? `job_${timeOrderedId()}` : requestId,
+      requestId: this.#requestId,
       eventId,
       ...(event === undefined ? {} : { event }),
       ...(attempt === undefined ? {} : { attempt }),
