@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type Browser, browser, type Locator, type Page } from '../support/browser.ts'
-import { type Heddle, startHeddle } from '../support/heddle.ts'
-import { DOMAINS } from './fixtures/domains.ts'
+import { browser } from '../support/browser.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { NARROW, open, openTab, textOf, WAIT_MS } from './api-page.ts'
+import { PAGE_DOMAINS } from './fixtures/domains.ts'
 
-const WAIT_MS = 20_000
 // These texts run in the page, where Node's types do not apply.
 const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.open = true"
 const NAMELESS = `[...document.querySelectorAll('input, select, textarea, button')]
@@ -14,13 +14,10 @@ const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(docume
 
 type Rgb = [red: number, green: number, blue: number]
 
-const WIDE = { width: 1280, height: 900 }
-const NARROW = { width: 400, height: 800 }
-
 test('the page of the API in a browser', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
-  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env: { API_TITLE: '<b>Odd</b> things' } })
+  const heddle = await startHeddle(t, { domains: PAGE_DOMAINS, lanes: 1, env: { API_TITLE: '<b>Odd</b> things' } })
   const tab = await openTab(chromium)
 
   await t.test(
@@ -107,8 +104,8 @@ test('the page of the API in a browser', async (t) => {
     await page.goto(`${heddle.url}/system/docs#getOddTicks`)
     const stream = page.locator('#getOddTicks')
     await stream.getByRole('button', { name: 'Listen' }).click()
-    await stream.getByText('1 frame, ended by the server').waitFor({ timeout: WAIT_MS })
-    assert.match(await textOf(stream.locator('.frames')), /"tick":1/)
+    await stream.getByText('Ended by the server').waitFor({ timeout: WAIT_MS })
+    assert.match(await textOf(stream.locator('.messages')), /"tick":1/)
 
     await page.goto(`${heddle.url}/system/docs#event-user.created`)
     const event = page.locator('[id="event-user.created"]')
@@ -132,41 +129,6 @@ test('the page of the API in a browser', async (t) => {
     }
   })
 })
-
-interface Opened {
-  page: Page
-  /** Errors of the console and of the page. */
-  faults: string[]
-  hosts: Set<string>
-}
-
-/** One tab for all tests: each of its own would be a process more. What it has seen is that of the page that stands in it. */
-async function openTab(chromium: Browser): Promise<Opened> {
-  const page = await chromium.newPage({ viewport: WIDE })
-  page.setDefaultTimeout(WAIT_MS)
-  const tab: Opened = { page, faults: [], hosts: new Set() }
-  page.on('console', (message) => message.type() === 'error' && tab.faults.push(message.text()))
-  page.on('pageerror', (error) => tab.faults.push(error.message))
-  page.on('requestfailed', (request) => tab.faults.push(`${request.url()} failed`))
-  page.on('request', (request) => tab.hosts.add(new URL(request.url()).host))
-  return tab
-}
-
-/** Opens the page of the API anew and waits for its operations. */
-async function open(tab: Opened, { url }: Heddle, hash = ''): Promise<Opened> {
-  const { page } = tab
-  // With another hash alone the page would stay.
-  await page.goto('about:blank')
-  tab.faults = []
-  tab.hosts = new Set()
-  await page.goto(`${url}/system/docs${hash}`)
-  await page.locator('.card').first().waitFor({ state: 'attached' })
-  return tab
-}
-
-async function textOf(locator: Locator): Promise<string> {
-  return (await locator.textContent()) ?? ''
-}
 
 /** Source: WCAG 2.2, contrast ratio. */
 function contrast(a: Rgb, b: Rgb): number {

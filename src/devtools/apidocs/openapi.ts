@@ -22,6 +22,8 @@ export interface Operation {
   security?: Record<string, string[]>[]
   /** The plugin that answers, `<domain>.<ClassName>`. */
   'x-plugin': string
+  /** The path as it was registered, `/users/:id`: its parameters are named as the handler and the typed client know them. */
+  'x-route': string
 }
 
 /** Source: OpenAPI specification 3.1.0. */
@@ -91,6 +93,7 @@ function operationOf(route: RouteInfo, id: string, parameters: Parameter[], comp
     responses: responsesOf(route, id, requestBody !== undefined, components),
     ...(route.has_auth ? { security: [{ bearer: [] }] } : {}),
     'x-plugin': route.plugin,
+    'x-route': route.path,
   }
 }
 

@@ -1,8 +1,6 @@
+import { codeBlock } from './code-view.js'
 import { copyButton, el } from './dom.js'
-import { codeBlock } from './json-view.js'
 
-/** Most frames of a stream that are kept on the page. */
-const FRAMES_MAX = 100
 /** Most characters of a body that are shown. */
 const SHOWN_MAX_CHARS = 200_000
 
@@ -44,45 +42,6 @@ function bodyView(response, type, bytes, shown) {
   )
 }
 
-/** Renders a stream of server-sent events, frame by frame, until it ends. */
-export async function streamView(outcome, response, headMs) {
-  const frames = el('ol.frames', { tabindex: '0', 'aria-label': 'Frames, newest first' })
-  const count = el('span', {}, '0 frames')
-  outcome.replaceChildren(
-    el('div.answer', {}, statusLine(response, `${headMs.toFixed(0)} ms · `, count), headerList(response), frames),
-  )
-  let total = 0
-  let rest = ''
-  try {
-    for await (const chunk of textChunks(response.body)) {
-      const parts = (rest + chunk).split('\n\n')
-      rest = parts.pop()
-      for (const part of parts) {
-        const data = part.split('\n').filter((line) => line.startsWith('data:'))
-        if (data.length === 0) continue
-        total++
-        frames.prepend(el('li', {}, codeBlock(data.map((line) => line.slice(5).trim()).join('\n'))))
-        if (frames.childElementCount > FRAMES_MAX) frames.lastElementChild.remove()
-      }
-      count.textContent = `${total} frame${total === 1 ? '' : 's'}`
-    }
-    count.textContent += ', ended by the server'
-  } catch {
-    // The stream was stopped or the connection broke: the frames so far stay on the page.
-    count.textContent += ', closed'
-  }
-}
-
-/** Reads a stream as text. Not every browser can iterate over a stream. */
-async function* textChunks(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader()
-  for (;;) {
-    const { done, value } = await reader.read()
-    if (done) return
-    yield value
-  }
-}
-
 function statusLine(response, ...facts) {
   return el(
     'p.answer-line',
@@ -94,7 +53,7 @@ function statusLine(response, ...facts) {
   )
 }
 
-function headerList(response) {
+export function headerList(response) {
   const rows = [...response.headers].flatMap(([name, value]) => [el('dt', {}, name), el('dd', {}, value)])
   return el('details.headers', {}, el('summary', {}, 'Headers'), el('dl', {}, ...rows))
 }

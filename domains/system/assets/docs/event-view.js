@@ -1,5 +1,5 @@
+import { jsonBlock } from './code-view.js'
 import { el } from './dom.js'
-import { jsonBlock } from './json-view.js'
 
 /** The events of the document, each with its publishers and subscribers. */
 export function eventsOf(document, schemas) {

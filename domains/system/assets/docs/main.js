@@ -1,12 +1,15 @@
 import { el, prose } from './dom.js'
 import { eventCard, eventsOf } from './event-view.js'
-import { badge, operationCard, operationsOf, pathText } from './operation-view.js'
+import { badge, operationCard, pathText } from './operation-view.js'
+import { operationsOf } from './operations.js'
 import { SchemaView } from './schema-view.js'
 import { Token } from './token.js'
 
 /** The runtime's own operations are listed behind those of the service. */
 const RUNTIME_TAG = 'system'
 const DASHBOARD = '/system/dashboard'
+/** By what else an operation is found. */
+const KIND_WORDS = { http: '', stream: 'sse stream', socket: 'ws websocket' }
 
 const $ = (id) => document.getElementById(id)
 /** Operations and events for the search: the card, the line in the index, and the words by which it is found. */
@@ -90,16 +93,7 @@ function operationEntry(operation, page) {
   return {
     card: operationCard(operation, page),
     link: indexLink(id, badge(operation), path, summary),
-    words: [
-      id,
-      method,
-      path,
-      summary,
-      ...tags,
-      operation['x-plugin'],
-      ...parameters,
-      operation.isStream ? 'sse stream' : '',
-    ],
+    words: [id, method, path, summary, ...tags, operation['x-plugin'], ...parameters, KIND_WORDS[operation.kind]],
   }
 }
 

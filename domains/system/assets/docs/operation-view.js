@@ -1,23 +1,11 @@
+import { jsonBlock } from './code-view.js'
 import { el, prose } from './dom.js'
-import { jsonBlock } from './json-view.js'
-import { tryItForm } from './try-it.js'
+import { tryIt } from './try-it.js'
 
-/** The operations of the document, each with its method and path. */
-export function operationsOf(document) {
-  return Object.entries(document.paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, operation]) => ({
-      ...operation,
-      id: operation.operationId,
-      path,
-      method: method.toUpperCase(),
-      isStream: operation.responses['200']?.content?.['text/event-stream'] !== undefined,
-      needsToken: (operation.security ?? []).length > 0,
-    })),
-  )
-}
+const KINDS = { stream: 'SSE', socket: 'WS' }
 
-export function badge({ method, isStream }) {
-  const text = isStream ? 'SSE' : method
+export function badge({ method, kind }) {
+  const text = KINDS[kind] ?? method
   return el('span.badge', { 'data-method': text }, text)
 }
 
@@ -72,7 +60,7 @@ function details(operation, page) {
     ),
     operation.parameters && section('Parameters', parameterList(operation.parameters, schemas)),
     operation.requestBody && section('Body', bodyView(operation.requestBody, schemas)),
-    section('Try it', tryItForm(operation, page)),
+    section('Try it', ...tryIt(operation, page)),
     section('Answers', responseList(operation.responses, schemas)),
   ].filter(Boolean)
 }

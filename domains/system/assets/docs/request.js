@@ -1,3 +1,5 @@
+import { fieldsOf, isFree } from './filled-request.js'
+
 const FORM = 'application/x-www-form-urlencoded'
 const UPLOAD = 'multipart/form-data'
 
@@ -11,11 +13,17 @@ const UPLOAD = 'multipart/form-data'
 export function requestOf(operation, { values, type, body = '', files = [], token = '' }) {
   let path = operation.path
   const query = new URLSearchParams()
-  for (const { name, in: place, schema } of operation.parameters ?? []) {
+  const headers = {}
+  for (const parameter of operation.parameters ?? []) {
+    const { name, in: place, schema } = parameter
     const value = values.get(`${place}:${name}`) ?? ''
     if (place === 'path') {
       if (value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
       path = path.replace(`{${name}}`, encodeURIComponent(value))
+    } else if (place === 'header') {
+      if (value !== '') headers[name.toLowerCase()] = value
+    } else if (isFree(parameter)) {
+      for (const [each, text] of Object.entries(fieldsOf(value))) query.append(each, text)
     } else if (value !== '') {
       // A list has one value per line.
       const list = schema?.type === 'array' ? value.split('\n').filter((line) => line !== '') : [value]
@@ -23,13 +31,12 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
     }
   }
   const text = query.toString()
-  const headers = {}
   if (operation.needsToken && token !== '') headers.authorization = `Bearer ${token}`
   const init = { method: operation.method, headers }
   if (type !== undefined && (body.trim() !== '' || files.length > 0)) {
     init.body = bodyOf(type, body, files)
     // The browser sets the content type of a form, with its boundary.
-    if (type !== UPLOAD) headers['content-type'] = type
+    if (type !== UPLOAD) headers['content-type'] = type === '*/*' ? 'text/plain' : type
   }
   return { url: text === '' ? path : `${path}?${text}`, init }
 }
@@ -53,20 +60,4 @@ function parseFields(text) {
   } catch {
     throw new Error('Write the fields of the form as a JSON object')
   }
-}
-
-/** The same request as a curl command, without files. */
-export function curlOf({ url, init }, origin) {
-  const parts = [`curl -i${init.method === 'GET' ? '' : ` -X ${init.method}`} ${quoted(origin + url)}`]
-  for (const [name, value] of Object.entries(init.headers)) parts.push(`-H ${quoted(`${name}: ${value}`)}`)
-  if (typeof init.body === 'string') parts.push(`--data ${quoted(init.body)}`)
-  else if (init.body instanceof URLSearchParams) parts.push(`--data ${quoted(init.body.toString())}`)
-  else if (init.body instanceof FormData) {
-    for (const [name, value] of init.body) if (typeof value === 'string') parts.push(`-F ${quoted(`${name}=${value}`)}`)
-  }
-  return parts.join(' \\\n  ')
-}
-
-function quoted(text) {
-  return `'${text.replaceAll("'", "'\\''")}'`
 }
