@@ -7,10 +7,11 @@ import {
   Plugin,
   type RequestDetail,
   type RequestSummary,
+  type SourceLine,
+  sourceAround,
   type Tools,
 } from '#heddle'
 import { filterOf } from '../requests/filter.ts'
-import { type SourceLine, sourceAround } from '../requests/place.ts'
 import { type Why, whyOf } from '../requests/why.ts'
 
 /** A request with why it has failed, and the code around that place in development. */

@@ -1,12 +1,11 @@
-import type { DeliveryPart, RequestDetail, WorkPart } from '#heddle'
+import { type DeliveryPart, type PluginPlace, pluginPlace, type RequestDetail, type WorkPart } from '#heddle'
 import { deathsOf, deliveriesOf, worksOf } from './parts.ts'
-import { type Place, placeOf } from './place.ts'
 
 /** Why a request has failed. */
 export interface Why {
   sentence: string
   /** Where in the code of a plugin; null where that is not known. */
-  place: Place | null
+  place: PluginPlace | null
 }
 
 /**
@@ -17,7 +16,7 @@ export interface Why {
 export function whyOf(request: RequestDetail, folders: readonly string[]): Why | null {
   const [death] = deathsOf(request)
   if (death !== undefined) {
-    const place = death.line === null ? null : placeOf([death.line], folders)
+    const place = death.line === null ? null : pluginPlace([death.line], folders)
     const where = death.handler === null ? '' : ` in ${death.handler}`
     return said(`Lane ${death.lane} died${where}: ${death.message}`, place)
   }
@@ -53,10 +52,10 @@ const isOf = ({ name, kind }: WorkPart, group: string): boolean =>
   kind === 'event' && (name === group || !group.includes('.'))
 
 function failed({ name, error }: WorkPart, how: string, folders: readonly string[]): Why {
-  return said(`${name} ${how}: ${error!.message}`, placeOf(error!.stack.split('\n'), folders))
+  return said(`${name} ${how}: ${error!.message}`, pluginPlace(error!.stack.split('\n'), folders))
 }
 
-const said = (sentence: string, place: Place | null): Why => ({
+const said = (sentence: string, place: PluginPlace | null): Why => ({
   sentence: place === null ? sentence : `${sentence} at ${place.file}:${place.line}:${place.column}`,
   place,
 })
