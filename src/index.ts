@@ -24,7 +24,15 @@ export type {
 } from './contracts/http-request.ts'
 export type { Logger, LogLevel } from './contracts/logger.ts'
 export type { Payload } from './contracts/payload.ts'
-export type { LaneInfo, MetricRecord, Readiness, Registry, SystemDump, ToolStatus } from './contracts/registry.ts'
+export type {
+  LaneInfo,
+  MetricRecord,
+  Readiness,
+  Registry,
+  RequestRecord,
+  SystemDump,
+  ToolStatus,
+} from './contracts/registry.ts'
 export type { BodyPart, BodyParts, BodyStream, ByteStream, SavedFile, SaveOptions } from './contracts/request-body.ts'
 export type {
   DeathPart,

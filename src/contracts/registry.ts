@@ -22,6 +22,22 @@ export interface MetricRecord {
 /** Called synchronously within each tool call: no await, no tool calls, no I/O. */
 export type MetricsSink = (record: MetricRecord) => void
 
+/** A request that has ended. */
+export interface RequestRecord {
+  request_id: string
+  method: string
+  /** Path template; empty where there is no such route. */
+  route: string
+  plugin: string
+  /** 0: the client was gone before there was an answer. */
+  status: number
+  /** Milliseconds in the process: what the request waited for a lane is in it. */
+  duration_ms: number
+}
+
+/** Called synchronously when a request has been answered: no await, no tool calls, no I/O. */
+export type RequestSink = (record: RequestRecord) => void
+
 export interface ToolHealth {
   status: ToolStatus
   message: string | null
@@ -176,6 +192,13 @@ export interface Registry {
    * @returns a function that removes the sink
    */
   addMetricsSink(sink: MetricsSink): () => void
+  /**
+   * Receives every request of the process when it has ended, but not those of the pages under `/system`, which poll, unless they failed.
+   * Each request costs a little more while there is a sink.
+   * @returns a function that removes the sink
+   * @throws TypeError in a lane: only the primary sees all requests
+   */
+  addRequestSink(sink: RequestSink): () => void
   /** The last 1000 tool calls of all threads, oldest first. */
   getMetrics(): MetricRecord[]
   /** The health of tools and plugins of the process; in a lane at most 100 ms old. */

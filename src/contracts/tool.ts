@@ -12,6 +12,7 @@ import type {
   MetricsSink,
   ProcessCounter,
   Readiness,
+  RequestSink,
   SystemDump,
   ToolStatus,
 } from './registry.ts'
@@ -70,6 +71,7 @@ export interface ToolHost {
   writeLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
   addLogSink(sink: LogSink): () => void
   addMetricsSink(sink: MetricsSink): () => void
+  addRequestSink(sink: RequestSink): () => void
   metrics(): MetricRecord[]
   systemDump(): SystemDump
   lanes(): Awaitable<LaneInfo[]>

@@ -169,6 +169,10 @@ export class LaneToolHost implements ToolHost {
     return this.#kernel.addMetricsSink(sink)
   }
 
+  addRequestSink(): never {
+    throw new TypeError("registry.addRequestSink: only the primary sees all requests; set `static thread = 'primary'`")
+  }
+
   metrics(): MetricRecord[] {
     return this.#kernel.recentMetrics()
   }

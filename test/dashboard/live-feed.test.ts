@@ -4,7 +4,17 @@ import { CallWindows } from '../../domains/system/dashboard/call-windows.ts'
 import type { DashboardFrame, HelloFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
 import { LiveFeed } from '../../domains/system/dashboard/live-feed.ts'
 import { SAMPLE_MAX_RECORDS, TreeSample } from '../../domains/system/dashboard/tree-sample.ts'
-import { type EventRecord, HeddleError, type MetricRecord, type SseStream, type Tools } from '../../src/index.ts'
+import { WorkWindows } from '../../domains/system/dashboard/work-windows.ts'
+import {
+  type DeadLetter,
+  type EventRecord,
+  HeddleError,
+  type LaneInfo,
+  type MetricRecord,
+  type RequestSummary,
+  type SseStream,
+  type Tools,
+} from '../../src/index.ts'
 
 const record = (n: number, parent: number | null = null): EventRecord => ({
   id: `evt_${n}`,
@@ -31,12 +41,14 @@ function fakeTools() {
     event_bus: {
       addListener: (listener: (event: EventRecord) => void) => listen(listeners, listener),
       addFailureListener: (sink: unknown) => listen(sinks, sink),
+      getDeadLetters: () => [],
       getTraceHistory: () => [record(1)],
       getTopology: () => ({ 'a.b': { emitters: ['test.A'], subscribers: [], fire_count: fired } }),
     },
     logger: { addSink: (sink: unknown) => listen(sinks, sink) },
     registry: {
       addMetricsSink: (sink: unknown) => listen(sinks, sink),
+      addRequestSink: (sink: unknown) => listen(sinks, sink),
       getMetrics: () => [],
       getLanes: () => [],
       getReadiness: () => ({ ready: true, reasons: [], lanes: {} }),
@@ -78,7 +90,7 @@ test('the feed holds sinks and timers only while somebody looks', async (t: Test
   assert.equal(listening(), 0)
   const [first, second] = [client(), client()]
   await Promise.all([feed.open(first.stream), feed.open(second.stream)])
-  assert.equal(listening(), 4, 'once for all clients')
+  assert.equal(listening(), 5, 'once for all clients')
   assert.deepEqual(first.ofType<HelloFrame>('hello')[0]!.routes, { 'test.A': 'POST /a' })
   assert.match(first.ofType<HelloFrame>('hello')[0]!.history_off!, /HISTORY_ENABLED=true/)
   first.leave()
@@ -190,4 +202,30 @@ test('calls from before anybody looked stand at their seconds', () => {
   )
   for (let n = 0; n < 40; n++) windows.turn()
   assert.equal(windows.turn()[0]!.minute_calls, 1)
+})
+
+test('failures of every kind are counted, those of before anybody looked too, and streams have no latency', () => {
+  const windows = new WorkWindows()
+  const nowMs = Date.parse('2026-01-01T00:01:00.000Z')
+  const past = (secondsAgo: number, status: number) =>
+    ({ kind: 'request', at_ms: nowMs - secondsAgo * 1000, duration_ms: 5, status }) as RequestSummary
+  const letter = (secondsAgo: number) =>
+    ({ timestamp: new Date(nowMs - secondsAgo * 1000).toISOString() }) as DeadLetter
+  const lane = (...secondsAgo: number[]) =>
+    ({ deaths: secondsAgo.map((ago) => ({ at: new Date(nowMs - ago * 1000).toISOString() })) }) as unknown as LaneInfo
+  windows.addPast([past(90, 500), past(30, 503), past(20, 200)], [letter(80), letter(10)], nowMs)
+  for (let n = 0; n < 20; n++) windows.add({ status: 500, duration_ms: 2 }, false)
+  windows.add({ status: 200, duration_ms: 3_600_000 }, true)
+  windows.add({ status: 404, duration_ms: 2 }, false)
+  windows.add({ status: 0, duration_ms: 2 }, false)
+  windows.addGivenUp()
+  const figures = windows.turn([lane(70, 40), lane(0.5)], nowMs)
+  assert.deepEqual([figures.requests, figures.failed], [22, 22])
+  assert.deepEqual(
+    [figures.minute_requests, figures.minute_failed_requests, figures.minute_failed_deliveries, figures.minute_deaths],
+    [24, 21, 2, 2],
+  )
+  assert.ok(figures.minute_p99_ms! < 10)
+  for (let n = 0; n < 59; n++) windows.turn([], nowMs)
+  assert.deepEqual(windows.turn([], nowMs).minute_requests, 0, 'a minute later nothing is left')
 })

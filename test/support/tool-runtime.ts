@@ -157,6 +157,7 @@ function recordingHost(recorded: Recorded, topology: Record<string, TopologyEntr
     writeLog: (level, message, identity, fields) => recorded.logs.push({ level, message, identity, fields }),
     addLogSink: adder(recorded.logSinks),
     addMetricsSink: adder(recorded.metricsSinks),
+    addRequestSink: adder(new Set()),
     metrics: () => [],
     systemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
     updateToolStatus: (...args) => recorded.statuses.push(args),

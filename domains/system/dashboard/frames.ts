@@ -43,6 +43,7 @@ export interface SecondFrame {
   /** Events whose entries have changed. */
   topology: Record<string, TopologyEntry>
   calls: CallFigures[]
+  work: WorkFigures
   lanes: LaneSummary[]
   process: ProcessFigures
   status?: SystemDump
@@ -87,6 +88,24 @@ export interface CallFigures {
   p50_ms: number
   p95_ms: number
   p99_ms: number
+}
+
+/** Requests, without those of the pages under `/system`, and what has failed. Milliseconds; null without requests. */
+export interface WorkFigures {
+  /** In the last second. */
+  requests: number
+  /** Requests that were answered with 500 or more, deliveries that were given up, and lanes that died. */
+  failed: number
+  p50_ms: number | null
+  p95_ms: number | null
+  /** In the last minute. */
+  minute_requests: number
+  minute_failed_requests: number
+  minute_failed_deliveries: number
+  minute_deaths: number
+  minute_p50_ms: number | null
+  minute_p95_ms: number | null
+  minute_p99_ms: number | null
 }
 
 export interface ProcessFigures {

@@ -1,12 +1,15 @@
-import type { EventRecord, Readiness, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
+import type { EventRecord, Readiness, RouteInfo, SseStream, SystemDump, Tools, TopologyEntry } from '#heddle'
 import { CallWindows } from './call-windows.ts'
 import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
 import { TreeSample } from './tree-sample.ts'
+import { WorkWindows } from './work-windows.ts'
 
 /** Milliseconds between two live frames. */
 const LIVE_MS = 100
 const SECOND_MS = 1000
+/** Most requests and dead letters of the last minute that are read when the first page is opened. */
+const PAST_MAX = 1000
 const LOGS_MAX_RECORDS = 100
 const FAILURES_MAX_RECORDS = 100
 
@@ -24,6 +27,9 @@ export class Watch {
   readonly #stops: (() => void)[]
   readonly #sample = new TreeSample()
   readonly #calls = new CallWindows()
+  readonly #work = new WorkWindows()
+  /** `GET /path` of those that stay open. */
+  #streams = new Set<string>()
   #records: EventRecord[] = []
   #logs: LogEntry[] = []
   #logsLeftOut = 0
@@ -41,12 +47,15 @@ export class Watch {
     this.#sources = sources
     const { event_bus, logger, registry } = sources
     this.#calls.addPast(registry.getMetrics(), Date.now())
+    // What cannot be read is missing for a minute.
+    this.#readPast(Date.now()).catch(() => {})
     const live = setInterval(() => this.#sendLive(), LIVE_MS).unref()
     // The status of a tool shows its failure. This second then has no figures.
     const second = setInterval(() => this.#sendSecond().catch(() => {}), SECOND_MS).unref()
     this.#stops = [
       event_bus.addListener((record) => this.#hear(record)),
       event_bus.addFailureListener(({ event, event_id, subscriber, error, attempts }) => {
+        this.#work.addGivenUp()
         if (this.#failures.length < FAILURES_MAX_RECORDS)
           this.#failures.push({ event, event_id, subscriber, error: cut(error), attempts })
       }),
@@ -56,6 +65,9 @@ export class Watch {
         else this.#logsLeftOut++
       }),
       registry.addMetricsSink((record) => this.#calls.add(record)),
+      registry.addRequestSink((record) =>
+        this.#work.add(record, this.#streams.has(`${record.method} ${record.route}`)),
+      ),
       () => clearInterval(live),
       () => clearInterval(second),
     ]
@@ -63,6 +75,26 @@ export class Watch {
 
   end(): void {
     for (const stop of this.#stops.splice(0)) stop()
+  }
+
+  async #readPast(nowMs: number): Promise<void> {
+    const { event_bus, registry } = this.#sources
+    this.#learnRoutes(await registry.getRoutes())
+    const sinceMs = nowMs - 60_000
+    const [requests, letters] = await Promise.all([
+      // Without the history the minute begins now.
+      registry.getRequests({ since: sinceMs, limit: PAST_MAX }).catch(() => []),
+      event_bus.getDeadLetters({ since: new Date(sinceMs), limit: PAST_MAX }),
+    ])
+    this.#work.addPast(
+      requests.filter(({ method, route }) => !this.#streams.has(`${method} ${route}`)),
+      letters,
+      nowMs,
+    )
+  }
+
+  #learnRoutes(routes: readonly RouteInfo[]): void {
+    this.#streams = new Set(routes.flatMap(({ method, path, is_stream }) => (is_stream ? [`${method} ${path}`] : [])))
   }
 
   #hear(record: EventRecord): void {
@@ -104,13 +136,18 @@ export class Watch {
       registry.getReadiness(),
     ])
     const health = this.#health(registry.getSystemDump(), readiness)
-    if (health.status !== undefined) health.routes = singleRoutes(await registry.getRoutes())
+    if (health.status !== undefined) {
+      const routes = await registry.getRoutes()
+      this.#learnRoutes(routes)
+      health.routes = singleRoutes(routes)
+    }
     if (this.total === null) return
     this.#send({
       type: 'second',
       events_total: this.total,
       topology: this.#changed(topology),
       calls,
+      work: this.#work.turn(lanes, Date.now()),
       lanes: lanes.map(summaryOf),
       process: this.#process(),
       ...health,

@@ -131,6 +131,8 @@ export class PluginThread {
       routing,
       kernel: this.#kernel,
       log: (level, message, identity, fields) => this.#log(level, message, identity, fields),
+      // There is no listener.
+      addRequestSink: () => () => {},
       dump: () => this.#health.dump(),
       lanes: () => [],
       readiness: () => ({ ready: true, reasons: [], lanes: {} }),

@@ -1,6 +1,7 @@
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf, stackOf } from '../../core/errors/description.ts'
 import { faultRecord } from '../../runtime/endpoint/fault-record.ts'
+import { sinkFault } from '../../runtime/kernel/listeners.ts'
 import type { MendFacts } from '../../runtime/mends/mend.ts'
 import type { FlightRecorder } from '../../transport/memory/flight-recorder.ts'
 import { Dispatcher } from '../dispatch/dispatcher.ts'
@@ -10,6 +11,7 @@ import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { pipelining } from '../http/pipelining.ts'
+import { RequestSinks } from '../http/request-sinks.ts'
 import { Routing } from '../http/routing.ts'
 import type { Log } from '../logging/process-log.ts'
 
@@ -20,6 +22,7 @@ export interface HttpParts {
   /** Gives all other requests to the lanes. */
   readonly dispatcher: Dispatcher
   readonly listener: Listener
+  readonly requestSinks: RequestSinks
   readonly framingFaults: FramingFaults
   readonly connectionLimit: ConnectionLimit
 }
@@ -68,5 +71,6 @@ export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions)
       log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
   })
-  return { routing, localWorker, dispatcher, listener, framingFaults, connectionLimit }
+  const requestSinks = new RequestSinks(listener, (thrown) => log('ERROR', sinkFault('request sink', thrown), 'kernel'))
+  return { routing, localWorker, dispatcher, listener, requestSinks, framingFaults, connectionLimit }
 }

@@ -131,6 +131,7 @@ export class Runtime {
       routing: http.routing,
       kernel: tools.kernel,
       log,
+      addRequestSink: (sink) => http.requestSinks.add(sink),
       dump: () => tools.health.dump(),
       lanes: () => link.supervisor.lanes.info(),
       readiness: () => this.readiness(),

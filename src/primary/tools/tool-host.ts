@@ -8,6 +8,7 @@ import type {
   MetricsSink,
   ProcessCounter,
   Readiness,
+  RequestSink,
   SystemDump,
   ToolStatus,
 } from '../../contracts/registry.ts'
@@ -41,6 +42,7 @@ export interface PrimaryToolHostOptions {
   readonly routing: Routing
   readonly kernel: ThreadKernel
   log(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void
+  addRequestSink(sink: RequestSink): () => void
   dump(): SystemDump
   lanes(): LaneInfo[]
   readiness(): Readiness
@@ -167,6 +169,9 @@ export class PrimaryToolHost implements ToolHost {
   }
   addMetricsSink(sink: MetricsSink): () => void {
     return this.#options.kernel.addMetricsSink(sink)
+  }
+  addRequestSink(sink: RequestSink): () => void {
+    return this.#options.addRequestSink(sink)
   }
   metrics(): MetricRecord[] {
     return this.#options.kernel.recentMetrics()

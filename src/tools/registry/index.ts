@@ -21,6 +21,10 @@ export default class RegistryTool implements Tool {
         if (typeof sink !== 'function') throw new TypeError('registry.addMetricsSink: the sink must be a function')
         return host.addMetricsSink(sink)
       },
+      addRequestSink: (sink) => {
+        if (typeof sink !== 'function') throw new TypeError('registry.addRequestSink: the sink must be a function')
+        return host.addRequestSink(sink)
+      },
       getMetrics: () => host.metrics(),
       getSystemDump: () => host.systemDump(),
       getUncalledTools: () => this.#uncalledTools(),

@@ -1,66 +1,96 @@
 import { el, setAttribute, setText } from './dom.js'
-import { bytes, count, rate } from './format.js'
+import { bytes, count, duration, plural, rate } from './format.js'
 import { countOf } from './letters-view.js'
+import { ReadyLanes } from './ready-lanes.js'
 import { Sparkline } from './sparkline.js'
 
 const CHART_SECONDS = 60
-/** The scale of a chart ends at this many a second or more. */
-const LEAST = 10
+const REQUESTS = '/system/dashboard/requests'
+const FAILED = `${REQUESTS}?q=${encodeURIComponent('status:failed')}`
 
-/** Six figures of what the process does right now. */
+/** Six figures of what the process does right now. Each leads to the section that tells more. */
 export class Figures {
   element
-  #events = figure('Events a second', true)
-  #calls = figure('Tool calls a second', true)
-  #errors = figure('Errors, last minute')
-  #lanes = figure('Lanes ready')
-  #letters = figure('Dead letters')
-  #memory = figure('Memory')
-  #totalBefore = null
+  #requests = figure('Requests a second', REQUESTS, true)
+  #failed = figure('Failed, last minute', FAILED, true)
+  #slow = figure('p95, last minute', REQUESTS, true)
+  #lanes = figure('Lanes ready', '/system/dashboard#lanes')
+  #letters = figure('Dead letters', '/system/dashboard#letters')
+  #memory = figure('Memory', '/system/dashboard#lanes')
+  #readyLanes = new ReadyLanes()
 
   constructor() {
-    const all = [this.#events, this.#calls, this.#errors, this.#lanes, this.#letters, this.#memory]
-    this.element = el('dl', {}, ...all.map(({ element }) => element))
+    const all = [this.#requests, this.#failed, this.#slow, this.#lanes, this.#letters, this.#memory]
+    this.element = el('ul', {}, ...all.map(({ element }) => element))
   }
 
-  onHello({ events_total }) {
-    this.#totalBefore = events_total
+  onHello({ lanes }) {
+    this.#readyLanes.begin(lanes)
+    this.#tellLanes(lanes)
   }
 
-  onSecond({ events_total, calls, lanes, process }) {
-    const perSecond = this.#totalBefore === null ? 0 : Math.max(0, events_total - this.#totalBefore)
-    this.#totalBefore = events_total
-    const sum = (key) => calls.reduce((total, each) => total + each[key], 0)
-    const [callsNow, errors] = [sum('calls'), sum('minute_errors')]
-    const regular = lanes.filter(({ role }) => role === 'regular')
-    const ready = regular.filter(({ state, responsive }) => state === 'ready' && responsive).length
-    tell(this.#events, rate(perSecond))
-    tell(this.#calls, rate(callsNow))
-    tell(this.#errors, count(errors), errors > 0 ? 'bad' : null)
-    tell(this.#lanes, `${ready} of ${regular.length}`, ready < regular.length ? 'bad' : null)
-    tell(this.#memory, bytes(process.rss_bytes))
-    for (const [{ chart }, value] of [
-      [this.#events, perSecond],
-      [this.#calls, callsNow],
+  onSecond({ work, lanes, process }) {
+    const { minute_failed_requests: requests, minute_failed_deliveries: deliveries, minute_deaths: deaths } = work
+    const failed = requests + deliveries + deaths
+    tell(this.#requests, rate(work.requests), `${count(work.minute_requests)} in a minute`)
+    tell(this.#failed, count(failed), whatFailed(requests, deliveries, deaths), failed > 0 ? 'bad' : null)
+    tell(
+      this.#slow,
+      duration(work.minute_p95_ms),
+      `p50 ${duration(work.minute_p50_ms)} · p99 ${duration(work.minute_p99_ms)}`,
+    )
+    this.#readyLanes.look(lanes)
+    this.#tellLanes(lanes)
+    tell(this.#memory, bytes(process.rss_bytes), `${process.cpu_percent} % of a core`)
+    // The scale of a chart ends at the second value or more.
+    for (const [{ chart }, value, least] of [
+      [this.#requests, work.requests, 10],
+      [this.#failed, work.failed, 4],
+      [this.#slow, work.p95_ms, 10],
     ]) {
       chart.push(value)
-      chart.paint(LEAST)
+      chart.paint(least)
     }
   }
 
+  #tellLanes(lanes) {
+    const { ready, all } = this.#readyLanes
+    const inFlight = lanes.reduce((sum, lane) => sum + lane.requests_in_flight + lane.deliveries_in_flight, 0)
+    tell(this.#lanes, `${ready} of ${all}`, `${count(inFlight)} in flight`, ready < all ? 'bad' : null)
+  }
+
   onLetters(letters) {
-    tell(this.#letters, countOf(letters), letters.length > 0 ? 'warn' : null)
+    const subscribers = new Set(letters.map(({ subscriber }) => subscriber)).size
+    const whose = letters.length === 0 ? 'none waits' : `of ${plural(subscribers, 'subscriber')}`
+    tell(this.#letters, countOf(letters), whose, letters.length > 0 ? 'warn' : null)
   }
 }
 
-function figure(label, hasChart = false) {
-  const value = el('dd', { text: '–' })
-  const chart = hasChart ? new Sparkline(CHART_SECONDS) : null
-  const element = el('div', { class: 'figure' }, el('dt', { text: label }), value, chart?.element)
-  return { element, value, chart }
+function whatFailed(requests, deliveries, deaths) {
+  const parts = [
+    [requests, 'request'],
+    [deliveries, 'delivery', 'deliveries'],
+    [deaths, 'lane died', 'lanes died'],
+  ]
+  const shown = parts.filter(([number]) => number > 0).map(([number, ...words]) => plural(number, ...words))
+  return shown.length === 0 ? 'nothing' : shown.join(' · ')
 }
 
-function tell({ element, value }, text, state = null) {
+function figure(label, href, hasChart = false) {
+  const value = el('strong', { text: '–' })
+  const more = el('small')
+  const chart = hasChart ? new Sparkline(CHART_SECONDS) : null
+  const element = el(
+    'li',
+    { class: 'figure' },
+    el('a', { href }, el('span', { text: label }), value, more, chart?.element),
+  )
+  return { element, value, more, chart }
+}
+
+function tell({ element, value, more }, text, moreText, state = null) {
   setText(value, text)
+  setText(more, moreText)
+  setAttribute(more, 'title', moreText)
   setAttribute(element, 'data-state', state)
 }

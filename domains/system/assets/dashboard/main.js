@@ -119,11 +119,25 @@ function show(wanted) {
   views[name].show()
 }
 
+/** Goes to an address of this page without loading it again. */
+function go(address) {
+  history.pushState(null, '', address)
+  dispatchEvent(new PopStateEvent('popstate'))
+}
+
+const isPlain = (event) => !event.metaKey && !event.ctrlKey && !event.shiftKey
+
 byId('sections').addEventListener('click', (event) => {
   const name = event.target.closest('a')?.dataset.section
-  if (name === undefined || event.metaKey || event.ctrlKey || event.shiftKey) return
+  if (name === undefined || !isPlain(event)) return
   event.preventDefault()
   open(name)
+})
+byId('figures').addEventListener('click', (event) => {
+  const address = event.target.closest('a')?.getAttribute('href')
+  if (address === undefined || !isPlain(event)) return
+  event.preventDefault()
+  go(address)
 })
 for (const type of ['hashchange', 'popstate'])
   addEventListener(type, () => {
