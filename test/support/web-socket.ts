@@ -72,7 +72,10 @@ export class RawWebSocket {
 
   /** The text message that comes as the `count`-th. */
   async text(count: number): Promise<string> {
-    await until(() => this.texts.length >= count, `${count} messages; there are ${JSON.stringify(this.texts)}`)
+    await until(() => this.texts.length >= count, `${count} messages`).catch((error: Error) => {
+      const { texts, closed, isEnded } = this
+      throw new Error(`${error.message}; there are ${JSON.stringify({ texts, closed, isEnded })}`)
+    })
     return this.texts[count - 1]!
   }
 
