@@ -16,6 +16,9 @@ export interface RequestFilter {
   route?: string
   /** A plugin, or a part of its name. */
   plugin?: string
+  kind?: 'request' | 'job'
+  /** What comes by the clock and went well, runs of jobs and health checks: left out, or nothing else. */
+  noise?: 'without' | 'only'
   /** Only those that took at least so long. */
   min_ms?: number
   /** A part of the path, of an error or of what was kept of it: statements, logs, events. */

@@ -12,12 +12,18 @@ import {
   type Tools,
 } from '#heddle'
 import { filterOf } from '../requests/filter.ts'
+import { type Outline, outlineOf } from '../requests/outline.ts'
+import { type Project, projectHere } from '../requests/project.ts'
 import { type Why, whyOf } from '../requests/why.ts'
 
-/** A request with why it has failed, and the code around that place in development. */
+/** A request with why it has failed. In development with the code around that place, and where that code is. */
 interface Explained extends RequestDetail {
   why: (Why & { source: SourceLine[] }) | null
+  project: Project | null
 }
+
+/** Outlines in one answer. */
+const OUTLINES_MAX = 60
 
 /** Lists the requests and jobs that the history keeps, and shows each with everything that it has caused. */
 export default class ShowRequests extends Plugin {
@@ -25,13 +31,14 @@ export default class ShowRequests extends Plugin {
   #http
   #registry
   #folders: string[]
-  #isDevelopment: boolean
+  /** Null in production: the reader's editor has other files. */
+  #project: Project | null
 
   constructor({ http, registry, config }: Tools) {
     super()
     this.#http = http
     this.#registry = registry
-    this.#isDevelopment = config.get('NODE_ENV', { default: 'development' }) !== 'production'
+    this.#project = config.get('NODE_ENV', { default: 'development' }) === 'production' ? null : projectHere()
     this.#folders = config
       .get('DOMAINS_DIR', { default: 'domains' })
       .split(delimiter)
@@ -44,7 +51,11 @@ export default class ShowRequests extends Plugin {
     this.#http.addEndpoint('/system/requests', 'GET', this.list, {
       tags,
       summary:
-        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `since`, `min_ms`, `text`',
+        'Requests and jobs, newest first: the last `limit` (100), or those before the time `before`. Filters: `status` (`5xx`, `404`, `failed`, `open`, `unfinished`), `method`, `route`, `plugin`, `kind` (`request`, `job`), `noise` (`without`, `only`: what comes by the clock and went well), `since`, `min_ms`, `text`',
+    })
+    this.#http.addEndpoint('/system/requests/outlines', 'GET', this.outlines, {
+      tags,
+      summary: 'What those with the `ids`, separated by commas, did over time, in short',
     })
     this.#http.addEndpoint('/system/requests/:id', 'GET', this.show, {
       tags,
@@ -56,6 +67,16 @@ export default class ShowRequests extends Plugin {
     return this.#registry.getRequests(filterOf(query)).catch(explainOff)
   }
 
+  async outlines({ ids }: Data): Promise<Record<string, Outline>> {
+    const wanted = String(ids ?? '')
+      .split(',')
+      .slice(0, OUTLINES_MAX)
+    const found = await Promise.all(
+      wanted.map(async (id) => [id, await this.#registry.getRequest(id).catch(explainOff)] as const),
+    )
+    return Object.fromEntries(found.flatMap(([id, request]) => (request === null ? [] : [[id, outlineOf(request)]])))
+  }
+
   async show({ id }: Data, context: HttpContext) {
     const request = await this.#registry.getRequest(id).catch(explainOff)
     if (request !== null) return this.#explained(request)
@@ -65,9 +86,10 @@ export default class ShowRequests extends Plugin {
 
   async #explained(request: RequestDetail): Promise<Explained> {
     const why = whyOf(request, this.#folders)
-    if (why === null) return { ...request, why }
-    const source = why.place === null || !this.#isDevelopment ? [] : await sourceAround(why.place)
-    return { ...request, why: { ...why, source } }
+    const project = this.#project
+    if (why === null) return { ...request, why, project }
+    const source = why.place === null || project === null ? [] : await sourceAround(why.place)
+    return { ...request, why: { ...why, source }, project }
   }
 }
 

@@ -30,6 +30,11 @@ interface Row {
 const SELECT =
   "SELECT request.*, coalesce(run.replica, '') AS replica, run.seen_ms FROM request LEFT JOIN run ON run.id = request.run"
 
+/** What comes by the clock and went well. */
+const IS_NOISE = `(request.failed = 0 AND (request.kind = 'job' OR request.route LIKE '/system/%'
+  OR (request.method IN ('GET', 'HEAD') AND request.path IN ('/health', '/healthz', '/livez', '/readyz', '/ping', '/metrics', '/favicon.ico'))
+  OR request.path LIKE '/health/%'))`
+
 /** All parts of a request: what names it, and what belongs to events that its parts have published. */
 const PARTS = `
 WITH RECURSIVE own (id) AS (
@@ -120,7 +125,7 @@ function summaryOf(row: Row): RequestSummary {
 const numberIn = (value: number | undefined): number | undefined => (Number.isFinite(value) ? value : undefined)
 
 function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
-  const { status, method, route, plugin, text } = filter
+  const { status, method, route, plugin, kind, noise, text } = filter
   const [before, since, minMs] = [filter.before, filter.since, filter.min_ms].map(numberIn)
   const conditions: string[] = []
   const values: Record<string, unknown> = {}
@@ -133,6 +138,9 @@ function conditionsOf(filter: RequestFilter): { where: string; values: Record<st
   if (method !== undefined) add('request.method = @method', 'method', method.toUpperCase())
   if (route !== undefined) add('(request.path LIKE @route OR request.route LIKE @route)', 'route', `%${route}%`)
   if (plugin !== undefined) add('request.plugin LIKE @plugin', 'plugin', `%${plugin.replaceAll('*', '%')}%`)
+  if (kind !== undefined) add('request.kind = @kind', 'kind', kind)
+  if (noise === 'without') conditions.push(`NOT ${IS_NOISE}`)
+  if (noise === 'only') conditions.push(IS_NOISE)
   if (minMs !== undefined) add('request.ms >= @minMs', 'minMs', minMs)
   if (text !== undefined && text !== '') {
     const inParts = 'EXISTS (SELECT 1 FROM part WHERE part.request_id = request.id AND part.json LIKE @text)'
