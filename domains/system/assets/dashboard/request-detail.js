@@ -1,40 +1,64 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
 import { clock, duration, plural } from './format.js'
+import { curlOf, lacksBody, testOf } from './request-copies.js'
+import { editorLink, logsBlock, spanDetail } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
+import { endOf, hatching, waterfall } from './request-waterfall.js'
 
-/** Lines of the scale above the waterfall. */
-const MARKS = 4
-
-/** The right side: one request. @param {object} actions `{ copy(text, what), copied }` */
-export function requestDetail(request, { chosen, onChoose, onCopy, copied, letters, onReplay }) {
+/**
+ * The right side: one request.
+ * @param {{ chosen: string | null, copied: string, isSure: boolean, sending: string, letters: object[], onBack, onChoose, onCopy, onEditor, onReplay, onSend }} how
+ */
+export function requestDetail(request, how) {
   const rows = rowsOf(request)
-  const endMs = Math.max(request.duration_ms ?? 0, ...rows.map(({ atMs, ms }) => atMs + (ms ?? 0)), 0.001)
-  const row = rows.find(({ key }) => key === chosen) ?? faultyRow(rows)
+  const endMs = endOf(request, rows)
+  const row =
+    rows.find(({ key }) => key === how.chosen) ?? rowOfEvent(rows, request.askedFor) ?? faultyRow(rows) ?? rows[0]
   return html`
+    ${hatching}
+    ${backLink(how.onBack)}
     <header class="request-head">
       <h2>
-        ${statusBadge(request)} ${titleOf(request)}
-        ${letters.length > 0 ? html`<span class="tag tag-bad">${plural(letters.length, 'dead letter')}</span>` : nothing}
+        ${statusBadge(request)} <span>${titleOf(request)}</span>
+        ${how.letters.length > 0 ? html`<span class="tag tag-bad">${plural(how.letters.length, 'dead letter')}</span>` : nothing}
       </h2>
-      <div class="request-buttons">
-        ${copyButton('Copy link', location.href, copied, onCopy)}
-        ${request.kind === 'request' && request.method !== '' ? copyButton('Copy as curl', curlOf(request), copied, onCopy) : nothing}
-        ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => onReplay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}
-      </div>
+      <div class="request-buttons">${buttonsOf(request, how)}</div>
     </header>
-    <p class="request-facts">${factsOf(request, rows, endMs).map((fact) => html`<span>${fact}</span>`)}</p>
-    ${request.why === null ? nothing : html`<p class="why" role="status">${request.why.sentence}</p>`}
-    <div class="waterfall" role="table" aria-label="What it did, over time">
-      <div class="fall-row fall-scale" role="row">
-        <span role="columnheader">span</span>
-        <span class="fall-marks" role="columnheader">${marksOf(endMs)}</span>
-        <span class="number" role="columnheader">${duration(endMs)}</span>
-      </div>
-      ${rows.map((each) => fallRow(each, endMs, each === row, onChoose))}
-    </div>
-    ${row === undefined ? nothing : rowDetail(row, request)}
-    ${logList(request)}
+    <p class="request-facts">${factsOf(request, rows, endMs).map(([text, value]) => html`<span>${text} <b>${value}</b></span>`)}</p>
+    ${how.sending === '' ? nothing : html`<p class="note" role="status">${how.sending}</p>`}
+    ${request.why === null ? nothing : whyBox(request)}
+    ${waterfall(rows, endMs, row, how.onChoose)}
+    ${row === undefined ? nothing : spanDetail(row, request, how.onEditor)}
+    <section class="span-detail">${logsBlock('Log of the request', logsOf(request))}</section>
   `
+}
+
+/** In a narrow window the list and the one that is chosen take turns. */
+export const backLink = (onBack) =>
+  html`<a class="back" href="/system/dashboard/requests" @click=${onBack}>← All requests</a>`
+
+function buttonsOf(request, { copied, isSure, letters, onCopy, onReplay, onSend }) {
+  const copyButton = (text, make) =>
+    html`<button type="button" @click=${() => onCopy(text, make())}>${copied === text ? 'Copied' : text}</button>`
+  const canRepeat = request.kind === 'request' && request.method !== ''
+  const isUnsafe = request.method !== 'GET' && request.method !== 'HEAD'
+  return html`
+    ${copyButton('Copy link', () => location.href)}
+    ${canRepeat ? copyButton('Copy as curl', () => curlOf(request, location.origin)) : nothing}
+    ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
+    ${
+      canRepeat
+        ? html`<button type="button" title=${lacksBody(request) ? 'Its body was not kept: it is sent without one' : nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : 'Send again'}</button>`
+        : nothing
+    }
+    ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => onReplay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`
+}
+
+/** The name of what failed, in front, stands out. */
+function whyBox({ why, project }) {
+  const [, name, rest] = /^(\S+\.\S+)( (?:failed|gave up)[\s\S]*)$/.exec(why.sentence) ?? []
+  const link = why.place === null || project === null ? nothing : editorLink(why.place)
+  return html`<p class="why" role="status">${name === undefined ? why.sentence : html`<b>${name}</b>${rest}`} ${link}</p>`
 }
 
 export function statusBadge({ kind, status, state, failed }) {
@@ -49,97 +73,44 @@ export function statusBadge({ kind, status, state, failed }) {
 export const titleOf = ({ kind, method, path, route, plugin, id }) =>
   kind === 'job' ? `${plugin}/${route}` : method === '' ? id : `${method} ${path}`
 
+/** @returns {[string, string][]} what it is, and its value */
 function factsOf(request, rows, endMs) {
-  const { plugin, duration_ms: ms, lane, replica, id, at_ms: atMs } = request
+  const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, trace_id: traceId } = request
   const sql = rows.filter(({ detail }) => detail.call?.statement !== undefined)
   const sqlMs = sql.reduce((sum, { ms: each }) => sum + (each ?? 0), 0)
   const events = rows.filter(({ detail }) => detail.call?.eventId !== undefined)
+  const logs = logsOf(request)
   return [
-    plugin,
-    ms === null ? null : `${request.kind === 'job' ? 'ran' : 'answered in'} ${duration(ms)}`,
-    endMs > (ms ?? 0) * 1.01 ? `all that it caused ${duration(endMs)}` : null,
-    lane === null || lane < 0 ? null : `lane ${lane}`,
-    sql.length === 0 ? null : `${sql.length} SQL · ${duration(sqlMs)}`,
-    events.length === 0 ? null : plural(events.length, 'event'),
-    replica,
-    clock(new Date(atMs).toISOString()),
-    id,
-  ].filter((fact) => fact !== null && fact !== '')
-}
-
-function marksOf(endMs) {
-  return Array.from({ length: MARKS }, (_, n) => html`<span>${n === 0 ? '0' : duration((endMs * n) / MARKS)}</span>`)
+    ['', plugin],
+    [kind === 'job' ? 'ran' : 'answered in', ms === null ? '' : duration(ms)],
+    ['all that it caused', endMs > (ms ?? 0) * 1.01 ? duration(endMs) : ''],
+    [kind === 'job' ? 'caused by' : '', kind === 'job' ? 'the scheduler' : ''],
+    ['lane', lane === null || lane < 0 ? '' : String(lane)],
+    ['', sql.length === 0 ? '' : `${sql.length} SQL · ${duration(sqlMs)}`],
+    ['', events.length === 0 ? '' : plural(events.length, 'event')],
+    ['', logs.length === 0 ? '' : plural(logs.length, 'log')],
+    ['user', user ?? ''],
+    ['on', replica],
+    ['at', clock(new Date(atMs).toISOString())],
+    ['', id],
+    ['trace', traceId ?? ''],
+  ].filter(([, value]) => value !== '')
 }
 
 const faultyRow = (rows) =>
-  rows.findLast(({ isFailed, detail }) => isFailed && (detail.work !== undefined || detail.death !== undefined))
+  rows.findLast(
+    ({ isFailed, detail }) =>
+      isFailed && detail.call === undefined && (detail.work !== undefined || detail.death !== undefined),
+  )
 
-function fallRow(row, endMs, isChosen, onChoose) {
-  const { key, depth, name, note, thread, kind, atMs, ms, isFailed, isWaiting } = row
-  const from = (atMs / endMs) * 100
-  const width = Math.max(((ms ?? 0) / endMs) * 100, 0.4)
-  return html`
-    <div
-      class="fall-row ${isFailed ? 'is-failed' : ''} ${isChosen ? 'is-chosen' : ''}"
-      role="row" tabindex="0"
-      @click=${() => onChoose(key)} @keydown=${(event) => event.key === 'Enter' && onChoose(key)}>
-      <span class="fall-name" role="cell"><svg width=${depth * 14} height="1" aria-hidden="true"></svg><b>${name}</b> <i>${note === '' ? thread : note}</i></span>
-      <svg class="fall-bar" role="cell" height="14" preserveAspectRatio="none" aria-label=${`from ${duration(atMs)}`}>
-        <rect class=${`bar bar-${kind} ${isWaiting ? 'bar-waiting' : ''}`} x=${`${Math.min(from, 99.6)}%`} width=${`${width}%`} y="2" height="10" rx="2"></rect>
-      </svg>
-      <span class="number" role="cell">${duration(ms)}</span>
-    </div>`
+/** Who comes with the id of an event sees what became of it. */
+function rowOfEvent(rows, id) {
+  if (id === undefined || !id.startsWith('evt_')) return undefined
+  const ofEvent = rows.filter(
+    ({ detail }) =>
+      (detail.call?.eventId ??
+        detail.delivery?.eventId ??
+        (detail.call === undefined ? detail.work?.eventId : undefined)) === id,
+  )
+  return ofEvent.findLast(({ isFailed }) => isFailed) ?? ofEvent[0]
 }
-
-function rowDetail({ name, detail, thread }, request) {
-  const { work, call, delivery, death } = detail
-  if (work === undefined && delivery === undefined && death === undefined) return nothing
-  const error = call === undefined || call.error !== undefined ? work?.error : undefined
-  return html`
-    <section class="span-detail">
-      <h3>${name}${thread === '' ? nothing : html` <span class="muted">${thread}</span>`}</h3>
-      ${call?.statement === undefined ? nothing : html`<pre class="wrap">${call.statement}</pre>`}
-      ${call?.error === undefined ? nothing : html`<p class="why">${call.error}</p>`}
-      ${call?.fields === undefined ? nothing : html`<pre class="wrap">${call.message} ${JSON.stringify(call.fields, null, 2)}</pre>`}
-      ${call?.eventId === undefined ? nothing : html`<p class="note">${call.event} · ${call.eventId}</p>`}
-      ${error === undefined ? nothing : html`${sourceOf(request, error.stack)}<details><summary>Stack</summary><pre class="wrap">${error.stack}</pre></details>`}
-      ${death === undefined ? nothing : html`${sourceOf(request, death.line ?? '')}<pre class="wrap">${death.stack.join('\n')}</pre>`}
-      ${delivery === undefined ? nothing : stepsOf(delivery)}
-    </section>`
-}
-
-/** The lines around the fault, where this is the one that `why` names. */
-function sourceOf({ why }, stack) {
-  if (why === null || why.place === null || why.source.length === 0) return nothing
-  const { file, path, line, column } = why.place
-  if (!stack.includes(`${file}:${line}`)) return nothing
-  return html`
-    <p class="note">${file}:${line} <a href=${`vscode://file${path}:${line}:${column}`}>Open in editor</a></p>
-    <pre class="source">${why.source.map(({ line, text, isFault }) => html`<span class=${isFault ? 'is-fault' : ''}>${isFault ? '>' : ' '} ${String(line).padStart(4)} | ${text}\n</span>`)}</pre>`
-}
-
-function stepsOf({ group, steps, isGivenUp }) {
-  return html`
-    <p class="note">Subscriber ${group}${isGivenUp ? ', given up: it is a dead letter' : ''}</p>
-    <ul class="plain">${steps.map(({ name, atMs, delayMs, attempt }) => html`<li>${clock(new Date(atMs).toISOString())} ${name.replaceAll('_', ' ')}${attempt === undefined ? '' : ` ${attempt}`}${delayMs === undefined ? '' : ` after ${duration(delayMs)}`}</li>`)}</ul>`
-}
-
-function logList(request) {
-  const logs = logsOf(request)
-  if (logs.length === 0) return nothing
-  return html`
-    <section class="span-detail">
-      <h3>Logs</h3>
-      <ul class="plain">${logs.map(
-        ({ level, message, fields, from, atMs }) => html`
-          <li class=${`is-${level}`}><span class="muted">${clock(new Date(atMs).toISOString())}</span> <b>${level.toUpperCase()}</b> ${message} <span class="muted">${from}${fields === undefined ? '' : ` ${JSON.stringify(fields)}`}</span></li>`,
-      )}</ul>
-    </section>`
-}
-
-function copyButton(text, value, copied, onCopy) {
-  return html`<button type="button" @click=${() => onCopy(text, value)}>${copied === text ? 'Copied' : text}</button>`
-}
-
-/** Neither its query nor its body is kept. */
-const curlOf = ({ method, path }) => `curl -X ${method} '${location.origin}${path.replaceAll("'", '%27')}'`

@@ -1,11 +1,22 @@
-import { html, nothing, render } from '/system/dashboard/lit-html.js'
-import { ago, duration } from './format.js'
-import { requestDetail, statusBadge, titleOf } from './request-detail.js'
+import { html, render } from '/system/dashboard/lit-html.js'
+import { repeatOf } from './request-copies.js'
+import { backLink, requestDetail } from './request-detail.js'
+import { chooseEditor, editorAddress } from './request-editor.js'
+import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
+import { byKind, LookedAt } from './request-looked.js'
+import { parseSearch, WORDS, withStatus } from './request-search.js'
+import { RequestSource } from './request-source.js'
 
-const LIMIT = 200
 const PATH = '/system/dashboard/requests'
 /** A request that is so young, or was replayed, may still cause something. Milliseconds. */
 const YOUNG_MS = 10_000
+/** The list stands still for so long after the pointer has moved over it. Milliseconds. */
+const HOLD_MS = 3000
+/** What was sent so short a time ago may not be stored yet. Milliseconds. */
+const STORED_MS = 1500
+/** For how long a question or a word on a button stays. Milliseconds. */
+const SURE_MS = 4000
+const COPIED_MS = 1500
 const STATUSES = [
   ['', 'All'],
   ['failed', 'Failed'],
@@ -13,37 +24,46 @@ const STATUSES = [
   ['4xx', '4xx'],
   ['open', 'Open'],
 ]
-/** `status:5xx plugin:users route:/orders since:10m >200ms some text` */
-const WORD = /(?:(status|plugin|route|method|since):(\S+)|>(\d+)ms|"([^"]*)"|(\S+))/g
-const UNITS = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const EXAMPLE = 'status:5xx plugin:users.* since:10m >200ms "text"'
 
-/** The requests and jobs that the history keeps; on the right the one that is chosen. Filter and choice are in the address. */
+/** The requests and jobs that the history keeps; on the right the one that is chosen. Filter, choice and span are in the address. */
 export class RequestsView {
   title = 'Requests'
   badge = ''
   element = document.createElement('section')
   #page
+  #source
+  #lookedAt = new LookedAt(localStorage)
   #rows = null
+  /** The query whose answer they are. */
+  #rowsQuery = null
+  #newer = 0
+  #pinned = []
   #detail = null
-  #span = null
   #copied = ''
+  #sending = ''
+  #isSure = false
   #isPaused = false
+  #isNoiseOpen = false
   #isAsking = false
+  #isAgain = false
+  #heldUntilMs = 0
   /** Why no requests are kept; null where they are, undefined while that is not known. */
   #off
   #letters = []
-  #replayedMs = 0
+  #changedMs = 0
 
   constructor(page) {
     this.#page = page
+    this.#source = new RequestSource((path) => page.fetchJson(path))
     this.element.className = 'view requests'
     this.element.setAttribute('aria-label', 'Requests')
-    addEventListener('popstate', () => this.element.isConnected && this.#look())
+    addEventListener('popstate', () => this.element.isConnected && this.#moved())
     addEventListener('keydown', (event) => this.#onKey(event))
     this.#draw()
   }
 
-  onHello({ history_off: off }) {
+  onHello({ history_off: off = null }) {
     this.#off = off
     this.#draw()
     void this.#look()
@@ -60,7 +80,7 @@ export class RequestsView {
   }
 
   show() {
-    void this.#look()
+    this.#moved()
   }
 
   // ── the address ──────────────────────────────────────────────────────────
@@ -74,11 +94,25 @@ export class RequestsView {
     return new URLSearchParams(location.search).get('q') ?? ''
   }
 
-  #go(id, query, isNew = true) {
-    const address = `${PATH}${id === null ? '' : `/${encodeURIComponent(id)}`}${query === '' ? '' : `?q=${encodeURIComponent(query)}`}`
-    if (isNew) history.pushState(null, '', address)
-    else history.replaceState(null, '', address)
-    this.#span = null
+  get #span() {
+    return new URLSearchParams(location.search).get('span')
+  }
+
+  /** @param {boolean} [isNew] whether the back button leads to where the reader is now */
+  #go(id, query, { span = null, isNew = true } = {}) {
+    const parameters = new URLSearchParams()
+    if (query !== '') parameters.set('q', query)
+    if (span !== null) parameters.set('span', span)
+    const address = `${PATH}${id === null ? '' : `/${encodeURIComponent(id)}`}${parameters.size === 0 ? '' : `?${parameters}`}`
+    history[isNew ? 'pushState' : 'replaceState'](null, '', address)
+    this.#moved()
+  }
+
+  /** The address has changed. */
+  #moved() {
+    this.#isSure = false
+    this.#heldUntilMs = 0
+    this.#source.reset()
     this.#draw()
     void this.#look()
   }
@@ -86,114 +120,193 @@ export class RequestsView {
   // ── what is asked for ────────────────────────────────────────────────────
 
   async #look() {
-    if (!this.element.isConnected || this.#isAsking || this.#off !== null) return
+    if (!this.element.isConnected || typeof this.#off === 'string') return
+    this.#isAgain = this.#isAsking
+    if (this.#isAsking) return
     this.#isAsking = true
+    const [query, id] = [this.#query, this.#id]
     try {
-      const query = this.#query
-      const rows = await this.#page.fetchJson(`/system/requests?${parametersOf(query)}`)
-      if (query !== this.#query) return void setTimeout(() => this.#look())
-      this.#rows = rows ?? []
-      await this.#lookAtOne()
+      const [found] = await Promise.all([this.#source.look(parseSearch(query)), this.#lookAtOne(id)])
+      if (query === this.#query) this.#take(found)
+      this.#draw()
+      if (await this.#source.outline(this.#rowsInView())) this.#draw()
     } finally {
       this.#isAsking = false
+      if (this.#isAgain) void this.#look()
     }
-    this.#draw()
   }
 
-  async #lookAtOne() {
-    const id = this.#id
+  /** The list stands still while it is read: new ones are counted then. */
+  #take({ rows, failures }) {
+    if (rows === null) return
+    const isHeld = this.#isHeld && this.#rows !== null && this.#rowsQuery === this.#query
+    this.#source.rows = rows
+    if (isHeld) {
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      const top = rows.findIndex(({ id }) => id === this.#rows[0]?.id)
+      this.#newer = top === -1 ? rows.length : top
+      this.#rows = this.#rows.map((row) => byId.get(row.id) ?? row)
+      return
+    }
+    this.#rowsQuery = this.#query
+    this.#rows = rows
+    this.#newer = 0
+    this.#pinned = byKind((failures ?? []).filter((row) => row.id === this.#detail?.id || !this.#lookedAt.has(row)))
+  }
+
+  get #isHeld() {
+    const scrolled = this.element.querySelector('.request-rows')?.scrollTop ?? 0
+    return scrolled > ROW_PX || performance.now() < this.#heldUntilMs
+  }
+
+  async #lookAtOne(id) {
     if (id === null) {
       this.#detail = null
       return
     }
     const known = this.#detail
     const isSame = known !== null && (known.id === id || known.askedFor === id)
-    if (isSame && known.state !== 'open' && Date.now() - Math.max(known.at_ms, this.#replayedMs) > YOUNG_MS) return
-    const detail = await this.#page.fetchJson(`/system/requests/${encodeURIComponent(id)}`)
-    this.#detail = detail === null ? { id, isMissing: true, at_ms: 0 } : { ...detail, askedFor: id }
+    const isDone = isSame && known.state !== 'open' && Date.now() - Math.max(known.at_ms, this.#changedMs) > YOUNG_MS
+    if (isDone) return
+    const detail = await this.#source.one(id)
+    if (id !== this.#id) return
+    if (detail !== null) {
+      this.#detail = { ...detail, askedFor: id }
+      if (detail.failed) this.#lookedAt.add([detail])
+    } else if (!isSame) {
+      // What was sent a moment ago is stored a moment later.
+      this.#detail = { id, isMissing: true, at_ms: Date.now() }
+    }
+  }
+
+  #rowsInView() {
+    const list = this.element.querySelector('.request-rows')
+    const from = Math.max(0, Math.floor((list?.scrollTop ?? 0) / ROW_PX) - 5)
+    const shown = (this.#rows ?? []).slice(from, from + Math.ceil((list?.clientHeight ?? 600) / ROW_PX) + 10)
+    return [...this.#pinned.slice(0, PINNED_MAX).map(({ row }) => row), ...shown]
   }
 
   // ── what is shown ────────────────────────────────────────────────────────
 
   #draw() {
     const query = this.#query
-    const status = /status:(\S+)/.exec(query)?.[1] ?? ''
+    const { hints, parameters } = parseSearch(query)
+    const status = parameters.status ?? ''
+    this.element.classList.toggle('has-chosen', this.#id !== null)
     render(
       html`
         <div class="card list">
           <div class="toolbar">
-            ${STATUSES.map(
-              ([value, text]) =>
-                html`<button type="button" aria-pressed=${String(status === value)} @click=${() => this.#filterStatus(value)}>${text}</button>`,
-            )}
-            <input type="search" aria-label="Search requests" placeholder="status:5xx plugin:users since:10m >200ms text" .value=${query}
-              @change=${(event) => this.#go(this.#id, event.target.value.trim())}>
-            <button type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>Pause</button>
+            <form class="search" role="search" @submit=${(event) => this.#onSearch(event)}>
+              <input type="search" aria-label="Search requests" title=${`Filters: ${Object.keys(WORDS).join(': ')}: >200ms; an id of a request, event or trace; or any text`} placeholder=${EXAMPLE} .value=${query}
+                @change=${(event) => this.#onSearch(event)} @keydown=${(event) => event.key === 'Escape' && event.target.blur()}>
+              <kbd aria-hidden="true">/</kbd>
+            </form>
+            <div class="statuses" role="group" aria-label="Status">
+              ${STATUSES.map(
+                ([value, text]) =>
+                  html`<button type="button" aria-pressed=${String(status === value)} @click=${() => this.#go(this.#id, withStatus(query, value))}>${text}</button>`,
+              )}
+              <button class="pause" type="button" aria-pressed=${String(this.#isPaused)} @click=${() => this.#pause()}>Pause</button>
+            </div>
           </div>
-          ${this.#list()}
+          ${this.#list(query, hints)}
         </div>
-        <div class="card detail request" aria-live="polite">${this.#one()}</div>`,
+        <div class="card detail request">${this.#one()}</div>`,
       this.element,
     )
   }
 
-  #list() {
-    if (typeof this.#off === 'string') return html`<div class="empty"><p class="empty-title">${this.#off}</p></div>`
-    if (this.#rows === null) return html`<p class="empty">Looking …</p>`
-    if (this.#rows.length === 0)
-      return html`<div class="empty"><p class="empty-title">${this.#query === '' ? 'No request has come yet' : 'Nothing fits the filter'}</p>
-        <p>${this.#query === '' ? 'Send one: what it does is here a moment later.' : 'Words: status:5xx route:/orders plugin:users since:10m >200ms, or a part of a path, an error, an SQL statement.'}</p></div>`
-    const slowest = Math.max(...this.#rows.map(({ duration_ms: ms }) => ms ?? 0), 1)
-    return html`<ol class="plain request-rows" aria-label="Requests, newest first">${calm(this.#rows).map((row) => this.#row(row, slowest))}</ol>`
-  }
-
-  #row(row, slowest) {
-    const { id, duration_ms: ms, failed, error, at_ms: atMs, times = 1 } = row
-    const isChosen = this.#detail?.id === id
-    // Short ones are seen, too: the scale is that of the logarithm.
-    const share = ms === null ? 0 : (Math.log1p(ms * 10) / Math.log1p(slowest * 10)) * 100
-    return html`
-      <li class="request-row ${failed ? 'is-failed' : ''}" aria-current=${isChosen ? 'true' : nothing}>
-        <a href=${`${PATH}/${encodeURIComponent(id)}${location.search}`} @click=${(event) => this.#onLink(event, id)}>
-          ${statusBadge(row)}
-          <span class="request-title">${titleOf(row)}${times > 1 ? html` <i>× ${times}</i>` : nothing}${error === null ? nothing : html`<small>${error}</small>`}</span>
-          <svg class="fall-bar" height="12" aria-hidden="true"><rect class=${`bar ${failed ? 'bar-failed' : 'bar-request'}`} x="0" y="3" height="6" rx="2" width=${`${Math.max(share, 1)}%`}></rect></svg>
-          <span class="number">${duration(ms)}</span>
-          <span class="number muted">${ago(new Date(atMs).toISOString())}</span>
-        </a>
-      </li>`
+  #list(query, hints) {
+    const pinnedIds = new Set(this.#pinned.slice(0, PINNED_MAX).map(({ row }) => row.id))
+    const rows = this.#rows?.filter(({ id }) => !pinnedIds.has(id)) ?? null
+    const { noise, isNoiseFull, isFull, outlines } = this.#source
+    const shown = {
+      rows,
+      pinned: query === '' ? this.#pinned : [],
+      noise,
+      isNoiseFull,
+      isNoiseOpen: this.#isNoiseOpen,
+      newer: this.#newer,
+      isFull,
+      query,
+      hints,
+      off: this.#off,
+      outlines,
+      chosenId: this.#detail?.id ?? this.#id,
+      search: query === '' ? '' : `?q=${encodeURIComponent(query)}`,
+    }
+    return requestList(shown, {
+      link: (event, id, toQuery = this.#query) => this.#onLink(event, id, toQuery),
+      lookedAtAll: () => this.#lookAtAll(),
+      noise: () => {
+        this.#isNoiseOpen = !this.#isNoiseOpen
+        this.#draw()
+      },
+      newer: () => this.#toTop(),
+      older: () => {
+        this.#source.more()
+        this.#rows = null
+        void this.#look()
+      },
+      scroll: () => this.#isHeld || this.#newer === 0 || void this.#look(),
+      hold: () => {
+        this.#heldUntilMs = performance.now() + HOLD_MS
+      },
+    })
   }
 
   #one() {
     const request = this.#detail
+    const onBack = (event) => this.#onLink(event, null, this.#query)
     if (request === null)
       return html`<div class="empty"><p class="empty-title">Choose a request</p><p>What it did, what it caused, and why it failed stand here.</p></div>`
+    if (request.isMissing && Date.now() - request.at_ms < STORED_MS)
+      return html`${backLink(onBack)}<p class="empty">Looking for it …</p>`
     if (request.isMissing)
-      return html`<div class="empty"><p class="empty-title">Nothing is kept of ${request.id}</p><p>The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.</p></div>`
+      return html`${backLink(onBack)}<div class="empty"><p class="empty-title">Nothing is kept of ${request.id}</p><p>The history keeps what HISTORY_HOURS and HISTORY_MAX_MB leave; in production a sample of what went well.</p></div>`
     return requestDetail(request, {
       chosen: this.#span,
       copied: this.#copied,
+      isSure: this.#isSure,
+      sending: this.#sending,
       letters: this.#letters.filter(({ request_id: id }) => id === request.id),
-      onChoose: (key) => {
-        this.#span = key
-        this.#draw()
-      },
+      onBack,
+      onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
       onCopy: (what, text) => void this.#copy(what, text),
+      onEditor: (select) => this.#chooseEditor(select),
       onReplay: (letters) => void this.#replay(letters),
+      onSend: (isUnsafe) => void this.#send(request, isUnsafe),
     })
   }
 
   // ── what is done ─────────────────────────────────────────────────────────
 
-  #onLink(event, id) {
+  #onLink(event, id, query) {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return
     event.preventDefault()
-    this.#go(id, this.#query)
+    this.#go(id, query)
   }
 
-  #filterStatus(value) {
-    const rest = this.#query.replace(/\s*status:\S+/, '').trim()
-    this.#go(this.#id, value === '' ? rest : `status:${value} ${rest}`.trim())
+  /** An id leads to what it is the id of. */
+  #onSearch(event) {
+    event.preventDefault()
+    const typed = this.element.querySelector('input[type="search"]').value.trim()
+    const { id } = parseSearch(typed)
+    if (id !== null) this.#go(id, '')
+    else if (typed !== this.#query) this.#go(this.#id, typed)
+  }
+
+  #toTop() {
+    this.element.querySelector('.request-rows').scrollTop = 0
+    this.#heldUntilMs = 0
+    void this.#look()
+  }
+
+  #lookAtAll() {
+    this.#lookedAt.add(this.#pinned.map(({ row }) => row))
+    this.#pinned = []
+    this.#draw()
   }
 
   #pause() {
@@ -222,48 +335,60 @@ export class RequestsView {
     setTimeout(() => {
       this.#copied = ''
       this.#draw()
-    }, 1500)
+    }, COPIED_MS)
+  }
+
+  #chooseEditor(select) {
+    const address =
+      select.value ||
+      prompt(
+        'Address that opens a place, with {path}, {line} and {column}. The path has no slash in front.',
+        editorAddress(),
+      )
+    if (address) chooseEditor(address)
+    else select.value = editorAddress()
+    this.#draw()
+  }
+
+  /** Sends the same once more, and shows what came of it. What may change something is sent at the second click. */
+  async #send(request, isUnsafe) {
+    if (isUnsafe && !this.#isSure) {
+      this.#isSure = true
+      this.#draw()
+      setTimeout(() => {
+        this.#isSure = false
+        this.#draw()
+      }, SURE_MS)
+      return
+    }
+    this.#isSure = false
+    this.#sending = 'Sending it …'
+    this.#draw()
+    const { method, path, body, isBodyKnown } = repeatOf(request)
+    const isText = typeof body === 'string'
+    try {
+      const answer = await fetch(path, {
+        method,
+        ...(isBodyKnown ? { body: isText ? body : JSON.stringify(body) } : {}),
+        ...(isBodyKnown && !isText ? { headers: { 'content-type': 'application/json' } } : {}),
+      })
+      await answer.body?.cancel()
+      this.#sending = ''
+      const id = answer.headers.get('x-request-id')
+      if (id !== null) return this.#go(id, this.#query)
+      this.#sending = `It was answered with ${answer.status}`
+    } catch (thrown) {
+      this.#sending = `It could not be sent: ${thrown.message}`
+    }
+    this.#draw()
   }
 
   async #replay(letters) {
     for (const { id } of letters) await this.#page.fetchJson(`/system/dead-letters/${id}/replay`, { method: 'POST' })
-    this.#replayedMs = Date.now()
+    this.#changedMs = Date.now()
     await this.#page.loadLetters()
     await this.#look()
   }
-}
-
-/** Runs of a job that went well are one row, the newest, with how many they are. */
-function calm(rows) {
-  const jobs = new Map()
-  return rows.flatMap((row) => {
-    if (row.kind !== 'job' || row.failed || row.state !== 'ended') return [row]
-    const key = `${row.plugin}/${row.route}`
-    const first = jobs.get(key)
-    if (first !== undefined) {
-      first.times++
-      return []
-    }
-    const shown = { ...row, times: 1 }
-    jobs.set(key, shown)
-    return [shown]
-  })
-}
-
-/** The parameters of `/system/requests` for what was typed. */
-export function parametersOf(query) {
-  const parameters = new URLSearchParams({ limit: String(LIMIT) })
-  const texts = []
-  for (const [, name, value, minMs, quoted, word] of query.matchAll(WORD)) {
-    if (name === 'since') {
-      const [, amount, unit] = /^(\d+)([smhd])$/.exec(value) ?? []
-      if (amount !== undefined) parameters.set('since', String(Date.now() - amount * UNITS[unit]))
-    } else if (name !== undefined) parameters.set(name, value)
-    else if (minMs !== undefined) parameters.set('min_ms', minMs)
-    else texts.push(quoted ?? word)
-  }
-  if (texts.length > 0) parameters.set('text', texts.join(' '))
-  return parameters
 }
 
 const isTyping = ({ tagName }) => tagName === 'INPUT' || tagName === 'TEXTAREA' || tagName === 'SELECT'

@@ -1,0 +1,115 @@
+import { html, nothing, svg } from '/system/dashboard/lit-html.js'
+import { clock, duration, plural } from './format.js'
+import { KeyedList } from './keyed-list.js'
+import { statusBadge, titleOf } from './request-detail.js'
+
+const PATH = '/system/dashboard/requests'
+/** Kinds of failures that are shown above the list until they were looked at. */
+export const PINNED_MAX = 4
+/** Height of a row, as the style sheet has it. */
+export const ROW_PX = 30
+/** Percent of the width that every segment has at least. */
+const LEAST = 2
+
+const lists = {
+  all: new KeyedList('Requests, newest first'),
+  pinned: new KeyedList(''),
+  noise: new KeyedList(''),
+}
+
+/**
+ * The list: failures that nobody has looked at, what comes by the clock in one line, and the requests.
+ * @param {object} shown `{ rows, pinned, noise, isNoiseOpen, newer, isFull, query, hints, off, outlines, chosenId }`
+ * @param {object} on `{ link, lookedAtAll, noise, newer, older, scroll, hold }`
+ */
+export function requestList(shown, on) {
+  const { rows, pinned, hints, off, query } = shown
+  if (typeof off === 'string') return html`<div class="empty"><p class="empty-title">${off}</p></div>`
+  if (rows === null) return html`<p class="empty">Looking …</p>`
+  return html`
+    ${hints.map((hint) => html`<p class="search-hint" role="status">${hint}</p>`)}
+    <div class="request-rows" @scroll=${on.scroll} @pointermove=${on.hold} @pointerleave=${on.scroll}>
+      ${pinned.length === 0 ? nothing : pinnedRows(shown, on)}
+      ${noiseLine(shown, on)}
+      ${shown.newer === 0 ? nothing : html`<button class="newer" type="button" @click=${on.newer}>${plural(shown.newer, 'new request')}</button>`}
+      ${rows.length === 0 && pinned.length === 0 ? emptyHint(query) : lists.all.show(rows.map((row) => item(row, 1, shown, on)))}
+      ${shown.isFull ? html`<button class="older quiet" type="button" @click=${on.older}>Older ones</button>` : nothing}
+    </div>`
+}
+
+const emptyHint = (query) => html`
+  <div class="empty"><p class="empty-title">${query === '' ? 'No request has come yet' : 'Nothing fits the filter'}</p>
+  <p>${query === '' ? 'Send one: what it does is here a moment later.' : html`Filters: <code>status:5xx plugin:users.* route:/orders user:anna kind:job since:10m >200ms</code>; everything else is looked for in paths, errors, SQL and logs.`}</p></div>`
+
+function pinnedRows(shown, on) {
+  const { pinned } = shown
+  const more = pinned.length - PINNED_MAX
+  return html`
+    <section class="pinned" aria-label="Failures that were not looked at">
+      <p class="pinned-head"><span>Not looked at</span><button class="quiet small" type="button" @click=${on.lookedAtAll}>Looked at all</button></p>
+      ${lists.pinned.show(pinned.slice(0, PINNED_MAX).map(({ row, times }) => item(row, times, shown, on)))}
+      ${more > 0 ? html`<p class="pinned-more"><a href=${`${PATH}?q=status:failed`} @click=${(event) => on.link(event, null, 'status:failed')}>${plural(more, 'more kind')} of failure</a></p>` : nothing}
+    </section>`
+}
+
+/** Runs of jobs and health checks: one line, and a line for each of them when it is open. */
+function noiseLine(shown, on) {
+  const { noise, isNoiseOpen, isNoiseFull } = shown
+  const total = noise.reduce((sum, { times }) => sum + times, 0)
+  if (total === 0) return nothing
+  return html`
+    <button class="noise" type="button" aria-expanded=${String(isNoiseOpen)} @click=${on.noise}>
+      <span aria-hidden="true">${isNoiseOpen ? '▾' : '▸'}</span> ${total}${isNoiseFull ? '+' : ''} by the clock <span class="muted">${noise.map(({ row, times }) => `${titleOf(row)} × ${times}`).join(', ')}</span>
+    </button>
+    ${isNoiseOpen ? html`<div class="is-noise">${lists.noise.show(noise.map(({ row, times }) => item(row, times, shown, on)))}</div>` : nothing}`
+}
+
+function item(row, times, { chosenId, outlines, search }, on) {
+  const { id, duration_ms: ms, failed, error, user, at_ms: atMs } = row
+  const outline = outlines.get(id)?.outline
+  return {
+    key: id,
+    className: failed ? 'request-row is-failed' : 'request-row',
+    isCurrent: chosenId === id,
+    content: html`
+      <a href=${`${PATH}/${encodeURIComponent(id)}${search}`} @click=${(event) => on.link(event, id)} @keydown=${onRowKey} title=${error ?? nothing}>
+        ${statusBadge(row)}
+        <span class="request-title">${nameOf(row)}${times > 1 ? html` <b class="times">× ${times}</b>` : nothing}${error === null ? moreOf(outline, user) : html` <small>${error}</small>`}</span>
+        ${fallBar(row, outline)}
+        <span class="number">${duration(ms)}</span>
+        <span class="number muted request-time">${clock(new Date(atMs).toISOString()).slice(0, 8)}</span>
+      </a>`,
+  }
+}
+
+const nameOf = (row) =>
+  row.kind === 'job' || row.method === '' ? titleOf(row) : html`<i class="method">${row.method}</i> ${row.path}`
+
+function moreOf(outline, user) {
+  const texts = [user ?? '', outline === undefined || outline.spans < 2 ? '' : plural(outline.spans, 'span')]
+  return html` <i class="muted">${texts.filter((text) => text !== '').join(' · ')}</i>`
+}
+
+/** What it did over time. Until that is known, its duration alone. */
+function fallBar({ failed, duration_ms: ms }, outline) {
+  const segments =
+    outline === undefined || outline.total_ms === 0
+      ? [{ kind: failed ? 'failed' : 'request', from_ms: 0, ms: ms ?? 0 }]
+      : outline.segments
+  const total = Math.max(outline?.total_ms ?? 0, ms ?? 0, 0.001)
+  return html`<svg class="row-bar" height="12" aria-hidden="true">${segments.map(({ kind, from_ms: fromMs, ms }) => {
+    const width = Math.min(100, Math.max((ms / total) * 100, LEAST))
+    return svg`<rect class=${`segment segment-${kind}`} x=${`${Math.min((fromMs / total) * 100, 100 - width)}%`} width=${`${width}%`} y="3" height="6"></rect>`
+  })}</svg>`
+}
+
+/** The arrow keys go from row to row. */
+function onRowKey(event) {
+  const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+  if (step === undefined) return
+  const links = [...event.currentTarget.closest('.request-rows').querySelectorAll('.request-row a')]
+  const next = links[links.indexOf(event.currentTarget) + step]
+  if (next === undefined) return
+  event.preventDefault()
+  next.focus()
+}

@@ -1,0 +1,114 @@
+/** The language of the search: words with a meaning, and texts. It imports nothing, so that it can be tested without a page. */
+
+/** Milliseconds. */
+const UNITS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+/** Each with what it takes, as an example. */
+export const WORDS = {
+  status: '5xx',
+  method: 'post',
+  route: '/orders',
+  plugin: 'users.*',
+  user: 'anna',
+  kind: 'job',
+  since: '10m',
+}
+const TOKEN = /([a-z_]+):(?:"([^"]*)"?|(\S*))|>(\d+(?:\.\d+)?)(ms|s)?(?=\s|$)|"([^"]*)"?|(\S+)/g
+const IDS = /^(?:(?:req|evt|job)_\S+|[0-9a-f]{32})$/
+const STATUSES = /^(?:[1-5]xx|[1-5]\d\d|failed|open|unfinished)$/
+/** They look for something in particular, which may be what comes by the clock. */
+const NAMING = ['route', 'plugin', 'user', 'kind']
+
+/**
+ * What was typed, as parameters of `/system/requests`.
+ * @returns {{ parameters: Record<string, string>, id: string | null, hints: string[], isNaming: boolean }} `id`: all that was typed is an id;
+ *   `hints`: what was not understood, which is left out; `isNaming`: it looks for something in particular
+ */
+export function parseSearch(query, nowMs = Date.now()) {
+  const typed = query.trim()
+  const parameters = {}
+  const texts = []
+  const hints = []
+  for (const [, name, quotedValue, plainValue, amount, unit, quoted, bare] of typed.matchAll(TOKEN)) {
+    if (name !== undefined) {
+      const hint = take(name, quotedValue ?? plainValue, parameters, nowMs)
+      if (hint !== null) hints.push(hint)
+    } else if (amount !== undefined) parameters.min_ms = String(Number(amount) * UNITS[unit ?? 'ms'])
+    else texts.push(quoted ?? bare)
+  }
+  const text = texts.filter((each) => each !== '').join(' ')
+  if (text !== '') parameters.text = text
+  const isNaming = text !== '' || NAMING.some((name) => name in parameters)
+  return { parameters, id: IDS.test(typed) ? typed : null, hints, isNaming }
+}
+
+/** @returns what is wrong with it, or null */
+function take(name, value, parameters, nowMs) {
+  if (!(name in WORDS)) return unknownHint(name, value)
+  if (value === '') return `Say what ${name}: is to be, such as ${name}:${WORDS[name]}`
+  if (name === 'since') {
+    const sinceMs = timeOf(value, nowMs)
+    if (sinceMs === null)
+      return `since:${value} is no time: write since:90s, since:10m, since:2h, since:1d or since:09:15`
+    parameters.since = String(sinceMs)
+    return null
+  }
+  if (name === 'status' && !STATUSES.test(value))
+    return `There is no status:${value}: write a number such as 404, or 5xx, 4xx, failed, open, unfinished`
+  if (name === 'kind' && value !== 'job' && value !== 'request')
+    return `There is no kind:${value}: write job or request`
+  parameters[name] = value
+  return null
+}
+
+function unknownHint(name, value) {
+  const near = nearest(name)
+  const instead =
+    near === null
+      ? `Filters are ${Object.keys(WORDS)
+          .map((each) => `${each}:`)
+          .join(' ')} >200ms`
+      : `Did you mean ${near}:${value}?`
+  return `There is no filter ${name}: ${instead} To look for the text, put it in quotes: "${name}:${value}"`
+}
+
+function timeOf(value, nowMs) {
+  const [, amount, unit] = /^(\d+)([smhd])$/.exec(value) ?? []
+  if (amount !== undefined) return nowMs - amount * UNITS[unit]
+  const [, hours, minutes, seconds = '0'] = /^([01]?\d|2[0-3]):([0-5]\d)(?::([0-5]\d))?$/.exec(value) ?? []
+  if (hours !== undefined) {
+    const day = new Date(nowMs)
+    const atMs = day.setHours(Number(hours), Number(minutes), Number(seconds), 0)
+    // A time that is still to come is that of yesterday.
+    return atMs > nowMs ? atMs - UNITS.d : atMs
+  }
+  const atMs = /^\d{4}-\d\d-\d\d/.test(value) ? Date.parse(value) : Number.NaN
+  return Number.isNaN(atMs) ? null : atMs
+}
+
+/** The filter that differs in at most two letters. */
+function nearest(name) {
+  const [best] = Object.keys(WORDS)
+    .map((word) => ({ word, steps: distance(name, word) }))
+    .sort((a, b) => a.steps - b.steps)
+  return best.steps <= 2 ? best.word : null
+}
+
+/** Letters to insert, delete, replace or swap. Source: optimal string alignment (Damerau, 1964). */
+function distance(a, b) {
+  const rows = Array.from({ length: a.length + 1 }, (_, n) => [n])
+  for (let m = 0; m <= b.length; m++) rows[0][m] = m
+  for (let n = 1; n <= a.length; n++)
+    for (let m = 1; m <= b.length; m++) {
+      const isSame = a[n - 1] === b[m - 1]
+      rows[n][m] = Math.min(rows[n - 1][m] + 1, rows[n][m - 1] + 1, rows[n - 1][m - 1] + (isSame ? 0 : 1))
+      if (n > 1 && m > 1 && a[n - 1] === b[m - 2] && a[n - 2] === b[m - 1])
+        rows[n][m] = Math.min(rows[n][m], rows[n - 2][m - 2] + 1)
+    }
+  return rows[a.length][b.length]
+}
+
+/** The query with another status; without one where it is empty. */
+export function withStatus(query, status) {
+  const rest = query.replace(/(^|\s)status:\S*/g, '').trim()
+  return status === '' ? rest : `status:${status} ${rest}`.trim()
+}
