@@ -40,7 +40,7 @@ if (values.listener !== undefined && !['uws', 'node'].includes(values.listener))
 const contract = values.short ? SHORT_CONTRACT : CONTRACT
 const words = values.listener !== undefined && positionals.length === 0 ? contract : positionals
 /** More processes with a failure than this are no accident. */
-const FAILED_MAX = 3
+const FAILED_MAX = 5
 /** Most processes wait most of the time. */
 const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const files = readdirSync(here, { recursive: true, encoding: 'utf8' })
