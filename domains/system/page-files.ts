@@ -4,6 +4,8 @@ import { HeddleError, type HttpContext } from '#heddle'
 
 /** For a server the package resolves to another file than for a browser. */
 const LIT_HTML = new URL('../lit-html.js', import.meta.resolve('lit-html'))
+/** What all pages have. */
+const SHARED = ['tokens.css', 'header.css', 'icon.svg']
 const ASSETS = new URL('./assets/', import.meta.url)
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
@@ -19,7 +21,7 @@ export class PageFiles {
   async read(folder: string): Promise<void> {
     const names = await readdir(new URL(`${folder}/`, ASSETS))
     await Promise.all([
-      this.#add('tokens.css', new URL('tokens.css', ASSETS)),
+      ...SHARED.map((name) => this.#add(name, new URL(name, ASSETS))),
       this.#add('lit-html.js', LIT_HTML),
       ...names.map((name) => this.#add(name, new URL(`${folder}/${name}`, ASSETS))),
     ])

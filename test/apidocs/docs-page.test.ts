@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { browser } from '../support/browser.ts'
 import { startHeddle } from '../support/heddle.ts'
-import { NARROW, open, openTab, textOf, WAIT_MS } from './api-page.ts'
+import { keepPicture, NARROW, open, openTab, textOf, WAIT_MS } from './api-page.ts'
 import { PAGE_DOMAINS } from './fixtures/domains.ts'
 
 // These texts run in the page, where Node's types do not apply.
@@ -10,7 +10,7 @@ const OPEN_ALL = "for (const card of document.querySelectorAll('details')) card.
 const NAMELESS = `[...document.querySelectorAll('input, select, textarea, button')]
   .filter((control) => !control.labels?.length && !control.textContent.trim() && !control.ariaLabel)
   .map((control) => control.outerHTML)`
-const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]'
+const COLOURS = '[getComputedStyle(document.body).color, getComputedStyle(document.documentElement).backgroundColor]'
 
 type Rgb = [red: number, green: number, blue: number]
 
@@ -40,6 +40,41 @@ test('the page of the API in a browser', async (t) => {
       assert.match(headers.get('content-security-policy') ?? '', /default-src 'self'/)
     },
   )
+
+  await t.test(
+    'the runtime’s own operations and events are folded away, until one is linked or searched for',
+    async () => {
+      const { page } = await open(tab, heddle)
+      const own = page.locator('details.group')
+      assert.match(await textOf(own.locator('> summary')), /^The runtime itself\d+$/)
+      const status = page.locator('#getSystemStatus')
+      assert.ok(!(await status.isVisible()))
+      assert.equal(await page.locator('section.group .path', { hasText: '/system' }).count(), 0)
+      assert.equal(await own.locator('.path', { hasText: 'runtime.lane.died' }).count(), 1)
+      await keepPicture(page, 'page')
+      await page.getByLabel('Search operations').fill('lane.died')
+      await page.locator('[id="event-runtime.lane.died"]').waitFor()
+      await page.getByLabel('Search operations').fill('')
+      await status.waitFor({ state: 'hidden' })
+      await page.evaluate("location.hash = 'getSystemStatus'")
+      await status.getByRole('button', { name: 'Send' }).waitFor()
+    },
+  )
+
+  await t.test('it has one head with the dashboard, and leads there and back', async () => {
+    const { page } = await open(tab, heddle)
+    const styles = `(() => {
+      const styles = getComputedStyle(document.querySelector('.top .brand'))
+      const links = [...document.querySelectorAll('.pages a')].map((link) => link.textContent + link.href)
+      return [styles.fontFamily, styles.fontSize, styles.fontWeight, styles.color, document.querySelector('.top').getBoundingClientRect().height, ...links]
+    })()`
+    const own = await page.evaluate<unknown[]>(styles)
+    await page.getByRole('link', { name: 'Dashboard' }).click()
+    await page.locator('#sections').waitFor()
+    assert.deepEqual(await page.evaluate<unknown[]>(styles), own)
+    await page.getByRole('link', { name: 'Docs' }).click()
+    await page.locator('.card').first().waitFor()
+  })
 
   await t.test(
     'search leaves what has all the words, in the list and in the index; / goes there and Escape clears',
@@ -123,7 +158,7 @@ test('the page of the API in a browser', async (t) => {
       assert.ok(overflow <= 0, `${overflow} px too wide`)
       const nameless = await page.evaluate<string[]>(NAMELESS)
       assert.deepEqual(nameless, [])
-      assert.equal(await page.locator('main, header, nav').count(), 3)
+      assert.equal(await page.locator('main, header, nav').count(), 4)
       const colours = (await page.evaluate<string[]>(COLOURS)).map((text) => text.match(/\d+/g)!.map(Number) as Rgb)
       assert.ok(contrast(colours[0]!, colours[1]!) > 7, `${colorScheme} ${JSON.stringify(colours)}`)
     }

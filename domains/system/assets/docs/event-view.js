@@ -12,6 +12,8 @@ export function eventsOf(document, schemas) {
     return {
       id: `event-${key}`,
       name: channel.address,
+      /** The domain that declares it; undefined without a contract. */
+      domain: message.tags?.[0]?.name,
       message,
       emitters: plugins('send'),
       subscribers: plugins('receive'),

@@ -1,20 +1,19 @@
+import { Catalogue } from './catalogue.js'
 import { el, prose } from './dom.js'
 import { eventCard, eventsOf } from './event-view.js'
+import { GroupView } from './group-view.js'
 import { badge, operationCard, pathText } from './operation-view.js'
 import { operationsOf } from './operations.js'
 import { SchemaView } from './schema-view.js'
 import { Token } from './token.js'
 
-/** The runtime's own operations are listed behind those of the service. */
-const RUNTIME_TAG = 'system'
-const DASHBOARD = '/system/dashboard'
+/** The domain of the runtime's own operations and events: they are folded away behind those of the service. */
+const RUNTIME = 'system'
 /** By what else an operation is found. */
 const KIND_WORDS = { http: '', stream: 'sse stream', socket: 'ws websocket' }
 
 const $ = (id) => document.getElementById(id)
-/** Operations and events for the search: the card, the line in the index, and the words by which it is found. */
-const entries = []
-const groups = []
+const catalogue = new Catalogue()
 
 start().catch((error) => {
   $('notice').replaceChildren(`The API cannot be shown: ${error.message}`)
@@ -26,8 +25,8 @@ async function start() {
   const [openApi, asyncApi] = await Promise.all([read('openapi.json'), read('asyncapi.json').catch(() => null)])
   const token = new Token($('token-form'), $('token'), $('token-clear'))
   document.title = `${openApi.info.title} · API`
-  $('title').textContent = openApi.info.title
-  $('version').textContent = openApi.info.version
+  const hasDashboard = openApi.paths['/system/dashboard'] !== undefined
+  $('dashboard').hidden = !hasDashboard
 
   const page = {
     schemas: new SchemaView(openApi),
@@ -35,56 +34,57 @@ async function start() {
     useToken: (value) => token.use(value),
     hintToken: () => token.hint(),
   }
-  const content = [
-    el(
-      'p.intro',
-      {},
-      ...prose(openApi.info.description ?? ''),
-      ' As documents: ',
-      el('a', { href: 'openapi.json' }, 'OpenAPI'),
-      asyncApi && ', ',
-      asyncApi && el('a', { href: 'asyncapi.json' }, 'AsyncAPI'),
-      '. ',
-      openApi.paths[DASHBOARD] && el('a', { href: 'dashboard' }, 'What happens in it, live'),
-    ),
-  ]
-  const operations = operationsOf(openApi)
-  const addTag = (name) => {
-    const own = operations.filter(({ tags }) => tags[0] === name)
-    if (own.length > 0)
-      content.push(
-        group(
-          name,
-          own.map((operation) => operationEntry(operation, page)),
-        ),
-      )
-  }
-  for (const { name } of openApi.tags) if (name !== RUNTIME_TAG) addTag(name)
-  if (asyncApi !== null) {
-    const schemas = new SchemaView(asyncApi)
-    const events = eventsOf(asyncApi, schemas)
-    if (events.length > 0)
-      content.push(
-        group(
-          'Events',
-          events.map((event) => eventEntry(event, schemas)),
-        ),
-      )
-  }
-  addTag(RUNTIME_TAG)
-  content.push(el('p.notice', { id: 'nothing', hidden: true }, 'Nothing matches.'))
-  $('content').replaceChildren(...content)
-  for (const { nav } of groups) $('index').append(nav)
+  const groups = groupsOf(openApi, asyncApi, page).map((group) => new GroupView(group))
+  for (const group of groups) catalogue.add(group)
+  $('content').replaceChildren(
+    aboutApi(openApi, asyncApi),
+    ...groups.map(({ section }) => section),
+    el('p.notice', { id: 'nothing', hidden: true }, 'Nothing matches.'),
+  )
+  $('index').replaceChildren(...groups.map(({ nav }) => nav))
   listen()
   filter()
   openHash()
 }
 
-async function read(path) {
+async function read(document) {
+  const path = `/system/${document}`
   const response = await fetch(path)
   if (response.status === 401) location.replace(`/system/login?next=${encodeURIComponent(location.pathname)}`)
   if (!response.ok) throw new Error(`${path} answers ${response.status}`)
   return response.json()
+}
+
+function aboutApi({ info, paths }, asyncApi) {
+  const links = [
+    el('a', { href: '/system/openapi.json' }, 'OpenAPI'),
+    asyncApi && el('a', { href: '/system/asyncapi.json' }, 'AsyncAPI'),
+    paths['/system/client.ts'] && el('a', { href: '/system/client.ts' }, 'Typed client'),
+  ]
+  return el(
+    'div.about-api',
+    {},
+    el('h1', {}, info.title),
+    el('span.version', {}, info.version),
+    el('span.documents', {}, ...links),
+    el('p.intro', {}, ...prose(info.description ?? '')),
+  )
+}
+
+/** The tags of the service in their order, its events, and what belongs to the runtime. */
+function groupsOf(openApi, asyncApi, page) {
+  const operations = operationsOf(openApi)
+  const ofTag = (name) =>
+    operations.filter(({ tags }) => tags[0] === name).map((operation) => operationEntry(operation, page))
+  const schemas = asyncApi && new SchemaView(asyncApi)
+  const events = asyncApi === null ? [] : eventsOf(asyncApi, schemas)
+  const eventsWhere = (isOwn) =>
+    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, schemas))
+  return [
+    ...openApi.tags.filter(({ name }) => name !== RUNTIME).map(({ name }) => ({ name, members: ofTag(name) })),
+    { name: 'Events', members: eventsWhere(false) },
+    { name: 'The runtime itself', members: [...ofTag(RUNTIME), ...eventsWhere(true)], isFolded: true },
+  ].filter(({ members }) => members.length > 0)
 }
 
 function operationEntry(operation, page) {
@@ -118,29 +118,16 @@ function indexLink(id, mark, text, title) {
   )
 }
 
-function group(name, members) {
-  const headingId = `group-${groups.length}`
-  const section = el(
-    'section.group',
-    { 'aria-labelledby': headingId },
-    el('h2', { id: headingId }, name),
-    ...members.map(({ card }) => card),
-  )
-  const nav = el('section', {}, el('h3', {}, name), el('ul', {}, ...members.map(({ link }) => link)))
-  for (const member of members) entries.push({ ...member, text: member.words.join(' ').toLowerCase() })
-  groups.push({ section, nav, members: entries.slice(-members.length) })
-  return section
-}
-
 function listen() {
   $('search').addEventListener('input', filter)
   addEventListener('hashchange', openHash)
   addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
-    if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey) {
+    if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
       event.preventDefault()
+      $('search').select()
       $('search').focus()
-    } else if (event.key === 'Escape' && event.target === $('search') && $('search').value !== '') {
+    } else if (event.key === 'Escape' && event.target === $('search')) {
       event.preventDefault()
       $('search').value = ''
       filter()
@@ -148,39 +135,22 @@ function listen() {
   })
 }
 
-/** Shows the entries that contain all words of the search. */
 function filter() {
-  const words = $('search').value.toLowerCase().split(/\s+/).filter(Boolean)
-  let shown = 0
-  for (const { card, link, text } of entries) {
-    const isMatch = words.every((word) => text.includes(word))
-    card.hidden = !isMatch
-    link.hidden = !isMatch
-    if (isMatch) shown++
-  }
-  for (const { section, nav, members } of groups) {
-    section.hidden = members.every(({ card }) => card.hidden)
-    nav.hidden = section.hidden
-  }
-  $('count').textContent = words.length === 0 ? `${entries.length} entries` : `${shown} of ${entries.length}`
+  const { shown, all } = catalogue.filter($('search').value)
+  $('count').textContent = shown === all ? `${all} entries` : `${shown} of ${all}`
   $('nothing').hidden = shown > 0
 }
 
 /** `#getUsersById` opens that operation. */
 function openHash() {
-  const id = decodeURIComponent(location.hash.slice(1))
-  const entry = entries.find(({ card }) => card.id === id)
-  for (const { link, card } of entries) {
-    const anchor = link.firstElementChild
-    if (card.id === id) anchor.setAttribute('aria-current', 'true')
-    else anchor.removeAttribute('aria-current')
-  }
-  if (entry === undefined) return
-  if (entry.card.hidden) {
+  const card = catalogue.choose(decodeURIComponent(location.hash.slice(1)))
+  if (card === undefined) return
+  if (card.hidden) {
     $('search').value = ''
     filter()
   }
-  entry.card.open = true
-  entry.card.scrollIntoView({ block: 'start' })
-  entry.card.querySelector('summary').focus({ preventScroll: true })
+  catalogue.reveal(card)
+  card.open = true
+  card.scrollIntoView({ block: 'start' })
+  card.querySelector('summary').focus({ preventScroll: true })
 }

@@ -58,11 +58,19 @@ function details(operation, page) {
       ' · ',
       el('a', { href: `#${encodeURIComponent(operation.id)}` }, 'Link'),
     ),
-    operation.parameters && section('Parameters', parameterList(operation.parameters, schemas)),
-    operation.requestBody && section('Body', bodyView(operation.requestBody, schemas)),
-    section('Try it', ...tryIt(operation, page)),
-    section('Answers', responseList(operation.responses, schemas)),
-  ].filter(Boolean)
+    el(
+      'div.card-parts',
+      {},
+      el(
+        'div.input',
+        {},
+        operation.parameters && section('Parameters', parameterList(operation.parameters, schemas)),
+        operation.requestBody && section('Body', bodyView(operation.requestBody, schemas)),
+      ),
+      el('div.trial', {}, section('Try it', ...tryIt(operation, page))),
+      el('div.answers', {}, section('Answers', responseList(operation.responses, schemas))),
+    ),
+  ]
 }
 
 function section(title, ...content) {
