@@ -22,7 +22,7 @@ export type {
   ThrownAnswers,
   UploadedFile,
 } from './contracts/http-request.ts'
-export type { Logger, LogLevel } from './contracts/logger.ts'
+export type { LogDetails, Logger, LogLevel } from './contracts/logger.ts'
 export type { Payload } from './contracts/payload.ts'
 export type {
   LaneInfo,

@@ -339,9 +339,7 @@ export class LaneServer {
         return
       case 'feed':
         this.#bus.fed(message.traces ?? [], message.failures ?? [])
-        for (const { level, message: text, timestampMs, identity } of message.logs ?? []) {
-          this.#kernel.tellLogSinks(level, text, timestampMs, identity)
-        }
+        for (const record of message.logs ?? []) this.#kernel.tellLogSinks(record)
         return
       case 'snapshot':
         this.#host.dump = message.dump

@@ -26,9 +26,10 @@ import { routeManifest } from '../runtime/endpoint/route-manifest.ts'
 import { routeShape } from '../runtime/endpoint/route-shape.ts'
 import type { ThreadKernel } from '../runtime/kernel/thread.ts'
 import { LogRate } from '../runtime/logging/log-rate.ts'
+import { newRecord } from '../runtime/logging/log-record.ts'
 import { limitRecord } from '../runtime/logging/record-limit.ts'
 import { KIND } from '../transport/frames/frame-kinds.ts'
-import type { JobManifest, LogRecord, RouteManifest, ToPrimary } from '../transport/messages.ts'
+import type { JobManifest, RouteManifest, ToPrimary } from '../transport/messages.ts'
 import type { Outbox } from '../transport/rings/outbox.ts'
 import type { PrimaryCalls } from './primary-calls.ts'
 
@@ -149,11 +150,9 @@ export class LaneToolHost implements ToolHost {
   }
 
   #sendLog(level: LogLevel, message: string, identity: string, fields?: Record<string, unknown>): void {
-    const whole: LogRecord = { level, message, timestampMs: Date.now(), identity }
-    if (fields !== undefined) whole.fields = fields
-    const { record, json } = limitRecord(whole, this.#logRecordBytes)
+    const { record, json } = limitRecord(newRecord(level, message, identity, fields), this.#logRecordBytes)
     if (!this.#outbox.sendText(KIND.LOG, 0, json)) this.#logRate.leaveOut(level, identity)
-    this.#kernel.tellLogSinks(level, record.message, record.timestampMs, identity)
+    this.#kernel.tellLogSinks(record)
   }
 
   addLogSink(sink: LogSink): () => void {

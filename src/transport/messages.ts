@@ -133,6 +133,9 @@ export interface LogRecord {
   timestampMs: number
   identity: string
   fields?: Record<string, unknown>
+  /** What was being handled. Left out: nothing. */
+  requestId?: string
+  eventId?: string
 }
 
 /** An event that a lane publishes and waits for a reply to: the argument of the call `request`. */

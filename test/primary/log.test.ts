@@ -41,7 +41,7 @@ test('its status is coloured by class, on a terminal', async () => {
   }
   const { log, sent } = await logOf(true, { NO_COLOR: '1' })
   log.request({ ...REQUEST, status: 200 })
-  log.write('ERROR', 'Something', Date.now(), 'main')
+  log.write({ level: 'ERROR', message: 'Something', timestampMs: Date.now(), identity: 'main' })
   assert.ok(!sent().includes('\x1b'), JSON.stringify(sent()))
 })
 
@@ -54,9 +54,12 @@ test('requests are told at the level INFO', async () => {
 test('what every lane says of the code is told once, until the code is another', async () => {
   const { log, sent } = await logOf(false)
   const say = () =>
-    log.write('ERROR', 'Plugin a.B failed in boot: no\n  a/b.ts:1:2', Date.now(), 'kernel', {
-      plugin: 'a.B',
-      stage: 'boot',
+    log.write({
+      level: 'ERROR',
+      message: 'Plugin a.B failed in boot: no\n  a/b.ts:1:2',
+      timestampMs: Date.now(),
+      identity: 'kernel',
+      fields: { plugin: 'a.B', stage: 'boot' },
     })
   say()
   say()
@@ -70,9 +73,11 @@ test('what every lane says of the code is told once, until the code is another',
 test('steps of something are one line on a terminal, and lines elsewhere', async () => {
   const steps = async (isTerminal: boolean): Promise<string> => {
     const { log, sent } = await logOf(isTerminal)
+    const told = { timestampMs: Date.now(), identity: 'db' }
     for (let n = 0; n < 2; n++) {
-      log.write('DEBUG', `Applying migration shop/00${n}`, Date.now(), 'db', { done: n, of: 2 })
-      log.write('INFO', `Applied migration shop/00${n}`, Date.now(), 'db', { done: n + 1, of: 2, duration_ms: 4 })
+      log.write({ ...told, level: 'DEBUG', message: `Applying migration shop/00${n}`, fields: { done: n, of: 2 } })
+      const fields = { done: n + 1, of: 2, duration_ms: 4 }
+      log.write({ ...told, level: 'INFO', message: `Applied migration shop/00${n}`, fields })
     }
     return sent()
   }

@@ -22,6 +22,7 @@ import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { activeTools } from '../../runtime/kernel/active-tools.ts'
 import type { PluginClass } from '../../runtime/kernel/plugin-class.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
+import { newRecord } from '../../runtime/logging/log-record.ts'
 import { CLAIM_MEMORY_BYTES } from '../../transport/memory/claim-memory.ts'
 import { createMetricsRing } from '../../transport/memory/metrics-ring.ts'
 import { createNameTable } from '../../transport/memory/name-table.ts'
@@ -185,7 +186,7 @@ export class PluginThread {
 
   #log(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> = {}): void {
     this.logs.push({ level, message, identity, fields })
-    this.#kernel.tellLogSinks(level, message, Date.now(), identity)
+    this.#kernel.tellLogSinks(newRecord(level, message, identity, fields))
   }
 
   /**

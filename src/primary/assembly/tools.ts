@@ -54,7 +54,7 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
   })
   const snapshots = new Snapshots(health, events.hub, () => link.supervisor.lanes.all)
   processLog.connect((record, origin) => {
-    kernel.tellLogSinks(record.level, record.message, record.timestampMs, record.identity)
+    kernel.tellLogSinks(record)
     events.recordForwarder.log(record, origin)
   })
   const toolBooter = new ToolBooter({ toolbox: kernel.toolbox, health, log })

@@ -1,6 +1,7 @@
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
+import type { LogRecord } from '../../transport/messages.ts'
 import { forPeople, type LogLine } from './line-for-people.ts'
 import { LogOutput, type Stall } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
@@ -83,20 +84,16 @@ export class LogWriter {
     this.output = output
   }
 
-  write(
-    level: LogLevel,
-    message: string,
-    timestampMs: number,
-    identity: string,
-    fields?: Record<string, unknown>,
-  ): void {
+  write({ level, message, timestampMs, identity, fields, requestId }: LogRecord): void {
     if (this.#terminal !== null && fields !== undefined) {
       if (fields.stage === 'boot' && this.#isRepeated(message)) return
       if (this.#terminal.canReplace && this.#pino.isLevelEnabled('info') && isProgress(fields)) {
         return this.#progress(message, identity, fields)
       }
     }
-    this.#pino[PINO_LEVELS[level]]({ ...fields, time: timestampMs, identity }, message)
+    // People have the line of the request above or below.
+    const cause = this.#terminal === null && requestId !== undefined ? { request_id: requestId } : undefined
+    this.#pino[PINO_LEVELS[level]]({ ...cause, ...fields, time: timestampMs, identity }, message)
   }
 
   /** The code has changed or is tried again: its faults are shown anew. */

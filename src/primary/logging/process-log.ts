@@ -1,6 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { LogRate } from '../../runtime/logging/log-rate.ts'
+import { newRecord } from '../../runtime/logging/log-record.ts'
 import { limitRecord } from '../../runtime/logging/record-limit.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
@@ -45,15 +46,13 @@ export class ProcessLog {
   }
 
   #own(level: LogLevel, message: string, identity: string, fields: Record<string, unknown> | undefined): void {
-    const record: LogRecord = { level, message, timestampMs: Date.now(), identity }
-    if (fields !== undefined) record.fields = fields
-    this.record(limitRecord(record, this.#maxBytes).record, null)
+    this.record(limitRecord(newRecord(level, message, identity, fields), this.#maxBytes).record, null)
   }
 
   /** @param origin the lane that wrote the record, within the limits; null for the primary */
   record(record: LogRecord, origin: Lane | null): void {
-    const { level, message, timestampMs, identity, fields } = record
-    this.#writer.write(level, message, timestampMs, identity, fields)
+    const { fields } = record
+    this.#writer.write(record)
     this.#onRecord(record, origin)
     if (this.requests === null || typeof fields?.unawaited !== 'string' || fields.event_id !== null) return
     this.requests.unawaited(String(fields.request_id), fields.unawaited)

@@ -14,6 +14,8 @@ import { MetricsRing, type RawMetric } from '../../transport/memory/metrics-ring
 import { NameTable } from '../../transport/memory/name-table.ts'
 import { StatusTable } from '../../transport/memory/status-table.ts'
 import { ToolUses, USES_BYTES, USES_MEMORY } from '../../transport/memory/tool-uses.ts'
+import type { LogRecord } from '../../transport/messages.ts'
+import { detailsOf } from '../logging/log-record.ts'
 import { added, sinkFault, tellAll } from './listeners.ts'
 import { Plugins } from './plugins.ts'
 import { Meter } from './proxy.ts'
@@ -116,12 +118,14 @@ export class ThreadKernel {
     return this.#logSinks.length > 0
   }
 
-  tellLogSinks(level: LogLevel, message: string, timestampMs: number, identity: string): void {
+  tellLogSinks(record: LogRecord): void {
     if (this.#logSinks.length === 0) return
-    const timestamp = isoTimestamp(timestampMs)
+    const { level, message, identity } = record
+    const timestamp = isoTimestamp(record.timestampMs)
+    const details = detailsOf(record)
     for (const sink of [...this.#logSinks]) {
       try {
-        sink(level, message, timestamp, identity)
+        sink(level, message, timestamp, identity, details)
       } catch (thrown) {
         // Marked before the report, which is a log record and comes back to the sink.
         if (this.#faultySinks.has(sink)) continue
