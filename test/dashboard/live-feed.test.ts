@@ -3,8 +3,10 @@ import { type TestContext, test } from 'node:test'
 import { CallWindows } from '../../domains/system/dashboard/call-windows.ts'
 import type { DashboardFrame, HelloFrame, LiveFrame, SecondFrame } from '../../domains/system/dashboard/frames.ts'
 import { LiveFeed } from '../../domains/system/dashboard/live-feed.ts'
+import { LogBacklog } from '../../domains/system/dashboard/log-backlog.ts'
 import { SAMPLE_MAX_RECORDS, TreeSample } from '../../domains/system/dashboard/tree-sample.ts'
 import { WorkWindows } from '../../domains/system/dashboard/work-windows.ts'
+import type { LogSink } from '../../src/contracts/logger.ts'
 import {
   type DeadLetter,
   type EventRecord,
@@ -31,6 +33,7 @@ const record = (n: number, parent: number | null = null): EventRecord => ({
 /** Tools that count their listeners, and deliver what the test gives them. */
 function fakeTools() {
   const sinks = new Set<unknown>()
+  const logSinks = new Set<LogSink>()
   const listeners = new Set<(event: EventRecord) => void>()
   const listen = <T>(set: Set<T>, sink: T) => {
     set.add(sink)
@@ -45,7 +48,7 @@ function fakeTools() {
       getTraceHistory: () => [record(1)],
       getTopology: () => ({ 'a.b': { emitters: ['test.A'], subscribers: [], fire_count: fired } }),
     },
-    logger: { addSink: (sink: unknown) => listen(sinks, sink) },
+    logger: { addSink: (sink: LogSink) => listen(logSinks, sink) },
     registry: {
       addMetricsSink: (sink: unknown) => listen(sinks, sink),
       addRequestSink: (sink: unknown) => listen(sinks, sink),
@@ -61,11 +64,16 @@ function fakeTools() {
       getSystemDump: () => ({ tools: {}, plugins: {}, lanes: {} }),
     },
   } as unknown as Tools
+  const log: LogSink = (...record) => {
+    for (const sink of logSinks) sink(...record)
+  }
   const publish = (event: EventRecord): void => {
     fired++
     for (const listener of listeners) listener(event)
   }
-  return { tools, publish, listening: () => sinks.size + listeners.size }
+  const { event_bus, registry, logger } = tools
+  const sources = { event_bus, registry, backlog: new LogBacklog(logger) }
+  return { sources, log, publish, listening: () => sinks.size + listeners.size }
 }
 
 function client() {
@@ -85,12 +93,12 @@ const settle = () => new Promise((resolve) => setImmediate(resolve))
 
 test('the feed holds sinks and timers only while somebody looks', async (t: TestContext) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
-  const { tools, publish, listening } = fakeTools()
-  const feed = new LiveFeed(tools)
+  const { sources, publish, listening } = fakeTools()
+  const feed = new LiveFeed(sources)
   assert.equal(listening(), 0)
   const [first, second] = [client(), client()]
   await Promise.all([feed.open(first.stream), feed.open(second.stream)])
-  assert.equal(listening(), 5, 'once for all clients')
+  assert.equal(listening(), 4, 'once for all clients')
   assert.deepEqual(first.ofType<HelloFrame>('hello')[0]!.routes, { 'test.A': 'POST /a' })
   assert.match(first.ofType<HelloFrame>('hello')[0]!.history_off!, /HISTORY_ENABLED=true/)
   first.leave()
@@ -108,11 +116,29 @@ test('the feed holds sinks and timers only while somebody looks', async (t: Test
   assert.equal(second.frames.length, 2)
 })
 
+test('a page that is opened gets the last log records, then each one with its request and its fields', async (t: TestContext) => {
+  t.mock.timers.enable({ apis: ['setInterval'] })
+  const { sources, log } = fakeTools()
+  const { stream, ofType, leave } = client()
+  const say = (message: string, fields: Record<string, unknown> = {}): void =>
+    log('INFO', message, '2026-01-01T00:00:00.000Z', 'a.B', { request_id: 'req_1', event_id: null, fields })
+  for (let n = 1; n <= 501; n++) say(`before ${n}`)
+  await new LiveFeed(sources).open(stream)
+  const { logs } = ofType<HelloFrame>('hello')[0]!
+  assert.deepEqual([logs.length, logs[0]!.n, logs[0]!.message, logs[0]!.request_id], [500, 2, 'before 2', 'req_1'])
+  say('after', { item: 7, stack: 'x'.repeat(10_000) })
+  t.mock.timers.tick(100)
+  const [entry] = ofType<LiveFrame>('live')[0]!.logs
+  assert.deepEqual([entry!.n, entry!.message, entry!.fields!.item], [502, 'after', 7])
+  assert.equal(String(entry!.fields!.stack).length, 8001, 'a long text is cut')
+  leave()
+})
+
 test('a flood is counted whole, and told in frames of a bounded size', async (t: TestContext) => {
   t.mock.timers.enable({ apis: ['setInterval'] })
-  const { tools, publish } = fakeTools()
+  const { sources, publish } = fakeTools()
   const { stream, ofType, leave } = client()
-  await new LiveFeed(tools).open(stream)
+  await new LiveFeed(sources).open(stream)
   for (let n = 0; n < 10_000; n++) publish(record(n))
   t.mock.timers.tick(100)
   const [live] = ofType<LiveFrame>('live')

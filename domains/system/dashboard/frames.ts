@@ -19,6 +19,8 @@ export interface HelloFrame {
   routes: SingleRoutes
   /** Why there are no requests to show; null where they are kept. */
   history_off: string | null
+  /** The last 500 log records, oldest first. Those of the next live frame may be among them. */
+  logs: LogEntry[]
 }
 
 /** Plugin → its route, such as `POST /users`, for plugins with a single route: an event that such a plugin publishes in a request belongs to that route. */
@@ -53,10 +55,17 @@ export interface SecondFrame {
 }
 
 export interface LogEntry {
+  /** Its number since the start of the process, from 1. */
+  n: number
   level: LogLevel
   message: string
   timestamp: string
   identity: string
+  /** What was being handled. */
+  request_id: string | null
+  event_id: string | null
+  /** Left out: none. The texts of long ones are cut. */
+  fields?: Record<string, unknown>
 }
 
 /** A delivery that failed for good. */

@@ -48,6 +48,7 @@ export class LiveFeed {
       lanes: lanes.map(summaryOf),
       routes: singleRoutes(routes),
       history_off: historyOff,
+      logs: this.#sources.backlog.entries(),
     } satisfies DashboardFrame)
     if (!stream.signal.aborted) watch.clients.add(stream)
   }

@@ -2,6 +2,7 @@ import type { EventRecord, Readiness, RouteInfo, SseStream, SystemDump, Tools, T
 import { CallWindows } from './call-windows.ts'
 import { cut, excerptOf, singleRoutes, summaryOf } from './excerpts.ts'
 import type { DashboardFrame, FailureEntry, LogEntry, ProcessFigures, SecondFrame } from './frames.ts'
+import type { LogBacklog } from './log-backlog.ts'
 import { TreeSample } from './tree-sample.ts'
 import { WorkWindows } from './work-windows.ts'
 
@@ -13,7 +14,9 @@ const PAST_MAX = 1000
 const LOGS_MAX_RECORDS = 100
 const FAILURES_MAX_RECORDS = 100
 
-export type Sources = Pick<Tools, 'event_bus' | 'logger' | 'registry'>
+export interface Sources extends Pick<Tools, 'event_bus' | 'registry'> {
+  readonly backlog: LogBacklog
+}
 
 /** Gathers and sends the frames while at least one dashboard is open. */
 export class Watch {
@@ -45,7 +48,7 @@ export class Watch {
 
   constructor(sources: Sources) {
     this.#sources = sources
-    const { event_bus, logger, registry } = sources
+    const { event_bus, registry, backlog } = sources
     this.#calls.addPast(registry.getMetrics(), Date.now())
     // What cannot be read is missing for a minute.
     this.#readPast(Date.now()).catch(() => {})
@@ -59,9 +62,8 @@ export class Watch {
         if (this.#failures.length < FAILURES_MAX_RECORDS)
           this.#failures.push({ event, event_id, subscriber, error: cut(error), attempts })
       }),
-      // Must not log: the record would come back to this sink.
-      logger.addSink((level, message, timestamp, identity) => {
-        if (this.#logs.length < LOGS_MAX_RECORDS) this.#logs.push({ level, message: cut(message), timestamp, identity })
+      backlog.listen((entry) => {
+        if (this.#logs.length < LOGS_MAX_RECORDS) this.#logs.push(entry)
         else this.#logsLeftOut++
       }),
       registry.addMetricsSink((record) => this.#calls.add(record)),

@@ -1,16 +1,19 @@
 import { type Data, Plugin, type SseStream, type Tools } from '#heddle'
 import { LiveFeed } from '../dashboard/live-feed.ts'
+import { LogBacklog } from '../dashboard/log-backlog.ts'
 
 /** All live data of the dashboard in one stream, since browsers open at most six connections to a host. */
 export default class StreamDashboard extends Plugin {
   static override thread = 'primary' as const
   #http
+  #backlog: LogBacklog
   #feed: LiveFeed
 
   constructor({ http, event_bus, logger, registry }: Tools) {
     super()
     this.#http = http
-    this.#feed = new LiveFeed({ event_bus, logger, registry })
+    this.#backlog = new LogBacklog(logger)
+    this.#feed = new LiveFeed({ event_bus, registry, backlog: this.#backlog })
   }
 
   override onBoot() {
@@ -26,5 +29,6 @@ export default class StreamDashboard extends Plugin {
 
   override onStop() {
     this.#feed.close()
+    this.#backlog.close()
   }
 }

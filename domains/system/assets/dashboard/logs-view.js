@@ -1,5 +1,6 @@
-import { el, empty, facts, setAttribute, setText } from './dom.js'
+import { el, empty, setAttribute, setText } from './dom.js'
 import { clock, count } from './format.js'
+import { fieldsText, fillCause, isFound, makeRow, recordDetail } from './log-record.js'
 import { VirtualList } from './virtual-list.js'
 
 /** Most log records that the page keeps. The oldest are dropped. */
@@ -7,7 +8,7 @@ const KEPT_MAX = 3000
 const ROW_HEIGHT = 26
 const RANKS = { DEBUG: 0, INFO: 1, WARNING: 2, ERROR: 3 }
 
-/** Log records as they come, newest at the end. */
+/** Log records, newest at the end: those from before the page was opened, and each that comes. A line unfolds. */
 export class LogsView {
   title = 'Logs'
   badge = ''
@@ -16,24 +17,34 @@ export class LogsView {
   #level = el(
     'select',
     { 'aria-label': 'Least level' },
-    el('option', { value: 'INFO', text: 'All levels' }),
+    el('option', { value: 'DEBUG', text: 'All levels' }),
+    el('option', { value: 'INFO', text: 'Info and above' }),
     el('option', { value: 'WARNING', text: 'Warnings and errors' }),
     el('option', { value: 'ERROR', text: 'Errors' }),
   )
-  #filter = el('input', { type: 'search', placeholder: 'Text or plugin', 'aria-label': 'Filter logs' })
+  #filter = el('input', {
+    type: 'search',
+    placeholder: 'Text, plugin, field or request',
+    'aria-label': 'Filter logs',
+  })
   #pause = el('button', { type: 'button', 'aria-pressed': 'false', text: 'Pause' })
   #clear = el('button', { class: 'quiet', type: 'button', text: 'Clear' })
   #note = el('p', { class: 'note' })
-  #detail = el('div', { class: 'log-detail', hidden: true })
   #none = empty(
-    'No log records since the page was opened',
-    el('p', { text: 'logger.info(), warning() and error() of every plugin and tool appear here.' }),
+    'No log records yet',
+    el('p', {
+      text: 'logger.info(), warning() and error() of every plugin and tool appear here; debug() with LOG_LEVEL=debug.',
+    }),
   )
   #list
   #isPaused = false
   #since = 0
   #leftOut = 0
-  #active = -1
+  /** The number of the last record; its process numbers them from 1. */
+  #last = 0
+  /** The record that the keyboard is at, and the one that is unfolded. */
+  #active = null
+  #open = null
   #follows = true
   #isDirty = true
   #paint
@@ -45,11 +56,11 @@ export class LogsView {
       make: makeRow,
       fill: (row, index) => this.#fill(row, index),
       onScroll: () => {
-        this.#follows = this.#list.isAtEnd
+        this.#follows = this.#list.isAtEnd && this.#open === null
         this.#paint(true)
       },
-      role: 'listbox',
-      'aria-label': 'Log records, newest last. Arrow keys move, Enter shows the whole text',
+      role: 'tree',
+      'aria-label': 'Log records, newest last. Arrow keys move, Enter unfolds a record',
     })
     this.element = el(
       'section',
@@ -60,7 +71,6 @@ export class LogsView {
         el('div', { class: 'toolbar' }, this.#level, this.#filter, this.#pause, this.#clear, this.#note),
         this.#none,
         this.#list.element,
-        this.#detail,
       ),
     )
     this.#listen()
@@ -70,8 +80,8 @@ export class LogsView {
     const again = () => {
       this.#isDirty = true
       this.#follows = true
-      this.#active = -1
-      this.#detail.hidden = true
+      this.#active = null
+      this.#unfold(null)
       this.#paint(true)
     }
     this.#level.addEventListener('change', again)
@@ -91,52 +101,79 @@ export class LogsView {
     })
     const { element } = this.#list
     element.addEventListener('click', ({ target }) => {
-      const index = Number(target.closest('.row')?.dataset.index ?? -1)
-      if (index >= 0) this.#choose(index)
+      const record = this.#shown[Number(target.closest('.row')?.dataset.index ?? -1)]
+      if (record !== undefined) this.#toggle(record)
     })
     element.addEventListener('keydown', (event) => this.#onKey(event))
   }
 
-  onHello() {
-    this.#paint()
+  // ── frames of the stream ─────────────────────────────────────────────────
+
+  /** Takes the last records of the process: what was missed while the connection was lost is among them, as far as they reach. */
+  onHello({ logs }, isOtherProcess) {
+    const isAgain = this.#last > 0
+    if (isOtherProcess) this.#last = 0
+    const missed = (logs[0]?.n ?? 1) - this.#last - 1
+    if (isOtherProcess) this.#mark('The process has restarted')
+    else if (isAgain && missed > 0) this.#mark(`${count(missed)} records of a lost connection are not shown here`)
+    this.#take(logs)
   }
 
   onLive({ logs, logs_left_out }) {
     this.#leftOut += logs_left_out
-    if (logs.length === 0) return
-    this.#since += logs.length
-    this.#records.push(...logs)
+    this.#take(logs)
+  }
+
+  onSecond() {}
+
+  #take(logs) {
+    const fresh = logs.filter(({ n }) => n > this.#last)
+    if (fresh.length === 0) return
+    this.#last = fresh.at(-1).n
+    this.#since += fresh.length
+    this.#records.push(...fresh)
     if (this.#records.length > KEPT_MAX * 1.2) this.#records = this.#records.slice(-KEPT_MAX)
     if (!this.#isPaused) this.#isDirty = true
     this.#paint()
   }
 
-  onSecond() {}
+  /** Marks a place between two records. */
+  #mark(message) {
+    const timestamp = new Date().toISOString()
+    this.#records.push({ n: 0, level: 'WARNING', message, timestamp, identity: 'dashboard' })
+    this.#isDirty = true
+    this.#paint()
+  }
 
   show() {
     this.#paint(true)
   }
 
+  // ── the list ─────────────────────────────────────────────────────────────
+
   #draw() {
     if (!this.element.isConnected) return
-    if (this.#isDirty) {
-      this.#isDirty = false
-      const least = RANKS[this.#level.value]
-      const wanted = this.#filter.value.trim().toLowerCase()
-      this.#shown = this.#records.filter(
-        ({ level, message, identity }) =>
-          RANKS[level] >= least &&
-          (wanted === '' || message.toLowerCase().includes(wanted) || identity.toLowerCase().includes(wanted)),
-      )
-      this.#list.setCount(this.#shown.length)
-      if (this.#follows) this.#list.scrollToEnd()
-    }
     const isEmpty = this.#records.length === 0
     this.#none.hidden = !isEmpty
     this.#list.element.hidden = isEmpty
+    if (this.#isDirty) this.#choose()
     this.#list.paint()
     setText(this.#note, this.#noteText())
-    setAttribute(this.#list.element, 'aria-activedescendant', this.#active < 0 ? null : `log-${this.#active}`)
+    setAttribute(this.#list.element, 'aria-activedescendant', this.#active === null ? null : idOf(this.#active))
+  }
+
+  /** Chooses the records that are shown. Those in view keep their place unless the list follows its end. */
+  #choose() {
+    this.#isDirty = false
+    const least = RANKS[this.#level.value]
+    const wanted = this.#filter.value.trim().toLowerCase()
+    const anchorAt = this.#list.firstInView()
+    const anchor = this.#shown[anchorAt]
+    this.#shown = this.#records.filter((record) => RANKS[record.level] >= least && isFound(record, wanted))
+    const now = anchor === undefined ? -1 : this.#shown.indexOf(anchor)
+    this.#list.setCount(this.#shown.length, this.#follows || now < 0 ? 0 : now - anchorAt)
+    if (this.#open !== null) this.#place()
+    if (this.#follows) this.#list.scrollToEnd()
   }
 
   #noteText() {
@@ -144,84 +181,93 @@ export class LogsView {
     if (this.#isPaused) return `Paused · ${count(this.#since)} more since`
     const left = this.#leftOut === 0 ? '' : ` · ${count(this.#leftOut)} were too many to send`
     const of = length === this.#records.length ? '' : ` of ${count(this.#records.length)}`
-    return `${count(length)}${of === '' ? ` ${length === 1 ? 'record' : 'records'}` : `${of} records`}${left}`
+    return `${count(length)}${of} ${this.#records.length === 1 ? 'record' : 'records'}${left}`
   }
 
   #fill(row, index) {
-    const { level, message, timestamp, identity } = this.#shown[index]
+    const record = this.#shown[index]
+    const { level, message, timestamp, identity } = record
     const { parts } = row
-    if (row.dataset.index !== String(index)) {
-      row.dataset.index = index
-      row.id = `log-${index}`
-    }
+    setAttribute(row, 'data-index', String(index))
     setAttribute(row, 'class', `row log is-${level.toLowerCase()}`)
-    setAttribute(row, 'aria-selected', String(index === this.#active))
+    setAttribute(row, 'aria-setsize', String(this.#shown.length))
+    setAttribute(row, 'aria-posinset', String(index + 1))
+    setAttribute(row, 'aria-expanded', String(record === this.#open?.record))
+    setAttribute(row, 'aria-selected', String(record === this.#active))
+    if (row.record === record) return
+    row.record = record
+    row.id = idOf(record)
     setText(parts.time, clock(timestamp))
     setText(parts.level, level)
     setText(parts.identity, identity)
     setText(parts.message, message)
+    setText(parts.fields, fieldsText(record))
+    fillCause(parts.cause, record)
   }
 
-  #onKey(event) {
-    const last = this.#shown.length - 1
-    const page = this.#list.rowsInView
-    const at = this.#active < 0 ? this.#list.firstInView() - 1 : this.#active
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last }[
-      event.key
-    ]
-    if (event.key === 'Enter' && this.#active >= 0) this.#choose(this.#active)
-    else if (event.key === 'Escape') this.#detail.hidden = true
-    else if (to !== undefined && last >= 0) {
-      this.#active = Math.max(0, Math.min(last, to))
-      this.#list.reveal(this.#active)
-      this.#paint(true)
-    } else return
-    event.preventDefault()
-  }
+  // ── unfolding ────────────────────────────────────────────────────────────
 
-  #choose(index) {
-    const record = this.#shown[index]
-    if (record === undefined) return
-    this.#active = index
-    const { level, message, timestamp, identity } = record
-    this.#detail.replaceChildren(
-      facts([
-        ['At', timestamp],
-        ['From', `${identity}, ${level}`],
-        ['Message', el('code', { class: 'wrap', text: message })],
-      ]),
-      el('button', { class: 'quiet', type: 'button', text: 'Close', on: { click: () => this.#close() } }),
-    )
-    this.#detail.hidden = false
+  #toggle(record) {
+    this.#active = record
+    this.#unfold(this.#open?.record === record ? null : record)
     this.#paint(true)
   }
 
-  #close() {
-    this.#detail.hidden = true
-    this.#list.element.focus()
+  /** While a record is unfolded, the list stands still. */
+  #unfold(record) {
+    if (record === null) {
+      this.#open = null
+      this.#list.unfold(-1)
+      return
+    }
+    this.#follows = false
+    const close = () => {
+      this.#toggle(record)
+      this.#list.element.focus()
+    }
+    this.#open = { record, element: recordDetail(record, close) }
+    this.#place()
+    this.#list.reveal(this.#shown.indexOf(record))
   }
 
-  /** Marks the place: records between two connections are missing on this page. */
-  onGap() {
-    this.#records.push({
-      level: 'WARNING',
-      message: 'The connection was lost: records of that time are not shown here',
-      timestamp: new Date().toISOString(),
-      identity: 'dashboard',
-    })
-    this.#isDirty = true
-    this.#paint()
+  /** Puts what is unfolded below its record, which may have moved or gone. */
+  #place() {
+    const index = this.#shown.indexOf(this.#open.record)
+    if (index >= 0) return this.#list.unfold(index, this.#open.element)
+    this.#open = null
+    this.#list.unfold(-1)
+  }
+
+  #onKey(event) {
+    if (event.target !== this.#list.element) {
+      if (event.key === 'Escape') this.#list.element.focus()
+      return
+    }
+    const last = this.#shown.length - 1
+    const page = this.#list.rowsInView
+    const known = this.#active === null ? -1 : this.#shown.indexOf(this.#active)
+    const at = known < 0 ? this.#list.firstInView() - 1 : known
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last }[
+      event.key
+    ]
+    if ((event.key === 'Enter' || event.key === ' ') && known >= 0) this.#toggle(this.#active)
+    else if (event.key === 'ArrowRight' && known >= 0 && this.#open?.record !== this.#active) this.#toggle(this.#active)
+    else if ((event.key === 'Escape' || event.key === 'ArrowLeft') && this.#open !== null) this.#unfold(null)
+    else if (to !== undefined && last >= 0) {
+      const index = Math.max(0, Math.min(last, to))
+      this.#active = this.#shown[index]
+      this.#list.reveal(index)
+    } else return
+    this.#paint(true)
+    event.preventDefault()
   }
 }
 
-function makeRow() {
-  const parts = {
-    time: el('span', { class: 'row-time' }),
-    level: el('span', { class: 'log-level' }),
-    identity: el('span', { class: 'row-from' }),
-    message: el('span', { class: 'log-message' }),
-  }
-  const row = el('div', { class: 'row log', role: 'option' }, parts.time, parts.level, parts.identity, parts.message)
-  row.parts = parts
-  return row
+const ids = new WeakMap()
+let made = 0
+
+/** Of the row that shows a record. */
+function idOf(record) {
+  if (!ids.has(record)) ids.set(record, `log-${made++}`)
+  return ids.get(record)
 }

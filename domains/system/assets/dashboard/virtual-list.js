@@ -3,7 +3,7 @@ import { el } from './dom.js'
 /** Rows above and below the visible ones that have elements too. */
 const MARGIN_ROWS = 4
 
-/** A long list in which only the visible rows have elements. All rows have the same height. */
+/** A long list in which only the visible rows have elements. All rows have the same height; below one of them there may be what it unfolds. */
 export class VirtualList {
   /** The element that scrolls and has the focus; `aria-activedescendant` names the active row. */
   element
@@ -14,6 +14,11 @@ export class VirtualList {
   #make
   #count = 0
   #viewHeight = 400
+  /** The row that is unfolded, and the element below it. */
+  #openIndex = -1
+  #open = null
+  #openHeight = 0
+  #openSize = new ResizeObserver(() => this.#measure())
 
   /** @param {{ rowHeight: number, make: () => HTMLElement, fill: (row: HTMLElement, index: number) => void, onScroll: () => void }} options */
   constructor({ rowHeight, make, fill, onScroll, ...attributes }) {
@@ -33,26 +38,67 @@ export class VirtualList {
   }
 
   get isAtEnd() {
-    return this.element.scrollTop + this.#viewHeight > this.#count * this.#rowHeight - this.#rowHeight
+    return this.element.scrollTop + this.#viewHeight > this.#height - this.#rowHeight
+  }
+
+  get #height() {
+    return this.#count * this.#rowHeight + this.#openHeight
+  }
+
+  #topOf(index) {
+    return index * this.#rowHeight + (this.#openIndex >= 0 && index > this.#openIndex ? this.#openHeight : 0)
   }
 
   /** Sets the number of rows. @param moved number of rows that came above the visible ones, which then keep their place on the screen */
   setCount(count, moved = 0) {
-    if (count !== this.#count) this.#canvas.style.height = `${count * this.#rowHeight}px`
     this.#count = count
+    this.#setHeight()
     if (moved !== 0) this.element.scrollTop += moved * this.#rowHeight
   }
 
-  scrollToEnd() {
-    this.element.scrollTop = this.#count * this.#rowHeight
+  #setHeight() {
+    const height = `${this.#height}px`
+    if (this.#canvas.style.height !== height) this.#canvas.style.height = height
   }
 
+  /** Shows an element below a row. It keeps its row when the rows move: then this is called again. @param index -1: none */
+  unfold(index, element = null) {
+    this.#openIndex = index
+    if (element !== this.#open) {
+      this.#openSize.disconnect()
+      this.#open?.remove()
+      this.#open = element
+      if (element !== null) {
+        this.#canvas.append(element)
+        this.#openSize.observe(element)
+      }
+    }
+    this.#measure()
+  }
+
+  #measure() {
+    this.#openHeight = this.#open === null ? 0 : this.#open.offsetHeight
+    if (this.#open !== null) this.#open.style.transform = `translateY(${(this.#openIndex + 1) * this.#rowHeight}px)`
+    this.#setHeight()
+    this.paint()
+  }
+
+  scrollToEnd() {
+    this.element.scrollTop = this.#height
+  }
+
+  /** Scrolls as little as shows the row, with what it unfolds as far as there is room. */
   reveal(index) {
-    const top = index * this.#rowHeight
+    const top = this.#topOf(index)
+    const bottom = top + this.#rowHeight + (index === this.#openIndex ? this.#openHeight : 0)
     const { scrollTop } = this.element
     if (top < scrollTop) this.element.scrollTop = top
-    else if (top + this.#rowHeight > scrollTop + this.#viewHeight)
-      this.element.scrollTop = top + this.#rowHeight - this.#viewHeight
+    else if (bottom > scrollTop + this.#viewHeight) this.element.scrollTop = Math.min(top, bottom - this.#viewHeight)
+  }
+
+  /** Scrolls so that the row stands in the middle. */
+  center(index) {
+    this.element.scrollTop = this.#topOf(index) - (this.#viewHeight - this.#rowHeight) / 2
   }
 
   get rowsInView() {
@@ -60,7 +106,10 @@ export class VirtualList {
   }
 
   firstInView() {
-    return Math.floor(this.element.scrollTop / this.#rowHeight)
+    const { scrollTop } = this.element
+    const below = (this.#openIndex + 1) * this.#rowHeight
+    if (this.#openIndex < 0 || scrollTop < below) return Math.floor(scrollTop / this.#rowHeight)
+    return Math.max(this.#openIndex, Math.floor((scrollTop - this.#openHeight) / this.#rowHeight))
   }
 
   paint() {
@@ -79,7 +128,7 @@ export class VirtualList {
       const isShown = index < first + wanted
       if (row.hidden === isShown) row.hidden = !isShown
       if (!isShown) continue
-      const top = `translateY(${index * this.#rowHeight}px)`
+      const top = `translateY(${this.#topOf(index)}px)`
       if (row.style.transform !== top) row.style.transform = top
       this.#fill(row, index)
     }

@@ -1,0 +1,41 @@
+import { el } from './dom.js'
+
+const REQUESTS = '/system/dashboard/requests'
+
+/** The address of a request, a job's run, or what an event belongs to, by its id. */
+export const addressOfRequest = (id) => `${REQUESTS}/${encodeURIComponent(id)}`
+
+/** The address of the requests that a search finds, such as `plugin:shop.PlaceOrder`. */
+export const addressOfSearch = (query) => `${REQUESTS}?q=${encodeURIComponent(query)}`
+
+/** The address of an event in the list of events. */
+export const addressOfEvent = (id) => `/system/dashboard?event=${encodeURIComponent(id)}#events`
+
+/** The address of a dead letter. */
+export const addressOfLetter = (id) => `/system/dashboard?letter=${encodeURIComponent(id)}#letters`
+
+/** The address of the black box of a lane that died. @param at when, as the box has it */
+export const addressOfDeath = (at) => `/system/dashboard?death=${encodeURIComponent(at)}#lanes`
+
+/** What the address of this page names, if it names one. */
+export const named = (what) => new URLSearchParams(location.search).get(what)
+
+/** Shows an address of this page without loading the page again. */
+export function visit(address) {
+  history.pushState(null, '', address)
+  dispatchEvent(new PopStateEvent('popstate'))
+}
+
+/** A link to an address of this page. @param props further attributes */
+export function inPage(address, text, props = {}) {
+  const follow = (event) => {
+    event.stopPropagation()
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return
+    event.preventDefault()
+    visit(address)
+  }
+  return el('a', { class: 'in-page', href: address, text, on: { click: follow }, ...props })
+}
+
+/** A link to the request that an id belongs to. */
+export const linkToRequest = (id, text = id) => inPage(addressOfRequest(id), text)

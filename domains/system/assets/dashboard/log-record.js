@@ -1,0 +1,83 @@
+import { copyButton, el, facts } from './dom.js'
+import { clock, shortId } from './format.js'
+import { linkToRequest } from './links.js'
+
+/** Fields that are shown apart from the others. */
+const APART = new Set(['stack', 'request_id', 'event_id'])
+
+/** Whether a record fits a text, which is in lower case: it is looked for in all that the record has. */
+export function isFound(record, wanted) {
+  if (wanted === '') return true
+  record.text ??= [record.message, record.identity, record.request_id, record.event_id, JSON.stringify(record.fields)]
+    .filter(Boolean)
+    .join('\n')
+    .toLowerCase()
+  return record.text.includes(wanted)
+}
+
+/** The request of a record; of one that no request has caused, what its event belongs to. */
+export const causeOf = ({ request_id, event_id }) => request_id ?? event_id ?? null
+
+/** What a line unfolds: the whole message, the fields, the stack, and what it belongs to. */
+export function recordDetail(record, onClose) {
+  const { level, message, timestamp, identity, fields = {}, request_id, event_id } = record
+  const stack = typeof fields.stack === 'string' ? fields.stack : null
+  const shown = Object.entries(fields).filter(([name]) => !APART.has(name))
+  const { text, n, ...whole } = record
+  return el(
+    'div',
+    { class: 'log-detail', role: 'group', 'aria-label': 'The unfolded record' },
+    facts([
+      ['Message', el('code', { class: 'wrap', text: message })],
+      ...shown.map(([name, value]) => [name, el('code', { class: 'wrap', text: shownValue(value) })]),
+      ['Request', request_id ? linkToRequest(request_id) : null],
+      ['Event', event_id ? linkToRequest(event_id) : null],
+      ['At', `${clock(timestamp)} · ${timestamp}`],
+      ['From', `${identity}, ${level}`],
+    ]),
+    stack === null ? null : el('pre', { class: 'wrap', tabindex: '0', 'aria-label': 'Stack', text: stack }),
+    el(
+      'div',
+      { class: 'actions' },
+      copyButton(JSON.stringify(whole, null, 2), 'the record as JSON'),
+      el('button', { class: 'quiet small', type: 'button', text: 'Close', on: { click: onClose } }),
+    ),
+  )
+}
+
+const shownValue = (value) => (typeof value === 'string' ? value : JSON.stringify(value, null, 1))
+
+/** An empty line. */
+export function makeRow() {
+  const parts = {
+    time: el('span', { class: 'row-time' }),
+    level: el('span', { class: 'log-level' }),
+    identity: el('span', { class: 'row-from' }),
+    message: el('span', { class: 'log-message' }),
+    fields: el('span', { class: 'log-fields' }),
+    cause: el('span', { class: 'log-cause' }),
+  }
+  const row = el('div', { class: 'row log', role: 'treeitem' }, ...Object.values(parts))
+  row.parts = parts
+  return row
+}
+
+/** The fields of a record in one line. */
+export function fieldsText({ fields = {} }) {
+  return Object.entries(fields)
+    .filter(([name]) => !APART.has(name))
+    .map(([name, value]) => `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)
+    .join('  ')
+}
+
+/** Lets a row show the link to what a record belongs to. It is reached with the keyboard in what the line unfolds. */
+export function fillCause(cell, record) {
+  const id = causeOf(record) ?? ''
+  if (cell.dataset.id === id) return
+  cell.dataset.id = id
+  if (id === '') return cell.replaceChildren()
+  const link = linkToRequest(id, shortId(id))
+  link.tabIndex = -1
+  link.title = id
+  cell.replaceChildren(link)
+}
