@@ -149,7 +149,7 @@ test('the dashboard, in a real browser', async (t) => {
     await letter.getByText('shop.ShipOrder').waitFor()
     await post(heddle, '/carrier', { works: true })
     await letter.getByRole('button', { name: 'Replay' }).click()
-    await page.getByText('No dead letters').waitFor()
+    await letter.getByText('Handled').waitFor()
     assert.deepEqual((await heddle.json('/system/dead-letters')).body, [])
     await go('events')
     await row('parcel.weighed').waitFor()
@@ -188,7 +188,7 @@ test('the dashboard, in a real browser', async (t) => {
     const replayAll = async () => {
       await page.getByRole('button', { name: 'Replay all' }).click()
       await page.getByRole('button', { name: 'Replay all' }).click()
-      await page.getByText('2 delivered again').waitFor()
+      await page.getByText('2 handed over again').waitFor()
     }
     const outcomes = async (wanted: string, count: number) => {
       await page.getByLabel('Which letters').selectOption('replayed')
@@ -204,7 +204,7 @@ test('the dashboard, in a real browser', async (t) => {
 
     await post(heddle, '/carrier', { works: true })
     await replayAll()
-    await page.getByText('No dead letters').waitFor()
+    await until(async () => (await page.locator('[data-outcome="done"]').count()) === 2, 'both are handled')
     // With the one that was replayed alone.
     await outcomes('done', 3)
     await page.getByLabel('Which letters').selectOption('waiting')

@@ -1,6 +1,7 @@
 import { el } from './dom.js'
 import { callOnLetters } from './letter-calls.js'
 import { letterForm } from './letter-form.js'
+import { letterReplays } from './letter-replays.js'
 import { sureButton } from './sure-button.js'
 
 /** Buttons that replay, edit and delete a dead letter, and show the outcome. @param more further buttons */
@@ -8,12 +9,18 @@ export function letterButtons(page, letter, ...more) {
   const { id, event, subscriber } = letter
   const about = `${event} to ${subscriber}`
   const path = `/system/dead-letters/${encodeURIComponent(id)}`
-  const act = (button, done, call) => callOnLetters(page, button, { about, path, done: () => done, ...call })
+  const act = (button, done, call) => callOnLetters(page, button, { about, path, done, ...call })
   const replay = el('button', { class: 'primary', type: 'button', 'aria-label': `Replay ${about}`, text: 'Replay' })
-  replay.addEventListener('click', () => act(replay, 'delivered again', { path: `${path}/replay`, method: 'POST' }))
+  const begin = () => {
+    letterReplays.begin(letter)
+    return 'handed over again; what becomes of it stands with the letter'
+  }
+  replay.addEventListener('click', () => act(replay, begin, { path: `${path}/replay`, method: 'POST' }))
   const deletion = { label: `Delete ${about}`, text: 'Delete', question: 'Delete for good?' }
-  const remove = sureButton(deletion, (button) => act(button, 'deleted', { method: 'DELETE' }))
-  const form = letterForm(letter, (button, payload) => act(button, 'edited', { method: 'PUT', body: { payload } }))
+  const remove = sureButton(deletion, (button) => act(button, () => 'deleted', { method: 'DELETE' }))
+  const form = letterForm(letter, (button, payload) =>
+    act(button, () => 'edited', { method: 'PUT', body: { payload } }),
+  )
   const edit = el('button', { class: 'quiet', type: 'button', 'aria-label': `Edit ${about}`, text: 'Edit' })
   edit.addEventListener('click', () => {
     form.hidden = !form.hidden

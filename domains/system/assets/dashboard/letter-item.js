@@ -1,5 +1,7 @@
 import { el, facts } from './dom.js'
-import { ago, clock, count } from './format.js'
+import { count } from './format.js'
+import { addressOfDeath, inPage, linkToRequest } from './links.js'
+import { whenAndAgo } from './times.js'
 
 /** A dead letter that waits, with what is known of it and what can be done with it. */
 export function letterItem(page, letter) {
@@ -11,6 +13,7 @@ export function letterItem(page, letter) {
     text: 'Show event',
     on: { click: () => page.revealEvent(event_id) },
   })
+  const place = box?.guilty?.line
   return el(
     'li',
     { class: 'letter', 'data-letter': id, tabindex: '-1' },
@@ -19,7 +22,7 @@ export function letterItem(page, letter) {
       { class: 'letter-head' },
       el('strong', { text: event }),
       el('span', { class: 'muted', text: `→ ${subscriber}` }),
-      el('span', { class: 'muted when', text: `${clock(timestamp)} · ${ago(timestamp)}` }),
+      whenAndAgo(timestamp, { class: 'muted when' }),
     ),
     facts([
       ['Error', el('code', { class: 'wrap', text: error })],
@@ -27,9 +30,9 @@ export function letterItem(page, letter) {
       ['Payload keys', payload_keys.join(', ') || 'none'],
       ['Edited', original_keys === undefined ? null : `yes; the original had ${original_keys.join(', ') || 'no keys'}`],
       ['Waiting', parked ? 'what follows with its key waits for it' : null],
-      ['Request id', request_id === null ? null : el('code', { text: request_id })],
-      ['Died with it', box === undefined ? null : `${box.message}${box.guilty?.line ? `, ${box.guilty.line}` : ''}`],
+      ['Belongs to', linkToRequest(request_id ?? event_id)],
+      ['Died with it', box && inPage(addressOfDeath(box.at), `${box.message}${place ? `, ${place}` : ''}`)],
     ]),
-    page.letterButtons(letter, page.hasEvent(event_id) ? show : null),
+    page.letterButtons(letter, show),
   )
 }

@@ -3,12 +3,14 @@ import { count, plural } from './format.js'
 import { callOnLetters } from './letter-calls.js'
 import { LetterFilter } from './letter-filter.js'
 import { letterItem } from './letter-item.js'
+import { letterReplays } from './letter-replays.js'
+import { named } from './links.js'
 import { replayItem } from './replay-item.js'
 import { sureButton } from './sure-button.js'
 
 /** Most letters that are shown. One more is read, to tell whether there are more. */
 export const LETTERS_SHOWN_MAX = 100
-/** Milliseconds after which replays that are under way are read again. */
+/** Milliseconds after which replays that are under way are read again, in the list of those. */
 const UNDER_WAY_MS = 1000
 /** Most letters that are replayed at once. */
 const REPLAYED_MAX = 1000
@@ -21,8 +23,12 @@ export class LettersView {
   #note = el('p', { class: 'note' })
   #list = el('ol', { class: 'letters', 'aria-label': 'Dead letters, newest first' })
   #refresh = el('button', { type: 'button', text: 'Refresh' })
-  #filter = new LetterFilter(() => void this.#load())
+  #filter = new LetterFilter(() => {
+    letterReplays.forgetEnded()
+    void this.#load()
+  })
   #replayMany
+  #letters = []
   #drawn = null
   /** Number of the last read: the answer to an earlier one may come later. */
   #reads = 0
@@ -30,7 +36,12 @@ export class LettersView {
 
   constructor(page) {
     this.#page = page
-    this.#refresh.addEventListener('click', () => page.loadLetters())
+    this.#refresh.addEventListener('click', () => {
+      letterReplays.forgetEnded()
+      void page.loadLetters()
+    })
+    letterReplays.listen(() => this.#draw(this.#letters))
+    addEventListener('popstate', () => this.element.isConnected && this.#seek())
     const wanted = { label: 'Replay all that are shown', text: 'Replay all', question: 'Replay them all?' }
     this.#replayMany = sureButton(wanted, (button) => this.#replayAll(button))
     this.#replayMany.disabled = true
@@ -50,13 +61,24 @@ export class LettersView {
   onSecond() {}
 
   show() {
+    letterReplays.forgetEnded()
+    this.#seek()
     void this.#page.loadLetters()
+  }
+
+  /** Shows the letter that the address names. */
+  #seek() {
+    const id = named('letter')
+    if (id !== null) void this.#showLetter(id)
   }
 
   /** @param letters all that wait, oldest first; null when the plugin that lists them is not installed */
   onLetters(letters) {
     this.badge = letters === null || letters.length === 0 ? '' : countOf(letters)
-    if (letters !== null) this.#filter.suggest(letters)
+    if (letters !== null) {
+      this.#filter.suggest(letters)
+      letterReplays.forgetWaiting(letters)
+    }
     if (this.#filter.isEmpty || letters === null) {
       this.#reads++
       this.#draw(letters)
@@ -78,7 +100,10 @@ export class LettersView {
       path: '/system/dead-letters/replay',
       method: 'POST',
       body: { ...this.#filter.values, limit: REPLAYED_MAX },
-      done: ({ replayed }) => `${count(replayed)} delivered again; the list “Replayed” tells what becomes of them`,
+      done: ({ replayed }) => {
+        for (const letter of this.#letters ?? []) letterReplays.begin(letter)
+        return `${count(replayed)} handed over again; what becomes of them stands with each, and in the list “Replayed”`
+      },
     })
   }
 
@@ -87,8 +112,12 @@ export class LettersView {
     this.#filter.reset()
     await this.#load()
     const item = this.#list.querySelector(`[data-letter="${CSS.escape(id)}"]`)
-    item?.scrollIntoView({ block: 'center' })
-    item?.focus()
+    if (item === null) {
+      const text = `The letter ${id} does not wait among the newest ${LETTERS_SHOWN_MAX}: it was replayed or deleted, or is older.`
+      return this.#page.notices.tell('letter', 'warn', text, true)
+    }
+    item.scrollIntoView({ block: 'center' })
+    item.focus()
   }
 
   /** Those that are under way are looked at again. */
@@ -98,10 +127,12 @@ export class LettersView {
     if (isUnderWay && this.element.isConnected) this.#timer = setTimeout(() => void this.#load(), UNDER_WAY_MS)
   }
 
-  #draw(letters) {
-    this.#watch(letters ?? [])
+  #draw(read) {
+    this.#letters = read
+    this.#watch(read ?? [])
+    const letters = read === null || this.#filter.isReplayed ? read : withReplays(read)
     const { isReplayed, isEmpty } = this.#filter
-    this.#replayMany.disabled = letters === null || letters.length === 0 || isReplayed
+    this.#replayMany.disabled = read === null || read.length === 0 || isReplayed
     const parts = letters?.map(({ id, original_keys, replay }) => [id, original_keys !== undefined, replay?.outcome])
     const shape = JSON.stringify([isReplayed, isEmpty, parts ?? null])
     if (shape === this.#drawn) return
@@ -118,10 +149,19 @@ export class LettersView {
         : `The newest ${LETTERS_SHOWN_MAX} letters; /system/dead-letters?before=${newest.at(-1).id} has older ones`,
     )
     const items = newest.map((letter) =>
-      isReplayed ? replayItem(letter, (id) => this.#showLetter(id)) : letterItem(this.#page, letter),
+      letter.replay !== undefined ? replayItem(letter, (id) => this.#showLetter(id)) : letterItem(this.#page, letter),
     )
     this.#list.replaceChildren(...(items.length === 0 ? [el('li', {}, nothing(isReplayed, isEmpty))] : items))
   }
+}
+
+/** Letters that were replayed from here stay in their places, with the outcome. */
+function withReplays(letters) {
+  const replays = letterReplays.all()
+  if (replays.length === 0) return letters
+  const ids = new Set(replays.map(({ id }) => id))
+  const all = [...letters.filter(({ id }) => !ids.has(id)), ...replays]
+  return all.sort((a, b) => (a.timestamp < b.timestamp ? -1 : a.timestamp > b.timestamp ? 1 : 0))
 }
 
 function nothing(isReplayed, isEmpty) {
