@@ -1,5 +1,9 @@
 import { copyButton, el, facts } from './dom.js'
-import { ago, clock, count, offset, plural, shortId } from './format.js'
+import { count, offset, plural, shortId } from './format.js'
+import { letterReplays } from './letter-replays.js'
+import { addressOfLetter, inPage, linkToRequest } from './links.js'
+import { outcomeOf } from './replay-item.js'
+import { whenAndAgo } from './times.js'
 
 /** The details of a request or an event: its record, its cause, and the deliveries that failed. */
 export class EventDetail {
@@ -37,11 +41,13 @@ export class EventDetail {
     if (node !== undefined) return this.#eventDetail(node)
     const tree = this.#forest.tree(key)
     if (tree !== undefined) return this.#requestDetail(tree)
-    const hint =
-      key === null
-        ? 'Choose a row to see its record, its request and its outcome.'
-        : 'It is no longer kept: newer events have replaced it.'
-    return [el('p', { class: 'note', text: hint })]
+    if (key === null)
+      return [el('p', { class: 'note', text: 'Choose a row to see its record, its request and its outcome.' })]
+    return [
+      el('h2', { text: 'It is no longer in the list' }),
+      el('p', { class: 'note', text: 'The page keeps the last 2000 events; newer ones have taken its place.' }),
+      linkToRequest(key.replace(/^request:/, ''), 'What the history keeps of it'),
+    ]
   }
 
   #requestDetail(tree) {
@@ -49,10 +55,10 @@ export class EventDetail {
     return [
       el('h2', { text: this.#titleOf(tree) }),
       facts([
-        ['Request id', el('code', { text: tree.requestId }), copyButton(tree.requestId, 'the request id')],
+        ['Request', linkToRequest(tree.requestId), copyButton(tree.requestId, 'the request id')],
         traceRow(traceId),
         ['Answered by', [...new Set(tree.roots.map(({ record }) => record.emitter))].join(', ')],
-        ['First event', `${clock(tree.firstMs)} (${ago(tree.roots[0].record.timestamp)})`],
+        ['First event', whenAndAgo(tree.roots[0].record.timestamp)],
         ['Events', `${count(tree.size + tree.more)}, over ${offset(tree.lastMs - tree.firstMs)}`],
         ['Not kept', tree.more === 0 ? null : `${plural(tree.more, 'event')} of this tree are counted, not drawn`],
       ]),
@@ -75,9 +81,9 @@ export class EventDetail {
       el('h2', { text: record.event }),
       facts([
         ['Id', el('code', { text: record.id }), copyButton(record.id, 'the event id')],
-        ['Published', `${clock(record.timestamp)}, by ${record.emitter}`],
+        ['Published', whenAndAgo(record.timestamp), `, by ${record.emitter}`],
         ['Caused by', cause],
-        ['Request id', ...idWithCopy(record.request_id, 'the request id')],
+        ['Request', ...requestOf(record)],
         traceRow(record.trace_id),
         ['Subscribers', record.subscribers.length === 0 ? 'nobody' : record.subscribers.join(', ')],
         ['Payload keys', record.payload_keys.length === 0 ? 'none' : chips(record.payload_keys)],
@@ -88,6 +94,7 @@ export class EventDetail {
   }
 
   #failureCard({ event_id, subscriber, error, attempts }) {
+    const replayed = letterReplays.of({ event_id, subscriber })
     const letter = this.#page.deadLetters.find((each) => each.event_id === event_id && each.subscriber === subscriber)
     return el(
       'div',
@@ -99,7 +106,8 @@ export class EventDetail {
           attempts === 1 ? '1, no retry' : `${attempts}, of them ${plural(attempts - 1, 'retry', 'retries')}`,
         ],
         ['Error', el('code', { class: 'wrap', text: error })],
-        ['Dead letter', letter === undefined ? 'not among the newest ones' : el('code', { text: letter.id })],
+        ['Dead letter', letter === undefined ? null : inPage(addressOfLetter(letter.id), letter.id)],
+        ['Replay', replayed === undefined ? null : outcomeOf(replayed.replay)],
       ]),
       letter === undefined ? null : this.#page.letterButtons(letter),
     )
@@ -110,10 +118,11 @@ function nameOf(element) {
   return element.getAttribute('aria-label') ?? element.textContent
 }
 
-function idWithCopy(id, what) {
-  return id === null || id === undefined
-    ? ['none: not caused by a request']
-    : [el('code', { text: id }), copyButton(id, what)]
+/** Of an event that no request has caused, the run of the job that has, if one has. */
+function requestOf({ id, request_id: requestId }) {
+  return requestId === null
+    ? ['none: not caused by a request', linkToRequest(id, 'What it belongs to')]
+    : [linkToRequest(requestId), copyButton(requestId, 'the request id')]
 }
 
 function traceRow(traceId) {

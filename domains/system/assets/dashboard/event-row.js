@@ -39,7 +39,7 @@ function stateOf(node, tree) {
  * Lets a row show an entry of `Forest.rows`.
  * @param {{ title: string, isChosen: boolean, isActive: boolean }} how `title` is the title of its tree
  */
-export function fillRow(row, { key, node, tree, depth, guides }, { title, isChosen, isActive }) {
+export function fillRow(row, { key, node, tree, depth, guides, position, setSize }, { title, isChosen, isActive }) {
   if (row.dataset.key !== key) {
     row.dataset.key = key
     row.id = rowId(key)
@@ -52,6 +52,8 @@ export function fillRow(row, { key, node, tree, depth, guides }, { title, isChos
   const state = stateOf(node, tree)
   setAttribute(row, 'class', `row${node === null ? ' row-request' : ''} is-${state}`)
   setAttribute(row, 'aria-level', String(depth + 1))
+  setAttribute(row, 'aria-setsize', String(setSize))
+  setAttribute(row, 'aria-posinset', String(position))
   setAttribute(row, 'aria-selected', String(isChosen))
   setAttribute(row, 'data-active', isActive ? 'true' : null)
   if (node === null) {

@@ -3,6 +3,8 @@ import { EventDetail } from './event-detail.js'
 import { fillRow, makeRow, rowId } from './event-row.js'
 import { Forest } from './forest.js'
 import { count, plural, rate } from './format.js'
+import { letterReplays } from './letter-replays.js'
+import { named } from './links.js'
 import { VirtualList } from './virtual-list.js'
 
 const ROW_HEIGHT = 30
@@ -37,7 +39,9 @@ export class EventsView {
   )
   #detail
   #isPaused = false
-  #isPointedAt = false
+  /** What keeps the list as it is, as the note says it; null: nothing. */
+  #heldBy = null
+  #isHeld = false
   #drawnVersion = -1
   #drawnTotal = 0
   #total = 0
@@ -52,11 +56,18 @@ export class EventsView {
   #routes = {}
   #paint
 
+  /** The snapshot of the process has come. */
+  #hasBegun = false
+  /** The event that the address names and that was shown. */
+  #sought = null
+  #page
+
   constructor(page) {
+    this.#page = page
     this.#detail = new EventDetail(page, {
       forest: this.#forest,
       titleOf: (tree) => this.#titleOf(tree),
-      choose: (key) => this.#choose(key, true),
+      choose: (key) => this.reveal(key),
     })
     this.#paint = page.painter.job(() => this.#draw(), 120)
     this.#list = new VirtualList({
@@ -101,6 +112,11 @@ export class EventsView {
 
   #listen() {
     const { element } = this.#list
+    addEventListener('popstate', () => {
+      this.#sought = null
+      if (this.element.isConnected) this.#seek()
+    })
+    letterReplays.listen(() => this.#chosenNode()?.failures.length > 0 && this.#detail.show(this.#chosenKey))
     const choose = () => {
       this.#drawnVersion = -1
       this.#list.element.scrollTop = 0
@@ -114,15 +130,20 @@ export class EventsView {
       setText(this.#pause, this.#isPaused ? 'Resume' : 'Pause')
       this.#paint(true)
     })
-    const point = (isPointedAt) => () => {
-      this.#isPointedAt = isPointedAt
+    const held = (by) => () => {
+      this.#heldBy = by
+      this.#hold()
       this.#paint()
     }
-    element.addEventListener('pointerenter', point(true))
-    element.addEventListener('pointerleave', point(false))
+    // A finger has no pointer that stays on the list, or leaves it.
+    element.addEventListener(
+      'pointerenter',
+      ({ pointerType }) => pointerType === 'touch' || held('the pointer is on it')(),
+    )
+    element.addEventListener('pointerleave', held(null))
     // The focus of a click does not count: the list would stay still long after the pointer has left.
-    element.addEventListener('focus', () => element.matches(':focus-visible') && point(true)())
-    element.addEventListener('blur', point(false))
+    element.addEventListener('focus', () => element.matches(':focus-visible') && held('it has the focus')())
+    element.addEventListener('blur', held(null))
     element.addEventListener('click', ({ target }) => {
       const key = target.closest('.row')?.dataset.key
       if (key !== undefined) this.#choose(key)
@@ -141,7 +162,9 @@ export class EventsView {
     if (isOtherProcess) this.#forest.clear()
     for (const record of records) this.#forest.add(record)
     this.#total = events_total
+    this.#hasBegun = true
     this.#paint()
+    if (this.element.isConnected) this.#seek()
   }
 
   onLive({ records, failures, events_total }) {
@@ -164,6 +187,7 @@ export class EventsView {
     this.#totalBefore = this.#total
     this.#sampled = this.#eventsPerSec > 0 ? Math.min(1, this.#recordsPerSec / this.#eventsPerSec) : 1
     this.#recordsPerSec = 0
+    this.#hold()
     this.#paint()
   }
 
@@ -178,31 +202,49 @@ export class EventsView {
     return this.#forest.node(eventId) !== undefined
   }
 
-  /** Shows one event, wherever it is in the list. */
-  reveal(eventId) {
-    this.#filter.value = ''
-    this.#failed.checked = false
-    this.#drawnVersion = -1
-    this.#isPaused = false
+  /** Shows one event, wherever it is in the list. @param key of an event or a tree */
+  reveal(key) {
+    // It may be what a filter leaves out, or newer than what a held list shows.
+    if (!this.#index.has(key)) {
+      this.#filter.value = ''
+      this.#failed.checked = false
+      this.#drawnVersion = -1
+    }
     this.#draw()
-    this.#choose(eventId, true)
+    this.#choose(key, true)
+    const at = this.#index.get(key)
+    if (at !== undefined) this.#list.center(at)
+    this.#page.notices.tell('event', 'warn', at === undefined ? goneText(key) : null, true)
   }
 
   show() {
+    // A pointer that was on the list when it was taken away has not left it.
+    this.#heldBy = null
+    this.#hold()
     this.#paint(true)
+    this.#seek()
+  }
+
+  /** Shows the event that the address names, once the page has its events. */
+  #seek() {
+    const id = named('event')
+    if (id === null || !this.#hasBegun || id === this.#sought) return
+    this.#sought = id
+    this.reveal(id)
   }
 
   // ── the list ─────────────────────────────────────────────────────────────
 
-  get #isHeld() {
-    return this.#isPaused || (this.#isPointedAt && this.#treesPerSec > HOLD_TREES_PER_SEC)
+  /** Begins to hold the list where it would move away under the reader, and ends it when the reader has left: not earlier, or it would jump. */
+  #hold() {
+    this.#isHeld = this.#heldBy !== null && (this.#isHeld || this.#treesPerSec > HOLD_TREES_PER_SEC)
   }
 
   #draw() {
     if (!this.element.isConnected) return
     const { version } = this.#forest
     const isAsked = this.#drawnVersion < 0
-    if ((!this.#isHeld && this.#drawnVersion !== version) || isAsked) {
+    if ((!this.#isHeld && !this.#isPaused && this.#drawnVersion !== version) || isAsked) {
       this.#drawnVersion = version
       this.#drawnTotal = this.#total
       const atTop = this.#list.isAtTop
@@ -224,9 +266,9 @@ export class EventsView {
 
   #tellNote() {
     let note = `${plural(this.#total, 'event')} since the start`
-    if (this.#isHeld) {
+    if (this.#isHeld || this.#isPaused) {
       const fresh = this.#total - this.#drawnTotal
-      note = `${this.#isPaused ? 'Paused' : 'Held while the pointer is on the list'} · ${count(fresh)} more since`
+      note = `${this.#isPaused ? 'Paused' : `The list is held while ${this.#heldBy}`} · ${count(fresh)} more since`
     } else if (this.#sampled < 0.98) {
       note = `${rate(this.#eventsPerSec)} a second · about ${Math.max(1, Math.round(this.#sampled * 100))} % drawn, all counted`
     }
@@ -299,6 +341,9 @@ function matcher(text, isFailed) {
       each?.toLowerCase().includes(wanted),
     )
 }
+
+const goneText = (key) =>
+  `${key.replace(/^request:/, '')} is not in the list any more: the page keeps the last 2000 events. Its request may still tell of it.`
 
 function tryCommand() {
   return `curl -X POST ${location.origin}/users -H 'content-type: application/json' \\

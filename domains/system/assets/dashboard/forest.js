@@ -147,13 +147,22 @@ export class Forest {
     this.version++
   }
 
-  /** The rows to show, newest tree first. @param matches chooses trees; null for all */
+  /** The rows to show, newest tree first, each with its place among those of the same cause. @param matches chooses trees; null for all */
   rows(matches) {
     const rows = []
     const trees = [...this.#trees.values()]
+    const tops = []
     for (let n = trees.length - 1; n >= 0; n--) {
       const tree = trees[n]
-      if (matches === null || someNode(tree.roots, matches, tree)) rows.push(...rowsOf(tree))
+      if (matches !== null && !someNode(tree.roots, matches, tree)) continue
+      for (const row of rowsOf(tree)) {
+        rows.push(row)
+        if (row.depth === 0) tops.push(row)
+      }
+    }
+    for (const [n, row] of tops.entries()) {
+      row.position = n + 1
+      row.setSize = tops.length
     }
     return rows
   }
@@ -167,11 +176,20 @@ function someNode(nodes, matches, tree) {
 function rowsOf(tree) {
   if (tree.rowsVersion === tree.version) return tree.rows
   const rows = []
-  if (tree.requestId !== null) rows.push({ key: tree.key, tree, node: null, depth: 0, guides: '' })
+  if (tree.requestId !== null)
+    rows.push({ key: tree.key, tree, node: null, depth: 0, guides: '', position: 1, setSize: 1 })
   const walk = (nodes, depth, guides) => {
     nodes.forEach((node, n) => {
       const isLast = n === nodes.length - 1
-      rows.push({ key: node.record.id, tree, node, depth, guides: depth === 0 ? '' : guides + (isLast ? 'L' : 'T') })
+      rows.push({
+        key: node.record.id,
+        tree,
+        node,
+        depth,
+        guides: depth === 0 ? '' : guides + (isLast ? 'L' : 'T'),
+        position: n + 1,
+        setSize: nodes.length,
+      })
       walk(node.children, depth + 1, depth === 0 ? '' : guides + (isLast ? ' ' : 'I'))
     })
   }
