@@ -1,5 +1,7 @@
 import { el, facts } from './dom.js'
-import { ago, bytes, clock, count, duration } from './format.js'
+import { bytes, clock, count, duration, shortId } from './format.js'
+import { linkToRequest } from './links.js'
+import { whenAndAgo } from './times.js'
 
 /** Steps before a death that are shown without a click. */
 const STEPS_SHOWN = 40
@@ -25,7 +27,7 @@ export function deathOf(box, isOpen) {
       {},
       el('span', { class: 'state state-bad', text: `Lane ${box.lane} ${REASONS[box.reason] ?? box.reason}` }),
       el('span', { class: 'culprit', text: culprit }),
-      el('span', { class: 'muted', text: ago(box.at) }),
+      whenAndAgo(box.at, { class: 'muted' }),
     ),
   )
   const fill = () => details.children.length > 1 || details.append(...boxParts(box))
@@ -49,7 +51,7 @@ function boxParts(box) {
   const { guilty, stack, steps, in_flight: works, in_flight_count: worksCount } = box
   const parts = [
     facts([
-      ['When', `${clock(box.at)} (${ago(box.at)}), after ${duration(box.lived_ms)}`],
+      ['When', whenAndAgo(box.at), `, after ${duration(box.lived_ms)}`],
       ['Message', el('code', { class: 'wrap', text: box.message })],
       [
         'Culprit',
@@ -67,29 +69,30 @@ function boxParts(box) {
   if (works.length > 0) {
     parts.push(
       el('h3', { text: `In flight: ${count(worksCount)}` }),
-      el(
-        'ul',
-        { class: 'plain' },
-        ...works.map(({ kind, name, plugin, for_ms }) =>
-          el('li', { text: `${kind} ${name}, ${plugin}, for ${duration(for_ms)}` }),
-        ),
-      ),
+      el('ul', { class: 'plain' }, ...works.map((work) => workItem(work))),
     )
   }
   if (steps.length > 0) parts.push(el('h3', { text: 'Last steps, newest first' }), stepsOf(steps))
   return parts
 }
 
+/** What the lane was at work on, with the link to the request that it belongs to. */
+function workItem({ kind, name, plugin, id, for_ms }) {
+  const link = id === null ? null : linkToRequest(id)
+  return el('li', {}, `${kind} ${name}, ${plugin}, for ${duration(for_ms)} `, link)
+}
+
 function stepsOf(steps) {
   const rows = steps
     .toReversed()
-    .map(({ at, kind, name, duration_ms, success }) =>
+    .map(({ at, kind, name, id, duration_ms, success }) =>
       el(
         'tr',
         { 'data-errors': success ? null : 'true' },
         el('td', { text: clock(at) }),
         el('td', { text: kind }),
         el('td', {}, el('code', { text: name })),
+        el('td', {}, id === null ? null : linkToRequest(id, shortId(id))),
         el('td', { class: 'number', text: duration_ms === null ? 'not ended' : duration(duration_ms) }),
       ),
     )

@@ -1,6 +1,7 @@
 import { deathOf } from './black-box.js'
 import { el, setAttribute, setText } from './dom.js'
-import { bytes, duration, plural } from './format.js'
+import { bytes, clock, duration, plural } from './format.js'
+import { named } from './links.js'
 import { Sparkline } from './sparkline.js'
 
 const CHART_SECONDS = 60
@@ -18,8 +19,13 @@ export class LanesView {
     el('h2', { text: 'Deaths' }),
     el('p', { class: 'note', text: 'No lane has died.' }),
   )
-  #known = ''
-  #lanes = []
+  /** What the deaths are that are shown; null: not known yet. */
+  #known = null
+  #boxes = null
+  /** The death that the address names and that was shown. */
+  #sought = null
+  /** Null before the process has told. */
+  #lanes = null
   #process = null
   #paint
 
@@ -27,6 +33,10 @@ export class LanesView {
     this.#page = page
     this.#paint = page.painter.job(() => this.#draw(), 500)
     this.element = el('section', { class: 'view', 'aria-label': 'Lanes' }, this.#grid, this.#deaths)
+    addEventListener('popstate', () => {
+      this.#sought = null
+      if (this.element.isConnected) this.#seek()
+    })
   }
 
   onHello({ lanes }) {
@@ -58,8 +68,23 @@ export class LanesView {
   }
 
   show() {
-    this.#take(this.#lanes)
+    if (this.#lanes !== null) this.#take(this.#lanes)
     this.#paint(true)
+    this.#seek()
+  }
+
+  /** Opens the black box that the address names. */
+  #seek() {
+    const at = named('death')
+    if (at === null || this.#boxes === null || at === this.#sought) return
+    this.#sought = at
+    const box = [...this.#deaths.querySelectorAll('details')].find(({ dataset }) => dataset.at === at)
+    const text = `Of the death at ${clock(at)} nothing is kept here any more: each lane keeps its last 5.`
+    this.#page.notices.tell('death', 'warn', box === undefined ? text : null, true)
+    if (box === undefined) return
+    box.open = true
+    box.scrollIntoView({ block: 'start' })
+    box.querySelector('summary').focus()
   }
 
   #card(key, title) {
@@ -93,7 +118,7 @@ export class LanesView {
   }
 
   #draw() {
-    if (!this.element.isConnected) return
+    if (!this.element.isConnected || this.#lanes === null) return
     if (this.#process !== null) this.#drawPrimary(this.#card('primary', 'Primary'))
     const keys = new Set(['primary', ...this.#lanes.map(keyOf)])
     for (const [key, card] of this.#cards) {
@@ -138,15 +163,20 @@ export class LanesView {
 
   async #loadDeaths(known) {
     this.#known = known
-    if (known === '') return
+    if (known === '') {
+      this.#boxes = []
+      return this.#seek()
+    }
     const lanes = await this.#page.fetchJson('/system/lanes')
     if (lanes === null)
       return this.#fillDeaths([
         el('p', { class: 'note', text: 'The plugin that lists deaths (show-lanes) is not installed.' }),
       ])
     const boxes = lanes.flatMap(({ deaths }) => deaths).sort((a, b) => (a.at < b.at ? 1 : -1))
+    this.#boxes = boxes
     const open = new Set([...this.#deaths.querySelectorAll('details[open]')].map(({ dataset }) => dataset.at))
     this.#fillDeaths(boxes.map((box) => deathOf(box, open.has(box.at))))
+    this.#seek()
   }
 
   #fillDeaths(children) {

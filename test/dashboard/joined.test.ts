@@ -1,0 +1,163 @@
+import assert from 'node:assert/strict'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
+import { browser, type Page } from '../support/browser.ts'
+import { startHeddle } from '../support/heddle.ts'
+import { SHIPPED } from '../support/shipped-domains.ts'
+import { post } from '../support/system-domain.ts'
+import { until } from '../support/until.ts'
+
+const DOMAINS = [SHIPPED, fileURLToPath(new URL('./joined', import.meta.url))]
+
+test('what the dashboard shows is joined with its requests', async (t) => {
+  const chromium = await browser(t)
+  if (chromium === null) return
+  const folder = mkdtempSync(join(tmpdir(), 'heddle-joined-'))
+  t.after(() => rmSync(folder, { recursive: true, force: true }))
+  const env = { HISTORY_ENABLED: 'true', HISTORY_PATH: join(folder, 'history.db'), LOG_LEVEL: 'debug' }
+  const heddle = await startHeddle(t, { domains: DOMAINS, lanes: 1, env })
+  const { headers } = await post(heddle, '/cloth', { metres: 12 })
+  const id = headers.get('x-request-id')!
+  await until(async () => (await heddle.json('/system/dead-letters')).body.length === 1, 'the dead letter')
+
+  const page: Page = await chromium.newPage({ viewport: { width: 1280, height: 800 } })
+  page.setDefaultTimeout(15_000)
+  const faults: string[] = []
+  page.on('pageerror', (error) => faults.push(String(error)))
+  page.on('console', (message) => message.type() === 'error' && faults.push(message.text()))
+  const shot = (name: string) => screenshot(page, name)
+  const go = (section: string) => page.locator(`#sections a[data-section="${section}"]`).click()
+  const isAtRequest = async () => {
+    await page.waitForURL(`**/system/dashboard/requests/${id}`)
+    await page.locator('.request-facts', { hasText: id }).waitFor()
+  }
+
+  await t.test(
+    'the log of before the page was opened is there, all levels; a line unfolds its fields and its stack',
+    async () => {
+      await page.goto(`${heddle.url}/system/dashboard#logs`)
+      const line = (text: string) => page.locator('.row.log:not([hidden])', { hasText: text })
+      await page.getByLabel('Filter logs').fill(id)
+      await line('DEBUG').filter({ hasText: 'The loom is set up' }).waitFor()
+      await line('The vat is empty').first().click()
+      const detail = page.locator('.log-detail')
+      await detail.getByLabel('Stack').filter({ hasText: 'weave-cloth.ts' }).waitFor()
+      await shot('logs')
+      await line('Cloth is woven').click()
+      await detail.getByText('"indigo"').waitFor()
+      await page.getByLabel('Least level').selectOption('INFO')
+      await until(async () => (await line('The loom is set up').count()) === 0, 'no DEBUG')
+      await page.getByLabel('Least level').selectOption('DEBUG')
+      const places = page.locator('.row.log:not([hidden])')
+      const count = await places.count()
+      assert.equal(await places.last().getAttribute('aria-setsize'), String(count))
+      assert.equal(await places.first().getAttribute('aria-posinset'), '1')
+      assert.equal(
+        heddle.logs.find(({ msg }) => msg === 'Cloth is woven')?.request_id,
+        id,
+        'in the lines of the log, too',
+      )
+    },
+  )
+
+  await t.test('a log line leads to its request', async () => {
+    await page
+      .locator('.row.log:not([hidden])', { hasText: 'Cloth is woven' })
+      .getByRole('link', { includeHidden: true })
+      .click()
+    await isAtRequest()
+    await page.goBack()
+    await page.locator('.view.logs').waitFor()
+  })
+
+  await t.test(
+    'a dead letter leads to its request; its replay and what came of it take one click, in its place',
+    async () => {
+      await go('letters')
+      const letter = page.locator('.letter')
+      await letter.getByRole('link', { name: id }).click()
+      await isAtRequest()
+      await page.locator('.request-head', { hasText: '1 dead letter' }).waitFor()
+      await page.goBack()
+      await letter.getByRole('button', { name: 'Replay' }).click()
+      await letter.filter({ hasText: 'Failed again' }).getByText('No dye for 12 metres').first().waitFor()
+      await shot('letters')
+      await post(heddle, '/dye', { isThere: true })
+      await letter.getByRole('button', { name: 'Replay' }).click()
+      await letter.filter({ hasText: 'Handled' }).waitFor()
+      await post(heddle, '/dye', { isThere: false })
+    },
+  )
+
+  await t.test('the time of a letter stays true while it is shown', async () => {
+    await post(heddle, '/cloth', { metres: 1 })
+    const time = page.locator('.letter', { hasText: 'No dye for 1 metres' }).locator('time').first()
+    const before = await time.textContent()
+    await until(async () => (await time.textContent()) !== before, 'a later time')
+    assert.match((await time.textContent())!, /^\d\d:\d\d:\d\d\.\d{3} · \d+ s ago$/)
+  })
+
+  await t.test('a letter shows its event in the middle of a long list, and tells when it is gone', async () => {
+    for (let n = 0; n < 120; n++) await post(heddle, '/dye', { isThere: true, n })
+    for (let n = 0; n < 60; n++) await post(heddle, '/cloth', { metres: 100 + n })
+    await page
+      .locator('.letter', { hasText: 'No dye for 1 metres' })
+      .getByRole('button', { name: 'Show event' })
+      .click()
+    const chosen = page.locator('#trees .row[aria-selected="true"]')
+    await chosen.waitFor()
+    const [list, row] = [await page.locator('#trees').boundingBox(), await chosen.boundingBox()]
+    assert.ok(row!.y > list!.y + 30 && row!.y + row!.height < list!.y + list!.height - 30, 'in the middle')
+    assert.match((await chosen.getAttribute('aria-setsize'))!, /^\d+$/)
+    await page.locator('aside.detail').getByText('mill.WeaveCloth failed').waitFor()
+    await shot('events')
+    await page.goto(`${heddle.url}/system/dashboard?event=evt_gone#events`)
+    await page.locator('.notice', { hasText: 'evt_gone is not in the list any more' }).waitFor()
+    await page.getByRole('link', { name: 'What the history keeps of it' }).waitFor()
+  })
+
+  await t.test('an event leads to its request', async () => {
+    const { body } = await heddle.json('/system/traces/flat')
+    const event = body.find(({ request_id }: { request_id: string }) => request_id === id).id
+    await page.goto(`${heddle.url}/system/dashboard?event=${event}#events`)
+    await page.locator('aside.detail').getByRole('link', { name: id }).click()
+    await isAtRequest()
+  })
+
+  await t.test('a black box leads to the request that a lane died with, which says at which line', async () => {
+    const { headers } = await post(heddle, '/snap', {})
+    const fatal = headers.get('x-request-id')!
+    await page.goto(`${heddle.url}/system/dashboard#lanes`)
+    await page.locator('.deaths summary', { hasText: 'mill.WeaveCloth' }).click()
+    await shot('lanes')
+    await page.locator('.deaths').getByRole('link', { name: fatal }).first().click()
+    await page.locator('.why', { hasText: /The warp snapped at .*weave-cloth\.ts:\d+/ }).waitFor()
+    const [{ at }] = (await heddle.json('/system/lanes')).body.flatMap(({ deaths }: { deaths: object[] }) => deaths)
+    await page.goto(`${heddle.url}/system/dashboard?death=${encodeURIComponent(at)}#lanes`)
+    await page.locator('.deaths details[open]', { hasText: 'The warp snapped' }).waitFor()
+  })
+
+  assert.deepEqual(
+    faults.filter((fault) => !fault.includes('404')),
+    [],
+  )
+})
+
+/** Into the folder that SCREENSHOTS names, to be looked at: light and dark, wide and narrow. */
+async function screenshot(page: Page, name: string): Promise<void> {
+  const folder = process.env.SCREENSHOTS
+  if (folder === undefined) return
+  mkdirSync(folder, { recursive: true })
+  for (const colorScheme of ['dark', 'light'] as const) {
+    await page.emulateMedia({ colorScheme })
+    for (const width of [1440, 400]) {
+      await page.setViewportSize({ width, height: 900 })
+      await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) })
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light' })
+  await page.setViewportSize({ width: 1280, height: 800 })
+}
