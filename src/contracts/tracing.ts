@@ -97,6 +97,39 @@ export interface RequestTracing {
   begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext
 }
 
+/** An HTTP request as the listener has it. Of most of them a recorder reads only how long they took. */
+export interface ObservedRequest {
+  readonly requestId: string
+  readonly method: string
+  /** Raw, without the query. */
+  readonly path: string
+  /** Null where there is no such route. */
+  readonly route: ObservedRoute | null
+  /** When it began, by `exactMs`. */
+  readonly startMs: number
+  /** The lane that serves it; -1: the primary itself. */
+  readonly servedBy: number
+  /** The recorder's own mark: it has told of this request before its end. */
+  isTold: boolean
+}
+
+export interface ObservedRoute {
+  readonly number: number
+  /** Path template. */
+  readonly path: string
+  readonly plugin: string
+  /** `application`: not one of the runtime's own pages. */
+  readonly zone: string
+}
+
+/** Records requests without a call when they begin: most of them end like all others, and nothing is to be kept of them. */
+export interface RequestRecorder {
+  /** It is still open. Called several times a second. @param nowMs by `steadyMs` */
+  isOpen(request: ObservedRequest, nowMs: number): void
+  /** Called once. @param status 0: the client disconnected before there was an answer */
+  ended(request: ObservedRequest, status: number): void
+}
+
 /** What happened to an attempt at a delivery; `atMs` is in milliseconds since the epoch. */
 export type DeliveryEvent =
   | { readonly name: 'retry'; readonly atMs: number; readonly attempt: number; readonly delayMs: number }

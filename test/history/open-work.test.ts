@@ -9,11 +9,12 @@ import { OpenWork } from '../../src/history/recording/open-work.ts'
 function recorder(share: number) {
   const written: HistoryEntry[] = []
   const parts = {
+    thread: 0,
     keep: new Keep(share),
     nowMs: () => 1000,
     writer: { write: (make: () => HistoryEntry) => void written.push(make()) },
   }
-  const run = (work: Work): void => new OpenWork(0, parts, null, 'shop.TidyOrders/tidy', 'shop.TidyOrders', work).end()
+  const run = (work: Work): void => new OpenWork(parts, null, 'shop.TidyOrders/tidy', 'shop.TidyOrders', work).end()
   return { written, run }
 }
 

@@ -8,3 +8,8 @@ const ORIGIN_MS = performance.timeOrigin
 export function steadyMs(): number {
   return Math.trunc(ORIGIN_MS + performance.now())
 }
+
+/** The same with fractions. */
+export function exactMs(): number {
+  return ORIGIN_MS + performance.now()
+}

@@ -1,6 +1,6 @@
 import type { BlackBox } from '../../contracts/registry.ts'
 import type { HistoryInit, RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
-import type { ClockAnchor, CodeTracing, DeliveryTracing, RequestTracing, ToolTracing } from '../../contracts/tracing.ts'
+import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { anchorHere } from '../../core/schedule/process-clock.ts'
 import { createHistoryRing } from '../recording/history-writer.ts'
@@ -12,7 +12,6 @@ import { RequestHistory } from './request-history.ts'
 /** What makes spans for OpenTelemetry in the primary. */
 export interface InnerTracing {
   own: CodeTracing & { tools: ToolTracing; deliveries: DeliveryTracing }
-  requests: RequestTracing
 }
 
 /** The primary's side of the history: its own recorders, a ring for each thread, and the thread that writes the file. */
@@ -35,7 +34,7 @@ export class ProcessHistory {
       warn,
     )
     this.own = new ThreadHistory(this.#init('primary'), inner?.own ?? null)
-    this.requests = new RequestHistory(this.own, inner?.requests ?? null)
+    this.requests = new RequestHistory(this.own)
     this.deliveries = new DeliveryHistory(this.own, inner?.own.deliveries ?? null)
   }
 
@@ -91,7 +90,6 @@ export class ProcessHistory {
   }
 
   async stop(): Promise<void> {
-    this.requests.stop()
     await this.#store.stop()
   }
 }

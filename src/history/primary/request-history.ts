@@ -1,92 +1,59 @@
-import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import type { ObservedRequest, RequestRecorder } from '../../contracts/tracing.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
+import { Room } from '../recording/room.ts'
 import type { ThreadHistory } from '../recording/thread-history.ts'
 
 /** A request that is open for so long is told of before it ends, so that it is known if the process dies. Milliseconds. */
 const LONG_MS = 100
 /** Characters of a path. */
 const PATH_MAX = 500
+/** In a sample: open requests of one second that are told of. */
+const OPEN_PER_SECOND = 100
 
-/** Records the requests of the process. It takes the place of the request tracing, and passes everything on to it. */
-export class RequestHistory implements RequestTracing {
-  readonly #inner: RequestTracing | null
+/** Records the requests of the process when they end. What is not kept costs a clock, a mark and a hash; nothing is allocated. */
+export class RequestHistory implements RequestRecorder {
   readonly #own: ThreadHistory
-  readonly #open = new Set<RecordedRequest>()
-  readonly #timer: NodeJS.Timeout
+  readonly #room = new Room(OPEN_PER_SECOND)
 
-  constructor(own: ThreadHistory, inner: RequestTracing | null) {
+  constructor(own: ThreadHistory) {
     this.#own = own
-    this.#inner = inner
-    this.#timer = setInterval(() => this.#tellOpen(), LONG_MS).unref()
   }
 
-  begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan {
-    const inner = this.#inner?.begin(traceparent, tracestate, start) ?? NO_TRACE_CONTEXT
-    const request = new RecordedRequest(inner, start(false), this.#own, this.#open)
-    this.#open.add(request)
-    return request
+  isOpen(request: ObservedRequest, nowMs: number): void {
+    if (request.isTold || nowMs - request.startMs < LONG_MS || isOfRuntime(request)) return
+    const { writer, keep } = this.#own
+    if (!keep.isAll && !this.#room.take(nowMs)) return
+    request.isTold = true
+    writer.write(() => ({ type: 'begun', ...this.#place(request) }))
   }
 
-  stop(): void {
-    clearInterval(this.#timer)
+  ended(request: ObservedRequest, status: number): void {
+    const endMs = exactMs()
+    const ms = endMs - request.startMs
+    if (this.#isKept(request, status, ms, endMs)) this.#write(request, status, ms)
   }
 
-  #tellOpen(): void {
-    const sinceMs = this.#own.nowMs() - LONG_MS
-    for (const request of this.#open) {
-      // They are in the order in which they have begun.
-      if (request.atMs > sinceMs) return
-      request.tellBegun()
-    }
+  #isKept(request: ObservedRequest, status: number, ms: number, endMs: number): boolean {
+    if (status >= 500 || request.isTold) return true
+    if (isOfRuntime(request)) return false
+    const { requestId, route } = request
+    return this.#own.keep.keeps(requestId, route === null ? NO_ROUTE : route.number + 1, ms, endMs)
+  }
+
+  #write(request: ObservedRequest, status: number, ms: number): void {
+    const lane = request.servedBy
+    this.#own.writer.write(() => ({ type: 'request', ...this.#place(request), ms, status, lane }))
+  }
+
+  #place({ requestId: id, method, path, route, startMs }: ObservedRequest) {
+    // From the clock of this thread to that of all threads.
+    const atMs = startMs + this.#own.nowMs() - exactMs()
+    return { id, atMs, method, path: path.slice(0, PATH_MAX), route: route?.path ?? '', plugin: route?.plugin ?? '' }
   }
 }
 
-class RecordedRequest implements RequestSpan {
-  readonly traceContext: TraceContext
-  readonly atMs: number
-  servedBy = -1
-  readonly #inner: RequestSpan | null
-  readonly #start: RequestStart
-  readonly #own: ThreadHistory
-  readonly #open: Set<RecordedRequest>
-  #isTold = false
-
-  constructor(inner: RequestSpan | TraceContext, start: RequestStart, own: ThreadHistory, open: Set<RecordedRequest>) {
-    const isRecorded = typeof inner !== 'string'
-    this.traceContext = isRecorded ? inner.traceContext : inner
-    this.#inner = isRecorded ? inner : null
-    this.#start = start
-    this.#own = own
-    this.#open = open
-    this.atMs = own.nowMs()
-  }
-
-  tellBegun(): void {
-    if (this.#isTold || isOfRuntime(this.#start)) return
-    this.#isTold = true
-    this.#own.writer.write(() => ({ type: 'begun', ...this.#place() }))
-  }
-
-  end(status: number): void {
-    if (this.#inner !== null) {
-      this.#inner.servedBy = this.servedBy
-      this.#inner.end(status)
-    }
-    this.#open.delete(this)
-    const { writer, keep, nowMs } = this.#own
-    const endMs = nowMs()
-    const ms = endMs - this.atMs
-    const { requestId, route } = this.#start
-    if (status < 500 && isOfRuntime(this.#start)) return
-    if (this.#isTold || status >= 500 || keep.keeps(requestId, route, ms, endMs))
-      writer.write(() => ({ type: 'request', ...this.#place(), ms, status, lane: this.servedBy }))
-  }
-
-  #place() {
-    const { requestId: id, method, path, route, plugin } = this.#start
-    return { id, atMs: this.atMs, method, path: path.slice(0, PATH_MAX), route, plugin }
-  }
-}
+/** Number of the requests without a route, among those of the routes. */
+const NO_ROUTE = 0
 
 /** Its own pages poll. */
-const isOfRuntime = ({ route }: RequestStart): boolean => route.startsWith('/system/')
+const isOfRuntime = ({ route }: ObservedRequest): boolean => route !== null && route.zone !== 'application'

@@ -59,6 +59,7 @@ const NOTHING = Symbol('nothing')
 
 /** What a work needs of its thread. */
 export interface WorkRecorder {
+  readonly thread: 'primary' | number
   readonly keep: Keep
   readonly nowMs: () => number
   readonly writer: { write(make: () => HistoryEntry): void }
@@ -66,7 +67,6 @@ export interface WorkRecorder {
 
 /** A piece of a plugin's code that runs. When it has ended it is written, if it is kept. */
 export class OpenWork extends WorkScope implements OpenSpan {
-  readonly #thread: 'primary' | number
   readonly #recorder: WorkRecorder
   readonly #name: string
   readonly #plugin: string
@@ -74,23 +74,13 @@ export class OpenWork extends WorkScope implements OpenSpan {
   /** Of its request; a job's run has an id of its own. */
   readonly #requestId: string | null
   readonly #startMs: number
-  readonly #inner: OpenSpan | null
   #calls = NONE
   #leftOut = 0
   #isOver = false
 
-  constructor(
-    thread: 'primary' | number,
-    recorder: WorkRecorder,
-    inner: OpenSpan | null,
-    name: string,
-    plugin: string,
-    work: Work,
-  ) {
+  constructor(recorder: WorkRecorder, inner: OpenSpan | null, name: string, plugin: string, work: Work) {
     super(null, -1, inner)
-    this.#thread = thread
     this.#recorder = recorder
-    this.#inner = inner
     this.#name = name
     this.#plugin = plugin
     this.#work = work
@@ -132,30 +122,39 @@ export class OpenWork extends WorkScope implements OpenSpan {
   }
 
   end(): void {
-    this.#inner?.end()
+    this.#opened?.end()
     this.#over(null)
   }
 
   fail(thrown: unknown): void {
-    this.#inner?.fail(thrown)
+    this.#opened?.fail(thrown)
     this.#over(errorOf(thrown))
+  }
+
+  /** The span of the tracing. */
+  get #opened(): OpenSpan | null {
+    return this.inner as OpenSpan | null
   }
 
   #over(error: FailurePart | null): void {
     if (this.#isOver) return
     this.#isOver = true
-    const { keep, writer, nowMs } = this.#recorder
+    const { keep, nowMs } = this.#recorder
     const endMs = nowMs()
     const ms = endMs - this.#startMs
     const id = this.#requestId ?? this.#work.eventId ?? ''
-    const isKept = error !== null || keep.keeps(id, this.#name, ms, endMs) || this.#hasFailedCall()
-    const calls = this.#calls
+    const isKept = error !== null || keep.keeps(id, keep.kindOf(this.#name), ms, endMs) || this.#hasFailedCall()
+    if (isKept) this.#write(ms, error)
     this.#calls = NONE
-    if (isKept) writer.write(() => this.#entry(ms, error, calls))
+  }
+
+  // Apart, so that what is not kept makes no closure.
+  #write(ms: number, error: FailurePart | null): void {
+    this.#recorder.writer.write(() => this.#entry(ms, error, this.#calls))
   }
 
   #hasFailedCall(): boolean {
-    return this.#calls.some(({ error }) => error !== NOTHING)
+    return this.#calls !== NONE && this.#calls.some(({ error }) => error !== NOTHING)
   }
 
   #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
@@ -165,7 +164,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
       kind,
       name: this.#name,
       plugin: this.#plugin,
-      thread: this.#thread,
+      thread: this.#recorder.thread,
       requestId: this.#requestId,
       eventId,
       ...(event === undefined ? {} : { event }),

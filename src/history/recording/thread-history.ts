@@ -23,10 +23,10 @@ const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
  * the runtime nor the tracing knows of it.
  */
 export class ThreadHistory implements CodeTracing, ToolTracing {
+  readonly thread: 'primary' | number
   readonly writer: HistoryWriter
   readonly keep: Keep
   readonly nowMs: () => number
-  readonly #thread: 'primary' | number
   readonly #inner: CodeTracing | null
   readonly #innerTools: ToolTracing | null
 
@@ -35,7 +35,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
     this.writer = new HistoryWriter(init.ring)
     this.keep = new Keep(init.share)
     this.nowMs = clockOf(init.clock)
-    this.#thread = init.thread
+    this.thread = init.thread
     this.#inner = inner
     this.#innerTools = inner?.tools ?? null
   }
@@ -50,7 +50,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
 
   open(traceContext: TraceContext, name: string, attributes: SpanAttributes, work: Work): OpenSpan {
     const inner = this.#inner?.open(traceContext, name, attributes, work) ?? null
-    return new OpenWork(this.#thread, this, inner, name, attributes['heddle.plugin'] as string, work)
+    return new OpenWork(this, inner, name, attributes['heddle.plugin'] as string, work)
   }
 
   run(

@@ -65,7 +65,7 @@ export class Observers {
     if (!settings.historyEnabled) return
     const history = new ProcessHistory(settings, this.tracing, (message) => log('WARNING', message, 'history'))
     this.history = history
-    http.listener.tracing = history.requests
+    http.listener.recorder = history.requests
     events.hub.trace.tracing = history.deliveries
   }
 

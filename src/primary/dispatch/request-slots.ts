@@ -86,7 +86,9 @@ export class RequestSlots {
   expire(nowMs: number): void {
     if (this.count === 0) return
     for (const exchange of this.#exchanges) {
-      if (exchange !== null && exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
+      if (exchange === null) continue
+      exchange.look(nowMs)
+      if (exchange.deadlineMs !== 0 && exchange.deadlineMs <= nowMs) exchange.expire()
     }
   }
 

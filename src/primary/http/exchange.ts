@@ -1,6 +1,7 @@
 import type { Operator } from '../../contracts/http-request.ts'
-import type { RequestSpan } from '../../contracts/tracing.ts'
+import type { ObservedRequest, RequestRecorder, RequestSpan } from '../../contracts/tracing.ts'
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
 import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.ts'
 import { ChunkedBody } from './chunked-body.ts'
 import { ClientSocket, type SocketWorker } from './client-socket.ts'
@@ -37,9 +38,12 @@ const SSE_LINES =
  * One request and its one answer. The only place that writes to a response, beside the refusal of a request whose end is not certain.
  * Everything is put together before `cork`, so that nothing can throw inside it.
  */
-export class Exchange {
+export class Exchange implements ObservedRequest {
   readonly requestId: string
+  readonly method: string
+  readonly path: string
   readonly route: RouteEntry | null
+  readonly startMs: number
   /** When it is answered with 504, milliseconds since the epoch. 0: never. */
   deadlineMs: number
   /** The answer is the last one of its connection. */
@@ -52,13 +56,16 @@ export class Exchange {
   forwarding: { readonly proxies: TrustedProxies; readonly list: string } | null = null
   /** Null while tracing is off, and when it has ended. */
   span: RequestSpan | null = null
+  servedBy = -1
+  isTold = false
   /** The body of a request whose handler reads it while it comes; else null. */
   incoming: StreamedBody | null = null
   /** Null for a request that does not want to become a WebSocket. */
   handshake: Handshake | null = null
   readonly #res: ClientResponse
-  readonly #isHead: boolean
   readonly #corsHead: string
+  /** Null where nothing is recorded, and when it has ended. */
+  #recorder: RequestRecorder | null
   #done = false
   #gone = false
   #holder: RequestHolder | null = null
@@ -71,17 +78,21 @@ export class Exchange {
   constructor(
     res: ClientResponse,
     requestId: string,
+    method: string,
+    path: string,
     route: RouteEntry | null,
-    isHead: boolean,
     corsHead: string,
-    deadlineMs: number,
+    recorder: RequestRecorder | null,
   ) {
     this.#res = res
     this.requestId = requestId
+    this.method = method
+    this.path = path
     this.route = route
-    this.#isHead = isHead
     this.#corsHead = corsHead
-    this.deadlineMs = deadlineMs
+    this.#recorder = recorder
+    this.startMs = exactMs()
+    this.deadlineMs = route === null || route.timeoutMs === 0 ? 0 : this.startMs + route.timeoutMs
     res.onAborted(() => this.#aborted())
   }
 
@@ -116,6 +127,7 @@ export class Exchange {
   assignTo(holder: RequestHolder, id: number): void {
     this.#holder = holder
     this.#heldAs = id
+    this.servedBy = holder.index
     if (this.span !== null) this.span.servedBy = holder.index
   }
 
@@ -127,7 +139,7 @@ export class Exchange {
   #aborted(): void {
     pipelining.aborted(this)
     // A stream ends when its client leaves. A file that breaks off was not answered.
-    this.#endSpan(this.#client instanceof SseClient ? STREAM_STATUS : 0)
+    this.#ended(this.#client instanceof SseClient ? STREAM_STATUS : 0)
     this.#done = true
     this.#gone = true
     this.#onAbort?.()
@@ -135,10 +147,21 @@ export class Exchange {
     this.#cancel()
   }
 
-  #endSpan(status: number): void {
+  /** Called several times a second while it is open. @param nowMs by `steadyMs` */
+  look(nowMs: number): void {
+    this.#recorder?.isOpen(this, nowMs)
+  }
+
+  #ended(status: number): void {
     const { span } = this
-    this.span = null
-    span?.end(status)
+    if (span !== null) {
+      this.span = null
+      span.end(status)
+    }
+    const recorder = this.#recorder
+    if (recorder === null) return
+    this.#recorder = null
+    recorder.ended(this, status)
   }
 
   #cancel(): void {
@@ -163,7 +186,7 @@ export class Exchange {
    */
   #write(status: number, head: string, body: Uint8Array | string | null, close: boolean): void {
     if (this.#gone) return
-    if (this.span !== null) this.#endSpan(status)
+    this.#ended(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
     let lines = `nosniff\r\nx-request-id: ${this.requestId}`
     if (head === '') {
@@ -179,7 +202,7 @@ export class Exchange {
     writingStatus = status
     writingLines = lines
     writingBody = body
-    writingHead = this.#isHead
+    writingHead = this.method === 'HEAD'
     writingClose = this.incoming?.abandon() || close || this.isLast || draining.on
     this.#res.cork(writeAnswer)
   }
@@ -212,7 +235,7 @@ export class Exchange {
   close(): void {
     if (this.#done) return
     this.#done = true
-    this.#endSpan(0)
+    this.#ended(0)
     this.#res.close()
   }
 
@@ -223,9 +246,9 @@ export class Exchange {
     if (head !== '') lines += `\r\n${head.slice(0, -2)}`
     if (this.#corsHead !== '') lines += `\r\n${this.#corsHead.slice(0, -2)}`
     const res = this.#res
-    if (this.#isHead) {
+    if (this.method === 'HEAD') {
       this.#done = true
-      this.#endSpan(status)
+      this.#ended(status)
       this.#cancel()
       const write = () =>
         res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines).endWithoutBody()
@@ -235,7 +258,7 @@ export class Exchange {
     }
     this.#client = new SseClient(res, () => {
       this.#done = true
-      this.#endSpan(STREAM_STATUS)
+      this.#ended(STREAM_STATUS)
       this.#cancel()
     })
     res.cork(() => res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines))
@@ -264,10 +287,10 @@ export class Exchange {
     const over = (): void => {
       this.#done = true
       this.incoming?.abandon()
-      this.#endSpan(status)
+      this.#ended(status)
       this.#cancel()
     }
-    if (this.#isHead) {
+    if (this.method === 'HEAD') {
       over()
       return void res.cork(() => {
         res.writeStatus(statusLine(status)).writeHeader('x-content-type-options', lines)
@@ -301,7 +324,7 @@ export class Exchange {
     if (this.#done || handshake === null) return null
     this.#done = true
     this.#holder = null
-    this.#endSpan(101)
+    this.#ended(101)
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this
     const socket = new ClientSocket({ label, plugin, requestId, limitBytes }, worker, number)

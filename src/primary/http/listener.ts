@@ -1,4 +1,4 @@
-import type { RequestTracing } from '../../contracts/tracing.ts'
+import type { RequestRecorder, RequestTracing } from '../../contracts/tracing.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { isLoopback } from '../../core/config/loopback.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
@@ -59,6 +59,8 @@ export class Listener {
   state: 'starting' | 'open' | 'draining' = 'starting'
   /** Null while tracing is off. */
   tracing: RequestTracing | null = null
+  /** Null where no history is kept. */
+  recorder: RequestRecorder | null = null
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -190,15 +192,7 @@ export class Listener {
     const isOurHost = listenSocket.hosts.allows(scan.host)
     const found = isOurHost ? this.#options.routes.find(method, path) : null
     const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
-    const timeoutMs = route === null ? 0 : route.timeoutMs
-    const exchange = new Exchange(
-      res,
-      requestId,
-      route,
-      method === 'HEAD',
-      corsHead,
-      timeoutMs === 0 ? 0 : steadyMs() + timeoutMs,
-    )
+    const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
     if (!this.#library.isStrict) {
       pipelining.begun(exchange)
       // A header with an empty name hides the headers behind it from the library: a body may follow that no header announced.

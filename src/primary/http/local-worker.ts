@@ -72,6 +72,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     const stoodMs = nowMs - (this.#expiredMs ?? nowMs)
     this.#expiredMs = nowMs
     for (const exchange of this.#exchanges.values()) {
+      exchange.look(nowMs)
       if (exchange.deadlineMs === 0) continue
       if (stoodMs >= STOOD_STILL_MS) exchange.deadlineMs += stoodMs
       if (exchange.deadlineMs <= nowMs) exchange.expire()

@@ -91,6 +91,7 @@ export class PendingBodies {
 
   expire(nowMs: number): void {
     for (const pending of this.#pending) {
+      pending.exchange.look(nowMs)
       const allowedMs = BODY_TIMEOUT_MS + (pending.length / BODY_MIN_BYTES_PER_SEC) * 1000
       if (nowMs - pending.startedMs < allowedMs) continue
       this.#drop(pending)

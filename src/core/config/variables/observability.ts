@@ -43,8 +43,7 @@ export const OBSERVABILITY_VARIABLES = {
   },
   HISTORY_ENABLED: {
     type: 'boolean',
-    // A tenth of the throughput of the cheapest route is more than a production should pay without being asked.
-    default: (above) => above.nodeEnv !== 'production',
+    default: true,
     effect: 'Keeps requests, and what they have caused, in a file.',
   },
   HISTORY_PATH: {
