@@ -127,6 +127,49 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await isAtRequest()
   })
 
+  await t.test('the topology fits, zooms and moves, and a plugin leads to its requests', async () => {
+    await go('topology')
+    const node = page.locator('[data-id="plugin mill.WeaveCloth"]')
+    await node.waitFor()
+    const viewport = page.locator('.viewport')
+    const fits = page.locator('.viewport[data-fits="true"]')
+    const percent = async () => Number.parseInt((await page.locator('.zoom-percent').textContent())!, 10)
+    const isInside = async () => {
+      const [outer, inner] = [(await viewport.boundingBox())!, (await node.boundingBox())!]
+      const { x, y, width, height } = outer
+      return inner.x >= x && inner.x + inner.width <= x + width && inner.y >= y && inner.y + inner.height <= y + height
+    }
+    assert.ok(await isInside(), 'it fits')
+    await shot('topology')
+    const { x, y } = (await viewport.boundingBox())!
+    await page.mouse.move(x + 5, y + 5)
+    const fit = await percent()
+    await page.mouse.wheel(0, -600)
+    await until(async () => (await percent()) > fit * 2, 'the wheel zooms')
+    const left = () =>
+      page.evaluate<number>(`document.querySelector('[data-id="plugin mill.WeaveCloth"]').getBoundingClientRect().x`)
+    const before = await left()
+    await page.mouse.move(x + 300, y + 100)
+    await page.mouse.down()
+    await page.mouse.move(x + 200, y + 60, { steps: 3 })
+    await page.mouse.up()
+    await until(async () => Math.abs((await left()) - before) > 50, 'the mouse moves it')
+    assert.match(page.url(), /#topology$/, 'a drag is no click')
+    await page.getByRole('button', { name: 'Show the whole picture' }).click()
+    await fits.waitFor()
+    await page.keyboard.press('Shift+Tab')
+    await page.locator('.viewport a[tabindex="0"]').focus()
+    await page.keyboard.press('+')
+    await page.keyboard.press('+')
+    await page.locator('.viewport[data-fits="false"]').waitFor()
+    await page.keyboard.press('Shift+ArrowRight')
+    await page.keyboard.press('0')
+    await fits.waitFor()
+    await node.click()
+    await page.waitForURL('**/system/dashboard/requests?q=plugin%3Amill.WeaveCloth')
+    await page.locator('.request-row', { hasText: '/cloth' }).first().waitFor()
+  })
+
   await t.test('a black box leads to the request that a lane died with, which says at which line', async () => {
     const { headers } = await post(heddle, '/snap', {})
     const fatal = headers.get('x-request-id')!
@@ -155,6 +198,8 @@ async function screenshot(page: Page, name: string): Promise<void> {
     await page.emulateMedia({ colorScheme })
     for (const width of [1440, 400]) {
       await page.setViewportSize({ width, height: 900 })
+      // The topology is drawn anew twice a second.
+      await page.waitForTimeout(700)
       await page.screenshot({ path: join(folder, `${name}-${colorScheme}-${width}.png`) })
     }
   }

@@ -26,15 +26,17 @@ export function visit(address) {
   dispatchEvent(new PopStateEvent('popstate'))
 }
 
+/** Follows a link to an address of this page, unless it is to be opened elsewhere. */
+export function follow(event, address) {
+  event.stopPropagation()
+  if (event.metaKey || event.ctrlKey || event.shiftKey) return
+  event.preventDefault()
+  visit(address)
+}
+
 /** A link to an address of this page. @param props further attributes */
 export function inPage(address, text, props = {}) {
-  const follow = (event) => {
-    event.stopPropagation()
-    if (event.metaKey || event.ctrlKey || event.shiftKey) return
-    event.preventDefault()
-    visit(address)
-  }
-  return el('a', { class: 'in-page', href: address, text, on: { click: follow }, ...props })
+  return el('a', { class: 'in-page', href: address, text, on: { click: (event) => follow(event, address) }, ...props })
 }
 
 /** A link to the request that an id belongs to. */

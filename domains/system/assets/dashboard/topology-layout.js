@@ -6,9 +6,11 @@ const LAYER_GAP = 72
 const TOOL_GAP = 14
 const CHAR_WIDTH = 7.3
 const PADDING = 24
+/** Lines of nodes have at least this width. */
+const ROOM_MIN = 340
 
-/** Positions of all nodes: on top the layers of plugins and events, below them plugins without events, at the bottom the tools. */
-export function place(tied, edges, loose, tools) {
+/** Positions of all nodes: on top the layers of plugins and events, below them plugins without events, at the bottom the tools. It is at least as wide as wanted. */
+export function place(tied, edges, loose, tools, wantedWidth) {
   const nodes = new Map()
   const widthOf = (id) => Math.round(split(id)[1].length * CHAR_WIDTH) + (id.startsWith('event ') ? 84 : 26)
   let x = PADDING
@@ -24,7 +26,7 @@ export function place(tied, edges, loose, tools) {
     })
     x += width + LAYER_GAP
   }
-  const room = Math.max(640, x - LAYER_GAP + PADDING)
+  const room = Math.max(ROOM_MIN, wantedWidth, x - LAYER_GAP + PADDING)
   bottom = flow(nodes, loose, widthOf, room, bottom + (tied.length > 0 && loose.length > 0 ? 20 : 0))
   bottom = flow(
     nodes,

@@ -1,13 +1,22 @@
 import { el, empty, setAttribute, setText, svg } from './dom.js'
 import { count } from './format.js'
+import { addressOfSearch, follow } from './links.js'
 import { isIll as isIllTool } from './tool-health.js'
 import { edgeOf, NODE_HEIGHT, place, split } from './topology-layout.js'
+import { Viewport } from './topology-viewport.js'
 
-const HINT = 'Point at a node, or move to it with the arrow keys, to see what it is connected to.'
+/** Pixels: wider lines of nodes are hard to follow. */
+const ROOM_MAX = 1200
+const ROOM_STEP = 20
+const HINT =
+  'Point at a node, or move to it with the arrow keys: it shows what it is connected to, and leads to its requests.'
 
 /** Plugins, events and tools as a graph. The node under the pointer or with the focus is highlighted, with its neighbours. */
 export class TopologyPicture {
-  element = el('div', { class: 'picture' })
+  #viewport = new Viewport()
+  element = el('div', { class: 'picture' }, this.#viewport.element)
+  /** Buttons that zoom it. */
+  controls = this.#viewport.controls
   /** Describes the highlighted node. */
   note = el('p', { class: 'note', text: HINT })
   #topology = {}
@@ -15,9 +24,20 @@ export class TopologyPicture {
   #tools = {}
   #nodes = new Map()
   #edges = []
+  #none = empty(
+    'No plugins yet',
+    el('p', { text: 'Write one in domains/<domain>/plugins/: it appears here with its events and tools.' }),
+  )
 
-  constructor() {
+  /** @param onResize told when the picture has another width */
+  constructor(onResize) {
+    new ResizeObserver(onResize).observe(this.element)
     this.element.addEventListener('keydown', (event) => this.#onKey(event))
+  }
+
+  /** The width that there is, in steps: a picture of another width is laid out anew. */
+  get roomWidth() {
+    return Math.min(ROOM_MAX, Math.floor(this.#viewport.element.clientWidth / ROOM_STEP) * ROOM_STEP)
   }
 
   /**
@@ -49,6 +69,7 @@ export class TopologyPicture {
       edges,
       [...ids].filter((id) => !tied.has(id)).sort(),
       Object.keys(tools).sort(),
+      this.roomWidth,
     )
     for (const plugin of shown) {
       for (const tool of plugins[plugin].tools ?? []) {
@@ -75,11 +96,9 @@ export class TopologyPicture {
     const root = svg(
       'svg',
       {
-        width,
-        height,
-        viewBox: `0 0 ${width} ${height}`,
         role: 'group',
-        'aria-label': 'Plugins, events and tools. Arrow keys move between them',
+        'aria-label':
+          'Plugins, events and tools. Arrow keys move between them, Shift and arrow keys move the picture, + and − zoom, 0 shows all',
       },
       arrow(),
       edgeLayer,
@@ -95,16 +114,18 @@ export class TopologyPicture {
       })
     root.addEventListener('pointerover', ({ target }) => this.#highlight(target.closest('[data-id]')?.dataset.id))
     root.addEventListener('pointerleave', () => this.#highlight(undefined))
-    root.addEventListener('focusin', ({ target }) => this.#highlight(target.dataset.id))
+    root.addEventListener('focusin', ({ target }) => {
+      this.#highlight(target.dataset.id)
+      const node = this.#nodes.get(target.dataset.id)
+      if (node !== undefined && target.matches(':focus-visible'))
+        this.#viewport.reveal({ ...node, height: NODE_HEIGHT })
+    })
     root.addEventListener('focusout', () => this.#highlight(undefined))
-    if (nodes.size === 0)
-      this.element.replaceChildren(
-        empty(
-          'No plugins yet',
-          el('p', { text: 'Write one in domains/<domain>/plugins/: it appears here with its events and tools.' }),
-        ),
-      )
-    else this.element.replaceChildren(root)
+    this.#none.remove()
+    this.controls.hidden = nodes.size === 0
+    this.#viewport.element.hidden = nodes.size === 0
+    if (nodes.size === 0) this.element.append(this.#none)
+    else this.#viewport.show(root, { width, height })
     const first = this.#nodes.get(focused) ?? this.#nodes.values().next().value
     first?.element.setAttribute('tabindex', '0')
     if (focused !== undefined) first?.element.focus()
@@ -116,14 +137,16 @@ export class TopologyPicture {
     const isIll = health !== undefined && (kind === 'tool' ? isIllTool(health) : health.status !== 'OK')
     const isDormant = kind === 'event' && this.#topology[name].fire_count === 0
     const counter = svg('text', { class: 'node-count', x: width - 12, y: 22, 'text-anchor': 'end' })
+    const address = addressOf(kind, name)
     const element = svg(
-      'g',
+      'a',
       {
         class: `node node-${kind}${isIll ? ' is-ill' : ''}${isDormant ? ' is-dormant' : ''}`,
         transform: `translate(${x} ${y})`,
         'data-id': id,
         tabindex: '-1',
-        role: 'img',
+        href: address,
+        on: { click: (event) => follow(event, address) },
         'aria-label': `${kind} ${name}${isIll ? `, ${health.status}: ${health.error ?? health.message ?? ''}` : ''}`,
       },
       svg('rect', { width, height: NODE_HEIGHT, rx: kind === 'event' ? NODE_HEIGHT / 2 : 7 }),
@@ -164,6 +187,7 @@ export class TopologyPicture {
 
   /** Moves the focus to the nearest node in the direction of the arrow key. */
   #onKey(event) {
+    if (event.shiftKey) return
     const from = this.#nodes.get(document.activeElement?.dataset?.id)
     const direction = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowDown: [0, 1], ArrowUp: [0, -1] }[event.key]
     if (from === undefined || direction === undefined) return
@@ -186,6 +210,12 @@ export class TopologyPicture {
     best.element.setAttribute('tabindex', '0')
     best.element.focus()
   }
+}
+
+/** Where a node leads: to the requests of a plugin, to those that have to do with an event, to the calls of a tool. */
+function addressOf(kind, name) {
+  if (kind === 'tool') return '/system/dashboard#tools'
+  return addressOfSearch(kind === 'plugin' ? `plugin:${name}` : `"${name}"`)
 }
 
 /** The arrowhead of an edge, in the edge's colour. */

@@ -14,7 +14,7 @@ export class TopologyView {
   #firedBefore = new Map()
   #shape = ''
   #showsSystem = el('input', { type: 'checkbox' })
-  #picture = new TopologyPicture()
+  #picture = new TopologyPicture(() => this.#paint?.())
   #table = el('tbody')
   #rows = new Map()
   #paint
@@ -34,6 +34,7 @@ export class TopologyView {
           'div',
           { class: 'toolbar' },
           el('label', { class: 'check' }, this.#showsSystem, 'System plugins'),
+          this.#picture.controls,
           this.#picture.note,
         ),
         this.#picture.element,
@@ -41,10 +42,10 @@ export class TopologyView {
       ),
       el(
         'div',
-        { class: 'card scrolls' },
+        { class: 'card scrolls', tabindex: '0', role: 'region', 'aria-label': 'Events' },
         el(
           'table',
-          {},
+          { class: 'topology-events' },
           el('caption', { text: 'Events' }),
           el(
             'thead',
@@ -120,6 +121,7 @@ export class TopologyView {
       Object.entries(this.#plugins).map(([name, { status, tools }]) => [name, status, tools]),
       Object.entries(this.#tools).map(([name, { status }]) => [name, status]),
       this.#showsSystem.checked,
+      this.#picture.roomWidth,
     ])
     if (shape !== this.#shape) {
       this.#shape = shape
@@ -139,8 +141,8 @@ export class TopologyView {
     const rows = Object.entries(this.#topology).sort(([a], [b]) => (a < b ? -1 : 1))
     this.#table.replaceChildren(
       ...rows.map(([event, { emitters, subscribers, note }]) => {
-        const fired = el('td', { class: 'number' })
-        const perSecond = el('td', { class: 'number' })
+        const fired = el('td', { class: 'number', 'data-label': 'Fired' })
+        const perSecond = el('td', { class: 'number', 'data-label': 'Per second' })
         this.#rows.set(event, { fired, rate: perSecond })
         return el(
           'tr',
@@ -151,8 +153,8 @@ export class TopologyView {
             event,
             note === undefined ? null : el('span', { class: 'tag', text: 'never fired' }),
           ),
-          el('td', { text: emitters.join(', ') || '–' }),
-          el('td', { text: subscribers.join(', ') || 'nobody' }),
+          el('td', { 'data-label': 'Published by', text: emitters.join(', ') || '–' }),
+          el('td', { 'data-label': 'Subscribers', text: subscribers.join(', ') || 'nobody' }),
           fired,
           perSecond,
         )
