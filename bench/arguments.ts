@@ -11,15 +11,18 @@ export interface BenchArguments {
   listener: Listener
   measureMs: number
   rounds: number
+  /** A file of results; null: none. */
+  compareTo: string | null
 }
 
-export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--listener auto|uws|node] [--list]
+export const USAGE = `npm run bench -- [names] [--profile] [--seconds N] [--rounds N] [--baselines] [--listener auto|uws|node] [--compare FILE] [--list]
   names          cases to run; all when none is given
   --profile      leave CPU profiles of the primary and of each lane in bench/results (one round; figures are then not comparable)
   --seconds N    length of a measured window (default 3)
   --rounds N     how often every side is measured, in turn (default 5, at least 3)
   --baselines    run only the other side of the comparisons
   --listener L   HTTP_LISTENER of the runtime (default auto); hello compares node with bare node:http, and has no targets for it
+  --compare FILE what has changed since the run that wrote these results
   --list         print the cases`
 
 /** @throws UsageFault for an unknown option or a number out of range */
@@ -32,6 +35,7 @@ export function parseArguments(argv: readonly string[]): BenchArguments {
       list: { type: 'boolean', default: false },
       baselines: { type: 'boolean', default: false },
       listener: { type: 'string', default: 'auto' },
+      compare: { type: 'string' },
       seconds: { type: 'string', default: '3' },
       rounds: { type: 'string', default: '5' },
     },
@@ -53,5 +57,6 @@ export function parseArguments(argv: readonly string[]): BenchArguments {
     listener,
     measureMs: seconds * 1000,
     rounds,
+    compareTo: values.compare ?? null,
   }
 }

@@ -102,6 +102,8 @@ export function faultsOf(rounds: Rounds, ...sides: string[]): string[] {
 
 export type Measure = (result: LoadResult) => number
 export const cpuUs: Measure = (result) => result.serverCpuUsPerRequest ?? Number.NaN
+/** Of the primary's thread. */
+export const mainCpuUs: Measure = (result) => result.serverMainCpuUsPerRequest ?? Number.NaN
 export const perSec: Measure = (result) => result.okPerSec
 
 function describe(result: LoadResult): string {

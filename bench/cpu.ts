@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 
 /** `USER_HZ`: the unit of /proc/<pid>/stat is 10 ms on every Linux that Node runs on. */
 const MICROSECONDS_PER_TICK = 10_000
@@ -10,11 +10,52 @@ const KIB = 1024
  * @throws when there is no such process
  */
 export function processCpuUs(pid: number): number {
-  const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+  return cpuUsIn(`/proc/${pid}/stat`)
+}
+
+function cpuUsIn(file: string): number {
+  const stat = readFileSync(file, 'latin1')
   // The second field is the command in parentheses, which may contain blanks, so fields are counted after the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   const [userTicks, systemTicks] = [fields[11], fields[12]]
   return (Number(userTicks) + Number(systemTicks)) * MICROSECONDS_PER_TICK
+}
+
+/** A process and all that it has started, whose processes have not ended. Linux only. */
+export function processTree(pid: number): number[] {
+  const children = new Map<number, number[]>()
+  for (const name of readdirSync('/proc')) {
+    if (!/^\d+$/.test(name)) continue
+    const parent = parentOf(Number(name))
+    if (parent !== null) children.set(parent, [...(children.get(parent) ?? []), Number(name)])
+  }
+  const tree = [pid]
+  for (const each of tree) tree.push(...(children.get(each) ?? []))
+  return tree
+}
+
+/** Null when the process has ended meanwhile. */
+function parentOf(pid: number): number | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'latin1')
+    return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1])
+  } catch {
+    return null
+  }
+}
+
+/** CPU time of the main thread alone, microseconds. Linux only. @throws when there is no such process */
+export const mainThreadCpuUs = (pid: number): number => cpuUsIn(`/proc/${pid}/task/${pid}/stat`)
+
+/** CPU time of a process and all that it has started, microseconds. */
+export const treeCpuUs = (pid: number): number => processTree(pid).reduce((sum, each) => sum + processCpuUs(each), 0)
+
+/** Memory of a process and all that it has started, bytes: what several of them share counts once (`Pss`). Linux only. */
+export function treeMemoryBytes(pid: number): number {
+  return processTree(pid).reduce((sum, each) => {
+    const line = /^Pss:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${each}/smaps_rollup`, 'latin1'))
+    return sum + Number(line?.[1] ?? 0) * KIB
+  }, 0)
 }
 
 /**

@@ -14,11 +14,14 @@ import { elastic } from './cases/elastic.ts'
 import { events } from './cases/events.ts'
 import { hello } from './cases/hello.ts'
 import { history } from './cases/history.ts'
+import { lanes } from './cases/lanes.ts'
 import { overload } from './cases/overload.ts'
+import { peers } from './cases/peers.ts'
 import { reload } from './cases/reload.ts'
 import { toolcall } from './cases/toolcall.ts'
 import { tracing } from './cases/tracing.ts'
 import { write } from './cases/write.ts'
+import { formatChanges, readRun } from './changes.ts'
 import { LoadGenerator } from './load/generator.ts'
 import { describeMachine } from './machine.ts'
 import { ProfileFolder } from './profiles.ts'
@@ -27,6 +30,7 @@ import { formatTable } from './table.ts'
 
 const CASES: readonly BenchCase[] = [
   hello,
+  peers,
   write,
   cpu,
   toolcall,
@@ -39,6 +43,7 @@ const CASES: readonly BenchCase[] = [
   elastic,
   tracing,
   history,
+  lanes,
 ]
 const RESULTS = fileURLToPath(new URL('./results', import.meta.url))
 
@@ -54,6 +59,8 @@ async function main(): Promise<void> {
   const unknown = options.names.find((name) => !names.includes(name))
   if (unknown !== undefined)
     throw unknownName(`There is no case ${unknown}`, unknown, names, `Cases: ${names.join(', ')}\n\n${USAGE}`)
+
+  const before = options.compareTo === null ? null : readRun(options.compareTo)
 
   // Every server inherits it.
   process.env.HTTP_LISTENER = options.listener
@@ -79,6 +86,10 @@ async function main(): Promise<void> {
   }
   const rows = outcomes.flatMap((outcome) => ('result' in outcome ? outcome.result.rows : []))
   console.log(`\n${formatTable(rows)}`)
+  if (before !== null) {
+    const { cpu, node } = before.machine
+    console.log(`\nSince ${before.startedAt} (${cpu}, Node ${node}):\n${formatChanges(before.rows, rows)}`)
+  }
   if (options.profile) console.log('Measured while profiling: do not compare these figures with others.')
   for (const outcome of outcomes)
     if ('error' in outcome) console.log(`! ${outcome.name} failed to run: ${outcome.error}`)

@@ -5,16 +5,20 @@ const NONE = '–'
 
 /** The rows as a table that reads on a terminal and, pasted, in Markdown. Faults and notes stand below it. */
 export function formatTable(rows: readonly Row[]): string {
-  const cells = [HEADINGS, ...rows.map(rowCells)]
-  const widths = HEADINGS.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)))
-  const line = (texts: readonly string[]) =>
-    `| ${texts.map((text, column) => text.padEnd(widths[column]!)).join(' | ')} |`
-  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
   const remarks = rows.flatMap((row) => [
     ...row.faults.map((fault) => `! ${row.label}: ${fault}`),
     ...(row.note ? [`  ${row.label}: ${row.note}`] : []),
   ])
-  return [line(cells[0]!), rule, ...cells.slice(1).map(line), ...remarks].join('\n')
+  return [formatGrid([HEADINGS, ...rows.map(rowCells)]), ...remarks].join('\n')
+}
+
+/** Cells as a table; the first line is its head. */
+export function formatGrid(cells: readonly (readonly string[])[]): string {
+  const widths = cells[0]!.map((_, column) => Math.max(...cells.map((line) => line[column]!.length)))
+  const line = (texts: readonly string[]) =>
+    `| ${texts.map((text, column) => text.padEnd(widths[column]!)).join(' | ')} |`
+  const rule = `| ${widths.map((width) => '-'.repeat(width)).join(' | ')} |`
+  return [line(cells[0]!), rule, ...cells.slice(1).map(line)].join('\n')
 }
 
 function rowCells(row: Row): string[] {

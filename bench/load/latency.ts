@@ -10,6 +10,7 @@ export interface LatencySummary {
   count: number
   p50: number
   p99: number
+  p999: number
   max: number
 }
 
@@ -47,7 +48,13 @@ export class LatencyHistogram {
   }
 
   summary(): LatencySummary {
-    return { count: this.#total, p50: this.percentileMs(0.5), p99: this.percentileMs(0.99), max: this.maxMs }
+    return {
+      count: this.#total,
+      p50: this.percentileMs(0.5),
+      p99: this.percentileMs(0.99),
+      p999: this.percentileMs(0.999),
+      max: this.maxMs,
+    }
   }
 }
 

@@ -40,7 +40,7 @@ function summarize(
   start: Clocks,
   end: Clocks,
 ): LoadResult {
-  const { elapsedMs, ownUs, serverUs, otherCores } = usageBetween(start, end)
+  const { elapsedMs, ownUs, serverUs, serverMainUs, otherCores } = usageBetween(start, end)
   const perRequest = (us: number) => (counts.ok === 0 ? 0 : us / counts.ok)
   return {
     ...counts,
@@ -48,6 +48,7 @@ function summarize(
     okPerSec: (counts.ok / elapsedMs) * 1000,
     latencyMs: { p50: latency.percentileMs(0.5), p99: latency.percentileMs(0.99), max: latency.maxMs },
     serverCpuUsPerRequest: serverUs === null ? null : perRequest(serverUs),
+    serverMainCpuUsPerRequest: serverMainUs === null ? null : perRequest(serverMainUs),
     otherCores,
     loadCpuUsPerRequest: perRequest(ownUs),
   }

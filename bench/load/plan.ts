@@ -29,8 +29,10 @@ export interface LoadResult {
   errors: number
   okPerSec: number
   latencyMs: { p50: number; p99: number; max: number }
-  /** CPU of the observed process, all threads, per good answer, microseconds; null when none was named. */
+  /** CPU of the observed process, its threads and what it has started, per good answer, microseconds; null when none was named. */
   serverCpuUsPerRequest: number | null
+  /** CPU of the main thread of the observed process alone. */
+  serverMainCpuUsPerRequest: number | null
   /** Cores that neither the observed process nor the generator used, but something else on the machine: above a few tenths, measure again. */
   otherCores: number | null
   /** The generator's own CPU per good answer, microseconds. */

@@ -1,4 +1,4 @@
-import { machineCpuUs, processCpuUs } from '../cpu.ts'
+import { machineCpuUs, mainThreadCpuUs, treeCpuUs } from '../cpu.ts'
 
 /** A reading of the CPU clocks. */
 export interface Clocks {
@@ -6,6 +6,7 @@ export interface Clocks {
   atMs: number
   ownCpuUs: number
   serverCpuUs: number | null
+  serverMainUs: number | null
 }
 
 /** CPU time that was used between two readings. */
@@ -13,8 +14,10 @@ export interface Usage {
   elapsedMs: number
   /** CPU of this process, the generator, microseconds. */
   ownUs: number
-  /** CPU of the observed process, all threads, microseconds; null when none was named. */
+  /** CPU of the observed process, its threads and what it has started, microseconds; null when none was named. */
   serverUs: number | null
+  /** CPU of its main thread alone. */
+  serverMainUs: number | null
   /** Cores that neither of the two used, but something else on the machine. */
   otherCores: number | null
 }
@@ -23,7 +26,8 @@ export function readClocks(observedPid: number | undefined): Clocks {
   const own = process.cpuUsage()
   return {
     machineUs: machineCpuUs(),
-    serverCpuUs: observedPid === undefined ? null : processCpuUs(observedPid),
+    serverCpuUs: observedPid === undefined ? null : treeCpuUs(observedPid),
+    serverMainUs: observedPid === undefined ? null : mainThreadCpuUs(observedPid),
     ownCpuUs: own.user + own.system,
     atMs: performance.now(),
   }
@@ -32,8 +36,10 @@ export function readClocks(observedPid: number | undefined): Clocks {
 export function usageBetween(start: Clocks, end: Clocks): Usage {
   const elapsedMs = end.atMs - start.atMs
   const ownUs = end.ownCpuUs - start.ownCpuUs
-  const serverUs = start.serverCpuUs === null || end.serverCpuUs === null ? null : end.serverCpuUs - start.serverCpuUs
+  const between = (from: number | null, to: number | null) => (from === null || to === null ? null : to - from)
+  const serverUs = between(start.serverCpuUs, end.serverCpuUs)
+  const serverMainUs = between(start.serverMainUs, end.serverMainUs)
   const otherCores =
     serverUs === null ? null : Math.max(0, (end.machineUs - start.machineUs - ownUs - serverUs) / 1000 / elapsedMs)
-  return { elapsedMs, ownUs, serverUs, otherCores }
+  return { elapsedMs, ownUs, serverUs, serverMainUs, otherCores }
 }

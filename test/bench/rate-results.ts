@@ -1,6 +1,6 @@
 import type { RateResult, StreamResult } from '../../bench/load/rate-plan.ts'
 
-export const NO_LATENCIES = { count: 0, p50: 0, p99: 0, max: 0 }
+export const NO_LATENCIES = { count: 0, p50: 0, p99: 0, p999: 0, max: 0 }
 
 /** A stream of which all went well, but for the changes. */
 export function streamOf(changes: Partial<StreamResult>): StreamResult {

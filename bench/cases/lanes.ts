@@ -1,0 +1,103 @@
+import type { BenchCase } from '../bench-case.ts'
+import { iterationsFor } from '../calibrate.ts'
+import { busyNote, compare, cpuUs, faultsOf, mainCpuUs, medianOf, perSec, type Rounds } from '../comparison.ts'
+import { getRequest } from '../load/http-request.ts'
+import { describeMachine } from '../machine.ts'
+import { heddleSide } from '../server.ts'
+import { median } from '../statistics.ts'
+import { formatGrid } from '../table.ts'
+
+const LANES = [1, 2, 4, 8] as const
+/** CPU time of the handler, microseconds. */
+const HANDLERS_US = [0, 50, 200, 2000] as const
+const CONNECTIONS = 64
+
+/**
+ * What a request costs, fitted to the measurements. `n` lanes on `cores` cores serve at most
+ * `min(1 / primary, n / lane, cores / (primary + lane))` requests in a unit of time: the primary is one thread, a lane is one, and together
+ * they have no more than the cores.
+ */
+export interface LaneModel {
+  /** CPU time of a request in the primary's thread, microseconds. */
+  primaryUs: number
+  /** CPU time of a request in its lane and the threads beside, with its handler, microseconds. */
+  laneUs: number
+  /** Lanes from which on the primary is the limit, where there are cores for all. */
+  lanesAtLimit: number
+}
+
+export const laneModel = (primaryUs: number, allUs: number): LaneModel => ({
+  primaryUs,
+  laneUs: allUs - primaryUs,
+  lanesAtLimit: Math.ceil((allUs - primaryUs) / primaryUs),
+})
+
+/** Requests per second that the model allows. */
+export const modelPerSec = ({ primaryUs, laneUs }: LaneModel, lanes: number, cores: number): number =>
+  1e6 * Math.min(1 / primaryUs, lanes / laneUs, cores / (primaryUs + laneUs))
+
+export const lanes: BenchCase = {
+  name: 'lanes',
+  title: `1, 2, 4 and 8 lanes, handlers of 0, 50, 200 and 2,000 µs of CPU, ${CONNECTIONS} connections`,
+  async run(context) {
+    if (context.baselinesOnly) return { rows: [], details: null }
+    // The generator takes a core of its own.
+    const cores = Math.max(1, describeMachine().cores - 1)
+    const perUs = iterationsFor(1) / 1000
+    const sides = Object.assign({}, ...LANES.map((count) => heddleSide(context, nameOf(count), count)))
+    const byHandler: Record<number, Rounds> = {}
+    for (const handlerUs of HANDLERS_US) {
+      context.say(`handler of ${handlerUs} µs`)
+      const path = handlerUs === 0 ? '/hello/ada' : `/bench/cpu/${Math.round(perUs * handlerUs)}`
+      byHandler[handlerUs] = await compare(context, {
+        sides,
+        load: { requests: [getRequest(path)], connections: CONNECTIONS },
+      })
+    }
+    const models = HANDLERS_US.map((handlerUs) => [handlerUs, modelOf(byHandler[handlerUs]!)] as const)
+    const grid = formatGrid([
+      [
+        'handler',
+        ...LANES.map((count) => `${count}: /s (model)`),
+        'primary µs',
+        'lane µs',
+        'primary is the limit from',
+      ],
+      ...models.map(([handlerUs, model]) => [
+        `${handlerUs} µs`,
+        ...LANES.map(
+          (count) =>
+            `${whole(medianOf(byHandler[handlerUs]!, nameOf(count), perSec))} (${whole(modelPerSec(model, count, cores))})`,
+        ),
+        model.primaryUs.toFixed(1),
+        model.laneUs.toFixed(1),
+        `${model.lanesAtLimit} lanes`,
+      ]),
+    ])
+    context.say(`medians of ${context.rounds} rounds; the model is of ${cores} cores beside the generator\n${grid}`)
+    const rows = models.map(([handlerUs, model]) => ({
+      label: `lanes: the primary is the limit from, handler of ${handlerUs} µs`,
+      unit: 'lanes',
+      heddle: model.lanesAtLimit,
+      baseline: null,
+      baselineName: null,
+      ratio: null,
+      target: null,
+      faults: faultsOf(byHandler[handlerUs]!, ...LANES.map(nameOf)),
+      note: [
+        `primary ${model.primaryUs.toFixed(1)} µs, lane ${model.laneUs.toFixed(1)} µs a request`,
+        ...Object.values(busyNote(byHandler[handlerUs]!)),
+      ].join('; '),
+    }))
+    return { rows, details: { cores, models: Object.fromEntries(models), byHandler, grid } }
+  },
+}
+
+const nameOf = (count: number): string => `lanes-${count}`
+const whole = (value: number | null): string => (value === null ? '–' : Math.round(value).toLocaleString('en'))
+
+/** By one lane: more threads than cores cost what has nothing to do with a request. */
+function modelOf(rounds: Rounds): LaneModel {
+  const one = rounds[nameOf(1)]!
+  return laneModel(median(one.map(mainCpuUs))!, median(one.map(cpuUs))!)
+}

@@ -1,0 +1,223 @@
+import { availableParallelism } from 'node:os'
+import type { BenchCase, CaseContext, Row, Target } from '../bench-case.ts'
+import { busyNote, faultsOf } from '../comparison.ts'
+import { treeMemoryBytes } from '../cpu.ts'
+import type { LoadResult } from '../load/plan.ts'
+import type { RateResult } from '../load/rate-plan.ts'
+import { installPeer } from '../peers/install.ts'
+import { type BenchServer, heddleSide, serverSide } from '../server.ts'
+import { median } from '../statistics.ts'
+import { formatGrid } from '../table.ts'
+import { HELLO_LOAD, verifyHello } from './hello.ts'
+
+const CONNECTIONS = [64, 8, 1, 512] as const
+const PER_SEC = [1000, 5000, 20_000] as const
+const WARMUP_MS = 2000
+/** Between two loads on one server. */
+const REST_WARMUP_MS = 500
+const RATE_CONNECTIONS = 64
+const RATE_DRAIN_MS = 1000
+const MIB = 1 << 20
+
+/** What one server has shown in one round. */
+interface Seen {
+  idleBytes: number
+  /** By the number of connections. */
+  closed: Record<number, LoadResult>
+  /** By requests per second. */
+  open: Record<number, RateResult>
+  loadedBytes: number
+}
+
+type Rounds = Record<string, Seen[]>
+type Figure = (seen: Seen) => number
+
+const TITLES: Record<string, string> = {
+  heddle: 'heddle, one lane',
+  'heddle-2': 'heddle, two lanes',
+  fastify: 'Fastify',
+  cluster: `Fastify, cluster of ${availableParallelism()}`,
+  nestjs: 'NestJS on Fastify',
+  uws: 'bare uWebSockets.js',
+}
+
+export const peers: BenchCase = {
+  name: 'peers',
+  title: 'GET /hello/:name at every load, beside Fastify, its cluster, NestJS and bare uWebSockets.js',
+  async run(context) {
+    installPeer('nestjs', context.say)
+    const sides = {
+      ...heddleSide(context, 'heddle', 1),
+      ...heddleSide(context, 'heddle-2', 2),
+      ...serverSide(context, 'fastify', 'bench/baselines/hello-fastify.ts'),
+      ...serverSide(context, 'cluster', 'bench/baselines/cluster-fastify.ts'),
+      ...serverSide(context, 'nestjs', 'bench/peers/nestjs/hello.cjs'),
+      ...serverSide(context, 'uws', 'bench/baselines/hello-uws.ts'),
+    }
+    const rounds: Rounds = {}
+    const starts = Object.entries(sides)
+    for (let round = 1; round <= context.rounds; round++) {
+      for (const [n, [side, start]] of starts.entries()) {
+        const done = ((round - 1) * starts.length + n) / (context.rounds * starts.length)
+        context.step(`round ${round} of ${context.rounds}, ${side}`, done)
+        const server = await start()
+        try {
+          await verifyHello(server)
+          rounds[side] = [...(rounds[side] ?? []), await look(context, server)]
+        } finally {
+          await server.stop()
+        }
+        context.say(`round ${round} ${side.padEnd(9)} ${describe(rounds[side]!.at(-1)!)}`)
+      }
+    }
+    context.say(`medians of ${context.rounds} rounds\n${gridOf(rounds)}`)
+    return { rows: rowsOf(rounds), details: { rounds, grid: gridOf(rounds) } }
+  },
+}
+
+/** Puts every load on one server, the busiest first: V8 has compiled the hot code then. */
+async function look(context: CaseContext, { host, port, pid }: BenchServer): Promise<Seen> {
+  const target = { host, port, observedPid: pid }
+  const { requests } = HELLO_LOAD
+  const idleBytes = treeMemoryBytes(pid)
+  const seen: Seen = { idleBytes, closed: {}, open: {}, loadedBytes: 0 }
+  for (const [n, connections] of CONNECTIONS.entries()) {
+    const warmupMs = n === 0 ? WARMUP_MS : REST_WARMUP_MS
+    seen.closed[connections] = await context.load.run({
+      ...target,
+      requests,
+      connections,
+      warmupMs,
+      measureMs: context.measureMs,
+    })
+  }
+  for (const perSec of PER_SEC) {
+    const streams = [{ name: 'hello', requests, perSec, connections: RATE_CONNECTIONS }]
+    const measureMs = context.measureMs
+    seen.open[perSec] = await context.load.offer({
+      ...target,
+      streams,
+      warmupMs: REST_WARMUP_MS,
+      measureMs,
+      drainMs: RATE_DRAIN_MS,
+    })
+  }
+  seen.loadedBytes = treeMemoryBytes(pid)
+  return seen
+}
+
+// ── figures ─────────────────────────────────────────────────────────────────
+
+const cpuAt =
+  (connections: number): Figure =>
+  ({ closed }) =>
+    closed[connections]!.serverCpuUsPerRequest ?? Number.NaN
+const perSecAt =
+  (connections: number): Figure =>
+  ({ closed }) =>
+    closed[connections]!.okPerSec
+const p50At =
+  (connections: number): Figure =>
+  ({ closed }) =>
+    closed[connections]!.latencyMs.p50 * 1000
+const p99At =
+  (connections: number): Figure =>
+  ({ closed }) =>
+    closed[connections]!.latencyMs.p99
+/** From when each request was due. */
+const dueAt =
+  (perSec: number, percentile: 'p50' | 'p99' | 'p999'): Figure =>
+  ({ open }) =>
+    open[perSec]!.streams[0]!.allMs[percentile]
+const idleMb: Figure = ({ idleBytes }) => idleBytes / MIB
+const loadedMb: Figure = ({ loadedBytes }) => loadedBytes / MIB
+
+const medianOf = (rounds: Rounds, side: string, figure: Figure): number | null =>
+  median((rounds[side] ?? []).map(figure))
+
+/** Median over the rounds of the ratio in the same round; null when one was not run. */
+function medianRatio(rounds: Rounds, side: string, baseline: string, figure: Figure): number | null {
+  const others = rounds[baseline] ?? []
+  return median((rounds[side] ?? []).slice(0, others.length).map((seen, n) => figure(seen) / figure(others[n]!)))
+}
+
+function rowsOf(rounds: Rounds): Row[] {
+  const results = Object.fromEntries(
+    Object.entries(rounds).map(([side, seen]) => [side, seen.flatMap(({ closed }) => Object.values(closed))]),
+  )
+  const row = (
+    label: string,
+    unit: string,
+    figure: Figure,
+    target: Target | null,
+    side = 'heddle',
+    baseline = 'fastify',
+  ): Row => ({
+    label: `peers: ${label}`,
+    unit,
+    heddle: medianOf(rounds, side, figure),
+    baseline: medianOf(rounds, baseline, figure),
+    baselineName: TITLES[baseline]!,
+    ratio: medianRatio(rounds, side, baseline, figure),
+    target,
+    faults: faultsOf(results, side, baseline),
+    ...busyNote(results),
+  })
+  const ratio = (sense: Target['sense'], value: number): Target => ({ of: 'ratio', sense, value, unit: '×' })
+  const cpu = 'µs CPU/request'
+  const atMostMb = (value: number): Target => ({ of: 'figure', sense: 'at most', value, unit: 'MB' })
+  const p50OverUs = medianOf(rounds, 'fastify', p50At(1))
+  return [
+    row('CPU, 64 connections', cpu, cpuAt(64), ratio('at most', 0.6)),
+    row('throughput, 64 connections', 'requests/s', perSecAt(64), ratio('at least', 1.8)),
+    row('CPU, 64 connections', cpu, cpuAt(64), ratio('at most', 1.45), 'heddle', 'uws'),
+    row('CPU, 8 connections', cpu, cpuAt(8), ratio('at most', 1)),
+    row('CPU, 1 connection', cpu, cpuAt(1), ratio('at most', 1.25)),
+    row('p50, 1 connection', 'µs', p50At(1), {
+      of: 'figure',
+      sense: 'at most',
+      value: p50OverUs === null ? 0 : p50OverUs + 25,
+      unit: 'µs',
+    }),
+    row('p99, 64 connections', 'ms', p99At(64), ratio('at most', 1)),
+    row('p99.9 at 20,000/s', 'ms', dueAt(20_000, 'p999'), ratio('at most', 1)),
+    row('two lanes to one, throughput', 'requests/s', perSecAt(64), ratio('at least', 0.9), 'heddle-2', 'heddle'),
+    row('two lanes to one, CPU', cpu, cpuAt(64), ratio('at most', 1.15), 'heddle-2', 'heddle'),
+    row('memory when idle, one lane', 'MB', idleMb, atMostMb(110)),
+    row('memory when idle, two lanes', 'MB', idleMb, atMostMb(140), 'heddle-2'),
+    row('memory after the load, two lanes', 'MB', loadedMb, atMostMb(200), 'heddle-2'),
+  ]
+}
+
+/** One line for each server. */
+function gridOf(rounds: Rounds): string {
+  const whole = (value: number | null): string => (value === null ? '–' : Math.round(value).toLocaleString('en'))
+  const short = (value: number | null): string => (value === null ? '–' : value.toPrecision(3))
+  const columns: [title: string, of: (side: string) => string][] = [
+    ...CONNECTIONS.toSorted((a, b) => a - b).map((connections): [string, (side: string) => string] => [
+      `${connections} conn: /s · µs CPU · p99 ms`,
+      (side) =>
+        `${whole(medianOf(rounds, side, perSecAt(connections)))} · ${short(medianOf(rounds, side, cpuAt(connections)))} · ${short(medianOf(rounds, side, p99At(connections)))}`,
+    ]),
+    ...PER_SEC.map((perSec): [string, (side: string) => string] => [
+      `${perSec.toLocaleString('en')}/s: p50 · p99 · p99.9 ms`,
+      (side) =>
+        (['p50', 'p99', 'p999'] as const).map((at) => short(medianOf(rounds, side, dueAt(perSec, at)))).join(' · '),
+    ]),
+    [
+      'MB idle · after',
+      (side) => `${whole(medianOf(rounds, side, idleMb))} · ${whole(medianOf(rounds, side, loadedMb))}`,
+    ],
+  ]
+  const lines = Object.keys(rounds).map((side) => [TITLES[side]!, ...columns.map(([, of]) => of(side))])
+  return formatGrid([['', ...columns.map(([title]) => title)], ...lines])
+}
+
+function describe({ closed, open, loadedBytes }: Seen): string {
+  const loads = CONNECTIONS.map((connections) => {
+    const { okPerSec, serverCpuUsPerRequest, latencyMs } = closed[connections]!
+    return `${connections}: ${Math.round(okPerSec)}/s ${serverCpuUsPerRequest?.toFixed(1)} µs p99 ${latencyMs.p99} ms`
+  })
+  const rates = PER_SEC.map((perSec) => `${perSec}/s p99.9 ${open[perSec]!.streams[0]!.allMs.p999} ms`)
+  return [...loads, ...rates, `${Math.round(loadedBytes / MIB)} MB`].join(', ')
+}
