@@ -71,9 +71,10 @@ const contracts = {
       'dead_letter.replay_many',
       'dead_letter.edit',
       'dead_letter.delete',
+      'event.publish',
       'reload',
     ]),
-    /** What it was done to: the id of a dead letter. */
+    /** What it was done to: the id of a dead letter, the name of an event. */
     target: z.string().nullable(),
     by: z.enum(['token', 'read-token', 'anyone', 'signal']),
     /** Of the client; null for a signal. */

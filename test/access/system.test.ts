@@ -33,6 +33,8 @@ const CHANGES: readonly (readonly [method: string, path: string, done: number])[
   // Without a payload.
   ['PUT', '/system/dead-letters/none', 422],
   ['DELETE', '/system/dead-letters/none', 404],
+  // Without an event.
+  ['POST', '/system/events/publish', 422],
 ]
 
 describe('SYSTEM_TOKEN and SYSTEM_READ_TOKEN', { concurrency: true }, () => {

@@ -28,6 +28,7 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'log-in.ts',
       'manage-dead-letters.ts',
       'monitor-deliveries.ts',
+      'publish-event.ts',
       'report-liveness.ts',
       'report-readiness.ts',
       'serve-assistants.ts',

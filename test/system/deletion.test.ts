@@ -14,6 +14,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'manage-dead-letters': (heddle) => answers(heddle, '/system/dead-letters'),
   'monitor-deliveries': async (heddle) =>
     heddle.logs.some(({ identity, msg }) => identity === 'system.MonitorDeliveries' && msg.includes('probe.doomed')),
+  'publish-event': async (heddle) => (await post(heddle, '/system/events/publish')).status !== 404,
   'report-liveness': (heddle) => answers(heddle, '/system/health/live'),
   'report-readiness': (heddle) => answers(heddle, '/system/health/ready'),
   'serve-assistants': async (heddle) =>

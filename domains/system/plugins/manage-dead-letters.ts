@@ -1,4 +1,5 @@
 import { type Data, type DeadLetter, HeddleError, type HttpContext, Plugin, type Tools } from '#heddle'
+import { type OperatorAct, tellOperatorAct } from '../operator-acts.ts'
 
 /** Lists the deliveries that failed for good, delivers them again to their subscribers, edits their payloads, or deletes them. */
 export default class ManageDeadLetters extends Plugin {
@@ -114,27 +115,13 @@ export default class ManageDeadLetters extends Plugin {
     return this.#unknown(id, context)
   }
 
-  async #done(action: Action, id: string, context: HttpContext) {
+  async #done(action: OperatorAct, id: string, context: HttpContext) {
     await this.#tell(action, id, context)
     return { success: true, data: { id } }
   }
 
-  /** Who did it stands in the causal tree and in the log. */
-  async #tell(action: Action, target: string, context: HttpContext): Promise<void> {
-    const acted = {
-      action,
-      target,
-      by: context.operator ?? 'anyone',
-      address: context.ip,
-      at: new Date().toISOString(),
-    }
-    this.#log.info(`An operator acted: ${action}`, { ...acted, request_id: context.requestId })
-    try {
-      await this.#bus.publish('runtime.operator.acted', acted)
-    } catch (error) {
-      // It is done, and in the log: a full queue does not make it a failure.
-      this.#log.warning(`runtime.operator.acted was not published: ${(error as Error).message}`)
-    }
+  #tell(action: OperatorAct, target: string, context: HttpContext): Promise<void> {
+    return tellOperatorAct({ event_bus: this.#bus, logger: this.#log }, { action, target }, context)
   }
 
   #unknown(id: string, context: HttpContext) {
@@ -145,8 +132,6 @@ export default class ManageDeadLetters extends Plugin {
 
 /** Characters of a filter that are told at most. */
 const TARGET_MAX = 500
-
-type Action = `dead_letter.${'replay' | 'replay_many' | 'edit' | 'delete'}`
 
 /** Codes of the bus that say what is wrong with a request. */
 const REFUSALS = new Set([

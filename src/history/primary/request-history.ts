@@ -55,5 +55,9 @@ export class RequestHistory implements RequestRecorder {
 /** Number of the requests without a route, among those of the routes. */
 const NO_ROUTE = 0
 
+/** By its path, somebody publishes an event. What that causes is to be seen. */
+const PUBLISH = '/system/events/publish'
+
 /** Its own pages poll. */
-const isOfRuntime = ({ route }: ObservedRequest): boolean => route !== null && route.zone !== 'application'
+const isOfRuntime = ({ route }: ObservedRequest): boolean =>
+  route !== null && route.zone !== 'application' && route.path !== PUBLISH

@@ -14,7 +14,11 @@ export function answerView(response, bytes, durationMs, page) {
   return el(
     'div.answer',
     {},
-    statusLine(response, `${durationMs.toFixed(0)} ms · ${bytes.byteLength.toLocaleString('en')} bytes`),
+    statusLine(
+      response,
+      page.caused.ofResponse(response),
+      `${durationMs.toFixed(0)} ms · ${bytes.byteLength.toLocaleString('en')} bytes`,
+    ),
     typeof token === 'string' && el('button', { type: 'button', click: () => page.useToken(token) }, 'Use this token'),
     headerList(response),
     bodyView(response, type, bytes, shown),
@@ -42,7 +46,7 @@ function bodyView(response, type, bytes, shown) {
   )
 }
 
-function statusLine(response, ...facts) {
+function statusLine(response, caused, ...facts) {
   return el(
     'p.answer-line',
     {},
@@ -50,6 +54,7 @@ function statusLine(response, ...facts) {
     el('span', {}, response.statusText),
     el('span.meta', {}, ...facts),
     response.redirected && el('span.meta', {}, `redirected to ${new URL(response.url).pathname}`),
+    caused,
   )
 }
 

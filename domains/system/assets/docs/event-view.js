@@ -1,5 +1,6 @@
 import { jsonBlock } from './code-view.js'
 import { el } from './dom.js'
+import { publishForm } from './publish-form.js'
 
 /** The events of the document, each with its publishers and subscribers. */
 export function eventsOf(document, schemas) {
@@ -21,32 +22,47 @@ export function eventsOf(document, schemas) {
   })
 }
 
-export function eventCard(event, schemas) {
-  const { id, name, message, emitters, subscribers } = event
+export function eventCard(event, schemas, page) {
   const body = el('div.card-body')
   const card = el(
     'details.card',
-    { id },
-    el('summary.card-line', {}, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), el('code.path', {}, name)),
+    { id: event.id },
+    el('summary.card-line', {}, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), el('code.path', {}, event.name)),
     body,
   )
   card.addEventListener('toggle', () => {
-    if (!card.open || body.childElementCount > 0) return
-    const example = message.examples?.[0]?.payload
-    body.append(
-      el(
-        'dl.parties',
-        {},
-        el('dt', {}, 'Published by'),
-        el('dd', {}, ...names(emitters)),
-        el('dt', {}, 'Subscribers'),
-        el('dd', {}, ...names(subscribers)),
-      ),
-      el('section.part', {}, el('h4', {}, 'Payload'), schemas.render(message.payload)),
-    )
-    if (example !== undefined) body.append(el('section.part', {}, el('h4', {}, 'Example'), jsonBlock(example)))
+    if (card.open && body.childElementCount === 0) body.append(...details(event, schemas, page))
   })
   return card
+}
+
+function details(event, schemas, page) {
+  const { message, emitters, subscribers } = event
+  const example = message.examples?.[0]?.payload
+  const parties = el(
+    'dl.parties',
+    {},
+    el('dt', {}, 'Published by'),
+    el('dd', {}, ...names(emitters)),
+    el('dt', {}, 'Subscribers'),
+    el('dd', {}, ...names(subscribers)),
+  )
+  const trial = page.canPublish
+    ? section('Publish it', publishForm(event, schemas, page))
+    : example !== undefined && section('Example', jsonBlock(example))
+  return [
+    parties,
+    el(
+      'div.card-parts',
+      {},
+      el('div.input', {}, section('Payload', schemas.render(message.payload))),
+      el('div.trial', {}, trial),
+    ),
+  ]
+}
+
+function section(title, ...content) {
+  return el('section.part', {}, el('h4', {}, title), ...content)
 }
 
 function names(plugins) {

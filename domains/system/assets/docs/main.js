@@ -1,9 +1,11 @@
 import { Catalogue } from './catalogue.js'
+import { CausedLinks } from './caused-link.js'
 import { el, prose } from './dom.js'
 import { eventCard, eventsOf } from './event-view.js'
 import { GroupView } from './group-view.js'
 import { badge, operationCard, pathText } from './operation-view.js'
 import { operationsOf } from './operations.js'
+import { canPublish } from './publish-form.js'
 import { SchemaView } from './schema-view.js'
 import { Token } from './token.js'
 
@@ -25,10 +27,11 @@ async function start() {
   const [openApi, asyncApi] = await Promise.all([read('openapi.json'), read('asyncapi.json').catch(() => null)])
   const token = new Token($('token-form'), $('token'), $('token-clear'))
   document.title = `${openApi.info.title} · API`
-  const hasDashboard = openApi.paths['/system/dashboard'] !== undefined
-  $('dashboard').hidden = !hasDashboard
+  $('dashboard').hidden = openApi.paths['/system/dashboard'] === undefined
 
   const page = {
+    canPublish: canPublish(openApi),
+    caused: new CausedLinks(openApi),
     schemas: new SchemaView(openApi),
     token: () => token.value,
     useToken: (value) => token.use(value),
@@ -79,7 +82,7 @@ function groupsOf(openApi, asyncApi, page) {
   const schemas = asyncApi && new SchemaView(asyncApi)
   const events = asyncApi === null ? [] : eventsOf(asyncApi, schemas)
   const eventsWhere = (isOwn) =>
-    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, schemas))
+    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, schemas, page))
   return [
     ...openApi.tags.filter(({ name }) => name !== RUNTIME).map(({ name }) => ({ name, members: ofTag(name) })),
     { name: 'Events', members: eventsWhere(false) },
@@ -97,9 +100,9 @@ function operationEntry(operation, page) {
   }
 }
 
-function eventEntry(event, schemas) {
+function eventEntry(event, schemas, page) {
   return {
-    card: eventCard(event, schemas),
+    card: eventCard(event, schemas, page),
     link: indexLink(event.id, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), event.name, ''),
     words: ['event', event.name, ...event.emitters, ...event.subscribers],
   }

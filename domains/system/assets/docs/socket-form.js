@@ -62,7 +62,8 @@ export function socketForm(operation, page) {
     const own = socket
     let wasOpen = false
     log = new MessageLog()
-    outcome.replaceChildren(log.element)
+    const caused = page.caused.ofRoute(operation['x-route'])
+    outcome.replaceChildren(...[log.element, caused].filter((part) => part !== null))
     line.set('connecting', 'Connecting')
     line.tell()
     close.hidden = false

@@ -46,7 +46,7 @@ export function streamForm(operation, page) {
         return
       }
       line.set('open', 'Open')
-      await follow(response, outcome, line)
+      await follow(response, outcome, line, page)
       if (isCurrent()) line.set('closed', 'Ended by the server')
     } catch (error) {
       if (!isCurrent()) return
@@ -62,9 +62,10 @@ export function streamForm(operation, page) {
   return { form, inputs }
 }
 
-async function follow(response, outcome, line) {
+async function follow(response, outcome, line, page) {
   const log = new MessageLog()
-  outcome.replaceChildren(headerList(response), log.element)
+  const caused = page.caused.ofResponse(response)
+  outcome.replaceChildren(...[headerList(response), caused, log.element].filter((part) => part !== null))
   line.tell(counted(0, 'event'))
   for await (const { name, id, data } of streamedEvents(response.body)) {
     log.add('in', data, [name, id !== '' && `id ${id}`].filter(Boolean).join(' · '))

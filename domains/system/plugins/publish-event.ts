@@ -1,0 +1,56 @@
+import { z } from 'zod'
+import { HeddleError, type HttpContext, HttpError, Plugin, type Tools } from '#heddle'
+import { tellOperatorAct } from '../operator-acts.ts'
+
+const body = z.object({
+  event: z
+    .string()
+    .min(1)
+    .meta({ description: 'Its name', examples: ['user.created'] }),
+  payload: z.record(z.string(), z.unknown()).default({}),
+})
+const response = z.object({ success: z.literal(true), data: z.object({ id: z.string() }) })
+
+/** Codes of the bus that say what is wrong with an event. */
+const REFUSALS = new Set(['EVENT_CONTRACT', 'EVENT_NAME_INVALID', 'EVENT_PAYLOAD_INVALID', 'EVENT_PAYLOAD_TOO_LARGE'])
+
+/** Publishes an event that somebody has typed: to try its subscribers. There is no such route in production. */
+export default class PublishEvent extends Plugin {
+  static override thread = 'primary' as const
+  readonly #tools: Pick<Tools, 'event_bus' | 'http' | 'logger'>
+  readonly #isProduction: boolean
+
+  constructor({ config, event_bus, http, logger }: Tools) {
+    super()
+    this.#tools = { event_bus, http, logger }
+    this.#isProduction = config.get('NODE_ENV', { default: '' }) === 'production'
+  }
+
+  override onBoot() {
+    if (this.#isProduction) return
+    this.#tools.http.addEndpoint('/system/events/publish', 'POST', this.publish, {
+      body,
+      response,
+      throws: { 422: 'The event is not published: its name or its payload is refused' },
+      tags: ['system'],
+      summary: 'Publishes an event, to try its subscribers; not in production',
+    })
+  }
+
+  async publish({ event, payload }: z.infer<typeof body>, context: HttpContext) {
+    if (event.startsWith('_')) throw new HttpError(422, 'Events whose name begins with _ are internal')
+    const id = await this.#published(event, payload)
+    await tellOperatorAct(this.#tools, { action: 'event.publish', target: event }, context)
+    return { success: true as const, data: { id } }
+  }
+
+  /** @throws HttpError that says why the bus refuses it */
+  async #published(event: string, payload: Record<string, unknown>): Promise<string> {
+    try {
+      return await this.#tools.event_bus.publish(event as string, payload)
+    } catch (error) {
+      if (!(error instanceof HeddleError) || !REFUSALS.has(error.code)) throw error
+      throw new HttpError(422, error.message, { details: error.details })
+    }
+  }
+}
