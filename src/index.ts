@@ -37,6 +37,7 @@ export type { BodyPart, BodyParts, BodyStream, ByteStream, SavedFile, SaveOption
 export type {
   DeathPart,
   DeliveryPart,
+  PayloadPart,
   RequestDetail,
   RequestFilter,
   RequestPart,

@@ -53,6 +53,16 @@ export interface RequestSummary {
   error: string | null
 }
 
+/** What came in or went out, in development only. What the schema marks as secret, and what has the name of a secret, is `[secret]` in it. */
+export interface PayloadPart {
+  /** JSON, or the text; at most 4096 characters. Empty where it is no text, or too long to look for secrets in it. */
+  text: string
+  /** Content type of a body. */
+  type?: string
+  /** Of the whole, where the text is not the whole. */
+  bytes?: number
+}
+
 /** One call of a tool. */
 export interface CallPart {
   /** Index of the call in whose function it was made, such as a transaction; -1: the handler itself. */
@@ -67,9 +77,13 @@ export interface CallPart {
   error?: string
   /** Of `db`: the statement, without values. */
   statement?: string
+  /** Of `db`: the list of the statement's values. In development only. */
+  values?: PayloadPart
   /** Of `event_bus`: the event that was published, and its id. */
   event?: string
   eventId?: string
+  /** What was published. In development only. */
+  payload?: PayloadPart
   /** Of `logger`: what was logged. */
   message?: string
   fields?: Record<string, unknown>
@@ -98,6 +112,13 @@ export interface WorkPart {
   atMs: number
   ms: number
   error?: FailurePart
+  /** Of a request, in development only: the parameters of its path, its query, its body, and the body of the answer. */
+  params?: PayloadPart
+  query?: PayloadPart
+  body?: PayloadPart
+  answer?: PayloadPart
+  /** Of an event, in development only. */
+  payload?: PayloadPart
   calls: CallPart[]
   /** Calls beyond the bound. */
   callsLeftOut?: number
@@ -148,4 +169,6 @@ export interface HistoryInit {
   readonly clock: ClockAnchor
   /** Of the requests that are kept although nothing is wrong with them, 0 to 1. */
   readonly share: number
+  /** Payloads are kept, too: in development. The folders have the contracts of the events. Null: they are not. */
+  readonly payloads: { readonly domainsDirs: readonly string[] } | null
 }

@@ -3,6 +3,7 @@
  * there is no implementation: each place that would use one holds null, and no module of the SDK is loaded.
  */
 import type { TraceContext } from '../core/causality/trace-context.ts'
+import type { EndpointOptions } from './http-request.ts'
 
 /** A position in a trace: spans that begin here become children of the span that is open here. */
 export interface TraceScope {
@@ -14,6 +15,8 @@ export interface OpenSpan extends TraceScope {
   end(): void
   /** @param thrown recorded as an exception of the span, whose status becomes ERROR */
   fail(thrown: unknown): void
+  /** Of a request, before it ends. */
+  answered?(answer: SentAnswer): void
 }
 
 export type SpanAttributes = Record<string, string | number | boolean>
@@ -29,6 +32,36 @@ export interface Work {
   readonly event?: string
   /** Of the delivery, from 1 on. */
   readonly attempt?: number
+  /** The request that came, and its route. Read only where payloads are kept. */
+  readonly request?: ReceivedRequest
+  readonly route?: ReceivedRoute
+  /** Of the event, as JSON. Read only where payloads are kept. */
+  readonly payload?: string
+}
+
+/** A request in the thread of its handler. */
+export interface ReceivedRequest {
+  /** Raw, like the query. */
+  readonly path: string
+  readonly hasQuery: boolean
+  readonly query: string
+  readonly headers: Readonly<Record<string, string>>
+  /** Null where it has none, and where its handler reads it while it comes. */
+  readonly body: Uint8Array | null
+}
+
+/** Of a route, what tells which of its fields are secret. */
+export interface ReceivedRoute {
+  readonly template: { readonly hasParameters: boolean; read(path: string, into: Record<string, unknown>): void }
+  readonly options: Pick<EndpointOptions, 'body' | 'query' | 'params' | 'response'>
+}
+
+/** An answer whose body is no stream. */
+export interface SentAnswer {
+  /** `name: value` lines. */
+  readonly head: string
+  /** JSON, bytes, or null for none. */
+  readonly body: string | Uint8Array | null
 }
 
 /** Makes the scope of a span that is open in another thread or process. */

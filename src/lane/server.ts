@@ -72,6 +72,8 @@ export class LaneServer {
   #tracing: ThreadTracing | null = null
   /** Records jobs: the history, else the tracing; null without both. */
   #code: CodeTracing | null = null
+  /** Null where no history is kept. */
+  #history: ThreadHistory | null = null
   readonly #host: LaneToolHost
   readonly #kernel: ThreadKernel
   readonly #requests: RequestServer
@@ -235,6 +237,7 @@ export class LaneServer {
     }
     this.#dropFailedPlugins()
     this.#host.isBooted = true
+    this.#history?.payloads?.prepare()
     // One lane of the process is enough.
     if (this.#init.index === 0 && this.#kernel.toolbox.get('db') !== undefined) this.#trimmer.start()
     this.#post({
@@ -291,6 +294,7 @@ export class LaneServer {
     this.#requests.tracing = history
     this.#events.tracing = history
     this.#code = history
+    this.#history = history
   }
 
   /** Loaded on demand: a lane of the in-process bus has no use for a client of the store. */

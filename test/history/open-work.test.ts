@@ -11,6 +11,7 @@ function recorder(share: number) {
   const parts = {
     thread: 0,
     keep: new Keep(share),
+    payloads: null,
     nowMs: () => 1000,
     writer: { write: (make: () => HistoryEntry) => void written.push(make()) },
   }

@@ -25,7 +25,8 @@ const ROUTE = { number: 3, path: '/orders/:id', plugin: 'shop.Orders', zone: 'ap
 /** A history that keeps a share of what has not failed, and what it has written. */
 function historyOf(share: number) {
   const ring = createHistoryRing()
-  const history = new RequestHistory(new ThreadHistory({ thread: 'primary', ring, clock: anchorHere(), share }, null))
+  const init = { thread: 'primary', ring, clock: anchorHere(), share, payloads: null } as const
+  const history = new RequestHistory(new ThreadHistory(init, null))
   const reader = new RingConsumer(ring)
   const written = (): HistoryEntry[] => {
     const entries: HistoryEntry[] = []

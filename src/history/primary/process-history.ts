@@ -21,6 +21,7 @@ export class ProcessHistory {
   readonly deliveries: DeliveryHistory
   readonly #clock: ClockAnchor = anchorHere()
   readonly #share: number
+  readonly #payloads: HistoryInit['payloads']
   readonly #store: HistorySupervisor
   readonly #ids = new Map<SharedArrayBuffer, number>()
   #lastId = 0
@@ -29,6 +30,7 @@ export class ProcessHistory {
   constructor(settings: Settings, inner: InnerTracing | null, warn: (message: string) => void) {
     const { historyPath: path, historyMaxMb, historyHours, historySample, replicaId: replica } = settings
     this.#share = historySample
+    this.#payloads = settings.nodeEnv === 'production' ? null : { domainsDirs: settings.domainsDir }
     this.#store = new HistorySupervisor(
       { path, maxBytes: historyMaxMb * 2 ** 20, keepMs: historyHours * 3_600_000, replica },
       warn,
@@ -53,7 +55,7 @@ export class ProcessHistory {
     const id = ++this.#lastId
     this.#ids.set(ring, id)
     this.#store.add({ id, ring, thread })
-    return { thread, ring, clock: this.#clock, share: this.#share }
+    return { thread, ring, clock: this.#clock, share: this.#share, payloads: this.#payloads }
   }
 
   /** A lane's thread has ended. What it has left in its ring is still stored. */

@@ -1,10 +1,12 @@
-import type { CallPart, FailurePart, WorkPart } from '../../contracts/requests.ts'
-import type { DescribeCall, OpenSpan, TraceScope, Work } from '../../contracts/tracing.ts'
+import type { FailurePart, WorkPart } from '../../contracts/requests.ts'
+import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../../contracts/tracing.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
 import type { HistoryEntry } from '../entries.ts'
+import { type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
 import type { Keep } from './keep.ts'
+import type { Payloads } from './payloads.ts'
 
 /** Calls of one work that are kept, and characters of a text. */
 const CALLS_MAX = 500
@@ -38,31 +40,15 @@ export class WorkScope implements TraceScope {
   }
 }
 
-/** A call that was begun. Its arguments are looked at only if the work is kept. */
-interface Call {
-  parent: number
-  tool: string
-  method: string
-  describe: DescribeCall | undefined
-  args: readonly unknown[]
-  fromMs: number
-  ms: number
-  error: unknown
-  result: unknown
-}
-
 const NONE: Call[] = []
-/** Of a call that has not ended. */
-const OPEN = -1
-/** Of a call that has thrown nothing: a plugin may throw `undefined`. */
-const NOTHING = Symbol('nothing')
-
 /** What a work needs of its thread. */
 export interface WorkRecorder {
   readonly thread: 'primary' | number
   readonly keep: Keep
   readonly nowMs: () => number
   readonly writer: { write(make: () => HistoryEntry): void }
+  /** Null where they are not kept. */
+  readonly payloads: Payloads | null
 }
 
 /** A piece of a plugin's code that runs. When it has ended it is written, if it is kept. */
@@ -77,6 +63,8 @@ export class OpenWork extends WorkScope implements OpenSpan {
   #calls = NONE
   #leftOut = 0
   #isOver = false
+  /** Where payloads are kept. */
+  #answer: SentAnswer | null = null
 
   constructor(recorder: WorkRecorder, inner: OpenSpan | null, name: string, plugin: string, work: Work) {
     super(null, -1, inner)
@@ -131,6 +119,10 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#over(errorOf(thrown))
   }
 
+  answered(answer: SentAnswer): void {
+    if (this.#recorder.payloads !== null) this.#answer = answer
+  }
+
   /** The span of the tracing. */
   get #opened(): OpenSpan | null {
     return this.inner as OpenSpan | null
@@ -146,6 +138,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
     const isKept = error !== null || keep.keeps(id, keep.kindOf(this.#name), ms, endMs) || this.#hasFailedCall()
     if (isKept) this.#write(ms, error)
     this.#calls = NONE
+    this.#answer = null
   }
 
   // Apart, so that what is not kept makes no closure.
@@ -159,6 +152,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
 
   #entry(ms: number, error: FailurePart | null, calls: readonly Call[]): WorkPart {
     const { kind, eventId, event, attempt } = this.#work
+    const payloads = this.#recorder.payloads?.open() ?? null
     return {
       type: 'work',
       kind,
@@ -172,38 +166,11 @@ export class OpenWork extends WorkScope implements OpenSpan {
       atMs: this.#startMs,
       ms,
       ...(error === null ? {} : { error }),
-      calls: calls.map(callEntryOf),
+      ...payloads?.ofWork(this.#work, this.#answer),
+      calls: calls.map((call) => callPartOf(call, payloads)),
       ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),
     }
   }
-}
-
-function callEntryOf({ parent, tool, method, describe, args, fromMs, ms, error, result }: Call): CallPart {
-  const entry: CallPart = { parent, tool, method, fromMs, ms: ms === OPEN ? null : ms }
-  if (error !== NOTHING) entry.error = messageOf(error).slice(0, TEXT_MAX)
-  const [first, second] = args
-  if (tool === 'logger') {
-    if (typeof first === 'string') entry.message = first.slice(0, TEXT_MAX)
-    if (typeof second === 'object' && second !== null) entry.fields = fieldsOf(second)
-  } else if (tool === 'event_bus' || method === 'publish') {
-    if (typeof first === 'string') entry.event = first
-    if (method === 'publish' && typeof result === 'string') entry.eventId = result
-  } else {
-    const statement = describe?.(method, args)?.attributes?.['db.query.text']
-    if (typeof statement === 'string') entry.statement = statement.slice(0, TEXT_MAX)
-  }
-  return entry
-}
-
-/** What JSON cannot hold, or what is too long, is left out. */
-function fieldsOf(fields: object): Record<string, unknown> {
-  try {
-    const json = JSON.stringify(fields)
-    if (json.length <= TEXT_MAX) return JSON.parse(json) as Record<string, unknown>
-  } catch {
-    // A plugin may log anything.
-  }
-  return {}
 }
 
 function errorOf(thrown: unknown): FailurePart {

@@ -14,6 +14,7 @@ import { clockOf } from '../../core/schedule/process-clock.ts'
 import { HistoryWriter } from './history-writer.ts'
 import { Keep } from './keep.ts'
 import { OpenWork, WorkScope } from './open-work.ts'
+import { Payloads } from './payloads.ts'
 
 /** Calls that run a function of their caller: calls in it belong below them. */
 const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
@@ -26,6 +27,8 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
   readonly thread: 'primary' | number
   readonly writer: HistoryWriter
   readonly keep: Keep
+  /** Null where they are not kept. */
+  readonly payloads: Payloads | null
   readonly nowMs: () => number
   readonly #inner: CodeTracing | null
   readonly #innerTools: ToolTracing | null
@@ -34,6 +37,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
   constructor(init: HistoryInit, inner: (CodeTracing & { tools: ToolTracing }) | null) {
     this.writer = new HistoryWriter(init.ring)
     this.keep = new Keep(init.share)
+    this.payloads = init.payloads === null ? null : new Payloads(init.payloads.domainsDirs)
     this.nowMs = clockOf(init.clock)
     this.thread = init.thread
     this.#inner = inner
@@ -50,6 +54,7 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
 
   open(traceContext: TraceContext, name: string, attributes: SpanAttributes, work: Work): OpenSpan {
     const inner = this.#inner?.open(traceContext, name, attributes, work) ?? null
+    this.payloads?.prepare()
     return new OpenWork(this, inner, name, attributes['heddle.plugin'] as string, work)
   }
 

@@ -1,8 +1,9 @@
-import { mkdirSync, rmSync } from 'node:fs'
+import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs'
 import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../../contracts/requests.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
+import { isSecretName, SECRET } from '../../core/schemas/secret-fields.ts'
 import { Database } from '../../stores/sqlite/driver.ts'
 import type { BegunEntry, HistoryEntry, RequestEntry } from '../entries.ts'
 import type { StoreInit } from '../messages.ts'
@@ -77,7 +78,7 @@ export class HistoryStore {
       ms: hasEnded ? entry.ms : null,
       status: hasEnded ? entry.status : null,
       method,
-      path,
+      path: shownPath(path, route),
       route,
       plugin,
       lane: hasEnded ? entry.lane : null,
@@ -187,6 +188,16 @@ export class HistoryStore {
   }
 }
 
+/** The path without the parameters whose names are those of secrets, as in `/reset/:token`. */
+function shownPath(path: string, route: string): string {
+  if (!route.includes(':')) return path
+  const names = route.split('/')
+  const parts = path.split('/')
+  return parts
+    .map((part, n) => (names[n]?.startsWith(':') && isSecretName(names[n].slice(1)) ? SECRET : part))
+    .join('/')
+}
+
 /** Longest chain of events that is followed back. */
 const CHAIN_MAX = 100
 
@@ -203,12 +214,12 @@ interface Statements {
 /** @throws where there is no SQLite, or the file cannot be written */
 function open(path: string): BetterSqlite3.Database {
   mkdirSync(dirname(path), { recursive: true })
-  let database = new Database(path, { timeout: BUSY_MS })
+  let database = connect(path)
   const version = database.pragma('user_version', { simple: true })
   if (version !== 0 && version !== TABLES_VERSION) {
     database.close()
     for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
-    database = new Database(path, { timeout: BUSY_MS })
+    database = connect(path)
   }
   database.pragma('auto_vacuum = INCREMENTAL')
   database.pragma('journal_mode = WAL')
@@ -222,6 +233,12 @@ function open(path: string): BetterSqlite3.Database {
     })
     .immediate()
   return database
+}
+
+/** What the file holds is for its user alone. SQLite gives the files beside it the same rights. */
+function connect(path: string): BetterSqlite3.Database {
+  closeSync(openSync(path, 'a', 0o600))
+  return new Database(path, { timeout: BUSY_MS })
 }
 
 function prepare(database: BetterSqlite3.Database): Statements {

@@ -3,7 +3,7 @@ import type { AuthValidator, Data, EndpointOptions } from '../../contracts/http-
 import type { Owner } from '../../contracts/owner.ts'
 import type { BodyKind } from '../../contracts/request-body.ts'
 import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
-import type { CodeTracing, OpenSpan, SpanAttributes } from '../../contracts/tracing.ts'
+import type { CodeTracing, OpenSpan, SpanAttributes, Work } from '../../contracts/tracing.ts'
 import { type CausalContext, causality, type Origin } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
@@ -75,7 +75,7 @@ export function runRequest(
     const reply = replyOf(outcome, context)
     // A stream is answered when its first chunk is there.
     if (reply.file !== undefined) return finish(new ReadyReply(reply), route, context, onFault, cause)
-    span?.end()
+    endSpan(span, reply)
     return route.options.etag === true ? tagged(reply, context) : reply
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
@@ -95,9 +95,16 @@ async function beginStream(reply: Reply, body: StreamBody, context: RequestConte
   delete reply.file
 }
 
-export function openSpan(tracing: CodeTracing, { name, spanAttributes }: Route, incoming: Incoming): OpenSpan {
+export function openSpan(tracing: CodeTracing, route: Route, incoming: Incoming): OpenSpan {
   const { trace, requestId } = incoming
-  return tracing.open(trace, name, spanAttributes, { kind: 'request', requestId, eventId: null })
+  const work: Work = { kind: 'request', requestId, eventId: null, request: incoming, route }
+  return tracing.open(trace, route.name, route.spanAttributes, work)
+}
+
+function endSpan(span: OpenSpan | null, reply: Reply): void {
+  if (span === null) return
+  span.answered?.(reply)
+  span.end()
 }
 
 function handle(route: Route, incoming: Incoming, context: RequestContext): unknown {
@@ -178,13 +185,14 @@ async function finish(
     const isReady = result instanceof ReadyReply
     if (isReady && result.faults.length > 0) {
       for (const { thrown, where } of result.faults) onFault(route, context.requestId, thrown, where)
+      span?.answered?.(result.reply)
       span?.fail(result.faults[0]!.thrown)
       return result.reply
     }
     const reply = isReady ? result.reply : replyOf(result, context)
     if (!isReady && isResponseChecked(route)) await checkResponse(route, context.method, reply)
     if (reply.file instanceof StreamBody) await beginStream(reply, reply.file, context, cause)
-    span?.end()
+    endSpan(span, reply)
     return route.options.etag === true ? tagged(reply, context) : reply
   } catch (thrown) {
     return refuse(thrown, route, context, onFault, span)
@@ -201,9 +209,10 @@ function refuse(
   const { reply, isFault } = replyOfThrown(thrown, context)
   // A mistake of the client is no fault of the handler.
   if (!isFault) {
-    span?.end()
+    endSpan(span, reply)
     return reply
   }
+  span?.answered?.(reply)
   span?.fail(thrown)
   onFault(route, context.requestId, thrown, '')
   return reply

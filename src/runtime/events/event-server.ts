@@ -1,7 +1,7 @@
 import type { Tx } from '../../contracts/db.ts'
 import type { EventMeta, Subscription } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
-import type { CodeTracing, OpenSpan } from '../../contracts/tracing.ts'
+import type { CodeTracing, OpenSpan, Work } from '../../contracts/tracing.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { SUBSCRIBER_DEFAULTS } from '../../core/config/subscriber-defaults.ts'
@@ -218,8 +218,9 @@ function openSpan(tracing: CodeTracing, identity: string, { owner }: Subscriptio
     'heddle.event.id': frame.id,
     'heddle.event.attempt': attempt,
   }
-  const { requestId, id: eventId, event } = frame
-  return tracing.open(frame.trace, identity, attributes, { kind: 'event', requestId, eventId, event, attempt })
+  const { requestId, id: eventId, event, payload } = frame
+  const work: Work = { kind: 'event', requestId, eventId, event, attempt, payload }
+  return tracing.open(frame.trace, identity, attributes, work)
 }
 
 function callSubscriber({ owner, handler }: Subscription, frame: EventFrame, tx?: Tx): unknown {

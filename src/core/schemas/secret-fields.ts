@@ -1,0 +1,127 @@
+import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import { isPlainObject } from '../collections/plain-object.ts'
+import { jsonSchemaOf, type SchemaUse } from './schema-conversion.ts'
+
+/** Stands where a secret stood. */
+export const SECRET = '[secret]'
+
+/** Names of secrets, without case, blanks, `_`, `-` and `.`: parts of a name, and whole ones. */
+const PARTS =
+  /passwor[dt]|passwd|passphrase|secret|token|authorization|apikey|accesskey|privatekey|credential|cookie|cardnumber|creditcard|sessionid/
+const WHOLE = new Set('auth bearer card cvc cvv iban jwt key otp pan pass pin pwd session signature ssn'.split(' '))
+/** Texts that are secrets whatever their name: hashes of passwords, JSON Web Tokens, credentials of a header. */
+const TEXTS = /^(?:\$(?:argon2|scrypt|2[abxy]?\$|pbkdf2)|eyJ[\w-]+\.[\w-]+\.|(?:Bearer|Basic) )/
+/** Characters of a secret that is looked for under other names. */
+const FOUND_MIN = 4
+/** Levels of a value. */
+const DEPTH_MAX = 64
+
+export function isSecretName(name: string): boolean {
+  const bare = name.toLowerCase().replace(/[\s_.-]/g, '')
+  return WHOLE.has(bare) || PARTS.test(bare)
+}
+
+export const isSecretText = (value: unknown): boolean => typeof value === 'string' && TEXTS.test(value)
+
+/**
+ * What a schema says of its fields, for `withoutSecrets`; null where it can say nothing, as where there is none; undefined where it may say
+ * something that cannot be read: what it is for must not be shown then.
+ */
+export function marksOf(schema: StandardSchemaV1 | undefined, use: SchemaUse): JsonSchema | null | undefined {
+  if (schema === undefined) return null
+  const standard = schema['~standard'] as { jsonSchema?: { input?: unknown } }
+  if (typeof standard.jsonSchema?.input !== 'function') return null
+  let marks = known.get(schema)
+  if (marks === undefined && !known.has(schema)) {
+    const converted = jsonSchemaOf(schema, use)
+    // All that is left of a schema that cannot be converted.
+    marks = /^Checked by a schema /.test(String(converted.description)) ? undefined : converted
+    known.set(schema, marks)
+  }
+  return marks
+}
+
+const known = new WeakMap<StandardSchemaV1, JsonSchema | undefined>()
+
+/**
+ * A value of JSON without its secrets: what a schema marks by `secret: true`, `writeOnly: true` or `format: 'password'`, and what has the
+ * name or the look of a secret.
+ * @param marks what the schema says; null: there is none
+ * @param found the secrets that were found so far, which are secrets under any name; those of this value are added
+ */
+export function withoutSecrets(value: unknown, marks: JsonSchema | null, found = new Set<unknown>()): unknown {
+  const root = marks ?? {}
+  return new Stripping(root, found).of(value, expanded([root], root), 0)
+}
+
+class Stripping {
+  readonly #root: JsonSchema
+  readonly #found: Set<unknown>
+
+  constructor(root: JsonSchema, found: Set<unknown>) {
+    this.#root = root
+    this.#found = found
+  }
+
+  of(value: unknown, schemas: readonly JsonSchema[], depth: number): unknown {
+    // Whether there is one may be seen.
+    if (value === null || value === undefined) return value
+    if (schemas.some(isMarked) || isSecretText(value) || depth > DEPTH_MAX) return this.#secret(value)
+    if (Array.isArray(value)) {
+      return value.map((item, index) => {
+        const parts = schemas.flatMap(({ items, prefixItems }) => [
+          items,
+          Array.isArray(prefixItems) ? prefixItems[index] : null,
+        ])
+        return this.of(item, expanded(parts, this.#root), depth + 1)
+      })
+    }
+    if (!isPlainObject(value)) return this.#found.has(value) ? SECRET : value
+    return Object.fromEntries(
+      Object.entries(value).map(([name, field]) => {
+        if (isSecretName(name)) return [name, this.#secret(field)]
+        const parts = schemas.map(({ properties, additionalProperties }) =>
+          isPlainObject(properties) && Object.hasOwn(properties, name) ? properties[name] : additionalProperties,
+        )
+        return [name, this.of(field, expanded(parts, this.#root), depth + 1)]
+      }),
+    )
+  }
+
+  #secret(value: unknown): unknown {
+    if (value === null) return value
+    if (isPlainObject(value) || Array.isArray(value)) for (const part of Object.values(value)) this.#secret(part)
+    // Short ones are found by chance elsewhere.
+    else if (String(value).length >= FOUND_MIN) this.#found.add(value)
+    return SECRET
+  }
+}
+
+const isMarked = ({ secret, writeOnly, format }: JsonSchema): boolean =>
+  secret === true || writeOnly === true || format === 'password'
+
+/** Some schemas with those that they refer to or are composed of. */
+function expanded(parts: readonly unknown[], root: JsonSchema): JsonSchema[] {
+  const found: JsonSchema[] = []
+  const seen = new Set<unknown>()
+  const add = (part: unknown): void => {
+    if (!isPlainObject(part) || seen.has(part)) return
+    seen.add(part)
+    found.push(part)
+    if (typeof part.$ref === 'string') add(referred(part.$ref, root))
+    for (const parts of [part.anyOf, part.oneOf, part.allOf]) if (Array.isArray(parts)) parts.forEach(add)
+  }
+  parts.forEach(add)
+  return found
+}
+
+/** `#` or `#/$defs/name`: the references that converted schemas have. */
+function referred(reference: string, root: JsonSchema): unknown {
+  let at: unknown = root
+  for (const name of reference.split('/').slice(1)) {
+    if (!isPlainObject(at)) return undefined
+    at = at[name.replaceAll('~1', '/').replaceAll('~0', '~')]
+  }
+  return at
+}

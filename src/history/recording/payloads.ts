@@ -1,0 +1,174 @@
+import type { PayloadPart, WorkPart } from '../../contracts/requests.ts'
+import type { JsonSchema } from '../../contracts/route-info.ts'
+import type { StandardSchemaV1 } from '../../contracts/standard-schema.ts'
+import type { ReceivedRequest, ReceivedRoute, SentAnswer, Work } from '../../contracts/tracing.ts'
+import { loadEventContracts } from '../../core/schemas/event-contracts.ts'
+import { marksOf, withoutSecrets } from '../../core/schemas/secret-fields.ts'
+import { isSql } from '../../core/sql/fragment.ts'
+import { shownValues } from './statement-values.ts'
+
+/** Characters of one payload, and of the values of one statement; characters of all payloads of one work. */
+const TEXT_MAX = 4096
+const VALUES_MAX = 1024
+const WORK_MAX = 65_536
+/** Bytes of JSON that is read for its secrets: of more, nothing is kept. */
+const READ_MAX = 262_144
+
+/** What requests and events of one thread carry, without secrets: in development only. */
+export class Payloads {
+  readonly #domainsDirs: readonly string[]
+  #events: ReadonlyMap<string, StandardSchemaV1> | null = null
+  /** Some contracts could not be loaded. */
+  #hasFaults = false
+  #isLoading = false
+
+  /** @param domainsDirs whose contracts say which fields of events are secret */
+  constructor(domainsDirs: readonly string[]) {
+    this.#domainsDirs = domainsDirs
+  }
+
+  /** Loads the contracts of the events. Until then their payloads are left out: what is secret in them is not known. */
+  prepare(): void {
+    if (this.#isLoading) return
+    this.#isLoading = true
+    void loadEventContracts(this.#domainsDirs).then(({ contracts, faults }) => {
+      this.#hasFaults = faults.length > 0
+      this.#events = new Map([...contracts].map(([event, { schema }]) => [event, schema]))
+    })
+  }
+
+  /** Of one work. */
+  open(): WorkPayloads {
+    return new WorkPayloads((event) => this.#marksOfEvent(event))
+  }
+
+  #marksOfEvent(event: string): JsonSchema | null | undefined {
+    const schema = this.#events?.get(event)
+    const isUnknown = this.#events === null || (schema === undefined && this.#hasFaults)
+    return isUnknown ? undefined : marksOf(schema, 'event')
+  }
+}
+
+/** The payloads of one work, as far as its bound allows. */
+export class WorkPayloads {
+  readonly #marksOfEvent: (event: string) => JsonSchema | null | undefined
+  /** What was left out so far: it is a secret under any name. */
+  readonly #secrets = new Set<unknown>()
+  #left = WORK_MAX
+
+  constructor(marksOfEvent: (event: string) => JsonSchema | null | undefined) {
+    this.#marksOfEvent = marksOfEvent
+  }
+
+  /** What a work got, and what it answered. */
+  ofWork({ request, route, event, payload }: Work, answer: SentAnswer | null): Partial<WorkPart> {
+    if (request !== undefined && route !== undefined) {
+      const input = read(() => this.#input(request, route))
+      return { ...input, ...named('answer', answer === null ? undefined : read(() => this.#answer(answer, route))) }
+    }
+    return event === undefined || payload === undefined ? {} : named('payload', this.event(event, payload))
+  }
+
+  /** @param payload as it was published, or its JSON */
+  event(event: string, payload: unknown): PayloadPart | undefined {
+    return read(() => {
+      const json = typeof payload === 'string' ? payload : JSON.stringify(payload)
+      return this.#json(json, '', this.#marksOfEvent(event))
+    })
+  }
+
+  /** The values of a statement. @param args of the call */
+  values(text: string, args: readonly unknown[]): PayloadPart | undefined {
+    const values = isSql(args[0]) ? args[0].values : args[1]
+    if (!Array.isArray(values) || values.length === 0) return undefined
+    return read(() => this.#cut(JSON.stringify(shownValues(text, values, this.#secrets).map(plain)), '', VALUES_MAX))
+  }
+
+  #input(request: ReceivedRequest, { template, options }: ReceivedRoute) {
+    const { hasQuery, query, path, body, headers } = request
+    const params: Record<string, unknown> = {}
+    if (template.hasParameters) template.read(path, params)
+    return {
+      ...named('params', template.hasParameters ? this.#fields(params, options.params) : undefined),
+      ...named('query', hasQuery ? this.#fields(fieldsOf(query), options.query) : undefined),
+      ...named('body', body === null ? undefined : this.#bytes(body, headers['content-type'] ?? '', options.body)),
+    }
+  }
+
+  #answer({ head, body }: SentAnswer, { options }: ReceivedRoute): PayloadPart | undefined {
+    if (body === null) return undefined
+    const type = /^content-type: *(.*)$/im.exec(head)?.[1]?.trim() ?? 'application/json'
+    return this.#bytes(body, type, options.response)
+  }
+
+  #bytes(body: Uint8Array | string, type: string, schema: unknown): PayloadPart | undefined {
+    const bytes = typeof body === 'string' ? Buffer.byteLength(body) : body.byteLength
+    const [bare = ''] = type.toLowerCase().split(';', 1)
+    const isText = /^text\/|[/+]json$|^application\/x-www-form-urlencoded$/.test(bare)
+    if (bytes === 0) return undefined
+    if (!isText || bytes > READ_MAX) return { text: '', type, bytes }
+    const text = typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, bytes).toString('utf8')
+    if (bare.startsWith('text/')) return this.#cut(text, type)
+    if (bare.endsWith('form-urlencoded')) return this.#fields(fieldsOf(text), schema, type)
+    return this.#json(text, type, marksOf(schemaIn(schema), 'http'))
+  }
+
+  #fields(value: unknown, schema: unknown, type = ''): PayloadPart | undefined {
+    const marks = marksOf(schemaIn(schema), 'http')
+    return marks === undefined
+      ? undefined
+      : this.#cut(JSON.stringify(withoutSecrets(value, marks, this.#secrets)), type)
+  }
+
+  /** @param marks undefined: it is not known what is secret */
+  #json(json: string, type: string, marks: JsonSchema | null | undefined): PayloadPart | undefined {
+    if (marks === undefined) return undefined
+    if (json.length > READ_MAX) return { text: '', ...named('type', type || undefined), bytes: Buffer.byteLength(json) }
+    return this.#cut(JSON.stringify(withoutSecrets(JSON.parse(json), marks, this.#secrets)), type)
+  }
+
+  #cut(text: string, type: string, most = TEXT_MAX): PayloadPart {
+    const room = Math.min(most, this.#left)
+    const shown = text.length > room ? `${text.slice(0, room)}…` : text
+    this.#left = Math.max(0, this.#left - shown.length)
+    const part: PayloadPart = { text: shown, ...named('type', type || undefined) }
+    if (shown !== text) part.bytes = Buffer.byteLength(text)
+    return part
+  }
+}
+
+/** What came may be anything: what cannot be read is left out. */
+function read<Part>(make: () => Part): Part | undefined {
+  try {
+    return make()
+  } catch {
+    return undefined
+  }
+}
+
+/** A route that streams its body has a word instead of a schema. */
+const schemaIn = (schema: unknown): StandardSchemaV1 | undefined =>
+  typeof schema === 'string' ? undefined : (schema as StandardSchemaV1 | undefined)
+
+/** A field that is left out where there is no value. */
+function named<Name extends string, Value>(name: Name, value: Value | undefined): { [N in Name]?: Value } {
+  return (value === undefined ? {} : { [name]: value }) as { [N in Name]?: Value }
+}
+
+/** A name that comes several times has a list. */
+function fieldsOf(form: string): Record<string, unknown> {
+  const fields = new URLSearchParams(form)
+  const names = [...new Set(fields.keys())]
+  return Object.fromEntries(
+    names.map((name) => {
+      const values = fields.getAll(name)
+      return [name, values.length > 1 ? values : values[0]]
+    }),
+  )
+}
+
+/** Values of a database that JSON lacks. */
+function plain(value: unknown): unknown {
+  if (typeof value === 'bigint') return String(value)
+  return ArrayBuffer.isView(value) ? `(${value.byteLength} bytes)` : value
+}

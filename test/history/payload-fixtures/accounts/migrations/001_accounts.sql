@@ -1,0 +1,1 @@
+CREATE TABLE accounts (email TEXT, motto TEXT, phrase TEXT, password_hash TEXT);
