@@ -4,6 +4,13 @@ import { availableParallelism } from 'node:os'
 import { announceReady } from './serve.ts'
 
 if (cluster.isPrimary) {
+  // A worker ends with this process by itself.
+  const isGuard = (flag: string | undefined): boolean => flag?.endsWith('orphan-guard.cjs') === true
+  cluster.setupPrimary({
+    execArgv: process.execArgv.filter(
+      (flag, n, all) => !isGuard(flag) && !(flag === '--require' && isGuard(all[n + 1])),
+    ),
+  })
   let listening = 0
   cluster.on('listening', () => {
     if (++listening === availableParallelism()) announceReady()
