@@ -26,7 +26,7 @@ test('the page of the API in a browser', async (t) => {
       const { page, faults, hosts } = await open(tab, heddle)
       assert.equal(await page.title(), '<b>Odd</b> things · API')
       assert.equal(await page.textContent('h1'), '<b>Odd</b> things')
-      const listed = await page.locator('.card').count()
+      const listed = await page.locator('[data-view=operations] .card').count()
       const { paths } = (await heddle.json('/system/openapi.json')).body
       const { channels } = (await heddle.json('/system/asyncapi.json')).body
       const operations = Object.values<object>(paths).flatMap((item) => Object.keys(item)).length
@@ -45,7 +45,7 @@ test('the page of the API in a browser', async (t) => {
     'the runtime’s own operations and events are folded away, until one is linked or searched for',
     async () => {
       const { page } = await open(tab, heddle)
-      const own = page.locator('details.group')
+      const own = page.locator('[data-view=operations] details.group')
       assert.match(await textOf(own.locator('> summary')), /^The runtime itself\d+$/)
       const status = page.locator('#getSystemStatus')
       assert.ok(!(await status.isVisible()))
@@ -85,7 +85,7 @@ test('the page of the API in a browser', async (t) => {
       const shown = page.locator('.card:visible .card-line')
       assert.deepEqual(await shown.allTextContents(), ['POST/usersSign up'])
       assert.equal(await page.locator('.index a:visible').count(), 1)
-      assert.match((await page.textContent('#count')) ?? '', /^1 of \d+$/)
+      assert.match((await page.textContent('#operations-count')) ?? '', /^1 of \d+$/)
       await page.keyboard.type(' nothing-like-it')
       await page.getByText('Nothing matches.').waitFor({ timeout: WAIT_MS })
       await page.keyboard.press('Escape')
@@ -100,7 +100,7 @@ test('the page of the API in a browser', async (t) => {
     await card.getByRole('button', { name: 'Send' }).click()
     const answer = card.locator('.answer')
     await answer.waitFor({ timeout: WAIT_MS })
-    assert.match(await textOf(answer.locator('.answer-line')), /^200OK\d+ ms · \d+ bytes$/)
+    assert.match(await textOf(answer.locator('.answer-line')), /^200OK\d+ ms · \d+ bytesSee what it caused$/)
     assert.deepEqual(JSON.parse(await textOf(answer.locator('.code'))), {
       success: true,
       data: { hello: 'Ada / Grace' },

@@ -8,6 +8,10 @@ export default class ShowDocs extends PagePlugin {
     await this.files.read('docs')
     const tags = ['system']
     this.http.addEndpoint('/system/docs', 'GET', this.showPage, { tags, summary: 'The interface to read and to try' })
+    this.http.addEndpoint('/system/docs/models', 'GET', this.showPage, {
+      tags,
+      summary: 'The schemas of bodies, answers and events',
+    })
     this.http.addEndpoint('/system/docs/:file', 'GET', this.showFile, { tags, summary: 'What that page loads' })
   }
 }

@@ -55,7 +55,11 @@ function details(event, schemas, page) {
     el(
       'div.card-parts',
       {},
-      el('div.input', {}, section('Payload', schemas.render(message.payload))),
+      el(
+        'div.input',
+        {},
+        section('Payload', el('p.meta', {}, schemas.linkOf(message.payload)), schemas.render(message.payload)),
+      ),
       el('div.trial', {}, trial),
     ),
   ]

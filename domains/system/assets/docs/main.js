@@ -2,7 +2,10 @@ import { Catalogue } from './catalogue.js'
 import { CausedLinks } from './caused-link.js'
 import { el, prose } from './dom.js'
 import { eventCard, eventsOf } from './event-view.js'
+import { fieldPaths, operationFields } from './fields.js'
 import { GroupView } from './group-view.js'
+import { modelsOf } from './model-uses.js'
+import { isOfRuntime, modelCard } from './model-view.js'
 import { badge, operationCard, pathText } from './operation-view.js'
 import { operationsOf } from './operations.js'
 import { canPublish } from './publish-form.js'
@@ -11,11 +14,15 @@ import { Token } from './token.js'
 
 /** The domain of the runtime's own operations and events: they are folded away behind those of the service. */
 const RUNTIME = 'system'
+const RUNTIME_GROUP = 'The runtime itself'
 /** By what else an operation is found. */
 const KIND_WORDS = { http: '', stream: 'sse stream', socket: 'ws websocket' }
+const DOCS = '/system/docs'
+/** What each address shows. */
+const VIEWS = { [DOCS]: 'operations', [`${DOCS}/models`]: 'models' }
 
 const $ = (id) => document.getElementById(id)
-const catalogue = new Catalogue()
+const catalogues = { operations: new Catalogue(), models: new Catalogue() }
 
 start().catch((error) => {
   $('notice').replaceChildren(`The API cannot be shown: ${error.message}`)
@@ -33,21 +40,22 @@ async function start() {
     canPublish: canPublish(openApi),
     caused: new CausedLinks(openApi),
     schemas: new SchemaView(openApi),
+    eventSchemas: new SchemaView(asyncApi ?? {}),
     token: () => token.value,
     useToken: (value) => token.use(value),
     hintToken: () => token.hint(),
   }
-  const groups = groupsOf(openApi, asyncApi, page).map((group) => new GroupView(group))
-  for (const group of groups) catalogue.add(group)
-  $('content').replaceChildren(
-    aboutApi(openApi, asyncApi),
-    ...groups.map(({ section }) => section),
-    el('p.notice', { id: 'nothing', hidden: true }, 'Nothing matches.'),
-  )
-  $('index').replaceChildren(...groups.map(({ nav }) => nav))
+  const operations = operationsOf(openApi)
+  const events = asyncApi === null ? [] : eventsOf(asyncApi, page.eventSchemas)
+  const models = modelsOf(operations, page.schemas, events, page.eventSchemas)
+  page.schemas.models = models
+  page.eventSchemas.models = models
+  $('content').replaceChildren(aboutApi(openApi, asyncApi))
+  show('operations', operationGroups(openApi.tags, operations, events, page))
+  show('models', modelGroups(models.list))
+  $('content').append(el('p.notice', { id: 'nothing', hidden: true }, 'Nothing matches.'))
   listen()
-  filter()
-  openHash()
+  navigate()
 }
 
 async function read(document) {
@@ -64,47 +72,71 @@ function aboutApi({ info, paths }, asyncApi) {
     asyncApi && el('a', { href: '/system/asyncapi.json' }, 'AsyncAPI'),
     paths['/system/client.ts'] && el('a', { href: '/system/client.ts' }, 'Typed client'),
   ]
+  const name = [el('h1', {}, info.title), el('span.version', {}, info.version)]
   return el(
     'div.about-api',
     {},
-    el('h1', {}, info.title),
-    el('span.version', {}, info.version),
-    el('span.documents', {}, ...links),
+    el('div.about-line', {}, ...name, el('span.documents', {}, ...links)),
     el('p.intro', {}, ...prose(info.description ?? '')),
   )
 }
 
+/** Puts the groups of a view, and their part of the index, into the page. */
+function show(view, given) {
+  const groups = given.filter(({ members }) => members.length > 0).map((group) => new GroupView(group))
+  for (const group of groups) catalogues[view].add(group)
+  $('content').append(el('div', { 'data-view': view }, ...groups.map(({ section }) => section)))
+  $('index').append(el('div', { 'data-view': view }, ...groups.map(({ nav }) => nav)))
+}
+
 /** The tags of the service in their order, its events, and what belongs to the runtime. */
-function groupsOf(openApi, asyncApi, page) {
-  const operations = operationsOf(openApi)
-  const ofTag = (name) =>
-    operations.filter(({ tags }) => tags[0] === name).map((operation) => operationEntry(operation, page))
-  const schemas = asyncApi && new SchemaView(asyncApi)
-  const events = asyncApi === null ? [] : eventsOf(asyncApi, schemas)
+function operationGroups(tags, operations, events, page) {
+  const ofTag = (name) => operations.filter((each) => each.tags[0] === name).map((each) => operationEntry(each, page))
   const eventsWhere = (isOwn) =>
-    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, schemas, page))
+    events.filter(({ domain }) => (domain === RUNTIME) === isOwn).map((event) => eventEntry(event, page))
   return [
-    ...openApi.tags.filter(({ name }) => name !== RUNTIME).map(({ name }) => ({ name, members: ofTag(name) })),
+    ...tags.filter(({ name }) => name !== RUNTIME).map(({ name }) => ({ name, members: ofTag(name) })),
     { name: 'Events', members: eventsWhere(false) },
-    { name: 'The runtime itself', members: [...ofTag(RUNTIME), ...eventsWhere(true)], isFolded: true },
-  ].filter(({ members }) => members.length > 0)
+    { name: RUNTIME_GROUP, members: [...ofTag(RUNTIME), ...eventsWhere(true)], isFolded: true },
+  ]
+}
+
+function modelGroups(models) {
+  const members = (isOwn) => models.filter((model) => isOfRuntime(model) === isOwn).map(modelEntry)
+  return [
+    { name: 'Models', members: members(false) },
+    { name: RUNTIME_GROUP, members: members(true), isFolded: true },
+  ]
 }
 
 function operationEntry(operation, page) {
   const { id, method, path, summary = '', tags } = operation
-  const parameters = (operation.parameters ?? []).map(({ name }) => name)
   return {
     card: operationCard(operation, page),
     link: indexLink(id, badge(operation), path, summary),
-    words: [id, method, path, summary, ...tags, operation['x-plugin'], ...parameters, KIND_WORDS[operation.kind]],
+    words: [id, method, path, summary, ...tags, operation['x-plugin'], KIND_WORDS[operation.kind]],
+    fields: operationFields(operation, page.schemas),
   }
 }
 
-function eventEntry(event, schemas, page) {
+function eventEntry(event, page) {
+  const { id, name, emitters, subscribers, message } = event
   return {
-    card: eventCard(event, schemas, page),
-    link: indexLink(event.id, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), event.name, ''),
-    words: ['event', event.name, ...event.emitters, ...event.subscribers],
+    card: eventCard(event, page.eventSchemas, page),
+    link: indexLink(id, el('span.badge', { 'data-method': 'EVENT' }, 'EVENT'), name, ''),
+    words: ['event', name, ...emitters, ...subscribers],
+    fields: [...new Set(fieldPaths(message.payload, page.eventSchemas))].map((path) => `payload ${path}`),
+  }
+}
+
+function modelEntry(model) {
+  const { name, schema, schemas } = model
+  const card = modelCard(model)
+  return {
+    card,
+    link: indexLink(card.id, null, name, ''),
+    words: ['model', name],
+    fields: [...new Set(fieldPaths(schema, schemas))],
   }
 }
 
@@ -123,7 +155,8 @@ function indexLink(id, mark, text, title) {
 
 function listen() {
   $('search').addEventListener('input', filter)
-  addEventListener('hashchange', openHash)
+  for (const type of ['hashchange', 'popstate']) addEventListener(type, navigate)
+  addEventListener('click', followLink)
   addEventListener('keydown', (event) => {
     const isTyping = event.target instanceof HTMLElement && event.target.matches('input, textarea, select')
     if (event.key === '/' && !isTyping && !event.ctrlKey && !event.metaKey && !event.altKey) {
@@ -138,14 +171,38 @@ function listen() {
   })
 }
 
-function filter() {
-  const { shown, all } = catalogue.filter($('search').value)
-  $('count').textContent = shown === all ? `${all} entries` : `${shown} of ${all}`
-  $('nothing').hidden = shown > 0
+/** From the operations to the models and back without loading the page again. */
+function followLink(event) {
+  const link = event.target.closest?.('a')
+  if (!link || event.defaultPrevented || event.metaKey || event.ctrlKey || event.shiftKey) return
+  if (link.origin !== location.origin || VIEWS[link.pathname] === undefined) return
+  event.preventDefault()
+  if (link.href !== location.href) history.pushState(null, '', link.href)
+  navigate()
 }
 
-/** `#getUsersById` opens that operation. */
-function openHash() {
+function filter() {
+  for (const [view, catalogue] of Object.entries(catalogues)) {
+    const { shown, all } = catalogue.filter($('search').value)
+    $(`${view}-count`).textContent = shown === all ? String(all) : `${shown} of ${all}`
+    if (view === currentView()) $('nothing').hidden = shown > 0
+  }
+}
+
+function currentView() {
+  return VIEWS[location.pathname] ?? 'operations'
+}
+
+/** Shows what the address names: `#getUsersById` opens that operation. */
+function navigate() {
+  const view = currentView()
+  for (const part of document.querySelectorAll('[data-view]')) part.hidden = part.dataset.view !== view
+  for (const name of Object.values(VIEWS)) {
+    if (name === view) $(`show-${name}`).setAttribute('aria-current', 'page')
+    else $(`show-${name}`).removeAttribute('aria-current')
+  }
+  filter()
+  const catalogue = catalogues[view]
   const card = catalogue.choose(decodeURIComponent(location.hash.slice(1)))
   if (card === undefined) return
   if (card.hidden) {

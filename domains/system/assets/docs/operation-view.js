@@ -104,7 +104,7 @@ function bodyView({ description, required, content }, schemas) {
     'div',
     {},
     description && el('p.about', {}, ...prose(description)),
-    el('p.meta', {}, required ? 'Required, as ' : 'Optional, as ', types.join(', ')),
+    el('p.meta', {}, required ? 'Required, as ' : 'Optional, as ', types.join(', '), ' ', schemas.linkOf(media.schema)),
     media.schema && Object.keys(media.schema).length > 0 && schemas.render(media.schema),
   )
 }
@@ -130,7 +130,7 @@ function responseList(responses, schemas) {
         el(
           'div.response-body',
           {},
-          el('p.meta', {}, type),
+          el('p.meta', {}, type, ' ', schemas.linkOf(media.schema)),
           media.schema && schemas.render(media.schema),
           examples.length > 0 && el('p.meta', {}, examples.length > 1 ? 'Examples' : 'Example'),
           ...examples.map(jsonBlock),

@@ -1,4 +1,5 @@
 import { el, prose } from './dom.js'
+import { modelLink } from './model-view.js'
 
 /** Objects below this depth are folded. */
 const OPEN_DEPTH = 2
@@ -17,6 +18,8 @@ const LIMITS = [
 
 /** Renders the schemas of one document for people. */
 export class SchemaView {
+  /** The models that fields link to; null while there are none. */
+  models = null
   #document
 
   constructor(document) {
@@ -26,11 +29,12 @@ export class SchemaView {
   /** The schema that a local reference points to; an empty schema when there is none. */
   resolve(schema) {
     let found = schema ?? {}
-    for (let hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) found = this.#at(found.$ref)
+    for (let hops = 0; hops < 16 && typeof found?.$ref === 'string'; hops++) found = this.at(found.$ref)
     return typeof found === 'object' && found !== null ? found : {}
   }
 
-  #at(pointer) {
+  /** What a local reference points to, which may be another reference. */
+  at(pointer) {
     let found = this.#document
     for (const part of pointer.replace(/^#\/?/, '').split('/').filter(Boolean)) {
       found = found?.[decodeURIComponent(part).replaceAll('~1', '/').replaceAll('~0', '~')]
@@ -46,13 +50,27 @@ export class SchemaView {
     return el('div.schema', {}, fields === null && el('p.schema-line', {}, this.#type(schema, []), ...about), fields)
   }
 
+  /** The model that a schema is, as a link; null when it is none. */
+  linkOf(schema) {
+    return modelLink(this.models?.of(this.resolve(schema)))
+  }
+
   /** A line for a parameter: its type and its limits. */
   describe(schema) {
     return el('span.schema-line', {}, this.#type(schema, []), ...this.#facts(this.resolve(schema)))
   }
 
   #type(schema, above) {
-    return el('span.type', {}, this.typeName(schema, above))
+    return el('span.type', {}, ...this.#typeNodes(schema, above))
+  }
+
+  /** A type that is a model of its own is a link to it. */
+  #typeNodes(schema, above) {
+    const target = this.resolve(schema)
+    const link = schema?.$ref === undefined || above.includes(target) ? null : modelLink(this.models?.of(target))
+    if (link !== null) return [link]
+    const isList = target.type === 'array' && target.items !== undefined
+    return isList ? ['array of ', ...this.#typeNodes(target.items, [...above, target])] : [this.typeName(schema, above)]
   }
 
   typeName(schema, above = []) {
