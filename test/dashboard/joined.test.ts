@@ -31,7 +31,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   const shot = (name: string) => screenshot(page, name)
   const go = (section: string) => page.locator(`#sections a[data-section="${section}"]`).click()
   const isAtRequest = async () => {
-    await page.waitForURL(`**/system/dashboard/requests/${id}`)
+    await page.waitForURL(`**/system/dashboard/requests/${id}*`)
     await page.locator('.request-facts', { hasText: id }).waitFor()
   }
 
@@ -63,12 +63,13 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     },
   )
 
-  await t.test('a log line leads to its request', async () => {
+  await t.test('a log line leads to its request, and to the row of it there', async () => {
     await page
       .locator('.row.log:not([hidden])', { hasText: 'Cloth is woven' })
       .getByRole('link', { includeHidden: true })
       .click()
     await isAtRequest()
+    await page.locator('.fall-row[aria-selected="true"]', { hasText: 'Cloth is woven' }).waitFor()
     await page.goBack()
     await page.locator('.view.logs').waitFor()
   })
@@ -80,8 +81,8 @@ test('what the dashboard shows is joined with its requests', async (t) => {
       const letter = page.locator('.letter')
       await letter.getByRole('link', { name: id }).click()
       await isAtRequest()
-      await page.locator('.request-head', { hasText: '1 dead letter' }).waitFor()
-      await page.goBack()
+      await page.locator('.letter-lines').getByRole('link', { name: 'Dead letter' }).click()
+      await page.locator('.letter:focus', { hasText: 'cloth.woven' }).waitFor()
       await letter.getByRole('button', { name: 'Replay' }).click()
       await letter.filter({ hasText: 'Failed again' }).getByText('No dye for 12 metres').first().waitFor()
       await shot('letters')
@@ -119,12 +120,16 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.getByRole('link', { name: 'What the history keeps of it' }).waitFor()
   })
 
-  await t.test('an event leads to its request', async () => {
+  await t.test('an event leads to its request, and back', async () => {
     const { body } = await heddle.json('/system/traces/flat')
     const event = body.find(({ request_id }: { request_id: string }) => request_id === id).id
     await page.goto(`${heddle.url}/system/dashboard?event=${event}#events`)
     await page.locator('aside.detail').getByRole('link', { name: id }).click()
     await isAtRequest()
+    await page.locator('.fall-row', { hasText: 'event_bus.publish' }).click()
+    await page.locator('.span-detail').getByRole('link', { name: event }).click()
+    await page.locator('aside.detail').getByText(event).waitFor()
+    await page.locator('#trees .row[aria-selected="true"]', { hasText: 'cloth.woven' }).waitFor()
   })
 
   await t.test('the topology fits, zooms and moves, and a plugin leads to its requests', async () => {
@@ -170,18 +175,20 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.locator('.request-row', { hasText: '/cloth' }).first().waitFor()
   })
 
-  await t.test('a black box leads to the request that a lane died with, which says at which line', async () => {
-    const { headers } = await post(heddle, '/snap', {})
-    const fatal = headers.get('x-request-id')!
-    await page.goto(`${heddle.url}/system/dashboard#lanes`)
-    await page.locator('.deaths summary', { hasText: 'mill.WeaveCloth' }).click()
-    await shot('lanes')
-    await page.locator('.deaths').getByRole('link', { name: fatal }).first().click()
-    await page.locator('.why', { hasText: /The warp snapped at .*weave-cloth\.ts:\d+/ }).waitFor()
-    const [{ at }] = (await heddle.json('/system/lanes')).body.flatMap(({ deaths }: { deaths: object[] }) => deaths)
-    await page.goto(`${heddle.url}/system/dashboard?death=${encodeURIComponent(at)}#lanes`)
-    await page.locator('.deaths details[open]', { hasText: 'The warp snapped' }).waitFor()
-  })
+  await t.test(
+    'a black box leads to the request that a lane died with, which says at which line, and back',
+    async () => {
+      const { headers } = await post(heddle, '/snap', {})
+      const fatal = headers.get('x-request-id')!
+      await page.goto(`${heddle.url}/system/dashboard#lanes`)
+      await page.locator('.deaths summary', { hasText: 'mill.WeaveCloth' }).click()
+      await shot('lanes')
+      await page.locator('.deaths').getByRole('link', { name: fatal }).first().click()
+      await page.locator('.why', { hasText: /The warp snapped at .*weave-cloth\.ts:\d+/ }).waitFor()
+      await page.getByRole('link', { name: 'Black box of lane 0' }).click()
+      await page.locator('.deaths details[open]', { hasText: 'The warp snapped' }).waitFor()
+    },
+  )
 
   assert.deepEqual(
     faults.filter((fault) => !fault.includes('404')),

@@ -102,7 +102,7 @@ export class LettersView {
       body: { ...this.#filter.values, limit: REPLAYED_MAX },
       done: ({ replayed }) => {
         for (const letter of this.#letters ?? []) letterReplays.begin(letter)
-        return `${count(replayed)} handed over again; what becomes of them stands with each, and in the list “Replayed”`
+        return `${count(replayed)} handed over again; what becomes of them stands with each`
       },
     })
   }

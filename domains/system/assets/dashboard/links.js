@@ -39,5 +39,6 @@ export function inPage(address, text, props = {}) {
   return el('a', { class: 'in-page', href: address, text, on: { click: (event) => follow(event, address) }, ...props })
 }
 
-/** A link to the request that an id belongs to. */
-export const linkToRequest = (id, text = id) => inPage(addressOfRequest(id), text)
+/** A link to the request that an id belongs to. @param span the row of its waterfall that is chosen there */
+export const linkToRequest = (id, text = id, span = null) =>
+  inPage(addressOfRequest(id) + (span === null ? '' : `?span=${encodeURIComponent(span)}`), text)

@@ -2,6 +2,8 @@ import { copyButton, el, facts } from './dom.js'
 import { clock, shortId } from './format.js'
 import { linkToRequest } from './links.js'
 
+/** Characters of a message that find its row in a request. */
+const SPAN_CHARS = 40
 /** Fields that are shown apart from the others. */
 const APART = new Set(['stack', 'request_id', 'event_id'])
 
@@ -18,6 +20,9 @@ export function isFound(record, wanted) {
 /** The request of a record; of one that no request has caused, what its event belongs to. */
 export const causeOf = ({ request_id, event_id }) => request_id ?? event_id ?? null
 
+/** The row of a request in which a record was logged. */
+const spanOf = ({ timestamp, message }) => `log@${Date.parse(timestamp)}@${message.slice(0, SPAN_CHARS)}`
+
 /** What a line unfolds: the whole message, the fields, the stack, and what it belongs to. */
 export function recordDetail(record, onClose) {
   const { level, message, timestamp, identity, fields = {}, request_id, event_id } = record
@@ -30,7 +35,7 @@ export function recordDetail(record, onClose) {
     facts([
       ['Message', el('code', { class: 'wrap', text: message })],
       ...shown.map(([name, value]) => [name, el('code', { class: 'wrap', text: shownValue(value) })]),
-      ['Request', request_id ? linkToRequest(request_id) : null],
+      ['Request', request_id ? linkToRequest(request_id, request_id, spanOf(record)) : null],
       ['Event', event_id ? linkToRequest(event_id) : null],
       ['At', `${clock(timestamp)} · ${timestamp}`],
       ['From', `${identity}, ${level}`],
@@ -72,11 +77,9 @@ export function fieldsText({ fields = {} }) {
 
 /** Lets a row show the link to what a record belongs to. It is reached with the keyboard in what the line unfolds. */
 export function fillCause(cell, record) {
-  const id = causeOf(record) ?? ''
-  if (cell.dataset.id === id) return
-  cell.dataset.id = id
-  if (id === '') return cell.replaceChildren()
-  const link = linkToRequest(id, shortId(id))
+  const id = causeOf(record)
+  if (id === null) return cell.replaceChildren()
+  const link = linkToRequest(id, shortId(id), spanOf(record))
   link.tabIndex = -1
   link.title = id
   cell.replaceChildren(link)

@@ -1,6 +1,7 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
 import { clock, duration, plural } from './format.js'
 import { curlOf, lacksBody, testOf } from './request-copies.js'
+import { letterLines, rowOfLog } from './request-joined.js'
 import { editorLink, logsBlock, spanDetail } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
 import { endOf, hatching, waterfall } from './request-waterfall.js'
@@ -13,7 +14,11 @@ export function requestDetail(request, how) {
   const rows = rowsOf(request)
   const endMs = endOf(request, rows)
   const row =
-    rows.find(({ key }) => key === how.chosen) ?? rowOfEvent(rows, request.askedFor) ?? faultyRow(rows) ?? rows[0]
+    rows.find(({ key }) => key === how.chosen) ??
+    rowOfLog(rows, how.chosen) ??
+    rowOfEvent(rows, request.askedFor) ??
+    faultyRow(rows) ??
+    rows[0]
   return html`
     ${hatching}
     ${backLink(how.onBack)}
@@ -27,6 +32,7 @@ export function requestDetail(request, how) {
     <p class="request-facts">${factsOf(request, rows, endMs).map(([text, value]) => html`<span>${text} <b>${value}</b></span>`)}</p>
     ${how.sending === '' ? nothing : html`<p class="note" role="status">${how.sending}</p>`}
     ${request.why === null ? nothing : whyBox(request)}
+    ${letterLines(request, how.letters)}
     ${waterfall(rows, endMs, row, how.onChoose)}
     ${row === undefined ? nothing : spanDetail(row, request, how.onEditor)}
     <section class="span-detail">${logsBlock('Log of the request', logsOf(request))}</section>

@@ -1,6 +1,7 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
 import { clock, duration } from './format.js'
 import { EDITORS, editorAddress, editorUrl, isOwnEditor, placeIn } from './request-editor.js'
+import { deathLink, eventLink } from './request-joined.js'
 import { payloadsOf } from './request-payloads.js'
 import { logsOf } from './request-tree.js'
 
@@ -15,10 +16,11 @@ export function spanDetail(row, request, onEditor) {
     death === undefined
       ? nothing
       : faultOf(request, [death.line ?? '', ...death.stack].join('\n'), death.message, onEditor),
-    delivery === undefined ? nothing : stepsOf(delivery),
+    death === undefined ? nothing : html`<p>${deathLink(death)}</p>`,
+    delivery === undefined ? nothing : html`${stepsOf(delivery)}<p>${eventLink(delivery.eventId)}</p>`,
     call?.eventId === undefined
       ? nothing
-      : block('Event', html`<p><code>${call.event}</code> <code class="muted">${call.eventId}</code></p>`),
+      : block('Event', html`<p><code>${call.event}</code> ${eventLink(call.eventId)}</p>`),
   ].filter((part) => part !== nothing)
   const data = [
     payloadsOf(row.detail.request),

@@ -1,7 +1,9 @@
 import { html, render } from '/system/dashboard/lit-html.js'
+import { letterReplays } from './letter-replays.js'
 import { repeatOf } from './request-copies.js'
 import { backLink, requestDetail } from './request-detail.js'
 import { chooseEditor, editorAddress } from './request-editor.js'
+import { lettersOf } from './request-joined.js'
 import { PINNED_MAX, ROW_PX, requestList } from './request-list.js'
 import { byKind, LookedAt } from './request-looked.js'
 import { parseSearch, WORDS, withStatus } from './request-search.js'
@@ -60,6 +62,7 @@ export class RequestsView {
     this.element.setAttribute('aria-label', 'Requests')
     addEventListener('popstate', () => this.element.isConnected && this.#moved())
     addEventListener('keydown', (event) => this.#onKey(event))
+    letterReplays.listen(() => this.#draw())
     this.#draw()
   }
 
@@ -270,7 +273,7 @@ export class RequestsView {
       copied: this.#copied,
       isSure: this.#isSure,
       sending: this.#sending,
-      letters: this.#letters.filter(({ request_id: id }) => id === request.id),
+      letters: lettersOf(request, this.#letters),
       onBack,
       onChoose: (key) => this.#go(this.#id, this.#query, { span: key, isNew: false }),
       onCopy: (what, text) => void this.#copy(what, text),
@@ -384,7 +387,10 @@ export class RequestsView {
   }
 
   async #replay(letters) {
-    for (const { id } of letters) await this.#page.fetchJson(`/system/dead-letters/${id}/replay`, { method: 'POST' })
+    for (const letter of letters) {
+      const path = `/system/dead-letters/${encodeURIComponent(letter.id)}/replay`
+      if ((await this.#page.fetchJson(path, { method: 'POST' })) !== null) letterReplays.begin(letter)
+    }
     this.#changedMs = Date.now()
     await this.#page.loadLetters()
     await this.#look()
