@@ -30,6 +30,7 @@ export type {
   Readiness,
   Registry,
   RequestRecord,
+  RequestSink,
   SystemDump,
   ToolStatus,
 } from './contracts/registry.ts'
@@ -37,12 +38,15 @@ export type { BodyPart, BodyParts, BodyStream, ByteStream, SavedFile, SaveOption
 export type {
   DeathPart,
   DeliveryPart,
+  HandlerFigures,
   PayloadPart,
   RequestDetail,
   RequestFilter,
   RequestPart,
   RequestSummary,
   WorkPart,
+  WorkReport,
+  WorkSpan,
 } from './contracts/requests.ts'
 export type { JsonSchema, RouteInfo, RouteSchemas, ThrownInfo } from './contracts/route-info.ts'
 export type { JobInfo, JobOptions, JobRun, Scheduler } from './contracts/scheduler.ts'

@@ -1,6 +1,6 @@
 import type { Fault } from '../core/errors/fault.ts'
 import type { Awaitable } from './awaitable.ts'
-import type { RequestDetail, RequestFilter, RequestSummary } from './requests.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
 import type { RouteInfo } from './route-info.ts'
 
 export type ToolStatus = 'OK' | 'FAIL' | 'DEAD'
@@ -222,6 +222,8 @@ export interface Registry {
    * @throws HISTORY_OFF
    */
   getRequest(id: string): Promise<RequestDetail | null>
+  /** What the handlers of each plugin did in a span of time. In production it is computed from a sample. @throws HISTORY_OFF */
+  getWorkReport(span: WorkSpan): Promise<WorkReport>
   /** Sets a tool's health; message null when left out. */
   updateToolStatus(tool: string, status: ToolStatus, options?: { message?: string | null }): void
 }

@@ -63,6 +63,35 @@ export interface PayloadPart {
   bytes?: number
 }
 
+/** Since one time, until before another, milliseconds since the epoch. */
+export interface WorkSpan {
+  sinceMs: number
+  untilMs: number
+}
+
+/** What one handler did in a span of time. Milliseconds; null: not measured. */
+export interface HandlerFigures {
+  plugin: string
+  /** A route, a subscriber, or a job. */
+  kind: 'request' | 'event' | 'job'
+  /** `GET /users/:id`, the name of the event, or that of the job. */
+  name: string
+  /** Attempts, for a subscriber. */
+  calls: number
+  /** Answers from 500 on, attempts that threw, runs that failed. */
+  errors: number
+  p50_ms: number | null
+  p95_ms: number | null
+  p99_ms: number | null
+}
+
+/** What the handlers did, as far as the history keeps it. */
+export interface WorkReport {
+  /** Of much work only the newest is counted: since then. */
+  from_ms: number
+  handlers: HandlerFigures[]
+}
+
 /** One call of a tool. */
 export interface CallPart {
   /** Index of the call in whose function it was made, such as a transaction; -1: the handler itself. */

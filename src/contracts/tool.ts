@@ -16,7 +16,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from './registry.ts'
-import type { RequestDetail, RequestFilter, RequestSummary } from './requests.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from './requests.ts'
 import type { RouteInfo } from './route-info.ts'
 import type { JobDefinition, JobInfo } from './scheduler.ts'
 import type { Tools } from './tools.ts'
@@ -80,6 +80,7 @@ export interface ToolHost {
   routeList(): Awaitable<RouteInfo[]>
   requests(filter: RequestFilter): Promise<RequestSummary[]>
   request(id: string): Promise<RequestDetail | null>
+  workReport(span: WorkSpan): Promise<WorkReport>
   updateToolStatus(tool: string, status: ToolStatus, message: string | null): void
   addJob(job: JobDefinition): void
   jobs(): Awaitable<JobInfo[]>

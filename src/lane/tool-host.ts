@@ -11,7 +11,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from '../contracts/registry.ts'
-import type { RequestDetail, RequestFilter, RequestSummary } from '../contracts/requests.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../contracts/requests.ts'
 import type { RouteInfo } from '../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../contracts/scheduler.ts'
 import type { ToolHost } from '../contracts/tool.ts'
@@ -198,6 +198,10 @@ export class LaneToolHost implements ToolHost {
 
   request(id: string): Promise<RequestDetail | null> {
     return this.#calls.call('#host', 'keptRequest', [id]) as Promise<RequestDetail | null>
+  }
+
+  workReport(span: WorkSpan): Promise<WorkReport> {
+    return this.#calls.call('#host', 'workReport', [span]) as Promise<WorkReport>
   }
 
   routeList(): Promise<RouteInfo[]> {

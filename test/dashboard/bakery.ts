@@ -45,7 +45,7 @@ export default class IceCake {
     http.addEndpoint('/cake/:id', 'GET', this.ice)
   }
   async ice() {
-    await new Promise((resolve) => setTimeout(resolve, 120))
+    await new Promise((resolve) => setTimeout(resolve, 1_500))
     return { success: true }
   }
 }

@@ -38,6 +38,7 @@ const PARTS: Readonly<Record<string, Readonly<Record<string, readonly string[]>>
       'show-docs.ts',
       'show-lanes.ts',
       'show-openapi.ts',
+      'show-plugins.ts',
       'show-requests.ts',
       'show-status.ts',
       'show-topology.ts',

@@ -25,6 +25,7 @@ const WORKS: Record<string, (heddle: Heddle) => Promise<boolean>> = {
   'show-docs': (heddle) => answers(heddle, '/system/docs'),
   'show-lanes': (heddle) => answers(heddle, '/system/lanes'),
   'show-openapi': (heddle) => answers(heddle, '/system/openapi.json'),
+  'show-plugins': (heddle) => answers(heddle, '/system/plugins'),
   'show-requests': (heddle) => answers(heddle, '/system/requests'),
   'show-status': (heddle) => answers(heddle, '/system/status'),
   'show-topology': (heddle) => answers(heddle, '/system/events'),

@@ -1,5 +1,12 @@
 import type { BlackBox } from '../../contracts/registry.ts'
-import type { HistoryInit, RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
+import type {
+  HistoryInit,
+  RequestDetail,
+  RequestFilter,
+  RequestSummary,
+  WorkReport,
+  WorkSpan,
+} from '../../contracts/requests.ts'
 import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { anchorHere } from '../../core/schedule/process-clock.ts'
@@ -89,6 +96,10 @@ export class ProcessHistory {
   /** @param id of a request, of a run of a job, or of an event @returns null where nothing is kept of it */
   one(id: string): Promise<RequestDetail | null> {
     return this.#store.ask({ kind: 'one', id }) as Promise<RequestDetail | null>
+  }
+
+  figures(span: WorkSpan): Promise<WorkReport> {
+    return this.#store.ask({ kind: 'figures', span }) as Promise<WorkReport>
   }
 
   async stop(): Promise<void> {

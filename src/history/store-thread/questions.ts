@@ -1,6 +1,7 @@
 import type BetterSqlite3 from 'better-sqlite3'
 import type { RequestDetail, RequestFilter, RequestPart, RequestSummary } from '../../contracts/requests.ts'
 import type { HistoryQuery } from '../query.ts'
+import { handlerFigures } from './handler-figures.ts'
 import { SEEN_EVERY_MS } from './store.ts'
 
 const LIMIT_DEFAULT = 100
@@ -55,7 +56,14 @@ export class Questions {
   }
 
   answer(query: HistoryQuery): unknown {
-    return query.kind === 'list' ? this.#list(query.filter) : this.#one(query.id)
+    switch (query.kind) {
+      case 'list':
+        return this.#list(query.filter)
+      case 'one':
+        return this.#one(query.id)
+      case 'figures':
+        return handlerFigures(this.#database, query.span)
+    }
   }
 
   #list(filter: RequestFilter): RequestSummary[] {

@@ -1,5 +1,5 @@
 import type { DeadLetterPage } from '../../contracts/event-bus.ts'
-import type { RequestFilter } from '../../contracts/requests.ts'
+import type { RequestFilter, WorkSpan } from '../../contracts/requests.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { EventRequest } from '../../transport/messages.ts'
@@ -47,6 +47,8 @@ export class LaneCallHandler {
         return this.#host.requests(args[0] as RequestFilter)
       case 'keptRequest':
         return this.#host.request(args[0] as string)
+      case 'workReport':
+        return this.#host.workReport(args[0] as WorkSpan)
     }
     throw new HeddleError('INTERNAL', `The primary has no service ${method}`)
   }

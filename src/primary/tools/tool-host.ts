@@ -12,7 +12,7 @@ import type {
   SystemDump,
   ToolStatus,
 } from '../../contracts/registry.ts'
-import type { RequestDetail, RequestFilter, RequestSummary } from '../../contracts/requests.ts'
+import type { RequestDetail, RequestFilter, RequestSummary, WorkReport, WorkSpan } from '../../contracts/requests.ts'
 import type { RouteInfo } from '../../contracts/route-info.ts'
 import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
@@ -33,6 +33,7 @@ import type { Routing } from '../http/routing.ts'
 export interface KeptRequests {
   list(filter: RequestFilter): Promise<RequestSummary[]>
   one(id: string): Promise<RequestDetail | null>
+  figures(span: WorkSpan): Promise<WorkReport>
 }
 
 /** The parts of the primary that its tools use. */
@@ -194,6 +195,10 @@ export class PrimaryToolHost implements ToolHost {
 
   request(id: string): Promise<RequestDetail | null> {
     return this.#history.one(id)
+  }
+
+  async workReport(span: WorkSpan): Promise<WorkReport> {
+    return this.#history.figures(span)
   }
 
   /** @throws HISTORY_OFF */

@@ -34,6 +34,7 @@ export default class RegistryTool implements Tool {
       getRoutes: () => host.routeList(),
       getRequests: async (filter) => host.requests(filter ?? {}),
       getRequest: async (id) => host.request(id),
+      getWorkReport: async (span) => host.workReport(span),
       updateToolStatus: (tool, status, options) => {
         const message = options?.message ?? null
         if (typeof tool !== 'string' || tool === '') throw invalid('the tool must be a name', tool)

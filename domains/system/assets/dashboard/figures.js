@@ -13,7 +13,7 @@ export class Figures {
   element
   #requests = figure('Requests a second', REQUESTS, true)
   #failed = figure('Failed, last minute', FAILED, true)
-  #slow = figure('p95, last minute', REQUESTS, true)
+  #slow = figure('p95, last minute', '/system/dashboard#plugins', true)
   #lanes = figure('Lanes ready', '/system/dashboard#lanes')
   #letters = figure('Dead letters', '/system/dashboard#letters')
   #memory = figure('Memory', '/system/dashboard#lanes')

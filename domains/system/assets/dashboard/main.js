@@ -10,6 +10,7 @@ import { logIn } from './login.js'
 import { LogsView } from './logs-view.js'
 import { Notices } from './notices.js'
 import { Painter } from './painter.js'
+import { PluginsView } from './plugins-view.js'
 import { RequestsView } from './requests-view.js'
 import { ToolsView } from './tools-view.js'
 import { TopologyView } from './topology-view.js'
@@ -69,6 +70,7 @@ const page = {
 
 const views = {
   requests: new RequestsView(page),
+  plugins: new PluginsView(page),
   events: new EventsView(page),
   topology: new TopologyView(page),
   tools: new ToolsView(page),
@@ -133,9 +135,10 @@ byId('sections').addEventListener('click', (event) => {
   event.preventDefault()
   open(name)
 })
-byId('figures').addEventListener('click', (event) => {
-  const address = event.target.closest('a')?.getAttribute('href')
-  if (address === undefined || !isPlain(event)) return
+// Links from one section to another.
+document.addEventListener('click', (event) => {
+  const address = event.target.closest('a[href^="/system/dashboard"]')?.getAttribute('href')
+  if (address === undefined || event.defaultPrevented || !isPlain(event)) return
   event.preventDefault()
   go(address)
 })
