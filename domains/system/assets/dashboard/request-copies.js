@@ -4,43 +4,65 @@ const WITH_BODY = new Set(['POST', 'PUT', 'PATCH', 'DELETE'])
 /** Characters of a title. */
 const TITLE_MAX = 100
 
+/** Stands where a secret stood. */
+const SECRET = '[secret]'
+
 /**
- * What a repeated request sends.
- * @returns {{ method: string, path: string, body: unknown, isBodyKnown: boolean }} `path` with its query, where that is kept
+ * What a repeated request sends, as far as the history keeps it.
+ * @returns {{ method: string, path: string, body: unknown, type: string | null, lacks: string }} `path` with its query; `body` of JSON is
+ *   parsed, another one is a text, and undefined where there was none or it is not kept whole; `lacks` says what is not kept
  */
-export function repeatOf(request) {
-  const { method, path, query, body } = request
-  const isBodyKnown = body !== undefined && body !== null
-  return { method, path: path + queryOf(query), body: isBodyKnown ? body : undefined, isBodyKnown }
+export function repeatOf({ method, path, parts }) {
+  const handler = parts.find(({ type, kind }) => type === 'work' && kind === 'request')
+  const { query, body } = handler ?? {}
+  const isWhole = body !== undefined && body.bytes === undefined && body.text !== ''
+  const asked = queryOf(query)
+  const isSecret = `${asked}${body?.text ?? ''}`.includes(SECRET) || asked.includes(encodeURIComponent(SECRET))
+  const lacks = isSecret
+    ? `Its secrets were not kept: write them instead of ${SECRET}`
+    : !isWhole && WITH_BODY.has(method)
+      ? 'Its body was not kept'
+      : ''
+  return { method, path: path + asked, ...(isWhole ? bodyOf(body) : { body: undefined, type: null }), lacks }
 }
 
-/** Whether it may have had a body that is not kept. */
-export const lacksBody = (request) => WITH_BODY.has(request.method) && !repeatOf(request).isBodyKnown
+function bodyOf({ text, type = 'application/json' }) {
+  if (/\bjson\b/.test(type)) {
+    try {
+      return { body: JSON.parse(text), type }
+    } catch {
+      // Sent as it came.
+    }
+  }
+  return { body: text, type }
+}
 
 function queryOf(query) {
-  if (query === undefined || query === null || query === '') return ''
-  if (typeof query === 'string') return query.startsWith('?') ? query : `?${query}`
+  const text = query?.bytes === undefined ? (query?.text ?? '') : ''
+  let parsed
+  try {
+    parsed = JSON.parse(text)
+  } catch {
+    return text === '' || text.startsWith('?') ? text : `?${text}`
+  }
+  if (typeof parsed !== 'object' || parsed === null) return ''
   const parameters = new URLSearchParams()
-  for (const [name, value] of Object.entries(query))
+  for (const [name, value] of Object.entries(parsed))
     for (const each of [value].flat()) parameters.append(name, typeof each === 'string' ? each : JSON.stringify(each))
   return parameters.size === 0 ? '' : `?${parameters}`
 }
 
 /** A command of a POSIX shell. */
 export function curlOf(request, origin) {
-  const { method, path, body, isBodyKnown } = repeatOf(request)
-  const parts = [
-    'curl',
-    ...(method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]),
-    quoted(origin + path),
-  ]
-  if (isBodyKnown) {
-    const isText = typeof body === 'string'
-    if (!isText) parts.push('-H', quoted('content-type: application/json'))
-    parts.push('--data-raw', quoted(isText ? body : JSON.stringify(body)))
-  }
+  const { method, path, body, type } = repeatOf(request)
+  const how = method === 'GET' ? [] : method === 'HEAD' ? ['--head'] : ['-X', method]
+  const parts = ['curl', ...how, quoted(origin + path)]
+  if (body !== undefined) parts.push('-H', quoted(`content-type: ${type}`), '--data-raw', quoted(textOf(body)))
   return parts.join(' ')
 }
+
+/** A body as it is sent. */
+export const textOf = (body) => (typeof body === 'string' ? body : JSON.stringify(body))
 
 const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
 
@@ -49,7 +71,7 @@ const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`
  * @param {string} testing what tests of the project import
  */
 export function testOf(request, testing) {
-  const { method, path, body, isBodyKnown } = repeatOf(request)
+  const { method, path, body, type, lacks } = repeatOf(request)
   const { status, error, route } = request
   const isBroken = status === null || status === 0 || status >= 500
   const expected = isBroken ? 'does not fail' : `answers ${status}`
@@ -61,9 +83,8 @@ export function testOf(request, testing) {
     `test(${literal(`${method} ${route === '' ? path : route} ${expected}`.slice(0, TITLE_MAX))}, async (t) => {`,
     '  const app = await boot(t)',
   ]
-  if (lacksBody(request)) lines.push('  // Its body was not kept: add it here.')
-  const options = isBodyKnown ? `, { body: ${code(body, '  ')} }` : ''
-  lines.push(`  const answer = await app.request(${literal(method)}, ${literal(path)}${options})`)
+  if (lacks !== '') lines.push(`  // ${lacks}.`)
+  lines.push(`  const answer = await app.request(${literal(method)}, ${literal(path)}${optionsOf(body, type)})`)
   if (error !== null) lines.push(`  // ${comment(error)}`)
   lines.push(
     isBroken
@@ -75,6 +96,12 @@ export function testOf(request, testing) {
     '',
   )
   return lines.join('\n')
+}
+
+function optionsOf(body, type) {
+  if (body === undefined) return ''
+  const headers = typeof body === 'string' ? `, headers: { 'content-type': ${literal(type)} }` : ''
+  return `, { body: ${code(body, '  ')}${headers} }`
 }
 
 const comment = (text) => text.replaceAll(/\s+/g, ' ').slice(0, 200)

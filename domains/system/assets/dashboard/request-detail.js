@@ -1,6 +1,6 @@
 import { html, nothing } from '/system/dashboard/lit-html.js'
 import { clock, duration, plural } from './format.js'
-import { curlOf, lacksBody, testOf } from './request-copies.js'
+import { curlOf, repeatOf, testOf } from './request-copies.js'
 import { letterLines, rowOfLog } from './request-joined.js'
 import { editorLink, logsBlock, spanDetail } from './request-span.js'
 import { logsOf, rowsOf } from './request-tree.js'
@@ -54,7 +54,7 @@ function buttonsOf(request, { copied, isSure, letters, onCopy, onReplay, onSend 
     ${canRepeat ? copyButton('Copy as test', () => testOf(request, request.project?.testing ?? 'heddle/testing')) : nothing}
     ${
       canRepeat
-        ? html`<button type="button" title=${lacksBody(request) ? 'Its body was not kept: it is sent without one' : nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : 'Send again'}</button>`
+        ? html`<button type="button" title=${repeatOf(request).lacks || nothing} @click=${() => onSend(isUnsafe)}>${isSure ? `Send ${request.method} again?` : 'Send again'}</button>`
         : nothing
     }
     ${letters.length > 0 ? html`<button class="primary" type="button" @click=${() => onReplay(letters)}>Replay ${plural(letters.length, 'dead letter')}</button>` : nothing}`

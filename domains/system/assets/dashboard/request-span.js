@@ -23,7 +23,7 @@ export function spanDetail(row, request, onEditor) {
       : block('Event', html`<p><code>${call.event}</code> ${eventLink(call.eventId)}</p>`),
   ].filter((part) => part !== nothing)
   const data = [
-    payloadsOf(row.detail.request),
+    payloadsOf(row.detail.request?.parts.find(({ type, kind }) => type === 'work' && kind === 'request')),
     call === undefined ? payloadsOf(work, work?.event ?? '') : payloadsOf(call),
     payloadsOf(delivery, delivery?.event ?? ''),
     call?.fields === undefined

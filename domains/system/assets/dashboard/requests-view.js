@@ -1,6 +1,6 @@
 import { html, render } from '/system/dashboard/lit-html.js'
 import { letterReplays } from './letter-replays.js'
-import { repeatOf } from './request-copies.js'
+import { repeatOf, textOf } from './request-copies.js'
 import { backLink, requestDetail } from './request-detail.js'
 import { chooseEditor, editorAddress } from './request-editor.js'
 import { lettersOf } from './request-joined.js'
@@ -221,12 +221,13 @@ export class RequestsView {
   }
 
   #list(query, hints) {
-    const pinnedIds = new Set(this.#pinned.slice(0, PINNED_MAX).map(({ row }) => row.id))
+    const pinned = query === '' ? this.#pinned : []
+    const pinnedIds = new Set(pinned.slice(0, PINNED_MAX).map(({ row }) => row.id))
     const rows = this.#rows?.filter(({ id }) => !pinnedIds.has(id)) ?? null
     const { noise, isNoiseFull, isFull, outlines } = this.#source
     const shown = {
       rows,
-      pinned: query === '' ? this.#pinned : [],
+      pinned,
       noise,
       isNoiseFull,
       isNoiseOpen: this.#isNoiseOpen,
@@ -294,8 +295,9 @@ export class RequestsView {
   /** An id leads to what it is the id of. */
   #onSearch(event) {
     event.preventDefault()
-    const typed = this.element.querySelector('input[type="search"]').value.trim()
+    const typed = this.#input.value.trim()
     const { id } = parseSearch(typed)
+    if (event.type === 'submit') this.#input.blur()
     if (id !== null) this.#go(id, '')
     else if (typed !== this.#query) this.#go(this.#id, typed)
   }
@@ -323,7 +325,13 @@ export class RequestsView {
     if (!isSearch) return
     event.preventDefault()
     this.#page.open('requests')
-    this.element.querySelector('input[type="search"]').select()
+    // In a narrow window the one that is chosen hides the list.
+    if (this.#input.offsetParent === null) this.#go(null, this.#query)
+    this.#input.select()
+  }
+
+  get #input() {
+    return this.element.querySelector('input[type="search"]')
   }
 
   async #copy(what, text) {
@@ -367,14 +375,10 @@ export class RequestsView {
     this.#isSure = false
     this.#sending = 'Sending it …'
     this.#draw()
-    const { method, path, body, isBodyKnown } = repeatOf(request)
-    const isText = typeof body === 'string'
+    const { method, path, body, type } = repeatOf(request)
     try {
-      const answer = await fetch(path, {
-        method,
-        ...(isBodyKnown ? { body: isText ? body : JSON.stringify(body) } : {}),
-        ...(isBodyKnown && !isText ? { headers: { 'content-type': 'application/json' } } : {}),
-      })
+      const sent = body === undefined ? {} : { body: textOf(body), headers: { 'content-type': type } }
+      const answer = await fetch(path, { method, ...sent })
       await answer.body?.cancel()
       this.#sending = ''
       const id = answer.headers.get('x-request-id')
