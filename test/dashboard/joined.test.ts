@@ -12,6 +12,9 @@ import { until } from '../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./joined', import.meta.url))]
 
+/** Code of the page: how many cells of tables stand outside of the window. */
+const OUTSIDE = `[...document.querySelectorAll('td, th')].filter((cell) => cell.getBoundingClientRect().right > innerWidth).length`
+
 test('what the dashboard shows is joined with its requests', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
@@ -81,6 +84,8 @@ test('what the dashboard shows is joined with its requests', async (t) => {
       const letter = page.locator('.letter')
       await letter.getByRole('link', { name: id }).click()
       await isAtRequest()
+      await page.locator('.letter-lines').getByRole('link', { name: 'Dead letter' }).waitFor()
+      await shot('request')
       await page.locator('.letter-lines').getByRole('link', { name: 'Dead letter' }).click()
       await page.locator('.letter:focus', { hasText: 'cloth.woven' }).waitFor()
       await letter.getByRole('button', { name: 'Replay' }).click()
@@ -132,6 +137,29 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await page.locator('#trees .row[aria-selected="true"]', { hasText: 'cloth.woven' }).waitFor()
   })
 
+  await t.test('a list under the pointer is held in a flood until the pointer leaves, and says so', async () => {
+    await post(heddle, '/dye', { isThere: true })
+    const note = page.locator('.events .toolbar .note')
+    const size = () => page.locator('#trees .row:not([hidden])').first().getAttribute('aria-setsize')
+    await page.locator('#trees').hover()
+    let weaves = true
+    const flood = (async () => {
+      while (weaves) await post(heddle, '/cloth', { metres: 5 })
+    })()
+    await note.filter({ hasText: 'The list is held while the pointer is on it' }).waitFor()
+    const held = await size()
+    await note.filter({ hasText: /· [1-9]\d* more since/ }).waitFor()
+    weaves = false
+    await flood
+    await page.locator('.figure', { hasText: 'Requests a second' }).locator('strong', { hasText: /^0$/ }).waitFor()
+    assert.equal(await size(), held, 'also when the flood is over')
+    assert.match((await note.textContent())!, /^The list is held/)
+    await page.mouse.move(2, 2)
+    await note.filter({ hasText: 'events since the start' }).waitFor()
+    await until(async () => (await size()) !== held, 'what came meanwhile')
+    await post(heddle, '/dye', { isThere: false })
+  })
+
   await t.test('the topology fits, zooms and moves, and a plugin leads to its requests', async () => {
     await go('topology')
     const node = page.locator('[data-id="plugin mill.WeaveCloth"]')
@@ -173,6 +201,21 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await node.click()
     await page.waitForURL('**/system/dashboard/requests?q=plugin%3Amill.WeaveCloth')
     await page.locator('.request-row', { hasText: '/cloth' }).first().waitFor()
+  })
+
+  await t.test('in a narrow window nothing stands outside, and there is no empty band', async () => {
+    await page.setViewportSize({ width: 400, height: 900 })
+    for (const section of ['logs', 'letters', 'events', 'topology', 'lanes']) {
+      await go(section)
+      await page.locator('#main > .view').waitFor()
+      const nav = (await page.locator('#sections').boundingBox())!
+      const view = (await page.locator('#main').boundingBox())!
+      assert.ok(view.y - nav.y - nav.height < 24, `${section}: a band above it`)
+    }
+    await go('topology')
+    await page.locator('.topology-events td', { hasText: 'mill.WeaveCloth' }).first().waitFor()
+    assert.equal(await page.evaluate(OUTSIDE), 0, 'cells that stand outside')
+    await page.setViewportSize({ width: 1280, height: 800 })
   })
 
   await t.test(

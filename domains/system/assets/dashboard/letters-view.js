@@ -51,7 +51,14 @@ export class LettersView {
       el(
         'div',
         { class: 'card' },
-        el('div', { class: 'toolbar' }, ...this.#filter.elements, this.#replayMany, this.#refresh, this.#note),
+        el(
+          'div',
+          { class: 'toolbar letters-toolbar' },
+          ...this.#filter.elements,
+          this.#replayMany,
+          this.#refresh,
+          this.#note,
+        ),
         this.#list,
       ),
     )
