@@ -128,6 +128,28 @@ test('the page of the API in a browser', async (t) => {
     assert.match(await textOf(page.locator('#getUsersMe .answer .code')), /ada@example\.com/)
   })
 
+  await t.test('samples follow what is filled in, and show no token', async () => {
+    const { page } = await open(tab, heddle, '#getTalksByRoomSecret')
+    await page.getByLabel('Token', { exact: true }).fill('a-secret')
+    const card = page.locator('#getTalksByRoomSecret')
+    await card.getByLabel('room').fill("it's")
+    await card.getByLabel('as').selectOption('guest')
+    await card.getByRole('button', { name: 'client' }).click()
+    const code = await textOf(card.locator('.samples .code'))
+    assert.match(code, /params: \{ room: 'it\\'s' \},\s+query: \{ as: 'guest' \}/)
+    assert.match(code, /token: '•+'/)
+    assert.doesNotMatch((await page.content()).replace(/<input[^>]*>/g, ''), /a-secret/)
+    // The kind that was chosen is shown first at the next operation.
+    await page.evaluate("location.hash = 'postOddForms'")
+    const form = page.locator('#postOddForms')
+    assert.match(await textOf(form.locator('.samples .code')), /client\.postOddForms\(/)
+    await form.getByLabel('Body', { exact: true }).fill('{"name":"Grace"}')
+    await form.getByLabel('Body as').selectOption('multipart/form-data')
+    assert.match(await textOf(form.locator('.samples .code')), /body: \{ name: 'Grace' \},\s+files: \{\}/)
+    await keepPicture(page, 'samples')
+    await page.getByRole('button', { name: 'Forget' }).click()
+  })
+
   await t.test('a form is sent as a form, a stream is shown frame by frame, an event with its payload', async () => {
     const { page } = await open(tab, heddle, '#postOddForms')
     const form = page.locator('#postOddForms')
@@ -153,9 +175,12 @@ test('the page of the API in a browser', async (t) => {
       await tab.page.setViewportSize(NARROW)
       const { page } = await open(tab, heddle, '#postOddTrees')
       await page.locator('#postOddTrees .try-it').waitFor({ timeout: WAIT_MS })
-      await page.evaluate(OPEN_ALL)
-      const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
-      assert.ok(overflow <= 0, `${overflow} px too wide`)
+      for (const view of ['operations', 'models']) {
+        await page.evaluate(`document.getElementById('show-${view}').click()`)
+        await page.evaluate(OPEN_ALL)
+        const overflow = await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')
+        assert.ok(overflow <= 0, `${view}: ${overflow} px too wide`)
+      }
       const nameless = await page.evaluate<string[]>(NAMELESS)
       assert.deepEqual(nameless, [])
       assert.equal(await page.locator('main, header, nav').count(), 4)

@@ -9,38 +9,28 @@ let wanted = 'curl'
 
 /** Samples of a request as it is filled in. `update` is called when that changes. */
 export function samplesView(operation, inputs, page) {
-  const buttons = el('div.sample-names', { role: 'group', 'aria-label': 'Samples' })
-  const code = el('div.sample-code')
-  const note = el('p.meta', { hidden: true }, ...clientNote(operation))
-  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text)
-  const element = el('div.samples', {}, el('div.sample-line', {}, buttons, copy), code, note)
   const made = (token) => {
     const context = { schemas: page.schemas, origin: location.origin, token }
     return samplesOf(operation, inputs.read(), context)
   }
+  // They stay the same: a button that is made anew while it is pressed is not clicked.
+  const buttons = made('').map(({ name }) => el('button.quiet', { type: 'button', click: () => choose(name) }, name))
+  const code = el('div.sample-code')
+  const note = el('p.meta', { hidden: true }, ...clientNote(operation))
+  const copy = copyButton(() => chosen(made(page.token() || 'TOKEN')).text)
   const update = () => {
-    const samples = made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN)
-    const { name, language, text } = chosen(samples)
-    buttons.replaceChildren(...samples.map((sample) => button(sample.name, sample.name === name)))
+    const { name, language, text } = chosen(made(page.token() === '' ? 'TOKEN' : HIDDEN_TOKEN))
+    for (const button of buttons) button.setAttribute('aria-pressed', String(button.textContent === name))
     code.replaceChildren(codeBlock(text.trimEnd(), language))
     note.hidden = name !== 'client'
   }
-  const button = (name, isChosen) =>
-    el(
-      'button.quiet',
-      {
-        type: 'button',
-        'aria-pressed': String(isChosen),
-        click: () => {
-          wanted = name
-          update()
-          buttons.querySelector('[aria-pressed="true"]').focus()
-        },
-      },
-      name,
-    )
+  const choose = (name) => {
+    wanted = name
+    update()
+  }
   update()
-  return { element, update }
+  const names = el('div.sample-names', { role: 'group', 'aria-label': 'Samples' }, ...buttons)
+  return { element: el('div.samples', {}, el('div.sample-line', {}, names, copy), code, note), update }
 }
 
 function chosen(samples) {
