@@ -19,6 +19,8 @@ export interface RequestFilter {
   kind?: 'request' | 'job'
   /** What comes by the clock and went well, runs of jobs and health checks: left out, or nothing else. */
   noise?: 'without' | 'only'
+  /** Of this user: the subject of the token, or the user of its session. */
+  user?: string
   /** Only those that took at least so long. */
   min_ms?: number
   /** A part of the path, of an error or of what was kept of it: statements, logs, events. */
@@ -47,6 +49,8 @@ export interface RequestSummary {
   /** -1: the primary itself. Null while it is not known. */
   lane: number | null
   replica: string
+  /** The subject of its token, or the user of its session; null without one. */
+  user: string | null
   /** It was answered with a status from 500 on, or something that it caused has failed. */
   failed: boolean
   /** The message of the first failure. */
@@ -141,6 +145,8 @@ export interface WorkPart {
   atMs: number
   ms: number
   error?: FailurePart
+  /** Of a request: the subject of its token, or the user of its session. */
+  user?: string
   /** Of a request, in development only: the parameters of its path, its query, its body, and the body of the answer. */
   params?: PayloadPart
   query?: PayloadPart

@@ -48,6 +48,8 @@ export interface ReceivedRequest {
   readonly headers: Readonly<Record<string, string>>
   /** Null where it has none, and where its handler reads it while it comes. */
   readonly body: Uint8Array | null
+  /** Of its token, or its session, once it was read. */
+  readonly claims?: object | undefined
 }
 
 /** Of a route, what tells which of its fields are secret. */

@@ -17,7 +17,16 @@ const TEXT: Wanted = { fits: /^.{0,500}$/s, says: 'Expected one text of at most 
 const LIMIT: Wanted = { fits: /^(?:[1-9]\d{0,2}|1000)$/, says: 'Expected a whole number from 1 to 1000' }
 const NUMBER: Wanted = { fits: /^\d{1,15}(?:\.\d{1,9})?$/, says: 'Expected a number of milliseconds' }
 
-const TEXTS = { status: STATUS, method: METHOD, route: TEXT, plugin: TEXT, kind: KIND, noise: NOISE, text: TEXT }
+const TEXTS = {
+  status: STATUS,
+  method: METHOD,
+  route: TEXT,
+  plugin: TEXT,
+  user: TEXT,
+  kind: KIND,
+  noise: NOISE,
+  text: TEXT,
+}
 const NUMBERS = { limit: LIMIT, before: NUMBER, since: NUMBER, min_ms: NUMBER }
 
 /** The filter that the query of `/system/requests` means. @throws HTTP_VALIDATION with every parameter that is wrong */

@@ -45,6 +45,7 @@ export const TOOLS: Readonly<Record<string, AssistantTool>> = {
       route: z.string().optional().describe('A part of the path or of its template'),
       method: z.string().optional(),
       plugin: z.string().optional().describe('A plugin, or a part of its name'),
+      user: z.string().optional().describe('The subject of the token, or the user of its session'),
       min_ms: z.number().optional(),
       text,
       since,

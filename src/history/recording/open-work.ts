@@ -7,6 +7,7 @@ import type { HistoryEntry } from '../entries.ts'
 import { type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
 import type { Keep } from './keep.ts'
 import type { Payloads } from './payloads.ts'
+import { userOf } from './user.ts'
 
 /** Calls of one work that are kept, and characters of a text. */
 const CALLS_MAX = 500
@@ -146,6 +147,12 @@ export class OpenWork extends WorkScope implements OpenSpan {
     this.#recorder.writer.write(() => this.#entry(ms, error, this.#calls))
   }
 
+  get #user(): { user?: string } {
+    const claims = this.#work.request?.claims
+    const user = claims === undefined ? undefined : userOf(claims)
+    return user === undefined ? {} : { user }
+  }
+
   #hasFailedCall(): boolean {
     return this.#calls !== NONE && this.#calls.some(({ error }) => error !== NOTHING)
   }
@@ -166,6 +173,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
       atMs: this.#startMs,
       ms,
       ...(error === null ? {} : { error }),
+      ...this.#user,
       ...payloads?.ofWork(this.#work, this.#answer),
       calls: calls.map((call) => callPartOf(call, payloads)),
       ...(this.#leftOut === 0 ? {} : { callsLeftOut: this.#leftOut }),

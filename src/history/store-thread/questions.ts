@@ -24,6 +24,7 @@ interface Row {
   lane: number | null
   failed: number
   error: string | null
+  user: string | null
   replica: string
   seen_ms: number | null
 }
@@ -124,6 +125,7 @@ function summaryOf(row: Row): RequestSummary {
     plugin: row.plugin,
     lane: row.lane,
     replica: row.replica,
+    user: row.user,
     failed: row.failed === 1 || (!isEnded && !isAlive),
     error: row.error ?? (isEnded || isAlive ? null : 'The process ended before it was answered'),
   }
@@ -133,7 +135,7 @@ function summaryOf(row: Row): RequestSummary {
 const numberIn = (value: number | undefined): number | undefined => (Number.isFinite(value) ? value : undefined)
 
 function conditionsOf(filter: RequestFilter): { where: string; values: Record<string, unknown> } {
-  const { status, method, route, plugin, kind, noise, text } = filter
+  const { user, status, method, route, plugin, kind, noise, text } = filter
   const [before, since, minMs] = [filter.before, filter.since, filter.min_ms].map(numberIn)
   const conditions: string[] = []
   const values: Record<string, unknown> = {}
@@ -149,6 +151,7 @@ function conditionsOf(filter: RequestFilter): { where: string; values: Record<st
   if (kind !== undefined) add('request.kind = @kind', 'kind', kind)
   if (noise === 'without') conditions.push(`NOT ${IS_NOISE}`)
   if (noise === 'only') conditions.push(IS_NOISE)
+  if (user !== undefined) add('request.user = @user', 'user', user)
   if (minMs !== undefined) add('request.ms >= @minMs', 'minMs', minMs)
   if (text !== undefined && text !== '') {
     const inParts = 'EXISTS (SELECT 1 FROM part WHERE part.request_id = request.id AND part.json LIKE @text)'

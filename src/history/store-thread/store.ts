@@ -23,6 +23,8 @@ export class HistoryStore {
   readonly #init: StoreInit
   readonly #run = timeOrderedId()
   readonly #statements: Statements
+  /** By the ids of requests that have not come yet. */
+  readonly #users = new Map<string, string>()
   #seenMs = 0
   #trimmedMs = Date.now()
 
@@ -84,7 +86,16 @@ export class HistoryStore {
       lane: hasEnded ? entry.lane : null,
       failed: hasEnded && entry.status >= 500 ? 1 : 0,
       error: null,
+      user: this.#users.get(id) ?? null,
     })
+    this.#users.delete(id)
+  }
+
+  /** A handler ends before its request: what is told of the request may not be there yet. */
+  #user(requestId: string, user: string): void {
+    if (this.#statements.user.run(user, requestId).changes > 0) return
+    if (this.#users.size >= USERS_MAX) this.#users.clear()
+    this.#users.set(requestId, user)
   }
 
   #work(entry: WorkPart): void {
@@ -104,8 +115,10 @@ export class HistoryStore {
         lane: thread === 'primary' ? -1 : thread,
         failed: error === undefined ? 0 : 1,
         error: error?.message ?? null,
+        user: null,
       })
     }
+    if (entry.user !== undefined && requestId !== null) this.#user(requestId, entry.user)
     const partId = this.#part(requestId, eventId, atMs, entry)
     for (const call of entry.calls) {
       if (call.eventId !== undefined) this.#statements.published.run(call.eventId, partId)
@@ -198,6 +211,9 @@ function shownPath(path: string, route: string): string {
     .join('/')
 }
 
+/** Users of requests that have not come yet; in a sample they may never come. */
+const USERS_MAX = 1000
+
 /** Longest chain of events that is followed back. */
 const CHAIN_MAX = 100
 
@@ -208,6 +224,7 @@ interface Statements {
   published: BetterSqlite3.Statement
   publisher: BetterSqlite3.Statement
   failed: BetterSqlite3.Statement
+  user: BetterSqlite3.Statement
   stub: BetterSqlite3.Statement
 }
 
@@ -247,17 +264,18 @@ function prepare(database: BetterSqlite3.Database): Statements {
       'INSERT INTO run VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms',
     ),
     request: database.prepare(`
-      INSERT INTO request (id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error)
-      VALUES (@id, @kind, @run, @at_ms, @ms, @status, @method, @path, @route, @plugin, @lane, @failed, @error)
+      INSERT INTO request (id, kind, run, at_ms, ms, status, method, path, route, plugin, lane, failed, error, user)
+      VALUES (@id, @kind, @run, @at_ms, @ms, @status, @method, @path, @route, @plugin, @lane, @failed, @error, @user)
       ON CONFLICT (id) DO UPDATE SET ms = coalesce(excluded.ms, ms), status = coalesce(excluded.status, status),
         at_ms = excluded.at_ms, method = excluded.method, path = excluded.path, route = excluded.route,
         plugin = excluded.plugin, lane = coalesce(excluded.lane, lane), failed = max(failed, excluded.failed),
-        error = coalesce(error, excluded.error)`),
+        error = coalesce(error, excluded.error), user = coalesce(excluded.user, user)`),
     part: database.prepare('INSERT INTO part (request_id, event_id, at_ms, json) VALUES (?, ?, ?, ?)'),
     published: database.prepare('INSERT OR IGNORE INTO published VALUES (?, ?)'),
     publisher: database.prepare(
       'SELECT part.request_id, part.event_id FROM published JOIN part ON part.id = part_id WHERE published.event_id = ?',
     ),
+    user: database.prepare('UPDATE request SET user = ? WHERE id = ?'),
     failed: database.prepare('UPDATE request SET failed = 1, error = coalesce(error, ?) WHERE id = ?'),
     stub: database.prepare(
       "INSERT OR IGNORE INTO request (id, kind, run, at_ms, method, path, route, plugin) VALUES (?, ?, ?, ?, '', '', '', '')",

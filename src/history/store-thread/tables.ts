@@ -1,5 +1,5 @@
 /** Increased with every change: a file of another version is written anew, since nothing in it is needed. */
-export const TABLES_VERSION = 1
+export const TABLES_VERSION = 2
 
 export const TABLES = `
 CREATE TABLE run (
@@ -20,9 +20,11 @@ CREATE TABLE request (
   plugin   TEXT NOT NULL,
   lane     INTEGER,
   failed   INTEGER NOT NULL DEFAULT 0,
-  error    TEXT
+  error    TEXT,
+  user     TEXT
 );
 CREATE INDEX request_at ON request (at_ms);
+CREATE INDEX request_user ON request (user, at_ms) WHERE user IS NOT NULL;
 CREATE INDEX request_failed ON request (at_ms) WHERE failed = 1;
 CREATE TABLE part (
   id         INTEGER PRIMARY KEY,

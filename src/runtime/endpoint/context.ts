@@ -92,6 +92,10 @@ export class RequestContext implements HttpContext {
   get rawBody(): Buffer {
     return (this.#incoming.body as Buffer | null) ?? NO_BYTES
   }
+  /** Whose session it is. */
+  set session(session: object) {
+    this.#incoming.claims ??= session
+  }
   get operator(): Operator | null {
     return this.#incoming.operator
   }

@@ -16,6 +16,8 @@ export class Incoming {
   readonly method: string
   readonly requestId: string
   readonly body: Uint8Array | null
+  /** Of its token, or its session, once it was read. Undefined on most routes, which are not to pay for it. */
+  declare claims: object | undefined
   readonly #frame: RequestFrame
   readonly #sink: AddressSource
   readonly #id: number

@@ -153,8 +153,10 @@ async function handleOnce(
 }
 
 /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
-export function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
-  return checkToken(authValidator, bearerToken(incoming))
+export async function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
+  const claims = await checkToken(authValidator, bearerToken(incoming))
+  incoming.claims = claims
+  return claims
 }
 
 /** The token of the `authorization` header. Source: RFC 6750, section 2.1. */

@@ -3,6 +3,7 @@ import type { HttpContext } from '../../contracts/http-request.ts'
 import type { SessionOptions } from '../../contracts/session.ts'
 import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { RequestContext } from '../endpoint/context.ts'
 import { requireOwnPage } from '../endpoint/own-page.ts'
 
 const ID_BYTES = 32
@@ -48,6 +49,7 @@ export class Sessions<Session extends object> {
     await this.#state.set(keyOfId(id), session, { namespace: this.#namespace, ttlMs: this.#ttlMs })
     if (former !== null) await this.#state.delete(former, { namespace: this.#namespace })
     this.#setCookie(context, id, Math.trunc(this.#ttlMs / 1000))
+    tellOf(context, session)
   }
 
   /**
@@ -59,6 +61,7 @@ export class Sessions<Session extends object> {
     if (key === null) return null
     requireOwnPage(context)
     const session = (await this.#state.get(key, { namespace: this.#namespace })) as Session | null
+    if (session !== null) tellOf(context, session)
     if (session !== null && this.#isRolling) await this.#renew(context, key, session)
     return session
   }
@@ -114,6 +117,11 @@ export class Sessions<Session extends object> {
     const id = cookies[this.#cookie]
     return id !== undefined && ID.test(id) ? keyOfId(id) : null
   }
+}
+
+/** For the history. A test may have a context of its own. */
+function tellOf(context: HttpContext, session: object): void {
+  if (context instanceof RequestContext) context.session = session
 }
 
 /** Who reads the store does not learn the ids. */
