@@ -45,6 +45,18 @@ test('its status is coloured by class, on a terminal', async () => {
   assert.ok(!sent().includes('\x1b'), JSON.stringify(sent()))
 })
 
+test('the line of a request leads to its page, and that of one that failed shows its address', async () => {
+  const page = 'http://127.0.0.1:8000/system/dashboard/requests/req_1'
+  const { log, sent } = await logOf(true)
+  log.request({ ...REQUEST, status: 200, page })
+  assert.ok(sent().includes(`\x1b]8;;${page}\x1b\\\x1b[32m200\x1b[0m\x1b]8;;\x1b\\`), JSON.stringify(sent()))
+  const plain = await logOf(false)
+  plain.log.request({ ...REQUEST, status: 200, page })
+  plain.log.request({ ...REQUEST, status: 503, page })
+  const line = (status: number): string => `${TIME} GET     /users/7 ${status} 3.1 ms  users.ShowUser\n`
+  assert.match(plain.sent(), new RegExp(`^${line(200)}${line(503)}  ${page}\n$`))
+})
+
 test('requests are told at the level INFO', async () => {
   const { log, sent } = await logOf(true, {}, 'warning')
   log.request({ ...REQUEST, status: 200 })

@@ -3,12 +3,15 @@ import { messageOf } from '../../core/errors/description.ts'
 import { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import type { Jobs } from '../jobs/jobs.ts'
+import { pagesAddress } from '../logging/banner.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import type { Log, ProcessLog } from '../logging/process-log.ts'
 import { REQUEST_LINE_HOLD_MS, type RequestLine, RequestLog } from '../logging/request-log.ts'
 import type { EventParts } from './events.ts'
 import type { HttpParts } from './http.ts'
 import type { ToolParts } from './tools.ts'
+
+const PAGES = '/system/dashboard/requests/'
 
 /** The parts of the process that are watched. */
 export interface ObservedParts {
@@ -29,6 +32,8 @@ export class Observers {
   /** Null where no history is kept. */
   history: ProcessHistory | null = null
   readonly #parts: ObservedParts
+  /** Where the pages of requests are; null where there are none. */
+  #pages: string | null = null
 
   constructor(parts: ObservedParts) {
     this.#parts = parts
@@ -71,7 +76,20 @@ export class Observers {
 
   #logRequests(): void {
     const { http, logWriter, processLog } = this.#parts
-    const tell = (line: RequestLine): void => logWriter.request(line)
+    const tell = (line: RequestLine): void => logWriter.request({ ...line, ...this.#pageOf(line) })
     http.listener.tracing = processLog.requests = new RequestLog(http.listener.tracing, tell, REQUEST_LINE_HOLD_MS)
+  }
+
+  /** The process serves: the lines of requests may lead to their pages. */
+  serving(port: number): void {
+    const { settings, http } = this.#parts
+    if (this.history === null || http.routing.table.find('GET', `${PAGES}any`) === null) return
+    this.#pages = pagesAddress(settings, port, http.listener.systemPort) + PAGES
+  }
+
+  #pageOf({ requestId = '', path, status }: RequestLine): { page?: string } {
+    // Of the runtime's own requests only those are kept that have failed.
+    const isKept = status >= 500 || !path.startsWith('/system/')
+    return this.#pages === null || !isKept ? {} : { page: this.#pages + encodeURIComponent(requestId) }
   }
 }

@@ -280,6 +280,7 @@ export class Runtime {
     const port = await listener.listen(options.exclusivePort)
     // Not before: it takes time from the start.
     this.#observers.history?.start()
+    this.#observers.serving(port)
     await kernel.plugins.ready()
     registrar.serving()
     this.#jobs.start()

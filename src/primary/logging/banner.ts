@@ -19,8 +19,7 @@ const PAGES = [
 
 /** Lines for a person who has started the process on a terminal: where to look next. */
 export function banner({ settings, port, systemPort, paths, isDevelopment }: BannerOptions): string[] {
-  const host = systemPort === null ? settings.httpHost : settings.systemHost
-  const base = `http://${reachable(host)}:${systemPort ?? port}`
+  const base = pagesAddress(settings, port, systemPort)
   const lines = PAGES.filter(([, path]) => paths.includes(path)).map(([name, path]) => line(name, base + path))
   if (!isDevelopment) return lines
   const folders = settings.domainsDir.map((folder) => shown(folder)).join(', ')
@@ -29,6 +28,15 @@ export function banner({ settings, port, systemPort, paths, isDevelopment }: Ban
     ...lines,
     line('Development', `what you change in ${folders} is live at once, in ${lanes}; each request is a line`),
   ]
+}
+
+/** Where the pages of the runtime are, without a path. */
+export function pagesAddress(
+  { httpHost, systemHost }: Pick<Settings, 'httpHost' | 'systemHost'>,
+  port: number,
+  systemPort: number | null,
+): string {
+  return `http://${reachable(systemPort === null ? httpHost : systemHost)}:${systemPort ?? port}`
 }
 
 function line(name: string, text: string): string {

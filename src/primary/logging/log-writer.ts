@@ -115,22 +115,26 @@ export class LogWriter {
   }
 
   /** Logs a request that has ended. */
-  request({ method, path, status, durationMs, plugin, unawaited, isLate }: RequestLine): void {
+  request({ method, path, status, durationMs, plugin, requestId, page, unawaited, isLate }: RequestLine): void {
     const ms = durationMs < 10 ? Number(durationMs.toFixed(1)) : Math.round(durationMs)
     const terminal = this.#terminal
     const failed =
       unawaited === undefined ? '' : `${isLate ? 'later ' : ''}failed, not awaited: ${unawaited.join(', ')}`
     if (terminal === null) {
-      const fields = { method, path, status, duration_ms: ms, plugin, unawaited, time: Date.now(), identity: 'http' }
+      const request = { method, path, status, duration_ms: ms, plugin, request_id: requestId }
+      const fields = { ...request, unawaited, time: Date.now(), identity: 'http' }
       const text = `${method} ${path} ${status}`
       if (failed === '') this.#pino.info(fields, text)
       else this.#pino.warn(fields, `${text}  ${failed}`)
     } else if (this.#pino.isLevelEnabled('info')) {
-      const shown = terminal.paint(colourOf(status), status === 0 ? 'gone' : String(status))
+      const painted = terminal.paint(colourOf(status), status === 0 ? 'gone' : String(status))
+      const shown = page === undefined ? painted : terminal.link(painted, page)
       const rest = terminal.paint('dim', `${ms} ms${plugin === '' ? '' : `  ${plugin}`}`)
       const fault = failed === '' ? '' : `  ${terminal.paint('red', failed)}`
+      // Where to look why.
+      const why = page === undefined || (status < 500 && failed === '') ? '' : `  ${terminal.paint('dim', page)}\n`
       terminal.write(
-        `${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}${fault}\n`,
+        `${terminal.paint('dim', timeNow())} ${method.padEnd(METHOD_WIDTH)} ${path} ${shown} ${rest}${fault}\n${why}`,
       )
     }
   }

@@ -10,6 +10,9 @@ export interface RequestLine {
   durationMs: number
   /** Empty when there is no such route. */
   plugin: string
+  requestId?: string
+  /** Address of its page; left out where it has none. */
+  page?: string
   /** Tool calls of its handler that have failed while nobody waited for them, with their places. Left out: none. */
   unawaited?: readonly string[]
   /** Its line is written already: this one is about a call that has failed since. */
@@ -111,7 +114,7 @@ class LoggedRequest implements RequestSpan {
     if (path.startsWith('/system/') && status < 400) return
     const shown = path.length > PATH_MAX_LENGTH ? `${path.slice(0, PATH_MAX_LENGTH)}…` : path
     const durationMs = performance.now() - this.#startMs
-    this.#line = { method, path: shown.replace(CONTROLS, '\ufffd'), status, durationMs, plugin }
+    this.#line = { method, path: shown.replace(CONTROLS, '\ufffd'), status, durationMs, plugin, requestId: this.id }
     if (this.#holdMs === 0) this.#write()
     else this.#timer = setTimeout(() => this.flush(), this.#holdMs).unref()
   }

@@ -41,6 +41,11 @@ export class Terminal {
     this.#write = write
   }
 
+  /** A text that leads to an address where it is clicked. It is OSC 8. */
+  link(text: string, address: string): string {
+    return this.hasColours && this.canReplace ? `\x1b]8;;${address}\x1b\\${text}\x1b]8;;\x1b\\` : text
+  }
+
   /** @param text whole lines, each with its end */
   write(text: string, level: LogLevel = 'INFO'): void {
     this.#write(this.#open === null ? text : `\n${text}`, level)
