@@ -1,4 +1,4 @@
-import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { exactMs, steadyMs } from '../../core/schedule/steady-time.ts'
 import type { FrameBuffer } from '../../transport/frames/frame-buffer.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import { readRequest } from '../../transport/frames/request-frame.ts'
@@ -19,7 +19,8 @@ const WITHHELD_CHECK_MS = 50
 const REFUSALS_PER_CHECK = 256
 
 /**
- * Gives each request to the lane with the fewest in flight among those that read their frames. A request that finds no room waits for
+ * Gives each request to the lane with the fewest in flight among those that read their frames; quick ones to the first lane for as long
+ * as it can serve them alone, so that the others stay asleep. A request that finds no room waits for
  * it where that is worth while: a refusal costs as much as an answer, and the client's next request comes sooner than the lane's next
  * answer.
  */
@@ -63,7 +64,7 @@ export class Dispatcher {
 
   /** To the lane with the fewest sockets: a socket stays where it was opened. */
   #giveHandshake(frame: RequestFrame, exchange: Exchange): boolean {
-    const nowMs = steadyMs()
+    const nowMs = exactMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
       if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === 0) continue
@@ -77,14 +78,16 @@ export class Dispatcher {
   #give(frame: RequestFrame, exchange: Exchange): boolean {
     const lanes = this.#lanes
     const { routeNumber } = frame
-    const nowMs = steadyMs()
+    const nowMs = exactMs()
+    const isQuick = exchange.route?.pace.isQuick === true
     let best: Lane | undefined
     let late: Lane | undefined
     for (let n = 0; n < lanes.length; n++) {
       const lane = lanes[n]!
       if (!lane.responsive || lane.hasEnded || lane.servesRoute[routeNumber] === 0) continue
       if (!lane.isPrompt(nowMs)) late = lane
-      else if (best === undefined || lane.requestsInFlight < best.requestsInFlight) best = lane
+      else if (best === undefined) best = lane
+      else if (lane.requestsInFlight < best.requestsInFlight && !(isQuick && best.canServeAlone(nowMs))) best = lane
     }
     if (late !== undefined && best !== undefined && nowMs - this.#rescuedMs >= RESCUE_PAUSE_MS) {
       this.#rescuedMs = nowMs
@@ -213,7 +216,7 @@ export class Dispatcher {
 
   /** Requests that the other lanes have room for, or the queue. What finds no room stays: it was accepted, and late is better than refused. */
   #freeBeside(stuck: Lane): number {
-    const nowMs = steadyMs()
+    const nowMs = exactMs()
     let free = 0
     let mayQueue = false
     for (const lane of this.#lanes) {

@@ -1,5 +1,6 @@
 import type { ErrorCode } from '../../core/errors/catalogue.ts'
 import type { WireError } from '../../core/errors/wire.ts'
+import { exactMs } from '../../core/schedule/steady-time.ts'
 import { readAcknowledgements } from '../../transport/frames/acknowledgement-frame.ts'
 import { readEvent } from '../../transport/frames/event-frame.ts'
 import { KIND } from '../../transport/frames/frame-kinds.ts'
@@ -42,6 +43,8 @@ export class LaneFrames implements BodySink {
   readonly #addressCell: AnswerCell
   readonly #calls: CallAnswers
   readonly #publishAnswers: PublishAnswers
+  /** When the first answer of the batch was read; 0: none was. */
+  #batchMs = 0
 
   constructor(options: LaneFramesOptions) {
     const { lane, listener, channels, outbox } = options
@@ -82,6 +85,7 @@ export class LaneFrames implements BodySink {
   }
 
   readonly #onBatchEnd = (): void => {
+    this.#batchMs = 0
     if (this.#lane.state === 'dead') return
     this.#publishAnswers.send()
     this.#lane.onRoom()
@@ -142,6 +146,8 @@ export class LaneFrames implements BodySink {
     const exchange = this.#requests.remove(id)
     if (exchange === null) return
     this.#drainRate.countAnswer()
+    this.#batchMs ||= exactMs()
+    exchange.route?.pace.answered(this.#batchMs - exchange.startMs)
     const inbox = this.#inbox
     exchange.answer(readResponseStatus(inbox, at), readResponseHead(inbox, at), readResponseBody(inbox, at, length))
   }

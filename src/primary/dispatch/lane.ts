@@ -20,6 +20,9 @@ import { type PlacedRequest, RequestSlots } from './request-slots.ts'
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5
+/** One lane alone is given the quick requests while it has fewer of them, and reads them within this, milliseconds. */
+const ALONE_MAX_REQUESTS = 16
+const ALONE_MAX_UNREAD_MS = 1
 
 export type LaneState = 'starting' | 'ready' | 'draining' | 'dead'
 /**
@@ -215,13 +218,27 @@ export class Lane {
    * that found the same frames unread.
    */
   isPrompt(nowMs: number): boolean {
+    return this.#unreadMs(nowMs) < PROMPT_MS
+  }
+
+  /**
+   * True while it can do alone what is quickly done: another lane would have to wake for it, and waking a thread costs more than such a
+   * request. Asked after `isPrompt`.
+   */
+  canServeAlone(nowMs: number): boolean {
+    const { count, slow } = this.#requests
+    const hasSlowWork = slow > 0 || this.#deliveries.count > 0
+    return !hasSlowWork && count < ALONE_MAX_REQUESTS && nowMs - this.#seenMs < ALONE_MAX_UNREAD_MS
+  }
+
+  /** How long it has left its frames unread. */
+  #unreadMs(nowMs: number): number {
     const position = this.#outbox.readPosition
     if (position !== this.#seenPosition || this.#outbox.isRead) {
       this.#seenPosition = position
       this.#seenMs = nowMs
-      return true
     }
-    return nowMs - this.#seenMs < PROMPT_MS
+    return nowMs - this.#seenMs
   }
 
   /** Reads its frames without being rung: a thread that is in a handler cannot ring. */

@@ -24,11 +24,14 @@ export class RequestSlots {
   streams = 0
   /** Files that are being sent. A drain waits for them for a while. */
   files = 0
+  /** Requests whose answers are not known to be quick. */
+  slow = 0
   readonly #exchanges: (Exchange | null)[]
   readonly #generations: Uint16Array
   readonly #positions: Float64Array
   readonly #sentMs: Float64Array
   readonly #isStream: Uint8Array
+  readonly #isSlow: Uint8Array
   readonly #freeSlots: number[] = []
 
   constructor(max: number) {
@@ -37,6 +40,7 @@ export class RequestSlots {
     this.#positions = new Float64Array(max)
     this.#sentMs = new Float64Array(max)
     this.#isStream = new Uint8Array(max)
+    this.#isSlow = new Uint8Array(max)
     for (let slot = max - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
   }
 
@@ -57,6 +61,9 @@ export class RequestSlots {
     this.#positions[slot] = position
     this.#sentMs[slot] = steadyMs()
     this.count++
+    if (exchange.route?.pace.isQuick) return
+    this.#isSlow[slot] = 1
+    this.slow++
   }
 
   get(id: number): Exchange | null {
@@ -122,7 +129,9 @@ export class RequestSlots {
       left.push({ exchange, sentMs: this.#sentMs[slot]!, isStream: this.#isStream[slot] !== 0 })
     }
     this.#exchanges.fill(null)
+    this.#isSlow.fill(0)
     this.count = 0
+    this.slow = 0
     this.streams = 0
     this.files = 0
     return left.sort((a, b) => a.sentMs - b.sentMs)
@@ -133,6 +142,10 @@ export class RequestSlots {
     this.#generations[slot]!++
     this.#freeSlots.push(slot)
     this.count--
+    if (this.#isSlow[slot] === 1) {
+      this.#isSlow[slot] = 0
+      this.slow--
+    }
     if (this.#isStream[slot] === 0) return
     if (this.#isStream[slot] === FILE) this.files--
     this.#isStream[slot] = 0

@@ -2,6 +2,7 @@ import FindMyWay, { type HTTPMethod } from 'find-my-way'
 import type { Method } from '../../contracts/http.ts'
 import { METHODS } from '../../runtime/endpoint/methods.ts'
 import { routeShape } from '../../runtime/endpoint/route-shape.ts'
+import type { RoutePace } from './route-pace.ts'
 
 /** Who may use a route: see `SystemAccess`. `health` and `login` are parts of `/system`. */
 export type RouteZone = 'application' | 'system' | 'health' | 'login'
@@ -39,6 +40,7 @@ export interface RouteEntry {
   wantsAddress: boolean
   /** The circuit of its plugin is open until then, milliseconds since the epoch; 0: the route is served. */
   closedUntilMs: number
+  readonly pace: RoutePace
 }
 
 /** Routes by method and path: static beats parameter beats wildcard. HEAD finds the GET route. */

@@ -2,6 +2,7 @@ import { HeddleError } from '../../core/errors/catalogue.ts'
 import { ROUTES_MAX } from '../../transport/frames/request-frame.ts'
 import type { RouteManifest, SharedMount } from '../../transport/messages.ts'
 import type { Lane } from '../dispatch/lane.ts'
+import { RoutePace } from './route-pace.ts'
 import { type RouteEntry, RouteTable, zoneOf } from './route-table.ts'
 
 /** Numbers the routes of the primary's plugins and of the lanes', and keeps the table in which the listener finds them. */
@@ -171,6 +172,7 @@ export class Routing {
       // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: isSocket(route),
       closedUntilMs: this.#closed.get(plugin) ?? 0,
+      pace: new RoutePace(),
     })
     return number
   }
