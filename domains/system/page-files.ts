@@ -1,42 +1,77 @@
+import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { extname } from 'node:path'
+import { promisify } from 'node:util'
+import { brotliCompress, gzip } from 'node:zlib'
 import { HeddleError, type HttpContext } from '#heddle'
 
 /** For a server the package resolves to another file than for a browser. */
 const LIT_HTML = new URL('../lit-html.js', import.meta.resolve('lit-html'))
+const ASSETS = new URL('./assets/', import.meta.url)
 /** What all pages have. */
 const SHARED = ['tokens.css', 'header.css', 'icon.svg']
-const ASSETS = new URL('./assets/', import.meta.url)
 const TYPES: Readonly<Record<string, string>> = {
   '.css': 'text/css; charset=utf-8',
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
 }
+/** Smaller files are sent as they are. */
+const COMPRESSED_MIN_BYTES = 1024
+/** The one that is preferred first. */
+const CODINGS = { br: promisify(brotliCompress), gzip: promisify(gzip) } as const
+type Coding = keyof typeof CODINGS
+
+interface PageFile {
+  readonly bytes: Uint8Array
+  readonly type: string
+  readonly tag: string
+  /** Made when they are first asked for. */
+  readonly coded: Partial<Record<Coding, Promise<Uint8Array>>>
+}
 
 /** The files of one page under `assets/`, and what all pages share. A file that was not there at the start is not served. */
 export class PageFiles {
-  readonly #files = new Map<string, { bytes: Uint8Array; type: string }>()
+  readonly #files = new Map<string, PageFile>()
 
   async read(folder: string): Promise<void> {
     const names = await readdir(new URL(`${folder}/`, ASSETS))
     await Promise.all([
-      ...SHARED.map((name) => this.#add(name, new URL(name, ASSETS))),
-      this.#add('lit-html.js', LIT_HTML),
-      ...names.map((name) => this.#add(name, new URL(`${folder}/${name}`, ASSETS))),
+      ...SHARED.map((name) => this.add(name, new URL(name, ASSETS))),
+      this.add('lit-html.js', LIT_HTML),
+      ...names.map((name) => this.add(name, new URL(`${folder}/${name}`, ASSETS))),
     ])
   }
 
-  async #add(name: string, file: URL): Promise<void> {
+  async add(name: string, file: URL): Promise<void> {
     const type = TYPES[extname(name)]
-    if (type !== undefined) this.#files.set(name, { bytes: await readFile(file), type })
+    if (type === undefined) return
+    const bytes = await readFile(file)
+    // Weak: it is the same for each coding.
+    const tag = `W/"${createHash('sha1').update(bytes).digest('base64url')}"`
+    this.#files.set(name, { bytes, type, tag, coded: {} })
   }
 
-  /** @throws HTTP_NOT_FOUND */
-  send(name: string, context: HttpContext): void {
+  /** For a route with `etag`, which answers 304 to who has the file. @throws HTTP_NOT_FOUND */
+  async send(name: string, context: HttpContext): Promise<void> {
     const file = this.#files.get(name)
     if (file === undefined) throw new HeddleError('HTTP_NOT_FOUND', `The page has no file ${name}`)
     context.setHeader('cache-control', 'no-cache')
-    context.sendBinary(file.bytes, file.type)
+    context.setHeader('etag', file.tag)
+    context.setHeader('vary', 'accept-encoding')
+    const coding = file.bytes.length < COMPRESSED_MIN_BYTES ? null : codingFor(context.headers['accept-encoding'])
+    if (coding === null) return void context.sendBinary(file.bytes, file.type)
+    file.coded[coding] ??= CODINGS[coding](file.bytes)
+    const bytes = await file.coded[coding]
+    context.setHeader('content-encoding', coding)
+    context.sendBinary(bytes, file.type)
   }
+}
+
+function codingFor(accepted = ''): Coding | null {
+  for (const coding of Object.keys(CODINGS) as Coding[]) {
+    const quality = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+)\\s*)?(?:,|$)`, 'i').exec(accepted)
+    if (quality !== null && Number(quality[1] ?? 1) > 0) return coding
+  }
+  return null
 }

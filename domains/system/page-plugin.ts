@@ -11,11 +11,11 @@ export abstract class PagePlugin extends Plugin {
     this.http = http
   }
 
-  showPage(_data: Data, context: HttpContext) {
-    this.files.send('index.html', context)
+  async showPage(_data: Data, context: HttpContext) {
+    await this.files.send('index.html', context)
   }
 
-  showFile({ file }: { file: string }, context: HttpContext) {
-    this.files.send(file, context)
+  async showFile({ file }: { file: string }, context: HttpContext) {
+    await this.files.send(file, context)
   }
 }

@@ -9,7 +9,7 @@ import { post } from '../support/system-domain.ts'
 import { until } from '../support/until.ts'
 
 const DOMAINS = [SHIPPED, fileURLToPath(new URL('./fixtures', import.meta.url))]
-const SECTIONS = ['requests', 'plugins', 'events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
+const SECTIONS = ['requests', 'plugins', 'charts', 'events', 'topology', 'tools', 'lanes', 'logs', 'letters', 'lint']
 const SECRET = 'correct horse battery'
 
 // Code that runs in the page is text here, since Node's types do not apply there.
@@ -298,7 +298,7 @@ test('the dashboard, in a real browser', async (t) => {
     await page.reload()
     await row('order.placed').first().waitFor()
     const reached: string[] = []
-    for (let n = 0; n < 24; n++) {
+    for (let n = 0; n < 25; n++) {
       await page.keyboard.press('Tab')
       reached.push(await page.evaluate<string>(FOCUSED))
     }

@@ -8,6 +8,8 @@ export interface HelloFrame {
   type: 'hello'
   /** An id that changes with each start of the process. */
   boot: string
+  /** ISO 8601 UTC. */
+  started_at: string
   /** Events published since the start, those of `records` included. */
   events_total: number
   /** The last 500 records, oldest first. */
@@ -41,6 +43,8 @@ export interface LiveFrame {
 /** Figures that are sent once a second. Parts that have not changed are left out. */
 export interface SecondFrame {
   type: 'second'
+  /** Milliseconds since the epoch. */
+  at_ms: number
   events_total: number
   /** Events whose entries have changed. */
   topology: Record<string, TopologyEntry>

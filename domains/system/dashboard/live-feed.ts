@@ -40,6 +40,7 @@ export class LiveFeed {
     stream.send({
       type: 'hello',
       boot: this.#boot,
+      started_at: new Date(performance.timeOrigin).toISOString(),
       events_total: eventsTotal,
       records: records.map(excerptOf),
       topology,

@@ -146,6 +146,7 @@ export class Watch {
     if (this.total === null) return
     this.#send({
       type: 'second',
+      at_ms: Date.now(),
       events_total: this.total,
       topology: this.#changed(topology),
       calls,

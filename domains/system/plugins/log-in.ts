@@ -13,8 +13,16 @@ export default class LogIn extends PagePlugin {
   override async onBoot() {
     await this.files.read('login')
     const tags = ['system']
-    this.http.addEndpoint('/system/login', 'GET', this.showPage, { tags, summary: 'Where the token is entered' })
-    this.http.addEndpoint('/system/login/:file', 'GET', this.showFile, { tags, summary: 'What that page loads' })
+    this.http.addEndpoint('/system/login', 'GET', this.showPage, {
+      tags,
+      etag: true,
+      summary: 'Where the token is entered',
+    })
+    this.http.addEndpoint('/system/login/:file', 'GET', this.showFile, {
+      tags,
+      etag: true,
+      summary: 'What that page loads',
+    })
     this.http.addEndpoint('/system/login', 'POST', this.logIn, {
       tags,
       summary: 'Keeps the bearer token of the request in a cookie; the token was checked before',

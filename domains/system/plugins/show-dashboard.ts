@@ -1,18 +1,26 @@
 import { PagePlugin } from '../page-plugin.ts'
 
+/** Draws the charts. */
+const UPLOT = import.meta.resolve('uplot')
+
 /** The page at `/system/dashboard` and its files. What it shows comes from `/system/dashboard/stream`. */
 export default class ShowDashboard extends PagePlugin {
   static override thread = 'primary' as const
 
   override async onBoot() {
     await this.files.read('dashboard')
-    const tags = ['system']
-    this.http.addEndpoint('/system/dashboard', 'GET', this.showPage, { tags, summary: 'What the process does, live' })
+    await this.files.add('uplot.js', new URL('./uPlot.esm.js', UPLOT))
+    await this.files.add('uplot.css', new URL('./uPlot.min.css', UPLOT))
+    const page = { tags: ['system'], etag: true }
+    this.http.addEndpoint('/system/dashboard', 'GET', this.showPage, {
+      ...page,
+      summary: 'What the process does, live',
+    })
     this.http.addEndpoint('/system/dashboard/requests', 'GET', this.showPage, {
-      tags,
+      ...page,
       summary: 'The requests and jobs',
     })
-    this.http.addEndpoint('/system/dashboard/requests/:id', 'GET', this.showPage, { tags, summary: 'One of them' })
-    this.http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, { tags, summary: 'What that page loads' })
+    this.http.addEndpoint('/system/dashboard/requests/:id', 'GET', this.showPage, { ...page, summary: 'One of them' })
+    this.http.addEndpoint('/system/dashboard/:file', 'GET', this.showFile, { ...page, summary: 'What that page loads' })
   }
 }

@@ -6,12 +6,15 @@ export default class ShowDocs extends PagePlugin {
 
   override async onBoot() {
     await this.files.read('docs')
-    const tags = ['system']
-    this.http.addEndpoint('/system/docs', 'GET', this.showPage, { tags, summary: 'The interface to read and to try' })
+    const page = { tags: ['system'], etag: true }
+    this.http.addEndpoint('/system/docs', 'GET', this.showPage, {
+      ...page,
+      summary: 'The interface to read and to try',
+    })
     this.http.addEndpoint('/system/docs/models', 'GET', this.showPage, {
-      tags,
+      ...page,
       summary: 'The schemas of bodies, answers and events',
     })
-    this.http.addEndpoint('/system/docs/:file', 'GET', this.showFile, { tags, summary: 'What that page loads' })
+    this.http.addEndpoint('/system/docs/:file', 'GET', this.showFile, { ...page, summary: 'What that page loads' })
   }
 }

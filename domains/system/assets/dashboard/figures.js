@@ -16,7 +16,7 @@ export class Figures {
   #slow = figure('p95, last minute', '/system/dashboard#plugins', true)
   #lanes = figure('Lanes ready', '/system/dashboard#lanes')
   #letters = figure('Dead letters', '/system/dashboard#letters')
-  #memory = figure('Memory', '/system/dashboard#lanes')
+  #memory = figure('Memory', '/system/dashboard#charts')
   #readyLanes = new ReadyLanes()
 
   constructor() {

@@ -1,3 +1,4 @@
+import { ChartsView } from './charts-view.js'
 import { Connection } from './connection.js'
 import { el, setAttribute, setText } from './dom.js'
 import { EventsView } from './events-view.js'
@@ -71,6 +72,7 @@ const page = {
 const views = {
   requests: new RequestsView(page),
   plugins: new PluginsView(page),
+  charts: new ChartsView(page),
   events: new EventsView(page),
   topology: new TopologyView(page),
   tools: new ToolsView(page),
