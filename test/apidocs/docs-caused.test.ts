@@ -5,6 +5,12 @@ import { startHeddle } from '../support/heddle.ts'
 import { keepPicture, open, openTab, textOf } from './api-page.ts'
 import { PAGE_DOMAINS } from './fixtures/domains.ts'
 
+const TALK = JSON.stringify({
+  room: 'tea',
+  speaker: { nickname: 'with a key of its own', email: 'a@b.de' },
+  minutes: 1,
+})
+
 test('what was sent leads to what it caused', async (t) => {
   const chromium = await browser(t)
   if (chromium === null) return
@@ -18,6 +24,10 @@ test('what was sent leads to what it caused', async (t) => {
     await card.getByLabel('Idempotency-Key').fill('once')
     await card.getByRole('button', { name: 'Send' }).click()
     await card.locator('.answer-line .status', { hasText: '200' }).waitFor()
+    await card.getByLabel('Idempotency-Key').fill('')
+    await card.getByLabel('Body', { exact: true }).fill(TALK)
+    await card.getByRole('button', { name: 'Send' }).click()
+    await card.locator('.answer .code', { hasText: 'with a key of its own' }).waitFor()
     await keepPicture(page, 'sent')
     await card.getByRole('link', { name: 'See what it caused' }).click()
     await page.locator('.fall-row', { hasText: 'talks.HoldTalks.applaud' }).first().waitFor()

@@ -131,6 +131,11 @@ test('samples of requests', async (t) => {
     }
   })
 
+  await t.test('where a key is wanted and none is given, the client makes its own', () => {
+    assert.match(sampleOf('postTalks', 'curl'), /-H 'idempotency-key: [0-9a-f-]{36}'/)
+    assert.doesNotMatch(sampleOf('postTalks', 'client'), /idempotencyKey/)
+  })
+
   await t.test('a stream is read as a stream, a WebSocket as one', () => {
     assert.match(sampleOf('getTalksTicks', 'curl'), /^curl -N '.*\/talks\/ticks'\n$/)
     assert.match(sampleOf('getTalksTicks', 'EventSource'), /new EventSource\('.*\/talks\/ticks'\)/)

@@ -46,11 +46,10 @@ function parameterInput({ id }, { name, in: place, required, schema = {}, exampl
     values.set(key, required ? String(options[0]) : '')
   } else {
     const isNumber = schema.type === 'integer' || schema.type === 'number'
-    const preset = required ? '' : schema.default === undefined ? '' : `default ${JSON.stringify(schema.default)}`
     const attributes = {
       id: inputId,
       input: write,
-      placeholder: isFree({ in: place, schema }) ? 'a=1&b=2' : preset || String(example ?? ''),
+      placeholder: placeholderOf({ name, in: place, required, schema, example }),
       spellcheck: 'false',
       autocomplete: 'off',
     }
@@ -60,6 +59,12 @@ function parameterInput({ id }, { name, in: place, required, schema = {}, exampl
         : el('input', { ...attributes, type: 'text', inputmode: isNumber ? 'decimal' : undefined })
   }
   return el('div.field', {}, label, input)
+}
+
+function placeholderOf({ name, in: place, required, schema, example }) {
+  if (isFree({ in: place, schema })) return 'a=1&b=2'
+  if (required && name === 'Idempotency-Key') return 'a new one for each request'
+  return required || schema.default === undefined ? String(example ?? '') : `default ${JSON.stringify(schema.default)}`
 }
 
 function bodyInput(operation) {

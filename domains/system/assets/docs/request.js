@@ -1,5 +1,7 @@
 import { fieldsOf, isFree } from './filled-request.js'
 
+/** A request that may be carried out once only has a key of its own, if nobody gives it one. */
+const KEY = 'Idempotency-Key'
 const FORM = 'application/x-www-form-urlencoded'
 const UPLOAD = 'multipart/form-data'
 
@@ -15,13 +17,14 @@ export function requestOf(operation, { values, type, body = '', files = [], toke
   const query = new URLSearchParams()
   const headers = {}
   for (const parameter of operation.parameters ?? []) {
-    const { name, in: place, schema } = parameter
+    const { name, in: place, schema, required } = parameter
     const value = values.get(`${place}:${name}`) ?? ''
     if (place === 'path') {
       if (value === '' && name !== 'rest') throw new Error(`The path needs a value for ${name}`)
       path = path.replace(`{${name}}`, encodeURIComponent(value))
     } else if (place === 'header') {
-      if (value !== '') headers[name.toLowerCase()] = value
+      const text = value === '' && required && name === KEY ? newKey() : value
+      if (text !== '') headers[name.toLowerCase()] = text
     } else if (isFree(parameter)) {
       for (const [each, text] of Object.entries(fieldsOf(value))) query.append(each, text)
     } else if (value !== '') {
@@ -60,4 +63,9 @@ function parseFields(text) {
   } catch {
     throw new Error('Write the fields of the form as a JSON object')
   }
+}
+
+/** Not `crypto.randomUUID`, which pages without TLS do not have. */
+function newKey() {
+  return Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
 }

@@ -18,7 +18,9 @@ export function samplesOf(operation, input, { schemas, origin, token }) {
   const url = origin + request.path + queryText(request.query)
   const headers = { ...request.headers }
   if (operation.needsToken) headers.authorization = `Bearer ${token}`
-  const facts = { operation, request, url, headers, origin, token }
+  // The client makes a key for each call by itself.
+  const ownKey = input.values.get('header:Idempotency-Key')
+  const facts = { operation, request, url, headers, origin, token, ownKey }
   const client = { name: 'client', language: 'ts', text: clientSample(facts) }
   if (operation.kind === 'socket') return [{ name: 'WebSocket', language: 'js', text: socketSample(facts) }, client]
   const curl = { name: 'curl', language: 'sh', text: curlSample(facts) }
@@ -101,14 +103,13 @@ socket.onopen = () => socket.send('hello')
 }
 
 /** For the file that `/system/client.ts` gives. */
-function clientSample({ operation, request, origin, token }) {
+function clientSample({ operation, request, origin, token, ownKey }) {
   const options = operation.needsToken ? { baseUrl: origin, token } : { baseUrl: origin }
   const head = `import { Client } from './client.ts'\n\nconst client = new Client(${literal(options)})\n`
   const input = clientInput(operation, request)
-  const key = request.headers['idempotency-key']
   const start = `client.${operation.id}(`
-  const given = Object.keys(input).length === 0 && key === undefined ? '' : literal(input, '', start.length + 22)
-  const call = `${start}${given}${key === undefined ? '' : `, ${literal({ idempotencyKey: key })}`})`
+  const given = Object.keys(input).length === 0 && !ownKey ? '' : literal(input, '', start.length + 22)
+  const call = `${start}${given}${ownKey ? `, ${literal({ idempotencyKey: ownKey })}` : ''})`
   if (operation.kind === 'stream') return `${head}for await (const frame of ${call}) console.log(frame)\n`
   if (operation.kind === 'socket') {
     const talk = `channel.send('hello')\nfor await (const message of channel) console.log(message)\n`
