@@ -114,3 +114,12 @@ test('without a history the page shows the routes, and says what is missing', as
   const { plugins } = (await service.json('/system/plugins')).body as { plugins: PluginRow[] }
   assert.equal(plugins[0]!.handlers[0]!.calls, 3)
 })
+
+test('of a sample the routes are counted whole, and the report says so', async (t) => {
+  const { service } = await startBakery(t, { HISTORY_ENABLED: 'true', HISTORY_SAMPLE: '0.001' })
+  const report = async () => (await service.json('/system/plugins')).body as { missing: string[]; plugins: PluginRow[] }
+  assert.match((await report()).missing[0]!, /^The history keeps a sample/)
+  await times(30, () => service.fetch('/bread'))
+  const routes = (await report()).plugins.flatMap(({ handlers }) => handlers)
+  assert.equal(routes.find(({ name }) => name === 'GET /bread')!.calls, 30)
+})

@@ -45,7 +45,8 @@ export default class ShowPlugins extends Plugin {
     this.#bus = event_bus
     this.#registry = registry
     this.#scheduler = scheduler
-    this.#isSample = config.get('NODE_ENV', { default: 'development' }) === 'production'
+    const isProduction = config.get('NODE_ENV', { default: 'development' }) === 'production'
+    this.#isSample = config.get('HISTORY_SAMPLE', { type: 'number', default: isProduction ? 0.01 : 1 }) < 1
     this.#watched = new WatchedRoutes(registry)
   }
 
