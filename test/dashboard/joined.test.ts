@@ -140,7 +140,7 @@ test('what the dashboard shows is joined with its requests', async (t) => {
   await t.test('a list under the pointer is held in a flood until the pointer leaves, and says so', async () => {
     await post(heddle, '/dye', { isThere: true })
     const note = page.locator('.events .toolbar .note')
-    const size = () => page.locator('#trees .row:not([hidden])').first().getAttribute('aria-setsize')
+    const size = () => page.locator('#trees .row[aria-level="1"]:not([hidden])').first().getAttribute('aria-setsize')
     await page.locator('#trees').hover()
     let weaves = true
     const flood = (async () => {
@@ -201,6 +201,16 @@ test('what the dashboard shows is joined with its requests', async (t) => {
     await node.click()
     await page.waitForURL('**/system/dashboard/requests?q=plugin%3Amill.WeaveCloth')
     await page.locator('.request-row', { hasText: '/cloth' }).first().waitFor()
+  })
+
+  await t.test('a request replays its letter, and shows what came of it', async () => {
+    const { headers } = await post(heddle, '/cloth', { metres: 77 })
+    await page.goto(`${heddle.url}/system/dashboard/requests/${headers.get('x-request-id')}`)
+    await page.locator('.letter-lines').getByRole('link', { name: 'Dead letter' }).waitFor()
+    await post(heddle, '/dye', { isThere: true })
+    await page.getByRole('button', { name: 'Replay 1 dead letter' }).click()
+    await page.locator('.letter-lines [data-outcome="done"]', { hasText: 'Handled' }).waitFor()
+    await post(heddle, '/dye', { isThere: false })
   })
 
   await t.test('in a narrow window nothing stands outside, and there is no empty band', async () => {
