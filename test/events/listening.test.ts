@@ -42,7 +42,10 @@ test('listeners and sinks', async (t) => {
       const identity = where === 'lane' ? 'probe.ListenInLane' : 'probe.ListenInPrimary'
       assert.equal(atOnce.length, 1)
       assert.match(atOnce[0][2], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
-      assert.deepEqual(atOnce[0], ['WARNING', `said in the ${where}`, atOnce[0][2], identity])
+      const { request_id } = atOnce[0][4]
+      assert.match(request_id, /^req_/)
+      const details = { request_id, event_id: null, fields: { kept: 'beside it' } }
+      assert.deepEqual(atOnce[0], ['WARNING', `said in the ${where}`, atOnce[0][2], identity, details])
       const ofIt = async (): Promise<string[][]> =>
         (await get(`/heard/${other}`)).logs.filter((line: string[]) => line[1] === `said in the ${where}`)
       await until(async () => (await ofIt()).length > 0, 'the line')
