@@ -54,7 +54,11 @@ export interface ReceivedRequest {
 
 /** Of a route, what tells which of its fields are secret. */
 export interface ReceivedRoute {
-  readonly template: { readonly hasParameters: boolean; read(path: string, into: Record<string, unknown>): void }
+  readonly template: {
+    readonly text: string
+    readonly hasParameters: boolean
+    read(path: string, into: Record<string, unknown>): void
+  }
   readonly options: Pick<EndpointOptions, 'body' | 'query' | 'params' | 'response'>
 }
 

@@ -8,6 +8,7 @@ import { messageOf, stackOf } from '../core/errors/description.ts'
 import { loadModule } from '../core/modules/load-module.ts'
 import { steadyMs } from '../core/schedule/steady-time.ts'
 import { until } from '../core/schedule/until.ts'
+import { DeliveryHistory } from '../history/recording/delivery-history.ts'
 import { ThreadHistory } from '../history/recording/thread-history.ts'
 import { threadEffects } from '../runtime/effects/thread-effects.ts'
 import { Trimmer } from '../runtime/effects/trimmer.ts'
@@ -52,8 +53,6 @@ import { LaneToolHost } from './tool-host.ts'
 
 const TRACING_FILE = fileURLToPath(new URL('../tracing/spans/thread-tracing.ts', import.meta.url))
 const STREAMS_FILE = fileURLToPath(new URL('../runtime/streams/thread-streams.ts', import.meta.url))
-/** Frames of a stack; V8's default is 10. */
-const STACK_FRAMES = 16
 /** A drain waits this long for the handlers of sockets that are closed, milliseconds. */
 const SOCKETS_END_MS = 2000
 
@@ -288,8 +287,6 @@ export class LaneServer {
   /** It stands before the tracing, and passes everything on. */
   #openHistory(init: HistoryInit): void {
     const history = new ThreadHistory(init, this.#tracing)
-    // It adds frames between a plugin and its tools: the plugin's own must still be among those that a stack has.
-    Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES)
     this.#kernel.meter.setTracing(history)
     this.#requests.tracing = history
     this.#events.tracing = history
@@ -309,7 +306,10 @@ export class LaneServer {
         this.#events.handle(id, frame, deliveries)
       },
       received: (frame) => records.received(frame),
-      tracing: this.#tracing?.deliveries ?? null,
+      tracing:
+        this.#history === null
+          ? (this.#tracing?.deliveries ?? null)
+          : new DeliveryHistory(this.#history, this.#tracing?.deliveries ?? null),
       published: (frame) => records.published(frame),
       report: (report) => this.#post({ type: 'stream', report }),
       log: (level, message, fields) => this.#host.writeLog(level, message, 'event_bus', fields),

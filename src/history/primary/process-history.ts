@@ -10,9 +10,9 @@ import type {
 import type { ClockAnchor, CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { anchorHere } from '../../core/schedule/process-clock.ts'
+import { DeliveryHistory } from '../recording/delivery-history.ts'
 import { createHistoryRing } from '../recording/history-writer.ts'
 import { ThreadHistory } from '../recording/thread-history.ts'
-import { DeliveryHistory } from './delivery-history.ts'
 import { HistorySupervisor } from './history-supervisor.ts'
 import { RequestHistory } from './request-history.ts'
 

@@ -1,5 +1,6 @@
 import type { ObservedRequest, RequestRecorder } from '../../contracts/tracing.ts'
 import { exactMs } from '../../core/schedule/steady-time.ts'
+import { isOwnPage } from '../own-pages.ts'
 import { Room } from '../recording/room.ts'
 import type { ThreadHistory } from '../recording/thread-history.ts'
 
@@ -55,9 +56,5 @@ export class RequestHistory implements RequestRecorder {
 /** Number of the requests without a route, among those of the routes. */
 const NO_ROUTE = 0
 
-/** By its path, somebody publishes an event. What that causes is to be seen. */
-const PUBLISH = '/system/events/publish'
-
-/** Its own pages poll. */
 const isOfRuntime = ({ route }: ObservedRequest): boolean =>
-  route !== null && route.zone !== 'application' && route.path !== PUBLISH
+  route !== null && route.zone !== 'application' && isOwnPage(route.path)

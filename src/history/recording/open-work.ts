@@ -4,6 +4,7 @@ import { timeOrderedId } from '../../core/causality/ids.ts'
 import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
 import type { HistoryEntry } from '../entries.ts'
+import { isOwnPage } from '../own-pages.ts'
 import { type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
 import type { Keep } from './keep.ts'
 import type { Payloads } from './payloads.ts'
@@ -136,10 +137,19 @@ export class OpenWork extends WorkScope implements OpenSpan {
     const endMs = nowMs()
     const ms = endMs - this.#startMs
     const id = this.#requestId ?? this.#work.eventId ?? ''
-    const isKept = error !== null || keep.keeps(id, keep.kindOf(this.#name), ms, endMs) || this.#hasFailedCall()
+    const isKept =
+      error !== null ||
+      (!this.#isOwnPage && keep.keeps(id, keep.kindOf(this.#name), ms, endMs)) ||
+      this.#hasFailedCall()
     if (isKept) this.#write(ms, error)
     this.#calls = NONE
     this.#answer = null
+  }
+
+  /** Lanes serve none of them. */
+  get #isOwnPage(): boolean {
+    const { route } = this.#work
+    return this.#recorder.thread === 'primary' && route !== undefined && isOwnPage(route.template.text)
   }
 
   // Apart, so that what is not kept makes no closure.

@@ -19,6 +19,9 @@ import { Payloads } from './payloads.ts'
 /** Calls that run a function of their caller: calls in it belong below them. */
 const RUNS_CALLERS_WORK = new Set(['db.transaction', 'state.cached'])
 
+/** Frames of a stack; V8's default is 10. */
+const STACK_FRAMES = 16
+
 /**
  * Records what the code of plugins does in one thread. It takes the place of the tracing and passes everything on to it, so that neither
  * the runtime nor the tracing knows of it.
@@ -42,6 +45,8 @@ export class ThreadHistory implements CodeTracing, ToolTracing {
     this.thread = init.thread
     this.#inner = inner
     this.#innerTools = inner?.tools ?? null
+    // It adds frames between a plugin and its tools: the plugin's own must still be among those that a stack has.
+    Error.stackTraceLimit = Math.max(Error.stackTraceLimit, STACK_FRAMES)
   }
 
   get tools(): ToolTracing {

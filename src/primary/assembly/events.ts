@@ -1,10 +1,10 @@
+import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { EventLog } from '../../runtime/event-log/event-log.ts'
 import { logDatabaseOf } from '../../runtime/event-log/log-database.ts'
 import { attemptRecord } from '../../runtime/events/event-server.ts'
 import { sinkFault } from '../../runtime/kernel/listeners.ts'
-import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { LogMemory } from '../../transport/memory/log-memory.ts'
 import { DatabaseDriver } from '../event-log/database-driver.ts'
 import { DurableLog } from '../event-log/durable-log.ts'
@@ -126,13 +126,14 @@ function traceFile({ sqlitePath }: Settings, log: Log): TraceFile {
 interface StreamOptions {
   settings: Settings
   log: Log
-  tracing: ProcessTracing | null
+  /** Null without the history and tracing. */
+  deliveries: DeliveryTracing | null
   onReplicaLost: (message: string) => void
 }
 
 /** Lets streams carry the events. Loaded on demand: the in-process bus has no use for a client of the store. @throws REPLICA_ID_TAKEN */
 export async function openStreams(parts: EventParts, options: StreamOptions): Promise<void> {
-  const { settings, log, tracing, onReplicaLost } = options
+  const { settings, log, deliveries, onReplicaLost } = options
   const { hub, bus, laneStreams } = parts
   const { StreamCoordinator } = await import('../streams/coordinator.ts')
   const coordinator = new StreamCoordinator({
@@ -141,7 +142,7 @@ export async function openStreams(parts: EventParts, options: StreamOptions): Pr
     ownInstance: (subscriberIndex) => bus.instanceOf(subscriberIndex),
     serve: (deliveryId, frame, sink) => bus.serve(deliveryId, frame, sink),
     onReplicaLost,
-    tracing: tracing?.own.deliveries ?? null,
+    tracing: deliveries,
     log: (level, message, fields) => log(level, message, 'event_bus', fields),
   })
   parts.streams = coordinator

@@ -1,3 +1,4 @@
+import type { CodeTracing, DeliveryTracing, ToolTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { ProcessHistory } from '../../history/primary/process-history.ts'
@@ -48,21 +49,32 @@ export class Observers {
 
   /** Loaded on demand: while tracing is off no module of the SDK is loaded. A fault of tracing never prevents a start. */
   async #openTracing(): Promise<void> {
-    const { settings, log, tools, http, events, jobs } = this.#parts
+    const { settings, log, http, events } = this.#parts
     if (!settings.otelEnabled) return
     try {
       const { ProcessTracing } = await import('../../tracing/primary/process-tracing.ts')
       const tracing = new ProcessTracing(settings, (level, message) => log(level, message, 'telemetry'))
       this.tracing = tracing
-      tools.kernel.meter.setTracing(tracing.own.tools)
       http.listener.tracing = tracing.requests
-      http.localWorker.server.tracing = tracing.own
-      events.bus.tracing = tracing.own
       events.hub.trace.tracing = tracing.own.deliveries
-      jobs.tracing = tracing.own
+      this.#watchOwn(tracing.own)
     } catch (error) {
       log('WARNING', `No spans are made: ${messageOf(error)}`, 'telemetry')
     }
+  }
+
+  /** The work of the primary's own plugins. */
+  #watchOwn(own: CodeTracing & { tools: ToolTracing }): void {
+    const { tools, http, events, jobs } = this.#parts
+    tools.kernel.meter.setTracing(own.tools)
+    http.localWorker.server.tracing = own
+    events.bus.tracing = own
+    jobs.tracing = own
+  }
+
+  /** What records deliveries; null where nothing does. */
+  get deliveries(): DeliveryTracing | null {
+    return this.history?.deliveries ?? this.tracing?.own.deliveries ?? null
   }
 
   #openHistory(): void {
@@ -72,6 +84,7 @@ export class Observers {
     this.history = history
     http.listener.recorder = history.requests
     events.hub.trace.tracing = history.deliveries
+    this.#watchOwn(history.own)
   }
 
   #logRequests(): void {

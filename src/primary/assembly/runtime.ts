@@ -258,7 +258,7 @@ export class Runtime {
       await openStreams(this.#events, {
         settings,
         log: this.log,
-        tracing: this.#observers.tracing,
+        deliveries: this.#observers.deliveries,
         onReplicaLost: onFatal,
       })
     }

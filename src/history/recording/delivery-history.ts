@@ -6,7 +6,7 @@ import type {
   TraceScope,
 } from '../../contracts/tracing.ts'
 import type { TraceContext } from '../../core/causality/trace-context.ts'
-import type { ThreadHistory } from '../recording/thread-history.ts'
+import type { ThreadHistory } from './thread-history.ts'
 
 /** Records the deliveries of events with their retries. It takes the place of their tracing, and passes everything on to it. */
 export class DeliveryHistory implements DeliveryTracing {
@@ -26,16 +26,19 @@ export class DeliveryHistory implements DeliveryTracing {
 
   begin(parent: TraceContext): DeliverySpan {
     const inner = this.#inner?.begin(parent) ?? null
-    return inner ?? new OwnSpan(parent, this.nowMs())
+    if (inner !== null) return inner
+    // The tracing does not want it: its subscriber belongs below the span that published.
+    const own: OwnSpan = { isOwn: true, parent, traceContext: parent, startMs: this.nowMs(), events: [] }
+    return own
   }
 
   note(span: DeliverySpan, event: DeliveryEvent): void {
-    if (span instanceof OwnSpan) span.events.push(event)
+    if (isOwn(span)) span.events.push(event)
     else this.#inner!.note(span, event)
   }
 
   end(span: DeliverySpan, facts: DeliveryFacts, isGivenUp: boolean): void {
-    if (!(span instanceof OwnSpan)) this.#inner!.end(span, facts, isGivenUp)
+    if (!isOwn(span)) this.#inner!.end(span, facts, isGivenUp)
     const { keep, writer, nowMs } = this.#own
     const { event, eventId, group, requestId } = facts
     if (!keep.isAll && span.events.length === 0 && !isGivenUp) return
@@ -56,18 +59,9 @@ export class DeliveryHistory implements DeliveryTracing {
 /** Steps of one delivery that are kept. */
 const STEPS_MAX = 50
 
-/** Of a delivery that the tracing does not want: its subscriber belongs below the span that published. */
-class OwnSpan implements DeliverySpan {
-  readonly events: DeliveryEvent[] = []
-  readonly parent: TraceContext
-  readonly startMs: number
-
-  constructor(parent: TraceContext, startMs: number) {
-    this.parent = parent
-    this.startMs = startMs
-  }
-
-  get traceContext(): TraceContext {
-    return this.parent
-  }
+/** Plain data: where an attempt has failed, it goes to the primary, which ends it. */
+interface OwnSpan extends DeliverySpan {
+  readonly isOwn: true
 }
+
+const isOwn = (span: DeliverySpan): span is OwnSpan => 'isOwn' in span
