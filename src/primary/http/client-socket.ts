@@ -68,6 +68,11 @@ export class ClientSocket {
     this.#number = number
   }
 
+  /** The handshake is done, and the connection has not ended. */
+  get isOpen(): boolean {
+    return this.#ws !== null
+  }
+
   get label(): string {
     return this.#options.label
   }

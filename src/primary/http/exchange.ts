@@ -318,7 +318,7 @@ export class Exchange implements ObservedRequest {
     else this.#client?.end(isBroken)
   }
 
-  /** Does the WebSocket handshake; null when the client is gone or was answered. */
+  /** Does the WebSocket handshake; null when the client is gone, also in the middle of it, or was answered. */
   acceptSocket(worker: SocketWorker, number: number, protocol: string): ClientSocket | null {
     const { handshake } = this
     if (this.#done || handshake === null) return null
@@ -335,7 +335,7 @@ export class Exchange implements ObservedRequest {
       // No extensions: what is compressed costs memory for each socket, and tells lengths of secrets.
       res.upgrade({ socket }, key, protocol, '', context)
     })
-    return socket
+    return socket.isOpen ? socket : null
   }
 
   get isStream(): boolean {
