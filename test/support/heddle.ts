@@ -115,8 +115,8 @@ export async function spawnHeddle(t: Owner, options: StartOptions & { args?: str
         LOG_FORMAT: 'json',
         SQLITE_PATH: join(directory, 'service.db'),
         CRASH_REPORTS_DIR: join(directory, 'crashes'),
-        // One thread less for each start.
-        HISTORY_ENABLED: 'false',
+        // One thread less for each start. `HISTORY_ENABLED=true npm test hostile` runs tests with it.
+        HISTORY_ENABLED: process.env.HISTORY_ENABLED ?? 'false',
         ...(domains === undefined ? {} : { DOMAINS_DIR: domains.join(delimiter) }),
         ...options.env,
       },
