@@ -18,7 +18,7 @@ interface Segment {
 }
 
 /** Segments of one outline: the longest, and all that failed. */
-const SEGMENTS_MAX = 24
+const SEGMENTS_MAX = 16
 const STORES: readonly string[] = ['db', 'state']
 const LAYERS: readonly Segment['kind'][] = ['request', 'wait', 'work', 'call', 'event', 'store', 'failed']
 

@@ -8,6 +8,8 @@ import { setAttribute } from './dom.js'
 export class KeyedList {
   element = document.createElement('ol')
   #items = new Map()
+  /** Of an element: what its content was made from. */
+  #drawn = new WeakMap()
 
   constructor(label) {
     this.element.className = 'plain'
@@ -15,7 +17,8 @@ export class KeyedList {
   }
 
   /**
-   * @param {{ key: string, className: string, isCurrent: boolean, content: unknown }[]} entries with different keys
+   * @param {{ key: string, className: string, isCurrent: boolean, from: unknown[], content: () => unknown }[]} entries with different keys;
+   *   an entry is drawn again only when something that its content is made from has changed
    * @returns the list
    */
   show(entries) {
@@ -27,15 +30,18 @@ export class KeyedList {
         this.#items.delete(key)
       }
     let at = element.firstElementChild
-    for (const { key, className, isCurrent, content } of entries) {
+    for (const { key, className, isCurrent, from, content } of entries) {
       const item = this.#items.get(key) ?? document.createElement('li')
       this.#items.set(key, item)
       if (item.className !== className) item.className = className
       setAttribute(item, 'aria-current', isCurrent ? 'true' : null)
-      render(content, item)
+      if (!isSame(this.#drawn.get(item), from)) render(content(), item)
+      this.#drawn.set(item, from)
       if (item === at) at = at.nextElementSibling
       else element.insertBefore(item, at)
     }
     return element
   }
 }
+
+const isSame = (known, from) => known?.every((value, n) => Object.is(value, from[n])) ?? false

@@ -71,7 +71,8 @@ function item(row, times, { chosenId, outlines, search }, on) {
     key: id,
     className: failed ? 'request-row is-failed' : 'request-row',
     isCurrent: chosenId === id,
-    content: html`
+    from: [row.status, row.state, ms, failed, error, user, times, outline, search],
+    content: () => html`
       <a href=${`${PATH}/${encodeURIComponent(id)}${search}`} @click=${(event) => on.link(event, id)} @keydown=${onRowKey} title=${error ?? nothing}>
         ${statusBadge(row)}
         <span class="request-title">${nameOf(row)}${times > 1 ? html` <b class="times">× ${times}</b>` : nothing}${error === null ? moreOf(outline, user) : html` <small>${error}</small>`}</span>
