@@ -137,6 +137,10 @@ export interface WorkPart {
   name: string
   plugin: string
   thread: 'primary' | number
+  /** The process where that was, if it was not that of the request. */
+  replica?: string
+  /** Where tracing is on. */
+  traceId?: string
   /** A job's run has an id of its own, `job_…`. */
   requestId: string | null
   eventId: string | null
@@ -167,6 +171,8 @@ export interface DeliveryPart {
   event: string
   /** The subscriber. */
   group: string
+  /** The process where that was, if it was not that of the request. */
+  replica?: string
   atMs: number
   ms: number
   isGivenUp: boolean
@@ -176,6 +182,8 @@ export interface DeliveryPart {
 /** A lane has died. */
 export interface DeathPart {
   type: 'death'
+  /** The process where that was, if it was not that of the request. */
+  replica?: string
   atMs: number
   lane: number
   reason: string

@@ -1,7 +1,7 @@
 import type { FailurePart, WorkPart } from '../../contracts/requests.ts'
 import type { DescribeCall, OpenSpan, SentAnswer, TraceScope, Work } from '../../contracts/tracing.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf } from '../../core/causality/trace-context.ts'
 import { codeOf, isInstance, messageOf, stackOf } from '../../core/errors/description.ts'
 import type { HistoryEntry } from '../entries.ts'
 import { isOwnPage } from '../own-pages.ts'
@@ -176,6 +176,7 @@ export class OpenWork extends WorkScope implements OpenSpan {
       name: this.#name,
       plugin: this.#plugin,
       thread: this.#recorder.thread,
+      ...(this.traceContext === NO_TRACE_CONTEXT ? {} : { traceId: traceIdOf(this.traceContext) }),
       requestId: this.#requestId,
       eventId,
       ...(event === undefined ? {} : { event }),

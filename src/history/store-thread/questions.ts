@@ -46,7 +46,10 @@ WITH RECURSIVE own (id) AS (
   JOIN published ON published.part_id = own.id
   JOIN part ON part.event_id = published.event_id
 )
-SELECT part.json FROM own JOIN part ON part.id = own.id ORDER BY part.at_ms LIMIT ${PARTS_MAX}`
+SELECT part.json, run.replica FROM own JOIN part ON part.id = own.id LEFT JOIN run ON run.id = part.run
+ORDER BY part.at_ms LIMIT ${PARTS_MAX}`
+
+const TRACE_ID = /^[0-9a-f]{32}$/
 
 /** Answers questions about what is kept. */
 export class Questions {
@@ -78,14 +81,24 @@ export class Questions {
 
   /** @returns null where nothing is kept of it */
   #one(id: string): RequestDetail | null {
-    const requestId = id.startsWith('evt_') ? this.#rootOf(id) : id
-    const row =
-      requestId === null
-        ? undefined
-        : (this.#database.prepare(`${SELECT} WHERE request.id = ?`).get(requestId) as Row | undefined)
+    const row = this.#row(id) ?? this.#row(id.startsWith('evt_') ? this.#rootOf(id) : this.#firstOf(id))
     if (row === undefined) return null
-    const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string }[]
-    return { ...summaryOf(row), parts: parts.map(({ json }) => JSON.parse(json) as RequestPart) }
+    const parts = this.#database.prepare(PARTS).all({ id: row.id }) as { json: string; replica: string | null }[]
+    return { ...summaryOf(row), parts: parts.map(({ json, replica }) => partOf(json, replica, row.replica)) }
+  }
+
+  #row(id: string | null): Row | undefined {
+    if (id === null) return undefined
+    return this.#database.prepare(`${SELECT} WHERE request.id = ?`).get(id) as Row | undefined
+  }
+
+  /** The first request of a trace. */
+  #firstOf(traceId: string): string | null {
+    if (!TRACE_ID.test(traceId)) return null
+    const found = this.#database
+      .prepare('SELECT request_id FROM part WHERE trace_id = ? AND request_id IS NOT NULL ORDER BY at_ms LIMIT 1')
+      .get(traceId) as { request_id: string } | undefined
+    return found?.request_id ?? null
   }
 
   /** The request, or the run of a job, with which the chain of an event began. */
@@ -106,6 +119,12 @@ export class Questions {
       .get({ id: eventId }) as { request_id: string } | undefined
     return found?.request_id ?? null
   }
+}
+
+/** Says where it ran, if that was elsewhere. */
+function partOf(json: string, replica: string | null, ofRequest: string): RequestPart {
+  const part = JSON.parse(json) as RequestPart
+  return replica === null || replica === ofRequest ? part : { ...part, replica }
 }
 
 function summaryOf(row: Row): RequestSummary {

@@ -147,7 +147,9 @@ export class HistoryStore {
   }
 
   #part(requestId: string | null, eventId: string | null, atMs: number, entry: RequestPart): number {
-    return Number(this.#statements.part.run(requestId, eventId, atMs, JSON.stringify(entry)).lastInsertRowid)
+    const traceId = entry.type === 'work' ? (entry.traceId ?? null) : null
+    const json = JSON.stringify(entry)
+    return Number(this.#statements.part.run(requestId, eventId, atMs, json, this.#run, traceId).lastInsertRowid)
   }
 
   /** Marks the request, or the run of a job, that has caused it. */
@@ -270,7 +272,9 @@ function prepare(database: BetterSqlite3.Database): Statements {
         at_ms = excluded.at_ms, method = excluded.method, path = excluded.path, route = excluded.route,
         plugin = excluded.plugin, lane = coalesce(excluded.lane, lane), failed = max(failed, excluded.failed),
         error = coalesce(error, excluded.error), user = coalesce(excluded.user, user)`),
-    part: database.prepare('INSERT INTO part (request_id, event_id, at_ms, json) VALUES (?, ?, ?, ?)'),
+    part: database.prepare(
+      'INSERT INTO part (request_id, event_id, at_ms, json, run, trace_id) VALUES (?, ?, ?, ?, ?, ?)',
+    ),
     published: database.prepare('INSERT OR IGNORE INTO published VALUES (?, ?)'),
     publisher: database.prepare(
       'SELECT part.request_id, part.event_id FROM published JOIN part ON part.id = part_id WHERE published.event_id = ?',

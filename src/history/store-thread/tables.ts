@@ -1,5 +1,5 @@
 /** Increased with every change: a file of another version is written anew, since nothing in it is needed. */
-export const TABLES_VERSION = 2
+export const TABLES_VERSION = 3
 
 export const TABLES = `
 CREATE TABLE run (
@@ -31,10 +31,13 @@ CREATE TABLE part (
   request_id TEXT,
   event_id   TEXT,
   at_ms      REAL NOT NULL,
-  json       TEXT NOT NULL
+  json       TEXT NOT NULL,
+  run        TEXT NOT NULL,
+  trace_id   TEXT
 );
 CREATE INDEX part_request ON part (request_id) WHERE request_id IS NOT NULL;
 CREATE INDEX part_event ON part (event_id) WHERE event_id IS NOT NULL;
+CREATE INDEX part_trace ON part (trace_id) WHERE trace_id IS NOT NULL;
 CREATE INDEX part_at ON part (at_ms);
 CREATE TABLE published (
   event_id TEXT PRIMARY KEY,

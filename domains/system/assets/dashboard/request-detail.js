@@ -81,7 +81,7 @@ export const titleOf = ({ kind, method, path, route, plugin, id }) =>
 
 /** @returns {[string, string][]} what it is, and its value */
 function factsOf(request, rows, endMs) {
-  const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, trace_id: traceId } = request
+  const { kind, plugin, user, duration_ms: ms, lane, replica, id, at_ms: atMs, parts } = request
   const sql = rows.filter(({ detail }) => detail.call?.statement !== undefined)
   const sqlMs = sql.reduce((sum, { ms: each }) => sum + (each ?? 0), 0)
   const events = rows.filter(({ detail }) => detail.call?.eventId !== undefined)
@@ -99,7 +99,7 @@ function factsOf(request, rows, endMs) {
     ['on', replica],
     ['at', clock(new Date(atMs).toISOString())],
     ['', id],
-    ['trace', traceId ?? ''],
+    ['trace', parts.find(({ traceId }) => traceId !== undefined)?.traceId ?? ''],
   ].filter(([, value]) => value !== '')
 }
 

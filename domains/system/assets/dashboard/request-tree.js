@@ -11,7 +11,7 @@ export function rowsOf(request) {
   const works = request.parts.filter(({ type }) => type === 'work')
   const deliveries = merged(request.parts.filter(({ type }) => type === 'delivery'))
   const deaths = request.parts.filter(({ type }) => type === 'death')
-  const isOfSeveral = new Set(works.map(({ replica }) => replica ?? request.replica)).size > 1
+  const isOfSeveral = request.parts.some(({ replica }) => replica !== undefined)
   const shownWorks = new Set()
   const shownDeliveries = new Set()
   const at = (ms) => Math.max(0, ms - request.at_ms)
@@ -81,7 +81,7 @@ export function rowsOf(request) {
         kind: 'delivery',
         name: `process ${delivery.event}`,
         note: delivery.group,
-        thread: 'primary',
+        thread: placeOf({ thread: 'primary', replica: delivery.replica }),
         atMs: at(delivery.atMs),
         ms: delivery.ms,
         isFailed: delivery.isGivenUp,
@@ -108,7 +108,7 @@ export function rowsOf(request) {
       depth: 0,
       kind: 'request',
       name: request.method === '' ? request.id : `${request.method} ${request.path}`,
-      thread: 'primary',
+      thread: placeOf({ thread: 'primary' }),
       atMs: 0,
       ms: request.duration_ms,
       isFailed: request.status >= 500 || request.state === 'unfinished',
@@ -122,7 +122,7 @@ export function rowsOf(request) {
       kind: 'death',
       name: `Lane ${death.lane} died`,
       note: death.message,
-      thread: `lane ${death.lane}`,
+      thread: placeOf({ thread: death.lane, replica: death.replica }),
       atMs: at(death.atMs),
       ms: null,
       isFailed: true,
