@@ -42,7 +42,7 @@ const words = values.listener !== undefined && positionals.length === 0 ? contra
 /** More processes with a failure than this are no accident. */
 const FAILED_MAX = 5
 /** Most processes wait most of the time. */
-const concurrency = Number(values.concurrency ?? availableParallelism() + 3)
+const concurrency = Number(values.concurrency ?? availableParallelism() + 2)
 const files = readdirSync(here, { recursive: true, encoding: 'utf8' })
   .filter((name) => name.endsWith('.test.ts') && !name.includes('node_modules') && !name.includes('/application/'))
   .filter((name) => words.length === 0 || words.some((word) => name.includes(word)))
