@@ -11,6 +11,8 @@ const STALL_MS = 1500
 const TIMEOUT_MS = 1000
 /** Longer than a lane may stand still, and than a handler and a subscriber may take. */
 const HELD_MS = 4000
+/** As somebody who looks around: longer than any other deadline, too. */
+const LONG_MS = 30_000
 const PATIENCE_MS = 30_000
 
 const plugin = (version: number): string => `export default class Tell {
@@ -72,7 +74,7 @@ describe('with a debugger at a service that reloads', () => {
     const paused = (count: number): Promise<Pause> =>
       until(() => editor.pauses[count - 1], `pause ${count}`, PATIENCE_MS)
     /** Time itself is what is tested here. */
-    const hold = () => new Promise((resolve) => setTimeout(resolve, HELD_MS))
+    const hold = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
     const bound = (count: number) => until(() => editor.bound >= count, `${count} breakpoints`, PATIENCE_MS)
 
@@ -81,7 +83,7 @@ describe('with a debugger at a service that reloads', () => {
     const inHandler = await paused(1)
     assert.deepEqual(inHandler.place, places[0])
     assert.equal(inHandler.functionName, 'tell')
-    await hold()
+    await hold(LONG_MS)
     assert.equal((await get('/other')).status, 200, 'another thread serves meanwhile')
     await logged('Lane 0 stands at a breakpoint')
     await inHandler.thread.resume()
@@ -90,7 +92,7 @@ describe('with a debugger at a service that reloads', () => {
     await get('/publish', 'POST')
     const inSubscriber = await paused(2)
     assert.deepEqual(inSubscriber.place, places[1])
-    await hold()
+    await hold(HELD_MS)
     await inSubscriber.thread.resume()
 
     const [before, boundBefore] = [logs.length, editor.bound]
