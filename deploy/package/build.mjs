@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const require = createRequire(import.meta.url)
 const { transform } = createRequire(require.resolve('tsx'))('esbuild')
+const { plainExports } = require('../../src/preload/typescript/plain-exports.cjs')
 
 /** The example domains are an application of the runtime, and no part of it. */
 const FOLDERS = ['src', 'workers', 'domains/system']
@@ -71,7 +72,10 @@ async function compile(file, dist) {
   const { code, map } = await transform(text, { ...OPTIONS, sourcefile })
   // A file of the runtime is named in `require('./x.ts')` and in `new URL('./x.ts', …)`.
   const javaScript = code.replace(/\b(require|new URL)\("(\.{1,2}\/[^"\n]+)\.ts"/g, '$1("$2.js"')
-  writeFileSync(target, `${javaScript}//# sourceMappingURL=${file.split('/').at(-1).replace(/\.ts$/, '.js.map')}\n`)
+  writeFileSync(
+    target,
+    `${plainExports(javaScript)}\n//# sourceMappingURL=${file.split('/').at(-1).replace(/\.ts$/, '.js.map')}\n`,
+  )
   const { sourcesContent: _, ...short } = JSON.parse(map)
   writeFileSync(`${target}.map`, JSON.stringify({ ...short, sourcesContent: [text] }))
 }

@@ -3,6 +3,7 @@ const { readFileSync } = require('node:fs')
 const { createRequire } = require('node:module')
 const { basename } = require('node:path')
 const { isApplication, isOurs, keptFolder } = require('./places.cjs')
+const { plainExports } = require('./plain-exports.cjs')
 const { writeWhole } = require('./script.cjs')
 
 const OPTIONS = {
@@ -30,7 +31,7 @@ const PACKAGE_IMPORT =
   /Promise\.resolve\(\)\.then\(\(\) => (?:\/\* @__PURE__ \*\/ )?__toESM\(require\(("(?![.#/]|heddle[/"])[^"\n]+")\)\)\)/g
 
 /** What a kept text depends on, beside its own. */
-const AS_TEXT = JSON.stringify([OPTIONS, BANNER])
+const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports'])
 
 let esbuild
 
@@ -58,7 +59,7 @@ function transform(path, text) {
   }
 }
 
-exports.finish = (path, code) => (isApplication(path) ? code.replace(PACKAGE_IMPORT, 'import($1)') : code)
+exports.finish = (path, code) => plainExports(isApplication(path) ? code.replace(PACKAGE_IMPORT, 'import($1)') : code)
 
 exports.optionsOf = (text, sourcefile) => ({
   ...OPTIONS,
