@@ -19,6 +19,7 @@ import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
 import { contractText } from '../core/schemas/route-contract.ts'
+import { ignoresHeaders } from '../runtime/endpoint/header-use.ts'
 import { placed, registeredHook, requirePlugin } from '../runtime/endpoint/hook-registration.ts'
 import type { Hooks } from '../runtime/endpoint/hooks.ts'
 import { mountEndpoints } from '../runtime/endpoint/mount.ts'
@@ -41,6 +42,8 @@ export interface LaneRoute {
   socket: SocketRoute | null
 }
 
+type LaneHostSettings = Pick<Settings, 'logPluginRate' | 'logRecordBytes' | 'httpCompression'>
+
 /** The tool host of a lane. Collects what plugins register, and reports it to the primary when the lane has booted. */
 export class LaneToolHost implements ToolHost {
   readonly routes: LaneRoute[] = []
@@ -50,6 +53,7 @@ export class LaneToolHost implements ToolHost {
   readonly #post: (message: ToPrimary) => void
   readonly #logRate: LogRate
   readonly #logRecordBytes: number
+  readonly #isCompressing: boolean
   #kernel!: ThreadKernel
   #bus!: BusTransport
   #hooks!: Hooks
@@ -60,12 +64,13 @@ export class LaneToolHost implements ToolHost {
     outbox: Outbox,
     calls: PrimaryCalls,
     post: (message: ToPrimary) => void,
-    { logPluginRate, logRecordBytes }: Pick<Settings, 'logPluginRate' | 'logRecordBytes'>,
+    { logPluginRate, logRecordBytes, httpCompression }: LaneHostSettings,
   ) {
     this.#outbox = outbox
     this.#calls = calls
     this.#post = post
     this.#logRecordBytes = logRecordBytes
+    this.#isCompressing = httpCompression
     this.#logRate = new LogRate({
       perSecond: logPluginRate,
       onLeftOut: (identity, message, leftOut) => this.#sendLog('WARNING', message, identity, leftOut),
@@ -110,13 +115,19 @@ export class LaneToolHost implements ToolHost {
     this.#hooks.add(registeredHook(hook, this.isBooted))
   }
 
-  /** The routes as the primary gets them: with what their hooks throw, which are all known by now. */
+  /** The routes as the primary gets them: with what their hooks do, which are all known by now. */
   manifests(): RouteManifest[] {
     return this.routes.map(({ manifest, endpoint, stream, socket }) => {
       const throws = this.#hooks.throwsOf((endpoint ?? stream ?? socket)!)
       const { options } = (endpoint ?? stream ?? socket)!
-      return throws === undefined ? manifest : { ...manifest, contract: contractText({ ...options, throws }) }
+      const contract = throws === undefined ? manifest.contract : contractText({ ...options, throws })
+      return { ...manifest, contract, ignoresHeaders: endpoint !== null && this.#ignoresHeaders(endpoint) }
     })
+  }
+
+  #ignoresHeaders(endpoint: Endpoint): boolean {
+    if (this.#isCompressing || this.#hooks.chainOf(endpoint) !== null) return false
+    return ignoresHeaders(endpoint.handler, endpoint.options)
   }
 
   #addRoute(route: LaneRoute): void {

@@ -85,6 +85,8 @@ export interface RouteManifest {
   isBodyStreamed?: boolean
   /** Of a body that is streamed; undefined: HTTP_BODY_LIMIT. */
   maxBytes?: number | undefined
+  /** Its requests without a body need not bring their headers along. */
+  ignoresHeaders?: boolean
   tags: string[]
   summary: string | undefined
   /** Its input and output schemas, as text (src/core/schemas/route-contract.ts); left out when there are none. */

@@ -6,7 +6,10 @@ import type { ClientRequest } from './library.ts'
  * One instance serves all requests, one after another: its fields are valid until the next pass.
  */
 export class HeadScan {
+  /** For the thread that handles the request; empty when it needs none. */
   text = ''
+  /** What the text has, or would have. */
+  textLength = 0
   requestId = ''
   origin = ''
   fetchSite = ''
@@ -20,9 +23,13 @@ export class HeadScan {
   #contentLengths = 0
   #transferEncodings = 0
   #hosts = 0
+  #wantsText = true
 
-  read(req: ClientRequest): void {
+  /** @param wantsText whether the headers are wanted as a text */
+  read(req: ClientRequest, wantsText: boolean): void {
+    this.#wantsText = wantsText
     this.text = ''
+    this.textLength = 0
     this.requestId = ''
     this.origin = ''
     this.fetchSite = ''
@@ -40,7 +47,8 @@ export class HeadScan {
   }
 
   readonly #take = (name: string, value: string): void => {
-    this.text += name + HEADER_SEPARATOR + value + HEADER_SEPARATOR
+    this.textLength += name.length + value.length + 2
+    if (this.#wantsText) this.text += name + HEADER_SEPARATOR + value + HEADER_SEPARATOR
     switch (name.length) {
       case 4:
         if (name === 'host') {

@@ -179,9 +179,12 @@ export class Listener {
     socketContext: HandshakeContext | null = null,
   ): void {
     const scan = this.#scan
-    scan.read(req)
     const method = req.getCaseSensitiveMethod()
     const path = req.getUrl()
+    const named = this.#options.routes.find(method, path)
+    scan.read(req, named?.ignoresHeaders !== true)
+    // What handles a body looks for its type.
+    if (named?.ignoresHeaders && !scan.isUnframed) scan.read(req, true)
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const fault = scan.framingFault()
     if (fault !== null) {
@@ -190,7 +193,7 @@ export class Listener {
     }
     const corsHead = this.#cors.enabled ? this.#cors.headFor(scan.origin) : ''
     const isOurHost = listenSocket.hosts.allows(scan.host)
-    const found = isOurHost ? this.#options.routes.find(method, path) : null
+    const found = isOurHost ? named : null
     const route = found !== null && this.#system.isServed(found.zone, listenSocket.isSystem) ? found : null
     const exchange = new Exchange(res, requestId, method, path, route, corsHead, this.recorder)
     if (!this.#library.isStrict) {
@@ -280,7 +283,7 @@ export class Listener {
   ): void {
     const scan = this.#scan
     const query = req.getQuery() ?? ''
-    if (scan.text.length + path.length + query.length > HEADERS_MAX_BYTES)
+    if (scan.textLength + path.length + query.length > HEADERS_MAX_BYTES)
       return exchange.fail('HTTP_HEADERS_TOO_LARGE', undefined, true)
     const pathFault = faultOfPath(path)
     if (pathFault !== null) return exchange.fail('HTTP_BAD_REQUEST', pathFault)

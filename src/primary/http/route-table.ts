@@ -38,6 +38,8 @@ export interface RouteEntry {
   contract: string | undefined
   /** A handler has read `context.ip`: requests of the route bring the client's address along. */
   wantsAddress: boolean
+  /** Nothing in a lane reads the headers of its requests that have no body. */
+  ignoresHeaders: boolean
   /** The circuit of its plugin is open until then, milliseconds since the epoch; 0: the route is served. */
   closedUntilMs: number
   readonly pace: RoutePace

@@ -128,6 +128,8 @@ export class Routing {
       known.isBodyStreamed === isBodyStreamed(route)
     ) {
       if (this.#isOlder(known, generation)) this.#refresh(known, route, generation)
+      // Lanes of older code may still serve it.
+      known.ignoresHeaders &&= route.ignoresHeaders === true
       return known.number
     }
     this.table.remove(known)
@@ -171,6 +173,7 @@ export class Routing {
       contract: route.contract,
       // After the handshake there is no request any more that could be asked for the address.
       wantsAddress: isSocket(route),
+      ignoresHeaders: servedBy === 'lanes' && route.ignoresHeaders === true,
       closedUntilMs: this.#closed.get(plugin) ?? 0,
       pace: new RoutePace(),
     })
