@@ -11,6 +11,8 @@ export function anchorHere(): ClockAnchor {
  * each thread reads the wall clock for its own, so a span could seem to begin before the one that caused it.
  */
 export function clockOf(anchor: ClockAnchor): () => number {
-  const originMs = anchor.wallMs - anchor.monotonicMs + (monotonicMs() - performance.now())
-  return () => originMs + performance.now()
+  // The global is looked up anew at each use.
+  const clock = performance
+  const originMs = anchor.wallMs - anchor.monotonicMs + (monotonicMs() - clock.now())
+  return () => originMs + clock.now()
 }

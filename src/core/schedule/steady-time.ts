@@ -1,4 +1,6 @@
-const ORIGIN_MS = performance.timeOrigin
+/** The global is looked up anew at each use. */
+const clock = performance
+const ORIGIN_MS = clock.timeOrigin
 
 /**
  * Milliseconds since the epoch, by a clock that nobody sets: what is measured or limited with it does not notice when the system's clock
@@ -6,10 +8,10 @@ const ORIGIN_MS = performance.timeOrigin
  * shown as a date has `Date.now()`.
  */
 export function steadyMs(): number {
-  return Math.trunc(ORIGIN_MS + performance.now())
+  return Math.trunc(ORIGIN_MS + clock.now())
 }
 
 /** The same with fractions. */
 export function exactMs(): number {
-  return ORIGIN_MS + performance.now()
+  return ORIGIN_MS + clock.now()
 }
