@@ -8,12 +8,15 @@ import { readRequest } from '../transport/frames/request-frame.ts'
 import { parseNumbered, readNumber, readText } from '../transport/frames/text-frame.ts'
 import type { LaneInit } from '../transport/messages.ts'
 import { Inbox } from '../transport/rings/inbox.ts'
+import type { Outbox } from '../transport/rings/outbox.ts'
 import type { LaneFlight } from './lane-flight.ts'
 import type { PrimaryCalls } from './primary-calls.ts'
 import type { RecordedDeliveries } from './recorded-deliveries.ts'
 import type { RingPublisher } from './ring-publisher.ts'
 
 export interface PrimaryFramesOptions {
+  /** Takes the answers. */
+  outbox: Outbox
   requests: RequestServer
   events: EventServer
   hubDeliveries: RecordedDeliveries
@@ -44,7 +47,7 @@ export class PrimaryFrames {
     this.#calls = options.calls
     this.#flight = options.flight
     this.#catchUp = options.catchUp
-    this.#inbox = new Inbox(inbound, bulk, this.#onFrame, NOTHING)
+    this.#inbox = new Inbox(inbound, bulk, this.#onFrame, options.outbox)
   }
 
   /** The primary has rung. */
@@ -112,5 +115,3 @@ export class PrimaryFrames {
     }
   }
 }
-
-const NOTHING = (): void => {}

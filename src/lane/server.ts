@@ -186,6 +186,7 @@ export class LaneServer {
       )
     }
     this.#frames = new PrimaryFrames(init, {
+      outbox: this.#outbox,
       requests: this.#requests,
       events: this.#events,
       hubDeliveries: new RecordedDeliveries(recorder, STEP_EVENT, new RingAcknowledgements(this.#outbox)),

@@ -30,8 +30,9 @@ test('what the primary sent before the first request is handled before it, howev
     bulk.port1.close()
   })
   const part = { handle: () => seen.push('request'), beginRequest: () => {} }
+  const answers = { beginBatch: () => {}, endBatch: () => {} }
   const frames = new PrimaryFrames({ inbound: ring, bulk: bulk.port2 } as LaneInit, {
-    ...({ requests: part, flight: part } as unknown as PrimaryFramesOptions),
+    ...({ requests: part, flight: part, outbox: answers } as unknown as PrimaryFramesOptions),
     catchUp: () => seen.push('caught up'),
   })
   const outbox = new Outbox(ring, control.port1, bulk.port1)

@@ -45,7 +45,7 @@ async function consume({ memory, port, bulk, frames }: Extract<Task, { do: 'cons
         result.seen[id]!++
         if (!isBody(inbox.bytes, at, length, id)) result.damaged++
       },
-      () => {},
+      { beginBatch: () => {}, endBatch: () => {} },
     )
     port.on('message', inbox.drain)
     // What was rung for before this thread listened.

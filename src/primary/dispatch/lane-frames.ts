@@ -8,7 +8,7 @@ import { readResponseBody, readResponseHead, readResponseStatus } from '../../tr
 import { parseFileHead, readNumber, readText } from '../../transport/frames/text-frame.ts'
 import type { AnswerCell } from '../../transport/memory/answer-cell.ts'
 import type { LogRecord } from '../../transport/messages.ts'
-import { Inbox } from '../../transport/rings/inbox.ts'
+import { type BatchListener, Inbox } from '../../transport/rings/inbox.ts'
 import type { Outbox } from '../../transport/rings/outbox.ts'
 import type { DeliveryCount } from '../events/delivery-count.ts'
 import type { BodySink } from '../http/streamed-body.ts'
@@ -32,7 +32,7 @@ export interface LaneFramesOptions {
 }
 
 /** Reads the frames of one lane, and gives each to the part of the primary that it is for. */
-export class LaneFrames implements BodySink {
+export class LaneFrames implements BodySink, BatchListener {
   readonly #lane: Lane
   readonly #listener: LaneListener
   readonly #inbox: Inbox
@@ -57,7 +57,7 @@ export class LaneFrames implements BodySink {
     this.#addressCell = options.addressCell
     this.#calls = new CallAnswers(outbox, (tool, method, args) => listener.onCall(tool, method, args))
     this.#publishAnswers = new PublishAnswers(outbox)
-    this.#inbox = new Inbox(channels.threadSide.outbound, channels.bulk, this.#onFrame, this.#onBatchEnd)
+    this.#inbox = new Inbox(channels.threadSide.outbound, channels.bulk, this.#onFrame, this)
   }
 
   /** Reads what the lane has written: when it rings, or when it cannot. */
@@ -84,11 +84,16 @@ export class LaneFrames implements BodySink {
     }
   }
 
-  readonly #onBatchEnd = (): void => {
+  beginBatch(): void {
+    this.#outbox.beginBatch()
+  }
+
+  endBatch(): void {
     this.#batchMs = 0
     if (this.#lane.state === 'dead') return
     this.#publishAnswers.send()
     this.#lane.onRoom()
+    this.#outbox.endBatch()
   }
 
   #read(kind: number, id: number, at: number, length: number): void {

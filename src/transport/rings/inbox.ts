@@ -10,6 +10,17 @@ const FRAMES_PER_TURN = 1024
 /** The body is at offset `at`, `length` bytes long, in the inbox's `bytes`, `words` and `doubles` until the callback returns. */
 export type FrameHandler = (kind: number, id: number, at: number, length: number) => void
 
+/** Told of each batch of frames, for answers that go out once per batch. */
+export interface BatchListener {
+  beginBatch(): void
+  endBatch(): void
+}
+
+/** After this many looks in vain, one after another, the inbox goes to sleep without one. */
+const VAIN_LOOKS_MAX = 4
+/** It tries again to look after this many sleeps. */
+const SLEEPS_WITHOUT_LOOK = 32
+
 /** The receiving end of a lane's ring: call `drain` when the doorbell rings. */
 export class Inbox implements WideFrameBuffer {
   bytes: RawBuffer
@@ -19,16 +30,17 @@ export class Inbox implements WideFrameBuffer {
   readonly #ringDoubles: Float64Array
   readonly #bulk: MessagePort
   readonly #handle: FrameHandler
-  readonly #afterDrain: () => void
+  readonly #batches: BatchListener
   #isAwake = false
+  #vainLooks = 0
+  #sleeps = 0
 
-  /** @param afterDrain runs after each batch of frames, for answers that go out once per batch */
-  constructor(memory: SharedArrayBuffer, bulk: MessagePort, handle: FrameHandler, afterDrain: () => void) {
+  constructor(memory: SharedArrayBuffer, bulk: MessagePort, handle: FrameHandler, batches: BatchListener) {
     this.#ring = new RingConsumer(memory)
     this.#ringDoubles = new Float64Array(this.#ring.bytes.buffer, this.#ring.bytes.byteOffset)
     this.#bulk = bulk
     this.#handle = handle
-    this.#afterDrain = afterDrain
+    this.#batches = batches
     this.bytes = this.#ring.bytes
     this.words = this.#ring.words
     this.doubles = this.#ringDoubles
@@ -36,30 +48,44 @@ export class Inbox implements WideFrameBuffer {
 
   /** Wakes the inbox: the doorbell was rung. */
   readonly drain = (): void => {
-    if (!this.#isAwake) this.#turn()
+    if (this.#isAwake) return
+    this.#isAwake = true
+    this.#turn(false)
   }
 
+  readonly #look = (): void => this.#turn(true)
+
   /**
-   * Reads the frames and comes back next turn, until a turn finds none: only then the other side has to ring again.
-   * Under load it never has to: one empty turn is cheaper than a message between threads.
+   * Reads the frames, and looks once more in the next turn, until a look finds none: only then the other side has to ring again. Under
+   * load it never has to, and a look is cheaper than a message between threads.
    */
-  readonly #turn = (): void => {
-    this.#isAwake = true
+  #turn(isLook: boolean): void {
     let frames = 1
+    this.#batches.beginBatch()
     try {
       frames = this.#ring.drain(this.#read, FRAMES_PER_TURN)
     } finally {
       // Runs also when a handler threw: the other frames must not wait for the next doorbell.
-      if (frames > 0) this.#afterDrain()
-      if (frames > 0 || !this.#ring.sleep()) setImmediate(this.#turn)
-      else this.#isAwake = false
+      this.#batches.endBatch()
+      if (isLook) this.#vainLooks = frames > 0 ? 0 : this.#vainLooks + 1
+      if ((frames === 0 || !this.#isLookWorthwhile()) && this.#ring.sleep()) this.#isAwake = false
+      else setImmediate(this.#look)
     }
+  }
+
+  /** False where the other side waits for an answer before it sends more: there each look costs a turn of the loop for nothing. */
+  #isLookWorthwhile(): boolean {
+    if (this.#vainLooks < VAIN_LOOKS_MAX) return true
+    if (++this.#sleeps < SLEEPS_WITHOUT_LOOK) return false
+    this.#sleeps = 0
+    return true
   }
 
   /** Reads all frames that are left: the other side is gone. */
   drainAll(): void {
+    this.#batches.beginBatch()
     while (this.#ring.drain(this.#read, FRAMES_PER_TURN) > 0);
-    this.#afterDrain()
+    this.#batches.endBatch()
   }
 
   readonly #read = (kind: number, id: number, at: number, length: number): void => {

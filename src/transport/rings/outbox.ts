@@ -28,7 +28,7 @@ interface Waiting {
  * The sending end of a lane's ring, with its doorbell and the port for large bodies.
  *
  * `begin(max)` gives the offset to write a body to, in `bytes` and `words` (the ring's, or a buffer's when the body is large or the ring is full);
- * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, and only when it has gone to sleep.
+ * `end(bytes, kind, id)` sends it. The other side is rung at the end of each turn of the loop, or of each batch of its own frames, and only when it has gone to sleep.
  */
 export class Outbox implements WideFrameBuffer {
   bytes: RawBuffer
@@ -45,6 +45,7 @@ export class Outbox implements WideFrameBuffer {
   #unrung = 0
   #framesPerRing = FRAMES_PER_RING
   #ringScheduled = false
+  #isInBatch = false
   #retryTimer: NodeJS.Timeout | undefined
   #lazyTimer: NodeJS.Timeout | undefined
   #closed = false
@@ -98,11 +99,21 @@ export class Outbox implements WideFrameBuffer {
       this.#ringDoorbell()
       if (this.#framesPerRing < MAX_FRAMES_PER_RING) this.#framesPerRing *= 2
     }
-    if (!this.#ringScheduled) {
+    if (!this.#ringScheduled && !this.#isInBatch) {
       this.#ringScheduled = true
       setImmediate(this.#endTurn)
     }
     return position
+  }
+
+  /** A batch of frames of the other side is read: until its end nothing need be scheduled for the answers to them. */
+  beginBatch(): void {
+    this.#isInBatch = true
+  }
+
+  endBatch(): void {
+    this.#isInBatch = false
+    if (this.#unrung > 0) this.#ringAtEnd()
   }
 
   /** Sends the answer to a frame of the other side. Never refused: a caller waits for it there, and the number of callers is limited. */
@@ -210,6 +221,10 @@ export class Outbox implements WideFrameBuffer {
 
   readonly #endTurn = (): void => {
     this.#ringScheduled = false
+    this.#ringAtEnd()
+  }
+
+  #ringAtEnd(): void {
     this.#framesPerRing = FRAMES_PER_RING
     this.#ringDoorbell()
   }
