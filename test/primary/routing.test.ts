@@ -91,6 +91,19 @@ test('a route that stays keeps its number, and has what the newer code says of i
   assert.deepEqual(told(), [[5, ['new']]], 'a lane of older code says nothing new')
 })
 
+test('headers are left out of the requests of a route when no code that may serve it can see them', (t) => {
+  const routing = new Routing(TIMEOUT_MS)
+  const { register } = registering(routing)
+  const serve = (generation: number, ignoresHeaders: boolean): boolean => {
+    register(laneOf(t, { generation, manifest: { routes: [{ ...routeOf('shop.Sell', '/sell'), ignoresHeaders }] } }))
+    return routing.table.find('GET', '/sell')!.ignoresHeaders
+  }
+  assert.equal(serve(0, true), true)
+  assert.equal(serve(1, true), true)
+  assert.equal(serve(2, false), false)
+  assert.equal(serve(3, true), false, 'a lane of the older code may still serve it')
+})
+
 test('an endpoint that becomes a stream is another route', (t) => {
   const routing = new Routing(TIMEOUT_MS)
   const { register } = registering(routing)
