@@ -3,7 +3,7 @@
 require('./preload/node-version.cjs')
 const { setFlagsFromString } = require('node:v8')
 const { followNpm } = require('./guardian/npm-parent.cjs')
-const { isGuardianOff, isStartedByNpm } = require('./guardian/switch.cjs')
+const { isGuardianOff, isStartedByNpm, processCount } = require('./guardian/switch.cjs')
 const { LOADER_ARGUMENTS, PRELOAD } = require('./launch.cjs')
 const { sourceFile } = require('./preload/compiled.cjs')
 
@@ -26,5 +26,5 @@ else {
   // Nothing here is run so often that it would have to be fast, and the compilers alone take 4 MB.
   for (const compiler of ['--no-opt', '--no-sparkplug']) setFlagsFromString(compiler)
   const { Guardian } = require('./guardian/guardian.cjs')
-  new Guardian([...LOADER_ARGUMENTS, MAIN, ...args]).start()
+  new Guardian([...LOADER_ARGUMENTS, MAIN, ...args], processCount()).start()
 }

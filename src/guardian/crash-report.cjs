@@ -6,6 +6,7 @@ const PREFIX = 'crash-'
 
 /**
  * Writes a crash report: `<folder>/crash-<time>-<pid of the guardian>/report.json` and, beside it, the flight record as it was. It appears whole or not at all.
+ * With several processes the name ends with the number of the one that died.
  * @param kept reports that stay; the oldest are removed
  */
 exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, stderr, startedMs, ...known }) {
@@ -17,6 +18,8 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
     at: new Date(nowMs).toISOString(),
     // Several guardians may keep their reports in one folder: each runtime reads its own guardian's.
     guardian: process.pid,
+    // Left out where there is one process.
+    process: known.number,
     signal: known.signal,
     code: known.code,
     stalled_ms: known.stallMs,
@@ -25,7 +28,8 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
     stderr: stderr.split('\n').filter((line) => line.trim() !== ''),
   }
   writeFileSync(join(unfinished, 'report.json'), `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 })
-  renameSync(unfinished, join(folder, `${PREFIX}${report.at.replaceAll(':', '-')}-${process.pid}`))
+  const which = known.number === undefined ? '' : `-${known.number}`
+  renameSync(unfinished, join(folder, `${PREFIX}${report.at.replaceAll(':', '-')}-${process.pid}${which}`))
   const reports = readdirSync(folder).filter((name) => name.startsWith(PREFIX))
   for (const old of reports.sort().slice(0, -kept)) rmSync(join(folder, old), { recursive: true, force: true })
 }

@@ -8,27 +8,25 @@ const BACKLOG_BYTES = 1_048_576
 /** A terminal or a pipe that takes nothing now is tried again after this long. */
 const RETRY_MS = 50
 
-/** Hands on the standard error of the runtime, and keeps its end. It always reads, so the runtime never waits for who reads it in the end. */
+/** Hands on the standard error of each runtime, and keeps its end. It always reads, so no runtime waits for who reads it in the end. */
 class StandardError {
-  #tail = Buffer.alloc(0)
   #backlog = []
   #backlogBytes = 0
   #leftOutBytes = 0
   #isWriting = false
   #onIdle = []
 
-  /** @param stream the runtime's standard error: what a runtime before it has written is forgotten */
+  /**
+   * @param stream the standard error of a runtime
+   * @returns gives its last lines, oldest first
+   */
   follow(stream) {
-    this.#tail = Buffer.alloc(0)
+    let tail = Buffer.alloc(0)
     stream.on('data', (bytes) => {
-      this.#tail = Buffer.concat([this.#tail, bytes]).subarray(-TAIL_BYTES)
+      tail = Buffer.concat([tail, bytes]).subarray(-TAIL_BYTES)
       this.write(bytes)
     })
-  }
-
-  /** The last lines, oldest first. */
-  tail() {
-    return this.#tail.toString('utf8')
+    return () => tail.toString('utf8')
   }
 
   write(bytes) {

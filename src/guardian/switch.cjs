@@ -4,16 +4,26 @@ const { parseEnv } = require('node:util')
 /** As `parse.ts` of the configuration spells false. Any other word is true, or a fault that the runtime reports. */
 const FALSE = ['false', '0', 'no', 'off']
 
-/** True when `GUARDIAN` is false: somebody else starts the runtime again. The environment wins over `.env`, as for every variable. */
+/** True when `GUARDIAN` is false: somebody else starts the runtime again. */
 exports.isGuardianOff = function isGuardianOff() {
-  const given = process.env.GUARDIAN?.trim() || dotEnv().GUARDIAN?.trim() || 'true'
-  return FALSE.includes(given.toLowerCase())
+  return FALSE.includes((given('GUARDIAN') ?? 'true').toLowerCase())
+}
+
+/** `PROCESSES`. One where it is no such number: that one reports the fault. */
+exports.processCount = function processCount() {
+  const text = given('PROCESSES') ?? '1'
+  return /^[1-9]\d?$/.test(text) ? Number(text) : 1
 }
 
 /** True when npm has started this process, for `npm start` or `npm run dev`. */
 exports.isStartedByNpm = function isStartedByNpm() {
   const { npm_command, npm_lifecycle_event } = process.env
   return npm_command !== undefined && ['start', 'dev'].includes(npm_lifecycle_event) && process.platform !== 'win32'
+}
+
+/** The environment wins over `.env`, as for every variable, and empty counts as unset. */
+function given(name) {
+  return process.env[name]?.trim() || dotEnv()[name]?.trim() || undefined
 }
 
 function dotEnv() {
