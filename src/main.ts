@@ -8,7 +8,9 @@ import {
   loadSettings,
   prepareEnvironment,
   takeFlightDir,
+  takePortJoining,
 } from './core/config/load.ts'
+import { processNumber } from './core/config/process-group.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
 import { ServiceProcess } from './primary/assembly/service-process.ts'
@@ -18,6 +20,9 @@ import { createLog } from './primary/logging/log-writer.ts'
 const NO_POOL_SIZE =
   'UV_THREADPOOL_SIZE is not set, so the process has 4 threads for files and DNS: start it with --require ./src/preload.cjs before the loader'
 
+const NO_GUARDIAN =
+  'PROCESSES: expected 1 without the guardian, which alone starts several: start it with `npm start` and GUARDIAN=true'
+
 const TAKEN: readonly string[] = ['REPLICA_ID_TAKEN', 'DATABASE_TAKEN']
 
 /** Null until there is something to end in order. */
@@ -26,11 +31,12 @@ let service: ServiceProcess | null = null
 /** `npm start`, `npm run dev` (`--watch`), and `npm start -- --boot-tool db`. */
 async function main(): Promise<void> {
   const flightDir = takeFlightDir()
-  const { isDevelopment, bootTool, inspector, settings, warnings } = load()
+  const joinsPort = takePortJoining()
+  const { isDevelopment, bootTool, inspector, settings, warnings } = load(flightDir !== null)
   prepareEnvironment()
   if (inspector !== null) openInspector(inspector)
   const logWriter = await createLog(settings)
-  const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir })
+  const started = new ServiceProcess({ settings, logWriter, isDevelopment, flightDir, joinsPort })
   service = started
   const { runtime } = started
   if (settings.uvThreadpoolSize === undefined) runtime.log('WARNING', NO_POOL_SIZE, 'config')
@@ -54,7 +60,9 @@ async function main(): Promise<void> {
   }
   const port = await serving
   const paths = runtime.host.routeList().map(({ path }) => path)
-  logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
+  // Of several processes the first says so for all.
+  if (!processNumber(settings))
+    logWriter.writeForPeople(banner({ settings, port, systemPort: runtime.systemPort, paths, isDevelopment }))
   started.tellWhenReady(port)
 }
 
@@ -72,10 +80,12 @@ function exit(code: number): void {
 }
 
 /** Command line and settings. The process ends when they are not valid: another start with the same would not help. */
-function load(): CommandLine & LoadedSettings {
+function load(isGuarded: boolean): CommandLine & LoadedSettings {
   try {
     const commandLine = readCommandLine()
-    return { ...commandLine, ...loadSettings(undefined, commandLine.isDevelopment, commandLine.bootTool) }
+    const loaded = loadSettings(undefined, commandLine.isDevelopment, commandLine.bootTool)
+    if (loaded.settings.processes > 1 && !isGuarded) throw new ConfigFaults([NO_GUARDIAN])
+    return { ...commandLine, ...loaded }
   } catch (error) {
     if (!(error instanceof ConfigFaults || error instanceof UsageFault)) throw error
     console.error(error.message)

@@ -60,6 +60,8 @@ export interface SystemDump {
   lanes: Record<string, number>
   /** The last reload; missing when the lanes were never reloaded. */
   reload?: ReloadInfo
+  /** Which process answers, of several on one port (`PROCESSES`): all else here is of this one alone. Missing where it is the only one. */
+  process?: { number: number; of: number; replica: string; pid: number }
 }
 
 /**

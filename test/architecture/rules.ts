@@ -133,6 +133,8 @@ export const PRELOADED = [
   'src/guardian/switch.cjs',
   'src/heddle.cjs',
   'src/guardian/guardian.cjs',
+  'src/guardian/process-group.cjs',
+  'src/guardian/service-manager.cjs',
 ] as const
 
 /** @returns true when the file belongs to the layer and the layer forbids the import */

@@ -130,6 +130,27 @@ test('processes of one supervisor have names of their own, and the first alone f
   assert.equal(load({ NODE_APP_INSTANCE: '1', SCHEDULER_ENABLED: 'true' }).schedulerEnabled, true)
 })
 
+test('several processes of one guardian have what they cannot share apart, and the first alone fires jobs', () => {
+  const two = { PROCESSES: '2', AUTH_SECRET_KEY: 'x'.repeat(32), REPLICA_ID: 'web', SYSTEM_PORT: '9000' }
+  const settings = ['0', '1'].map((number) => load({ ...two, NODE_APP_INSTANCE: number, SCHEDULER_ENABLED: 'true' }))
+  assert.deepEqual(
+    settings.map(({ replicaId, systemPort, schedulerEnabled }) => [replicaId, systemPort, schedulerEnabled]),
+    [
+      ['web:0', 9000, true],
+      ['web:1', 9001, false],
+    ],
+  )
+  assert.match(faultsOf({ ...two, HTTP_PORT: '0' }).join(), /HTTP_PORT: expected one that 2 PROCESSES can share/)
+  assert.match(faultsOf({ ...two, SYSTEM_PORT: '7999' }).join(), /SYSTEM_PORT: .* a port from 7999 to 8000/)
+  assert.match(faultsOf({ ...two, SYSTEM_PORT: '65535' }).join(), /SYSTEM_PORT: expected at most 65534/)
+  assert.match(
+    faultsOf({ PROCESSES: '2', AUTH_SECRET_KEY: '' }).join(),
+    /AUTH_SECRET_KEY: .* the same for all 2 PROCESSES/,
+  )
+  assert.equal(loadSettings(two, true).settings.processes, 1, 'in development there is one')
+  assert.equal(loadSettings(two, false, 'db').settings.processes, 1)
+})
+
 test('processes that share a port without a common secret are warned', () => {
   const { warnings } = loadSettings({ HTTP_REUSE_PORT: 'true' })
   assert.ok(warnings.some((warning) => warning.includes('refuse each other')))

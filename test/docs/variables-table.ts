@@ -12,7 +12,7 @@ export const ONLY_FOR_DEFAULTS: ReadonlySet<string> = new Set(['NODE_APP_INSTANC
 
 /** Defaults that a value cannot show: those that are computed, and those that differ from machine to machine. */
 export const TOLD_DEFAULTS: Readonly<Record<string, string>> = {
-  LANES: 'available cores − 1, at least 1; `npm run dev`: at most 2',
+  LANES: 'available cores / `PROCESSES` − 1, at least 1; `npm run dev`: at most 2',
   RDB_MIN_POOL: '2, or `RDB_MAX_POOL` if that is less',
   AUTH_SECRET_KEY: 'random on a loopback host, else required',
   AUTH_HASH_THREADS: 'available cores, at most 4',

@@ -1,42 +1,12 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type TestContext, test } from 'node:test'
-import { fileURLToPath } from 'node:url'
+import { test } from 'node:test'
 import { until } from '../support/until.ts'
+import { guardFake } from './fake-guarded.ts'
 
-const GUARDIAN = fileURLToPath(new URL('../../src/guardian/guardian.cjs', import.meta.url))
-const FAKE = fileURLToPath(new URL('./fake-runtime.cjs', import.meta.url))
 const ABORTED = 128 + 6
-
-/** A real guardian of processes that only pretend to be a runtime: they start in no time. */
-async function guardFake(
-  t: TestContext,
-  way: string,
-): Promise<{ child: ChildProcess; reports: string; errors: () => string }> {
-  const reports = await mkdtemp(join(tmpdir(), 'heddle-crashes-'))
-  const code = `const { Guardian } = require(${JSON.stringify(GUARDIAN)}); new Guardian([${JSON.stringify(FAKE)}]).start()`
-  const child = spawn(process.execPath, ['-e', code], {
-    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
-    env: { PATH: process.env.PATH, FAKE: way, FAKE_REPORTS: join(reports, 'kept') },
-  })
-  let errors = ''
-  if (way !== 'shout')
-    child.stderr!.setEncoding('utf8').on('data', (chunk: string) => {
-      errors += chunk
-    })
-  t.after(async () => {
-    if (child.exitCode === null && child.signalCode === null) {
-      child.kill('SIGKILL')
-      await once(child, 'exit')
-    }
-    await rm(reports, { recursive: true, force: true })
-  })
-  return { child, reports: join(reports, 'kept'), errors: () => errors }
-}
 
 test('after ten deaths within a minute the guardian gives up, ends with the code of the last, and has kept the newest reports', async (t) => {
   const { child, reports, errors } = await guardFake(t, 'abort')

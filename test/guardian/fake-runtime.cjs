@@ -1,4 +1,4 @@
-// What the guardian sees of a runtime, without one: says that it is guarded and serves, then does what FAKE says.
+// What the guardian sees of a runtime, without one: says that it is guarded and serves, then does what FAKE says, or FAKE_<number> of one among several.
 const guarded = {
   type: 'guarded',
   stopMs: 2000,
@@ -17,14 +17,32 @@ const ways = {
     process.stdout.write(`written in ${Date.now() - startedMs} ms\n`)
   },
   wait: () => process.stdout.write(`${process.pid}\n`),
+  /** Says what it is told; its new code is bad where FAKE_BAD is its number. */
+  talk: () => {
+    const say = (what) => process.stdout.write(`${process.env.NODE_APP_INSTANCE} ${what} ${process.pid}\n`)
+    say('serves')
+    process.on('SIGHUP', () => {
+      say('reloads')
+      setTimeout(() => {
+        say('reloaded')
+        process.send({ type: 'reloaded', ok: process.env.FAKE_BAD !== process.env.NODE_APP_INSTANCE })
+      }, 200)
+    })
+    process.on('SIGTERM', () => {
+      say('ends')
+      process.send({ type: 'stopping' })
+      setTimeout(() => process.exit(0), 100)
+    })
+  },
+  refuse: () => process.exit(78),
   /** Its loop stands still, for longer than any test waits, and not for ever: it would not notice that its guardian is gone. */
   hang: () => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 30_000),
 }
 
-const way = process.env.FAKE
+const way = process.env[`FAKE_${process.env.NODE_APP_INSTANCE}`] ?? process.env.FAKE
 process.send(guarded)
 if (way !== 'early') process.send({ type: 'serving' })
-process.send('ready')
+if (way !== 'refuse') process.send('ready')
 process.on('disconnect', () => process.exit(9))
 setInterval(() => process.send({ type: 'alive' }), 500)
 setTimeout(ways[way], 20)

@@ -6,6 +6,7 @@ import { chosenTools } from './chosen-tools.ts'
 import { readConnectionUrls, urlFor } from './connection-urls.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
+import { setApart } from './process-group.ts'
 import { type Settings, settingKey, VARIABLES, variablesOfOtherTools } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
 import { withShippedDomains } from './shipped-domains.ts'
@@ -66,9 +67,10 @@ export function loadSettings(
   const given = (name: string): string | undefined => secrets[name] ?? env[name]
   const fromUrls = readConnectionUrls(given, { faults, warnings })
 
+  const isAlone = isDevelopment || bootTool !== null
   const settings: Record<string, unknown> = {}
   for (const [name, row] of ROWS) {
-    const raw = given(name)
+    const raw = isAlone && name === 'PROCESSES' ? undefined : given(name)
     const url = isUnset(raw) && fromUrls[name] !== undefined
     const parsed = readRow(row, url ? fromUrls[name] : raw, settings, isDevelopment)
     if ('value' in parsed) settings[settingKey(name)] = parsed.value
@@ -80,6 +82,7 @@ export function loadSettings(
   settings.tools ??= chosenTools(faults)
   if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
   checkTogether(settings as Settings, faults)
+  setApart(settings as Settings, !isUnset(given('REPLICA_ID')), faults)
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)
   warnOfOpenAddresses(settings as Settings, warnings)
@@ -131,6 +134,13 @@ export function takeFlightDir(): string | null {
   const { HEDDLE_FLIGHT_DIR: folder } = process.env
   delete process.env.HEDDLE_FLIGHT_DIR
   return folder === undefined || process.send === undefined ? null : folder
+}
+
+/** True for a process that shares its port with those that its guardian has started before. Taken once, as above. */
+export function takePortJoining(): boolean {
+  const { HEDDLE_JOINS_PORT: joins } = process.env
+  delete process.env.HEDDLE_JOINS_PORT
+  return joins === 'true'
 }
 
 /** Sets variables that libraries read while they load. Call it before anything imports the HTTP library. */
@@ -197,6 +207,12 @@ function warnOfOpenAddresses(settings: Settings, warnings: string[]): void {
 }
 
 function replaceSecret(settings: Settings, faults: string[], warnings: string[]): string | undefined {
+  if (settings.processes > 1) {
+    faults.push(
+      `AUTH_SECRET_KEY: expected at least 32 characters, the same for all ${settings.processes} PROCESSES, got nothing`,
+    )
+    return undefined
+  }
   if (settings.httpHost !== undefined && !isLoopback(settings.httpHost)) {
     faults.push(
       `AUTH_SECRET_KEY: expected at least 32 characters because HTTP_HOST (${settings.httpHost}) is not a loopback address, got nothing`,

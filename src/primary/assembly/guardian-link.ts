@@ -12,6 +12,7 @@ type ToGuardian =
   | { type: 'guarded'; stopMs: number; stallMs: number; crashReportsDir: string; crashReportsKept: number }
   | { type: 'alive'; isInspected: boolean }
   | { type: 'serving' | 'stopping' }
+  | { type: 'reloaded'; ok: boolean }
 
 /** This process's side of the channel to the guardian that has started it, and that starts it again. */
 export class GuardianLink {
@@ -52,6 +53,11 @@ export class GuardianLink {
 
   serving(): void {
     this.#send({ type: 'serving' })
+  }
+
+  /** A reload is over. @param ok the code that is now on disk runs */
+  reloaded(ok: boolean): void {
+    this.#send({ type: 'reloaded', ok })
   }
 
   /** This process ends because it was told to: it is not to be started again. */

@@ -1,5 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import type { Readiness } from '../../contracts/registry.ts'
+import { processNumber } from '../../core/config/process-group.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
@@ -29,6 +30,7 @@ import { FlightMirror } from '../supervision/flight-mirror.ts'
 import { ProcessDeaths } from '../supervision/process-deaths.ts'
 import { Reloads } from '../supervision/reloads.ts'
 import { LaneCallHandler } from '../tools/lane-call-handler.ts'
+import { notShared, refuseOneFile } from '../tools/several-processes.ts'
 import { PrimaryToolHost } from '../tools/tool-host.ts'
 import { unreadUrls } from '../tools/unread-urls.ts'
 import { assembleEvents, type EventParts, openStreams } from './events.ts'
@@ -87,7 +89,8 @@ export class Runtime {
     const link = new SupervisorLink()
     const processLog = new ProcessLog(logWriter, settings)
     const { log } = processLog
-    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log)
+    const number = processNumber(settings)
+    const processDeaths = flightDir === null ? null : new ProcessDeaths(settings.crashReportsDir, log, number)
     const events: EventParts = assembleEvents({
       settings,
       deathsOfEvent: processDeaths === null ? null : (id) => processDeaths.ofEvent(id),
@@ -336,7 +339,10 @@ export class Runtime {
     const { settings } = this.#options
     const folders = activeTools(settings.toolsDir, settings.tools)
     for (const warning of unreadUrls(folders, settings)) this.log('WARNING', warning, 'config')
+    if (processNumber(settings) === 0)
+      for (const warning of notShared(folders, settings)) this.log('WARNING', warning, 'config')
     await kernel.toolbox.install(folders, kernel.runtimeFactory(this.host))
+    refuseOneFile(settings, kernel.toolbox.get('db'))
     this.#http.localWorker.server.sockets.isRevoked = (claims) => kernel.toolbox.isRevoked(claims)
     if (!staysInProcess(settings, kernel.toolbox.get('db'))) return
     this.log('INFO', 'Events end with this process: no tool db is installed that could keep them', 'event_bus')

@@ -2,6 +2,7 @@ import { EXIT_CONFIG } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { requireFolder } from '../../runtime/kernel/discover.ts'
 import { ServiceManager } from '../health/service-manager.ts'
+import { requireSharablePort } from '../http/shared-port.ts'
 import type { LogWriter } from '../logging/log-writer.ts'
 import { GuardianLink } from './guardian-link.ts'
 import { endProcess } from './process-end.ts'
@@ -22,6 +23,8 @@ export interface ServiceProcessOptions {
   isDevelopment: boolean
   /** Null when no guardian has started this process. */
   flightDir: string | null
+  /** Other processes of the same guardian listen on the port already. */
+  joinsPort?: boolean
 }
 
 /** The process around the runtime: its signals, the limit of its drain, and what process managers are told. */
@@ -31,11 +34,13 @@ export class ServiceProcess {
   readonly #logWriter: LogWriter
   readonly #manager: ServiceManager
   readonly #guardian: GuardianLink | null
+  readonly #joinsPort: boolean
   #isStopping = false
   #isEnding = false
 
-  constructor({ settings, logWriter, isDevelopment, flightDir }: ServiceProcessOptions) {
+  constructor({ settings, logWriter, isDevelopment, flightDir, joinsPort = false }: ServiceProcessOptions) {
     this.#settings = settings
+    this.#joinsPort = joinsPort
     this.#logWriter = logWriter
     this.#guardian = flightDir === null ? null : new GuardianLink(flightDir)
     this.runtime = new Runtime({
@@ -83,11 +88,12 @@ export class ServiceProcess {
    * @returns the port
    */
   async serve(): Promise<number> {
-    const { httpReusePort, httpHost, lanes } = this.#settings
+    const { httpReusePort, httpHost, lanes, processes } = this.#settings
     const startedMs = performance.now()
     // Before there are threads: one that is still loading its modules cannot be ended in order.
     this.#settings.domainsDir.forEach(requireFolder)
-    const port = await this.runtime.start({ exclusivePort: !httpReusePort })
+    if (processes > 1 && !this.#joinsPort) await requireSharablePort(this.#settings)
+    const port = await this.runtime.start({ exclusivePort: !httpReusePort && processes === 1 })
     this.runtime.log('INFO', `Serving on http://${httpHost}:${port}`, 'main', {
       lanes,
       boot_ms: Math.round(performance.now()),
@@ -105,6 +111,7 @@ export class ServiceProcess {
     this.runtime.log('INFO', `${why}: reloading the lanes`, 'main')
     void this.#manager.reloading(why)
     const fault = await this.runtime.reload()
+    this.#guardian?.reloaded(fault === null)
     if (!this.#isStopping) void this.#manager.ready(fault === null ? 'Reloaded' : `Not reloaded: ${fault}`)
   }
 

@@ -1,3 +1,4 @@
+import { processNumber } from '../../core/config/process-group.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { ThreadKernel } from '../../runtime/kernel/thread.ts'
 import { watchUnawaited } from '../../runtime/kernel/unawaited.ts'
@@ -28,6 +29,7 @@ interface ToolOptions {
 /** The tools and plugins of the primary thread, and the health of the whole process. */
 export function assembleTools({ settings, shared, processLog, events, link }: ToolOptions): ToolParts {
   const { log } = processLog
+  const number = processNumber(settings)
   // The kernel reports to `health`, which asks the kernel for its tools. Neither does so before a tool is booted.
   const kernel: ThreadKernel = new ThreadKernel({
     thread: { kind: 'primary' },
@@ -51,6 +53,7 @@ export function assembleTools({ settings, shared, processLog, events, link }: To
     toolNames: () => kernel.toolbox.names,
     lanes: () => link.supervisor.lanes.countByState(),
     onChange: () => snapshots.sendSoon(),
+    process: number === null ? null : { number, of: settings.processes, replica: settings.replicaId, pid: process.pid },
   })
   const snapshots = new Snapshots(health, events.hub, () => link.supervisor.lanes.all)
   processLog.connect((record, origin) => {

@@ -24,6 +24,7 @@ export class Health {
   readonly #toolNames: () => readonly string[]
   readonly #lanes: () => Record<string, number>
   readonly #onChange: () => void
+  readonly #process: NonNullable<SystemDump['process']> | null
   /** The last reload of the lanes; undefined when there was none. */
   reload: ReloadInfo | undefined
   /** Last message by tool and status word: messages of two threads may arrive in either order. */
@@ -41,7 +42,11 @@ export class Health {
     toolNames: () => readonly string[]
     lanes: () => Record<string, number>
     onChange: () => void
+    /** Null where there is one process. */
+    process?: NonNullable<SystemDump['process']> | null
   }) {
+    this.#process = options.process ?? null
+
     this.#statuses = options.statuses
     this.#toolIndex = options.toolIndex
     this.#toolNames = options.toolNames
@@ -154,6 +159,7 @@ export class Health {
       plugins: Object.fromEntries([...this.#plugins()].sort(([a], [b]) => (a < b ? -1 : 1))),
       lanes: this.#lanes(),
       ...(this.reload === undefined ? {} : { reload: this.reload }),
+      ...(this.#process === null ? {} : { process: this.#process }),
     }
   }
 }

@@ -1,5 +1,6 @@
 import pino, { type Logger as Pino } from 'pino'
 import type { LogLevel } from '../../contracts/logger.ts'
+import { processNumber } from '../../core/config/process-group.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { forPeople, type LogLine } from './line-for-people.ts'
@@ -30,21 +31,23 @@ export async function createLog(settings: Settings, terminal?: Terminal): Promis
     level: PINO_LEVELS[settings.logLevel.toUpperCase() as LogLevel],
     timestamp: false,
   }
-  const destination = new LineDestination(people === null ? writeLine : await prettyLines(people))
+  const destination = new LineDestination(
+    people === null ? writeLine : await prettyLines(people, processNumber(settings)),
+  )
   const writer: LogWriter = new LogWriter(pino(options, destination), people, output)
   return writer
 }
 
 type WriteLine = (line: string, level: LogLevel) => void
 
-/** Loaded on demand: it costs some megabytes. */
-async function prettyLines(people: Terminal): Promise<WriteLine> {
+/** Loaded on demand: it costs some megabytes. @param number of this process, where several write to one terminal */
+async function prettyLines(people: Terminal, number: number | null): Promise<WriteLine> {
   const { prettyFactory } = await import('pino-pretty')
   const format = prettyFactory({
     colorize: people.hasColours,
     translateTime: 'SYS:HH:MM:ss.l',
     hideObject: true,
-    messageFormat: (line) => forPeople(line as unknown as LogLine),
+    messageFormat: (line) => (number === null ? '' : `${number}  `) + forPeople(line as unknown as LogLine),
   })
   return (line, level) => people.write(format(line), level)
 }

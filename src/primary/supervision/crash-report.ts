@@ -24,6 +24,8 @@ interface RawReport {
   at: string
   /** Process id of the guardian that wrote it. */
   guardian: number
+  /** Number of the process among several of one guardian; missing where it was alone. */
+  process?: number
   signal: string | null
   code: number | null
   /** How long the primary thread had said nothing, when the guardian ended the process for that; else null. */
@@ -63,10 +65,12 @@ interface Begun {
 /**
  * The reports of a guardian in a folder, and of guardians that are gone, the oldest first: those that nobody has read are completed, and marked as read.
  * @param guardian process id
+ * @param number of this process among several of the guardian; each reads the reports of those before it first, and the first one all that are left over
  */
 export function readCrashReports(
   folder: string,
   guardian = process.ppid,
+  number: number | null = null,
 ): { reports: CrashReport[]; unread: CrashReport[] } {
   const reports: CrashReport[] = []
   const unread: CrashReport[] = []
@@ -75,6 +79,8 @@ export function readCrashReports(
     const report = parsed<RawReport | CrashReport>(join(path, REPORT_FILE))
     if (report === null || (report.guardian !== guardian && isRunning(report.guardian))) continue
     const isRead = 'suspects' in report
+    const reader = report.guardian === guardian ? (report.process ?? 0) : 0
+    if (!isRead && number !== null && number !== reader) continue
     const complete = isRead ? report : completed(path, report)
     reports.push(complete)
     if (isRead) continue

@@ -49,12 +49,18 @@ export class ProcessDeaths {
   readonly #recent: readonly CrashReport[]
   readonly #unread: readonly CrashReport[]
 
-  /** Reads the reports in the folder, and marks them as read. */
-  constructor(folder: string, log: Log, nowMs = Date.now()) {
+  readonly #number: number | null
+
+  /**
+   * Reads the reports in the folder, and marks them as read.
+   * @param number of this process among several of one guardian
+   */
+  constructor(folder: string, log: Log, number: number | null = null, nowMs = Date.now()) {
     this.#log = log
+    this.#number = number
     let read: ReturnType<typeof readCrashReports> = { reports: [], unread: [] }
     try {
-      read = readCrashReports(folder)
+      read = readCrashReports(folder, process.ppid, number)
     } catch (error) {
       log('WARNING', `The crash reports cannot be read: ${messageOf(error)}`, IDENTITY)
     }
@@ -65,7 +71,7 @@ export class ProcessDeaths {
   /** For the lane's list of deaths, newest first. What was in no lane is shown with the first. */
   ofLane(index: number): BlackBox[] {
     return this.#recent
-      .filter(({ lane }) => Math.max(0, lane ?? 0) === index)
+      .filter(({ lane, process = 0 }) => Math.max(0, lane ?? 0) === index && process === (this.#number ?? process))
       .slice(-DEATHS_SHOWN)
       .reverse()
       .map((report) => boxOf(report, index))

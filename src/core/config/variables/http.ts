@@ -74,7 +74,7 @@ export const HTTP_VARIABLES = {
     max: 65_535,
     default: undefined,
     effect:
-      'Port that alone serves `/system/*`, which is then 404 on `HTTP_PORT`, but for its health; 0: any free port.',
+      'Port that alone serves `/system/*`, which is then 404 on `HTTP_PORT`, but for its health; 0: any free port. Of several `PROCESSES` each has its own: this one, the next, …',
   },
   SYSTEM_HOST: { type: 'text', ...NO_BLANKS, default: '127.0.0.1', effect: 'Address of `SYSTEM_PORT`.' },
   HTTP_BODY_LIMIT: {

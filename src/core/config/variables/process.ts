@@ -6,14 +6,30 @@ const DEVELOPED_LANES = 2
 
 /** Threads, and the life of the process. */
 export const PROCESS_VARIABLES = {
+  PROCESSES: {
+    type: 'integer',
+    min: 1,
+    max: 99,
+    default: 1,
+    unit: 'processes',
+    effect:
+      'Processes that `npm start` runs on one port, each with its own lanes; `npm run dev` and `--boot-tool` run one.',
+  },
   LANES: {
     type: 'integer',
     min: 1,
     max: 256,
-    default: (_above, isDevelopment) =>
-      Math.max(1, Math.min(availableParallelism() - 1, isDevelopment ? DEVELOPED_LANES : 256)),
+    // Each process has a primary thread beside its lanes.
+    default: ({ processes }, isDevelopment) =>
+      Math.max(
+        1,
+        Math.min(
+          Math.floor(availableParallelism() / Number(processes ?? 1)) - 1,
+          isDevelopment ? DEVELOPED_LANES : 256,
+        ),
+      ),
     unit: 'threads',
-    effect: 'Number of worker threads that run the plugins.',
+    effect: 'Number of worker threads of a process that run the plugins.',
   },
   LANE_MAX_INFLIGHT: {
     type: 'integer',
