@@ -1,3 +1,4 @@
+import { atTurnEnd } from '../../core/schedule/turn-end.ts'
 import type { Exchange } from './exchange.ts'
 
 /**
@@ -17,7 +18,7 @@ export class Pipelining {
     this.#newest = exchange
     if (this.#isTurnNoted) return
     this.#isTurnNoted = true
-    setImmediate(this.#endTurn)
+    atTurnEnd(this.#endTurn)
   }
 
   aborted(exchange: Exchange): void {

@@ -17,9 +17,12 @@ export class PathTemplate {
 
   /** Each segment is decoded once; a wildcard's rest stands under `*`. */
   read(path: string, into: Record<string, unknown>): void {
-    const parts = path.split('/')
+    let slashes = 0
+    let from = 0
     for (const { index, name, isRest } of this.#segments) {
-      const raw = isRest ? parts.slice(index).join('/') : (parts[index] ?? '')
+      for (; slashes < index && from >= 0; slashes++) from = path.indexOf('/', from) + 1 || -1
+      const end = from < 0 || isRest ? -1 : path.indexOf('/', from)
+      const raw = from < 0 ? '' : end < 0 ? path.slice(from) : path.slice(from, end)
       into[name] = raw.includes('%') ? decodeSegment(raw) : raw
     }
   }

@@ -1,4 +1,5 @@
 import type { MessagePort } from 'node:worker_threads'
+import { atTurnEnd } from '../../core/schedule/turn-end.ts'
 import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
 import { BULK_FLAG, INLINE_MAX_BYTES, KIND_MASK } from '../frames/frame-kinds.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
@@ -101,7 +102,7 @@ export class Outbox implements WideFrameBuffer {
     }
     if (!this.#ringScheduled && !this.#isInBatch) {
       this.#ringScheduled = true
-      setImmediate(this.#endTurn)
+      atTurnEnd(this.#endTurn)
     }
     return position
   }

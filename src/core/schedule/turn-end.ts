@@ -1,0 +1,15 @@
+const waiting: (() => void)[] = []
+
+/**
+ * Runs a function of the runtime once this turn of the loop has read all of its input. One `setImmediate` serves all that wait: it is what
+ * costs. The functions run in the causal context of whoever was first, so they must not run code of plugins, and must not throw.
+ */
+export function atTurnEnd(run: () => void): void {
+  if (waiting.push(run) === 1) setImmediate(runAll)
+}
+
+function runAll(): void {
+  // Its length is read each time: what a function adds still runs in this turn.
+  for (let n = 0; n < waiting.length; n++) waiting[n]!()
+  waiting.length = 0
+}
