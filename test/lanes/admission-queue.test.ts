@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { it } from 'node:test'
 import { AdmissionQueue, WAITING_MAX_BYTES, WAITING_MAX_REQUESTS } from '../../src/primary/dispatch/admission-queue.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
-import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
+import { type RequestFrame, readRequest } from '../../src/transport/frames/request-frame.ts'
 
 const NOW_MS = 1_000_000
 
@@ -72,7 +72,7 @@ it('copies a body: its memory is lent', () => {
   const lent = Uint8Array.of(1, 2, 3)
   enter(queue, new Waiter(), lent)
   lent.fill(0)
-  const bodies = [...queue].map(([, { frame }]) => [...frame.body!])
+  const bodies = [...queue].map(([, { request }]) => [...readRequest(request.chunk, request.at).body!])
   assert.deepEqual(bodies, [[1, 2, 3]])
 })
 

@@ -44,14 +44,14 @@ test('what is thrown while a request that waited is served costs that one, and t
   const faults: unknown[] = []
   const dispatcher = new Dispatcher((error) => void faults.push(error))
   const lane = hosting(t)
-  const send = lane.sendRequest.bind(lane)
+  const send = lane.sendStored.bind(lane)
   lane.sendRequest = () => -1
   dispatcher.setLanes([lane])
   const waiting = [exchangeOf(), exchangeOf(), exchangeOf()]
   for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
   assert.equal(dispatcher.waiting, 3)
   const fault = new Error('broken')
-  lane.sendRequest = (request, exchange) => {
+  lane.sendStored = (request, exchange) => {
     if (exchange === waiting[0]!.exchange) throw fault
     return send(request, exchange)
   }

@@ -1,6 +1,7 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { RequestFrame } from '../../transport/frames/request-frame.ts'
 import type { Exchange } from '../http/exchange.ts'
+import { RequestStore, type StoredRequest } from './request-store.ts'
 
 /** Requests that wait at most. */
 export const WAITING_MAX_REQUESTS = 8_192
@@ -8,7 +9,7 @@ export const WAITING_MAX_REQUESTS = 8_192
 export const WAITING_MAX_BYTES = 16 << 20
 
 interface Waiting {
-  readonly frame: RequestFrame
+  readonly request: StoredRequest
   readonly exchange: Exchange
   readonly bytes: number
   /** By `steadyMs`, as the deadline of the exchange is. */
@@ -21,6 +22,7 @@ export class AdmissionQueue {
   readonly index = -1
   /** A map by id, because requests are removed from the middle too. */
   readonly #waiting = new Map<number, Waiting>()
+  readonly #store = new RequestStore()
   #bytes = 0
   #lastId = 0
 
@@ -33,14 +35,12 @@ export class AdmissionQueue {
     return WAITING_MAX_REQUESTS - this.#waiting.size
   }
 
-  /** Adds a request, with a copy of its body. False when there is no room for it. */
+  /** Adds a copy of a request. False when there is no room for it. */
   tryAdd(frame: RequestFrame, exchange: Exchange): boolean {
     const bytes = frame.text.length + (frame.body === null ? 0 : frame.body.byteLength)
     if (this.#waiting.size >= WAITING_MAX_REQUESTS || this.#bytes + bytes > WAITING_MAX_BYTES) return false
-    // The memory of a body is only lent.
-    if (frame.body !== null) frame.body = Buffer.from(frame.body)
     const id = ++this.#lastId
-    this.#waiting.set(id, { frame, exchange, bytes, sinceMs: steadyMs() })
+    this.#waiting.set(id, { request: this.#store.add(frame), exchange, bytes, sinceMs: steadyMs() })
     this.#bytes += bytes
     exchange.assignTo(this, id)
     return true
@@ -55,6 +55,7 @@ export class AdmissionQueue {
     const waiting = this.#waiting.get(id)
     if (waiting === undefined) return
     this.#waiting.delete(id)
+    this.#store.remove(waiting.request)
     this.#bytes -= waiting.bytes
   }
 

@@ -7,6 +7,7 @@ import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { DrainSpeed } from './drain-rate.ts'
 import type { Lane } from './lane.ts'
+import type { StoredRequest } from './request-store.ts'
 
 /** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
@@ -71,13 +72,24 @@ export class Dispatcher {
       if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
       if (best === undefined || socketLoad(lane) < socketLoad(best)) best = lane
     }
-    return best !== undefined && assign(best, frame, exchange)
+    return best !== undefined && assign(best, best.sendRequest(frame, exchange), exchange)
   }
 
   /** False when no lane has room. */
   #give(frame: RequestFrame, exchange: Exchange): boolean {
+    const lane = this.#choose(frame.routeNumber, exchange)
+    return lane !== undefined && assign(lane, lane.sendRequest(frame, exchange), exchange)
+  }
+
+  /** The same for a request that has waited. */
+  #giveStored(request: StoredRequest, exchange: Exchange): boolean {
+    const lane = this.#choose(request.routeNumber, exchange)
+    return lane !== undefined && assign(lane, lane.sendStored(request, exchange), exchange)
+  }
+
+  /** The lane that is to have it, whether it has room or not. */
+  #choose(routeNumber: number, exchange: Exchange): Lane | undefined {
     const lanes = this.#lanes
-    const { routeNumber } = frame
     const nowMs = exactMs()
     const isQuick = exchange.route?.pace.isQuick === true
     let best: Lane | undefined
@@ -98,7 +110,7 @@ export class Dispatcher {
     if (best === undefined || (best.freeRequests === 0 && best.drainSpeedWhenFull() !== 'fast')) {
       best = leastLoaded(lanes, routeNumber)
     }
-    return best !== undefined && assign(best, frame, exchange)
+    return best
   }
 
   /** Queues a request for a fast lane. For all other lanes a refusal now is better than one later. */
@@ -124,10 +136,10 @@ export class Dispatcher {
   readonly #serveQueue = (): void => {
     if (this.#queue.size === 0) return
     let refusals = 0
-    for (const [id, { frame, exchange }] of this.#queue) {
+    for (const [id, { request, exchange }] of this.#queue) {
       let isDone: boolean
       try {
-        isDone = this.#give(frame, exchange)
+        isDone = this.#giveStored(request, exchange)
       } catch (error) {
         this.#fail(exchange, error)
         isDone = true
@@ -136,7 +148,7 @@ export class Dispatcher {
         this.#queue.remove(id)
         continue
       }
-      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(frame.routeNumber) !== 'slow') return
+      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(request.routeNumber) !== 'slow') return
       refusals++
       this.#queue.remove(id)
       exchange.fail('HTTP_OVERLOADED')
@@ -156,9 +168,9 @@ export class Dispatcher {
   /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
   #serveWithheld(): void {
     const nowMs = steadyMs()
-    for (const [id, { frame, exchange, sinceMs }] of this.#withheld) {
+    for (const [id, { request, exchange, sinceMs }] of this.#withheld) {
       try {
-        if (!this.#give(frame, exchange)) {
+        if (!this.#giveStored(request, exchange)) {
           if (nowMs - sinceMs < WITHHELD_MAX_MS) continue
           exchange.fail('HTTP_OVERLOADED')
         }
@@ -228,9 +240,8 @@ export class Dispatcher {
   }
 }
 
-/** False when the lane has no room. */
-function assign(lane: Lane, frame: RequestFrame, exchange: Exchange): boolean {
-  const id = lane.sendRequest(frame, exchange)
+/** @param id -1 when the lane had no room: false then */
+function assign(lane: Lane, id: number, exchange: Exchange): boolean {
   if (id === -1) return false
   exchange.assignTo(lane, id)
   return true
