@@ -1,6 +1,7 @@
-const { readFileSync, realpathSync, statSync } = require('node:fs')
+const { realpathSync, statSync } = require('node:fs')
 const { join } = require('node:path')
 const { getEnvironmentData, isMainThread, setEnvironmentData } = require('node:worker_threads')
+const { PackFile, TAIL_BYTES } = require('./pack-file.cjs')
 const { isOurs, keptFolder, keptModuleFile, PACKAGES, ROOT, SOURCE } = require('./places.cjs')
 const { trim } = require('./trim.cjs')
 const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, writeWhole } = require('./script.cjs')
@@ -15,7 +16,6 @@ const INSTALLATION = ['', '.package-lock.json', '.modules.yaml', '.yarn-state.ym
 const FEW = 10
 /** V8 copies compiled code that begins elsewhere. */
 const ALIGNED_BYTES = 8
-const TAIL_BYTES = 4
 
 /** @returns {Pack | null} null for a thread of another program than the runtime's own, which start again and again */
 exports.openPack = () => {
@@ -43,8 +43,9 @@ function ownProgram() {
  * A module is as it was packed while its own file has not changed.
  */
 class Pack {
-  #file
-  #bytes
+  #path
+  /** @type {PackFile | null} null where there is none */
+  #file = null
   /** By path: what the file was, and where its parts lie. */
   #modules
   /** By the path of a module: the paths of what it imports, by the names that it uses. */
@@ -54,8 +55,8 @@ class Pack {
   #hasEnded = false
   #installation = installation()
 
-  constructor(file) {
-    this.#file = file
+  constructor(path) {
+    this.#path = path
     this.#read()
     // Until then it takes memory that the program itself does not.
     setTimeout(() => this.#end(), STARTED_MS).unref()
@@ -71,8 +72,12 @@ class Pack {
   scriptOf(path) {
     const packed = this.#modules.get(path)
     if (packed === undefined || !isSame(packed.file, statSync(path, { throwIfNoEntry: false }))) return null
-    const text = packed.isOneByte ? this.#bytes.latin1Slice(...packed.text) : this.#bytes.utf8Slice(...packed.text)
-    const script = compile(path, text, this.#bytes.subarray(...packed.code))
+    const [begin, textEnd] = packed.text
+    const [codeBegin, end] = packed.code
+    const bytes = this.#file.read([begin, end])
+    if (bytes === null) return null
+    const text = packed.isOneByte ? bytes.latin1Slice(0, textEnd - begin) : bytes.utf8Slice(0, textEnd - begin)
+    const script = compile(path, text, bytes.subarray(codeBegin - begin))
     return script.cachedDataRejected ? null : script
   }
 
@@ -96,34 +101,35 @@ class Pack {
     this.#modules = new Map()
     this.#names = {}
     try {
-      this.#bytes = readFileSync(this.#file)
-      this.#open()
+      this.#file = new PackFile(this.#path)
+      const { modules, names, installation } = this.#file.readIndex()
+      if (installation !== this.#installation) return
+      for (const packed of modules) this.#modules.set(packed.path, packed)
+      this.#names = names
     } catch {
       // Not packed yet, or damaged.
     }
-  }
-
-  #open() {
-    const end = this.#bytes.length - TAIL_BYTES
-    const { modules, names, installation } = JSON.parse(this.#bytes.utf8Slice(this.#bytes.readUInt32LE(end), end))
-    if (installation !== this.#installation) return
-    for (const packed of modules) this.#modules.set(packed.path, packed)
-    this.#names = names
   }
 
   #end() {
     if (this.#hasEnded) return
     this.#hasEnded = true
     if (this.#fresh.size > (this.#modules.size > 0 ? FEW : 0)) this.#write()
-    this.#bytes = null
+    this.#close()
     this.#modules = new Map()
     this.#names = {}
     this.#fresh.clear()
   }
 
+  #close() {
+    this.#file?.close()
+    this.#file = null
+  }
+
   /** Adds to what other threads have packed meanwhile. */
   #write() {
     const own = this.#names
+    this.#close()
     this.#read()
     for (const [importer, paths] of Object.entries(own)) this.#names[importer] = { ...this.#names[importer], ...paths }
     const parts = []
@@ -137,8 +143,11 @@ class Pack {
     }
     const modules = []
     for (const packed of this.#modules.values()) {
-      if (this.#fresh.has(packed.path)) continue
-      const [text, code] = [packed.text, packed.code].map((place) => append(this.#bytes.subarray(...place)))
+      const bytes = this.#fresh.has(packed.path) ? null : this.#file.read([packed.text[0], packed.code[1]])
+      if (bytes === null) continue
+      // The text and its code lie behind each other as they will again.
+      const moved = append(Buffer.from(bytes))[0] - packed.text[0]
+      const [text, code] = [packed.text, packed.code].map((place) => place.map((at) => at + moved))
       modules.push({ ...packed, text, code })
     }
     for (const [path, { file, text, script }] of this.#fresh) {
@@ -148,7 +157,7 @@ class Pack {
     const tail = Buffer.alloc(TAIL_BYTES)
     tail.writeUInt32LE(length)
     writeWhole(
-      this.#file,
+      this.#path,
       [...parts, Buffer.from(JSON.stringify({ modules, names: this.#names, installation: this.#installation })), tail],
       true,
     )
