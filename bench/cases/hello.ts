@@ -52,14 +52,14 @@ export const hello: BenchCase = {
     const cpu = { label: 'hello: CPU per request, whole process', unit: 'µs CPU/request' }
     return {
       rows: [
-        { ...cpu, ...row('fastify', cpuUs), target: target('at most', 0.8) },
+        { ...cpu, ...row('fastify', cpuUs), target: target('at most', 0.6) },
         {
           label: 'hello: requests per second',
           unit: 'requests/s',
           ...row('fastify', perSec),
-          target: target('at least', 1.35),
+          target: target('at least', 1.8),
         },
-        { ...cpu, ...row(bareSide, cpuUs), target: target('at most', 1.75) },
+        { ...cpu, ...row(bareSide, cpuUs), target: target('at most', 1.45) },
       ],
       details: { rounds },
     }

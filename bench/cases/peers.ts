@@ -5,6 +5,7 @@ import { treeMemoryBytes } from '../cpu.ts'
 import type { LoadResult } from '../load/plan.ts'
 import type { RateResult } from '../load/rate-plan.ts'
 import { installPeer } from '../peers/install.ts'
+import { memoryRows, watchMemory } from '../peers/memory.ts'
 import { type BenchServer, heddleSide, serverSide } from '../server.ts'
 import { median } from '../statistics.ts'
 import { formatGrid } from '../table.ts'
@@ -71,7 +72,8 @@ export const peers: BenchCase = {
       }
     }
     context.say(`medians of ${context.rounds} rounds\n${gridOf(rounds)}`)
-    return { rows: rowsOf(rounds), details: { rounds, grid: gridOf(rounds) } }
+    const memory = await watchMemory(context, HELLO_LOAD)
+    return { rows: [...rowsOf(rounds), ...memoryRows(memory)], details: { rounds, memory, grid: gridOf(rounds) } }
   },
 }
 
@@ -165,7 +167,6 @@ function rowsOf(rounds: Rounds): Row[] {
   })
   const ratio = (sense: Target['sense'], value: number): Target => ({ of: 'ratio', sense, value, unit: '×' })
   const cpu = 'µs CPU/request'
-  const atMostMb = (value: number): Target => ({ of: 'figure', sense: 'at most', value, unit: 'MB' })
   const p50OverUs = medianOf(rounds, 'fastify', p50At(1))
   return [
     row('CPU, 64 connections', cpu, cpuAt(64), ratio('at most', 0.6)),
@@ -183,9 +184,6 @@ function rowsOf(rounds: Rounds): Row[] {
     row('p99.9 at 20,000/s', 'ms', dueAt(20_000, 'p999'), ratio('at most', 1)),
     row('two lanes to one, throughput', 'requests/s', perSecAt(64), ratio('at least', 0.9), 'heddle-2', 'heddle'),
     row('two lanes to one, CPU', cpu, cpuAt(64), ratio('at most', 1.15), 'heddle-2', 'heddle'),
-    row('memory when idle, one lane', 'MB', idleMb, atMostMb(110)),
-    row('memory when idle, two lanes', 'MB', idleMb, atMostMb(140), 'heddle-2'),
-    row('memory after the load, two lanes', 'MB', loadedMb, atMostMb(200), 'heddle-2'),
   ]
 }
 

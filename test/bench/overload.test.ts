@@ -6,7 +6,8 @@ import type { LoadResult } from '../../bench/load/plan.ts'
 import type { RateResult, StreamResult } from '../../bench/load/rate-plan.ts'
 import { NO_LATENCIES, rateResultOf, streamOf } from './rate-results.ts'
 
-const IN_LANE: Route = { label: 'x', path: '/', bottleneck: 'lane' }
+const IN_LANE: Route = { label: 'x', path: '/', bottleneck: 'lane', shareMin: 90 }
+const AT_READER: Route = { ...IN_LANE, bottleneck: 'reader', shareMin: 75 }
 const REFUSED = { ok: 48, statuses: { 503: 52 } }
 
 function roundOf(changes: Partial<StreamResult>, rest: Partial<RateResult> = {}): Round {
@@ -26,6 +27,17 @@ test('what is served is held against the peak of the same server', () => {
     ],
   )
   assert.match(rows[0]!.note!, /heddle: 48 % served, 52 % refused, 0 % not reached.*Fastify: 30 % served.*70 % not/)
+})
+
+test('where the reading thread gives out, the share must reach its own minimum and that of Fastify', () => {
+  const served = (okPerSec: number) => roundOf({ okPerSec, ok: okPerSec, unsent: 100 - okPerSec })
+  const verdicts = (heddle: number, fastify: number) =>
+    rowsOf(AT_READER, { heddle: [served(heddle)], fastify: [served(fastify)] })
+      .slice(0, 2)
+      .map((row) => isMet(row))
+  assert.deepEqual(verdicts(80, 78), [true, true])
+  assert.deepEqual(verdicts(80, 85), [true, false])
+  assert.deepEqual(verdicts(70, 65), [false, true])
 })
 
 test('memory that grows from one half of the window to the other does not keep the promise', () => {
@@ -49,5 +61,5 @@ test('a lost or unanswered request, another status and a refusal that does not s
   assert.match(faultsBy({ ...REFUSED, withoutRetryAfter: 2 }), /2 times 503 without/)
   assert.match(faultsBy({}), /nothing was refused/)
   // Where the reading thread gives out first, what it never read is no fault of its own.
-  assert.equal(faultsBy({ ok: 50, unsent: 50 }, { ...IN_LANE, bottleneck: 'reader' }), '')
+  assert.equal(faultsBy({ ok: 50, unsent: 50 }, AT_READER), '')
 })
