@@ -6,6 +6,8 @@ import { formatGrid } from './table.ts'
 /** What one run has written to `bench/results`, as far as it is compared. */
 export interface EarlierRun {
   startedAt: string
+  /** Runs did not always write it. */
+  command?: string
   machine: { cpu: string; node: string }
   rows: Row[]
 }

@@ -88,7 +88,8 @@ async function main(): Promise<void> {
   console.log(`\n${formatTable(rows)}`)
   if (before !== null) {
     const { cpu, node } = before.machine
-    console.log(`\nSince ${before.startedAt} (${cpu}, Node ${node}):\n${formatChanges(before.rows, rows)}`)
+    const by = before.command === undefined ? '' : `, ${before.command}`
+    console.log(`\nSince ${before.startedAt} (${cpu}, Node ${node}${by}):\n${formatChanges(before.rows, rows)}`)
   }
   if (options.profile) console.log('Measured while profiling: do not compare these figures with others.')
   for (const outcome of outcomes)
@@ -96,6 +97,7 @@ async function main(): Promise<void> {
 
   const report = {
     startedAt,
+    command: ['npm run bench --', ...process.argv.slice(2)].join(' '),
     options,
     machine,
     rows: rows.map((row) => ({ ...row, met: isMet(row) })),
