@@ -80,7 +80,7 @@ export class RequestContext implements HttpContext {
     return this.#incoming.headers
   }
   get cookies(): Readonly<Record<string, string>> {
-    this.#cookies ??= parseCookies(this.#incoming.headers.cookie)
+    this.#cookies ??= parseCookies(this.#incoming.header('cookie'))
     return this.#cookies
   }
   get ip(): string {

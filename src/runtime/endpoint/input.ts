@@ -84,7 +84,7 @@ async function readBody(
 ): Promise<Data | undefined> {
   const bytes = incoming.body
   if (bytes === null) return undefined
-  const contentType = incoming.headers['content-type'] ?? ''
+  const contentType = incoming.header('content-type') ?? ''
   const semicolon = contentType.indexOf(';')
   const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
   const isJson = type === 'application/json' || type.endsWith('+json')
@@ -93,7 +93,7 @@ async function readBody(
       throw new HeddleError('HTTP_BAD_REQUEST', 'The body is empty, which is no JSON: send {} or no content-type')
     return undefined
   }
-  const encoding = incoming.headers['content-encoding']
+  const encoding = incoming.header('content-encoding')
   if (encoding !== undefined && encoding !== 'identity') {
     throw new HeddleError('HTTP_MEDIA_TYPE', 'Compressed request bodies are not supported')
   }

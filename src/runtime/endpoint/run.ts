@@ -160,8 +160,8 @@ export async function authenticate(authValidator: AuthValidator, incoming: Incom
 }
 
 /** The token of the `authorization` header. Source: RFC 6750, section 2.1. */
-export function bearerToken({ headers }: Incoming): string | undefined {
-  const { authorization } = headers
+export function bearerToken(incoming: Incoming): string | undefined {
+  const authorization = incoming.header('authorization')
   return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
 }
 

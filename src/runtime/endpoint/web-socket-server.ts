@@ -86,7 +86,7 @@ export class WebSocketServer {
     context: RequestContext,
   ): Promise<void> {
     const { owner, origin, options, template, hooks } = entry
-    const offered = (incoming.headers['sec-websocket-protocol'] ?? '').split(',').map((name) => name.trim())
+    const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim())
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let socketOptions: PluginSocketOptions
     try {
