@@ -4,6 +4,7 @@ import { isoTimestamp } from '../../core/causality/timestamp.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { type Fault, faultOf } from '../../core/errors/fault.ts'
 import { isSettled } from '../../core/schedule/settled.ts'
+import { clock } from '../../core/schedule/steady-time.ts'
 import { type FlightRecorder, STEP_CALL } from '../../transport/memory/flight-recorder.ts'
 import type { MetricsRing } from '../../transport/memory/metrics-ring.ts'
 import type { NameTable } from '../../transport/memory/name-table.ts'
@@ -172,7 +173,7 @@ class MethodMeter {
 
   #measure(target: object, bare: Method, args: unknown[]): unknown {
     const { flight } = this.#parts
-    const startedMs = performance.now()
+    const startedMs = clock.now()
     const step = flight === null ? 0 : flight.begin(STEP_CALL, this.#callNumber, -1, '', CLOCK_ORIGIN_MS + startedMs)
     let result: unknown
     try {
@@ -236,7 +237,7 @@ class MethodMeter {
 
   #ended(startedMs: number, step: number, failed: boolean, refused: boolean): void {
     const { flight, metrics, threadNumber, sinks } = this.#parts
-    const nowMs = performance.now()
+    const nowMs = clock.now()
     const durationMs = nowMs - startedMs
     const endedMs = CLOCK_ORIGIN_MS + nowMs
     if (flight !== null) flight.end(step, endedMs, failed)
@@ -263,7 +264,7 @@ class MethodMeter {
   }
 }
 
-const CLOCK_ORIGIN_MS = performance.timeOrigin
+const CLOCK_ORIGIN_MS = clock.timeOrigin
 
 function memberNames(target: object): string[] {
   if (isPlain(target)) return Object.getOwnPropertyNames(target).filter(isOffered)
