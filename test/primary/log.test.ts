@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { loadSettings } from '../../src/core/config/load.ts'
+import { LogOutput, WHOLE_PIECE_BYTES } from '../../src/primary/logging/log-output.ts'
 import { createLog } from '../../src/primary/logging/log-writer.ts'
 import { RequestLog } from '../../src/primary/logging/request-log.ts'
 import { Terminal } from '../../src/primary/logging/terminal.ts'
@@ -34,8 +35,9 @@ test('a request is one line: method, path, status, duration, plugin', async () =
 
 test('its status is coloured by class, on a terminal', async () => {
   const colours = { 204: 32, 304: 36, 422: 33, 500: 31 }
+  const coloured = await logOf(true)
   for (const [status, code] of Object.entries(colours)) {
-    const { log, sent } = await logOf(true)
+    const { log, sent } = coloured
     log.request({ ...REQUEST, status: Number(status) })
     assert.ok(sent().includes(`\x1b[${code}m${status}\x1b[0m`), JSON.stringify(sent()))
   }
@@ -173,4 +175,46 @@ test('spans are made all the same', () => {
   span.servedBy = 3
   span.end(201)
   assert.deepEqual(ended, ['3 201'])
+})
+
+test('of several processes on one terminal each line begins with the number of its process', async () => {
+  let sent = ''
+  const several = { PROCESSES: '2', NODE_APP_INSTANCE: '1', AUTH_SECRET_KEY: 'x'.repeat(32) }
+  const { settings } = loadSettings({ LOG_FORMAT: 'pretty', ...several })
+  const terminal = new Terminal(
+    (text) => (sent += text),
+    false,
+    {},
+    () => 80,
+  )
+  const log = await createLog(settings, terminal)
+  log.write({ level: 'INFO', message: 'Ready', timestampMs: Date.now(), identity: 'main' })
+  assert.match(sent, new RegExp(`^${TIME} INFO: 1 {2}main {2}Ready\n$`))
+})
+
+test('of several processes on one pipe lines stay whole while its reader is slow', () => {
+  const pieces: string[] = []
+  let isFull = true
+  const output = new LogOutput({
+    maxBytes: 1_000_000,
+    pieceBytes: WHOLE_PIECE_BYTES,
+    write: (bytes) => {
+      if (isFull) throw Object.assign(new Error('no room'), { code: 'EAGAIN' })
+      pieces.push(String(bytes))
+      return Buffer.byteLength(bytes)
+    },
+    onBack: () => {},
+  })
+  const lines = [
+    ...Array.from({ length: 20 }, (_, n) => `${n} ${'é'.repeat(500)}\n`),
+    `${'x'.repeat(9000)}\n`,
+    'last\n',
+  ]
+  for (const line of lines) output.write(line, 'INFO')
+  isFull = false
+  output.flush()
+  assert.equal(pieces.join(''), lines.join(''))
+  assert.ok(pieces.every((piece) => piece.endsWith('\n')))
+  const large = pieces.filter((piece) => Buffer.byteLength(piece) > WHOLE_PIECE_BYTES)
+  assert.deepEqual(large, [lines.at(-2)], 'a line that is longer alone')
 })

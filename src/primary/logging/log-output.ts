@@ -7,6 +7,8 @@ import { pauseThread } from '../../transport/memory/thread-pause.ts'
 const LEVELS: readonly LogLevel[] = ['DEBUG', 'INFO', 'WARNING', 'ERROR']
 /** What waits is written in pieces of about this size, bytes. */
 const PIECE_BYTES = 65_536
+/** A pipe takes so much as a whole or not at all: lines of several processes are not mixed. Source: pipe(7), PIPE_BUF. */
+export const WHOLE_PIECE_BYTES = 4096
 /** While nothing can be written it is tried again after a time that doubles between these, milliseconds. */
 const RETRY_MIN_MS = 1
 const RETRY_MAX_MS = 64
@@ -26,6 +28,8 @@ interface LogOutputOptions {
   maxBytes: number
   /** Writes to where the log goes, and returns how many bytes were taken. @throws with `code` EAGAIN when there is no room now */
   write: (bytes: Buffer | string) => number
+  /** Most bytes of a piece, unless one line has more. Default: about PIECE_BYTES. */
+  pieceBytes?: number
   /** Told when a reader that had not read has read everything, and lines were dropped meanwhile. */
   onBack: (stall: Stall) => void
 }
@@ -162,15 +166,18 @@ export class LogOutput {
 
   /** The first lines that wait, of all levels in their order. */
   #nextPiece(): Buffer | null {
+    const { pieceBytes = Number.POSITIVE_INFINITY } = this.#options
     let text = ''
+    let bytes = 0
     while (text.length < PIECE_BYTES) {
       let first: Fifo<Line> | null = null
       for (const lines of this.#waiting) {
         const line = lines.peek()
         if (line !== undefined && (first === null || line.number < first.peek()!.number)) first = lines
       }
-      if (first === null) break
+      if (first === null || (text !== '' && bytes + first.peek()!.bytes > pieceBytes)) break
       const line = first.shift()!
+      bytes += line.bytes
       this.#waitingBytes -= line.bytes
       text += line.text
     }

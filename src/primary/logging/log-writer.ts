@@ -4,7 +4,7 @@ import { processNumber } from '../../core/config/process-group.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import type { LogRecord } from '../../transport/messages.ts'
 import { forPeople, type LogLine } from './line-for-people.ts'
-import { LogOutput, type Stall } from './log-output.ts'
+import { LogOutput, type Stall, WHOLE_PIECE_BYTES } from './log-output.ts'
 import type { RequestLine } from './request-log.ts'
 import { standardOutput } from './standard-output.ts'
 import { type Colour, Terminal } from './terminal.ts'
@@ -19,6 +19,7 @@ const LEVEL_NAMES: Readonly<Record<number, LogLevel>> = { 20: 'DEBUG', 30: 'INFO
 export async function createLog(settings: Settings, terminal?: Terminal): Promise<LogWriter> {
   const output = new LogOutput({
     maxBytes: settings.logBufferBytes,
+    ...(processNumber(settings) === null ? {} : { pieceBytes: WHOLE_PIECE_BYTES }),
     write: standardOutput(),
     onBack: (stall) => writer.onReaderBack(stall),
   })
