@@ -43,7 +43,10 @@ export interface StartOptions {
 
 export interface HeddleOptions {
   name?: string
+  /** Of each process. */
   lanes: number
+  /** Starts that many under the guardian. Default: one, without a guardian. */
+  processes?: number
   /** Default: the shipped domains and the benchmark's own. */
   domains?: string[]
   /** Added to its environment. */
@@ -62,6 +65,19 @@ export function heddleSide(
   return { [name]: () => startHeddle({ name, lanes, env, profileDir: context.profileDir(name) }) }
 }
 
+/** The runtime under its guardian, in one or several processes on one port, each with one lane: the generator's connections are spread over them. */
+export function processesSide(
+  context: CaseContext,
+  name: string,
+  processes: number,
+): Record<string, () => Promise<BenchServer>> {
+  if (context.baselinesOnly) return {}
+  return { [name]: () => startHeddle({ name, lanes: 1, processes, env: SEVERAL }) }
+}
+
+/** What several processes need, and one gets, too: a common key, and events that no SQLite file keeps. */
+const SEVERAL = { AUTH_SECRET_KEY: 'known-to-every-process-of-the-benchmark', EVENT_BUS_DRIVER: 'in_process' }
+
 /** A baseline as one side of a comparison. */
 export function serverSide(
   context: CaseContext,
@@ -77,9 +93,10 @@ export async function startHeddle(options: HeddleOptions): Promise<BenchServer> 
   const domains = options.domains ?? ['domains', 'bench/domains']
   return startServer({
     name: options.name ?? 'heddle',
-    script: 'src/main.ts',
+    script: options.processes === undefined ? 'src/main.ts' : 'src/guardian.cjs',
     env: {
       LANES: String(options.lanes),
+      ...(options.processes === undefined ? {} : { PROCESSES: String(options.processes), GUARDIAN: 'true' }),
       DOMAINS_DIR: domains.map((domain) => join(ROOT, domain)).join(delimiter),
       ...options.env,
     },

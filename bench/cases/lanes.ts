@@ -1,12 +1,26 @@
-import type { BenchCase } from '../bench-case.ts'
+import type { BenchCase, CaseContext, Row } from '../bench-case.ts'
 import { iterationsFor } from '../calibrate.ts'
-import { busyNote, compare, cpuUs, faultsOf, mainCpuUs, medianOf, perSec, type Rounds } from '../comparison.ts'
+import {
+  busyNote,
+  compare,
+  cpuUs,
+  faultsOf,
+  type Measure,
+  mainCpuUs,
+  medianOf,
+  medianRatio,
+  perSec,
+  type Rounds,
+} from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import { describeMachine } from '../machine.ts'
-import { heddleSide } from '../server.ts'
+import { heddleSide, processesSide } from '../server.ts'
 import { median } from '../statistics.ts'
 import { formatGrid } from '../table.ts'
+import { HELLO_LOAD, verifyHello } from './hello.ts'
 
+const ONE_PROCESS = 'one-process'
+const TWO_PROCESSES = 'two-processes'
 const LANES = [1, 2, 4, 8] as const
 /** CPU time of the handler, microseconds. */
 const HANDLERS_US = [0, 50, 200, 2000] as const
@@ -38,7 +52,7 @@ export const modelPerSec = ({ primaryUs, laneUs }: LaneModel, lanes: number, cor
 
 export const lanes: BenchCase = {
   name: 'lanes',
-  title: `1, 2, 4 and 8 lanes, handlers of 0, 50, 200 and 2,000 µs of CPU, ${CONNECTIONS} connections`,
+  title: `1, 2, 4 and 8 lanes, handlers of 0, 50, 200 and 2,000 µs of CPU, ${CONNECTIONS} connections; two processes`,
   async run(context) {
     if (context.baselinesOnly) return { rows: [], details: null }
     // The generator takes a core of its own.
@@ -89,8 +103,37 @@ export const lanes: BenchCase = {
         ...Object.values(busyNote(byHandler[handlerUs]!)),
       ].join('; '),
     }))
-    return { rows, details: { cores, models: Object.fromEntries(models), byHandler, grid } }
+    const processes = await compareProcesses(context)
+    return {
+      rows: [...rows, ...processRows(processes)],
+      details: { cores, models: Object.fromEntries(models), byHandler, grid, processes },
+    }
   },
+}
+
+/** What helps where the primary is the limit: a second process on the port, which the guardian starts. Each has one lane. */
+async function compareProcesses(context: CaseContext): Promise<Rounds> {
+  context.say('hello in one process and in two, each with one lane')
+  return compare(context, {
+    sides: { ...processesSide(context, ONE_PROCESS, 1), ...processesSide(context, TWO_PROCESSES, 2) },
+    load: HELLO_LOAD,
+    before: verifyHello,
+  })
+}
+
+function processRows(rounds: Rounds): Row[] {
+  const row = (label: string, unit: string, measure: Measure): Row => ({
+    label: `lanes: two processes to one, ${label}`,
+    unit,
+    heddle: medianOf(rounds, TWO_PROCESSES, measure),
+    baseline: medianOf(rounds, ONE_PROCESS, measure),
+    baselineName: 'PROCESSES=1',
+    ratio: medianRatio(rounds, TWO_PROCESSES, ONE_PROCESS, measure),
+    target: null,
+    faults: faultsOf(rounds, TWO_PROCESSES, ONE_PROCESS),
+    ...busyNote(rounds),
+  })
+  return [row('throughput', 'requests/s', perSec), row('CPU', 'µs CPU/request', cpuUs)]
 }
 
 const nameOf = (count: number): string => `lanes-${count}`
