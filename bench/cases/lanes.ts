@@ -68,7 +68,8 @@ export const lanes: BenchCase = {
         load: { requests: [getRequest(path)], connections: CONNECTIONS },
       })
     }
-    const models = HANDLERS_US.map((handlerUs) => [handlerUs, modelOf(byHandler[handlerUs]!)] as const)
+    const primaryUs = median(byHandler[0]![nameOf(1)]!.map(mainCpuUs))!
+    const models = HANDLERS_US.map((handlerUs) => [handlerUs, modelOf(byHandler[handlerUs]!, primaryUs)] as const)
     const grid = formatGrid([
       [
         'handler',
@@ -105,7 +106,7 @@ export const lanes: BenchCase = {
     }))
     const processes = await compareProcesses(context)
     return {
-      rows: [...rows, ...processRows(processes)],
+      rows: [...rows, ...processRows(processes, cores)],
       details: { cores, models: Object.fromEntries(models), byHandler, grid, processes },
     }
   },
@@ -121,7 +122,7 @@ async function compareProcesses(context: CaseContext): Promise<Rounds> {
   })
 }
 
-function processRows(rounds: Rounds): Row[] {
+function processRows(rounds: Rounds, cores: number): Row[] {
   const row = (label: string, unit: string, measure: Measure): Row => ({
     label: `lanes: two processes to one, ${label}`,
     unit,
@@ -131,7 +132,9 @@ function processRows(rounds: Rounds): Row[] {
     ratio: medianRatio(rounds, TWO_PROCESSES, ONE_PROCESS, measure),
     target: null,
     faults: faultsOf(rounds, TWO_PROCESSES, ONE_PROCESS),
-    ...busyNote(rounds),
+    note: [`two busy threads in each, on ${cores} cores beside the generator`, ...Object.values(busyNote(rounds))].join(
+      '; ',
+    ),
   })
   return [row('throughput', 'requests/s', perSec), row('CPU', 'µs CPU/request', cpuUs)]
 }
@@ -139,8 +142,10 @@ function processRows(rounds: Rounds): Row[] {
 const nameOf = (count: number): string => `lanes-${count}`
 const whole = (value: number | null): string => (value === null ? '–' : Math.round(value).toLocaleString('en'))
 
-/** By one lane: more threads than cores cost what has nothing to do with a request. */
-function modelOf(rounds: Rounds): LaneModel {
-  const one = rounds[nameOf(1)]!
-  return laneModel(median(one.map(mainCpuUs))!, median(one.map(cpuUs))!)
+/**
+ * By one lane: more threads than cores cost what has nothing to do with a request.
+ * @param primaryUs with a handler of 0 µs, where the primary is busy: between long handlers it is woken for each request, and has its own timers
+ */
+function modelOf(rounds: Rounds, primaryUs: number): LaneModel {
+  return laneModel(primaryUs, median(rounds[nameOf(1)]!.map(cpuUs))!)
 }
