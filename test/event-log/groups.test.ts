@@ -28,6 +28,20 @@ const groupsOf = async (store: LogStore) =>
     ({ grp }) => grp,
   )
 
+test('a process serves when its subscribers are stored, however slowly (PostgreSQL)', async (t) => {
+  const store = await onPostgres(t)
+  if (store === null) return
+  const first = await store.start(ABSENT)
+  await until(async () => (await groupsOf(store)).length === 1, 'the tables are there, and one subscriber')
+  assert.equal(await first.stop(), 0)
+  await store.change(`
+    CREATE FUNCTION slowly() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.2); RETURN NEW; END $$;
+    CREATE TRIGGER slowly BEFORE INSERT ON heddle_group FOR EACH STATEMENT EXECUTE FUNCTION slowly()`)
+  const second = await store.start(DATABASE)
+  assert.deepEqual(await groupsOf(store), [GROUP, `${GROUP}Too`])
+  assert.equal(await second.stop(), 0)
+})
+
 for (const [name, storeOf] of STORES) {
   test(`a subscriber that is missing for a while gets everything, and in its order (${name})`, async (t) => {
     const store = await storeOf(t)

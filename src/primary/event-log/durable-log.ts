@@ -28,6 +28,8 @@ const HELD_SHARE = 0.5
 const REFILL_MS = 20
 /** How long events are still given to a broker at the end, milliseconds. */
 const RELAY_END_MS = 1000
+/** How long a start waits until its subscribers are stored, milliseconds. */
+const GROUPS_STORED_MS = 5000
 /** Pause before the log is opened again, milliseconds. */
 const REOPEN_MS = 1000
 
@@ -160,9 +162,19 @@ export class DurableLog {
 
   /** What others have left, or cannot deliver, comes before what is published from now on, as far as it is known. */
   async #takePart(): Promise<void> {
-    if (this.#relay === null) this.#groups.begin(Date.now())
+    if (this.#relay === null && this.#groups.begin(Date.now())) await this.#groupsStored()
     this.#shared?.adopt()
     if (this.#relay === null) await this.#keeper.findReleased()
+  }
+
+  /** Where this process ends at once, the next one knows for whom its events wait. A database that takes no changes does not hold up the start. */
+  async #groupsStored(): Promise<void> {
+    let timer: NodeJS.Timeout | undefined
+    const isLate = new Promise<void>((resolve) => {
+      timer = setTimeout(resolve, GROUPS_STORED_MS)
+    })
+    await Promise.race([this.#writer.written(), isLate])
+    clearTimeout(timer)
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */

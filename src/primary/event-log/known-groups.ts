@@ -160,14 +160,16 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
 
   // ── as they are stored ────────────────────────────────────────────────────
 
-  /** All subscribers are there: writes who they are. */
-  begin(nowMs: number): void {
-    if (this.#writtenMs !== null) return
+  /** All subscribers are there: writes who they are. @returns whether one of them was not known */
+  begin(nowMs: number): boolean {
+    if (this.#writtenMs !== null) return false
+    const hasUnknown = [...this.#here].some((id) => !this.#seenMs.has(id))
     // While no process was there, none could have them.
     const downMs = nowMs - Math.max(0, ...this.#seenMs.values())
     if (downMs > SEEN_EVERY_MS)
       for (const { event, group, seenMs } of this.absent) this.#write(idOf(event, group), seenMs + downMs)
     this.#writeAll(nowMs)
+    return hasUnknown
   }
 
   #writeAll(nowMs: number): void {
