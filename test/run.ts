@@ -4,6 +4,7 @@ import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { chooseLibrary } from '../src/primary/http/library-choice.ts'
+import { shareBuild } from './support/built-package.ts'
 import { CONTRACT, SHORT_CONTRACT } from './support/runner/contract.ts'
 import { jobsOf } from './support/runner/jobs.ts'
 import { Report } from './support/runner/report.ts'
@@ -93,9 +94,11 @@ async function main(): Promise<void> {
   const abort = new AbortController()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => abort.abort())
   const report = new Report()
+  const forgetBuild = shareBuild()
   const endPostgres = await sharePostgres(jobs.flatMap(({ files }) => files))
   await runJobs(jobs, concurrency, report, abort.signal)
   await endPostgres()
+  forgetBuild()
   await report.end()
   if (values['costs-to'] !== undefined) writeFileSync(values['costs-to'], report.costs)
   if (values['failed-to'] !== undefined && report.failed.length <= FAILED_MAX && !abort.signal.aborted) {

@@ -15,11 +15,11 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { packedManifest } from '../../deploy/package/manifest.mjs'
 import { ROOT } from '../docs/sources.ts'
+import { placeDist } from '../support/built-package.ts'
 import { freePort } from '../support/port.ts'
 import { processTree, signalAll } from '../support/servers/process-tree.ts'
 import { until } from '../support/until.ts'
 
-const BUILD = join(ROOT, 'deploy/package/build.mjs')
 /** Starts are slow while many tests run. */
 const START_MS = 180_000
 /** How scripts of the application are run: npm takes longer for it than the command itself. The test checks that they are these. */
@@ -64,8 +64,7 @@ export class Reader {
     for (const name of readdirSync(join(ROOT, 'node_modules'))) {
       if (!name.startsWith('.')) symlinkSync(join(ROOT, 'node_modules', name), join(modules, name))
     }
-    const { code, output } = await this.run(`node '${BUILD}' '${join(place, 'dist')}'`)
-    if (code !== 0) throw new Error(output)
+    await placeDist(join(place, 'dist'))
     const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
     writeFileSync(join(place, 'package.json'), JSON.stringify(manifest))
     symlinkSync(join(place, 'dist/src/heddle.cjs'), join(modules, '.bin/heddle'))

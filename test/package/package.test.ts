@@ -11,7 +11,7 @@ import { postgresServer } from '../support/servers/postgres.ts'
 import { processTree } from '../support/servers/process-tree.ts'
 import { redisServer } from '../support/servers/redis.ts'
 import { until } from '../support/until.ts'
-import { end, install, packTwo, run, type Served, serve } from './packed.ts'
+import { end, type Installed, install, packAndInstall, run, type Served, serve } from './packed.ts'
 
 const SAVED_AGAIN_MS = 5000
 
@@ -24,10 +24,10 @@ function upgradeCommands(): string[][] {
   return commands.map((command) => command.split(' ').filter((word) => word !== '--'))
 }
 
-/** Both are made once: packing compiles everything. */
-let packed: Awaited<ReturnType<typeof packTwo>>
+/** Once: packing compiles everything. */
+let packed: Installed
 before(async () => {
-  packed = await packTwo()
+  packed = await packAndInstall()
 })
 after(() => packed?.end())
 
@@ -42,13 +42,11 @@ describe('the package and an application that is made with it', () => {
   }
 
   before(async () => {
-    const tool = join(packed.folder, 'tool')
-    await run('mkdir', [tool], packed.folder)
-    await install(tool, packed.first)
     app = join(packed.folder, 'my-app')
-    const { code, output } = await run(join(tool, 'node_modules/.bin/heddle'), ['create', 'my-app'], packed.folder)
+    const program = join(packed.current, 'node_modules/.bin/heddle')
+    const { code, output } = await run(program, ['create', 'my-app'], packed.folder)
     assert.equal(code, 0, output)
-    await install(app, packed.first)
+    await install(app, packed.current)
   })
   after(() => started.forEach(end))
 
@@ -260,7 +258,7 @@ describe('the shop, an application with a bit of everything', () => {
   before(async () => {
     const within = join(packed.folder, 'of-the-shop')
     mkdirSync(within)
-    shop = await MadeShop.make(within, packed.first, { install, env: {} })
+    shop = await MadeShop.make(within, packed.current, { install, env: {} })
   })
 
   test('passes its checks', () => shop.check())

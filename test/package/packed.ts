@@ -16,10 +16,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { packedManifest } from '../../deploy/package/manifest.mjs'
+import { linkTree, placeDist } from '../support/built-package.ts'
 import { processTree, signalAll } from '../support/servers/process-tree.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
-const BUILD = join(ROOT, 'deploy/package/build.mjs')
 const MODULES = join(ROOT, 'node_modules')
 /** Variables that an application inherits. */
 const OUTER = { PATH: process.env.PATH, HOME: process.env.HOME, TMPDIR: process.env.TMPDIR }
@@ -56,8 +56,7 @@ export async function packOne(): Promise<Packed> {
   const folder = mkdtempSync(join(tmpdir(), 'heddle-package-'))
   const source = join(folder, 'source')
   mkdirSync(source)
-  const built = await run(process.execPath, [BUILD, join(source, 'dist')], ROOT)
-  if (built.code !== 0) throw new Error(built.output)
+  await placeDist(join(source, 'dist'))
   for (const name of ['README.md', 'CHANGELOG.md', 'LICENSE']) cpSync(join(ROOT, name), join(source, name))
   const manifest = packedManifest(JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')))
   const packAs = (version: unknown) => {
@@ -69,11 +68,29 @@ export async function packOne(): Promise<Packed> {
   return { folder, first, packNext: () => packAs('99.0.0'), end }
 }
 
-/** With the next version. */
-export async function packTwo(): Promise<Packed & { next: string }> {
-  const packed = await packOne()
-  return { ...packed, next: await packed.packNext() }
+/** The packed file, and folders in which it and the next version, 99.0.0, are installed: an application has a link to one of them. */
+export interface Installed extends Packed {
+  current: string
+  next: string
 }
+
+export async function packAndInstall(): Promise<Installed> {
+  const packed = await packOne()
+  const [current, next] = [join(packed.folder, 'current'), join(packed.folder, 'next')]
+  const place = placeOf(current)
+  mkdirSync(place, { recursive: true })
+  const { code, output } = await run('tar', ['-xzf', packed.first, '-C', place, '--strip-components', '1'], current)
+  if (code !== 0) throw new Error(output)
+  linkTree(place, placeOf(next))
+  const manifest = join(placeOf(next), 'package.json')
+  const text = readFileSync(manifest, 'utf8')
+  rmSync(manifest)
+  writeFileSync(manifest, JSON.stringify({ ...JSON.parse(text), version: '99.0.0' }))
+  for (const folder of [current, next]) addPackages(folder)
+  return { ...packed, current, next }
+}
+
+const placeOf = (folder: string): string => join(folder, 'node_modules/heddle')
 
 async function pack(source: string, folder: string): Promise<string> {
   const before = new Set(readdirSync(folder))
@@ -83,24 +100,24 @@ async function pack(source: string, folder: string): Promise<string> {
   return join(folder, made)
 }
 
-/** What `npm install <file>` does, without the network: the packages that heddle needs are those of this checkout. */
-export async function install(app: string, file: string): Promise<void> {
-  const modules = join(app, 'node_modules')
-  const place = join(modules, 'heddle')
-  rmSync(place, { recursive: true, force: true })
-  mkdirSync(place, { recursive: true })
-  const { code, output } = await run('tar', ['-xzf', file, '-C', place, '--strip-components', '1'], app)
-  if (code !== 0) throw new Error(output)
+/** The packages that heddle needs are those of this checkout. */
+function addPackages(folder: string): void {
+  const modules = join(folder, 'node_modules')
   for (const name of readdirSync(MODULES)) {
-    if (name.startsWith('.') || existsSync(join(modules, name))) continue
-    symlinkSync(join(MODULES, name), join(modules, name))
+    if (!name.startsWith('.') && !existsSync(join(modules, name))) symlinkSync(join(MODULES, name), join(modules, name))
   }
-  const { bin } = JSON.parse(readFileSync(join(place, 'package.json'), 'utf8'))
-  const command = join(modules, '.bin/heddle')
-  mkdirSync(join(modules, '.bin'), { recursive: true })
-  rmSync(command, { force: true })
-  symlinkSync(join(place, bin.heddle), command)
-  chmodSync(join(place, bin.heddle), 0o755)
+  const { bin } = JSON.parse(readFileSync(join(placeOf(folder), 'package.json'), 'utf8'))
+  const program = join(placeOf(folder), bin.heddle)
+  mkdirSync(join(modules, '.bin'))
+  symlinkSync(program, join(modules, '.bin/heddle'))
+  chmodSync(program, 0o755)
+}
+
+/** As `npm install` does, without the network and a copy. @param installed a folder of `packAndInstall` */
+export async function install(app: string, installed: string): Promise<void> {
+  const modules = join(app, 'node_modules')
+  rmSync(modules, { force: true })
+  symlinkSync(join(installed, 'node_modules'), modules)
 }
 
 /** A running application. */

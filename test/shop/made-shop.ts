@@ -9,8 +9,8 @@ const WITH_DRIZZLE = fileURLToPath(new URL('./with-drizzle', import.meta.url))
 const VERSIONS = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')).devDependencies
 const SOURCES = fileURLToPath(new URL('./application', import.meta.url))
 
-/** Puts a packed file into a folder, with its command in `node_modules/.bin`. */
-type Install = (folder: string, packedFile: string) => Promise<void>
+/** Puts a packed file, or what is installed of one, into a folder, with its command in `node_modules/.bin`. */
+type Install = (folder: string, packed: string) => Promise<void>
 
 /** The `node` that runs it, and what installs packages with it. */
 interface Program {
@@ -30,10 +30,10 @@ export class MadeShop {
   }
 
   /** @param within an empty folder */
-  static async make(within: string, packedFile: string, program: Program): Promise<MadeShop> {
+  static async make(within: string, packed: string, program: Program): Promise<MadeShop> {
     const tool = join(within, 'tool')
     mkdirSync(tool, { recursive: true })
-    await program.install(tool, packedFile)
+    await program.install(tool, packed)
     const heddle = join(tool, 'node_modules/.bin/heddle')
     const created = await run(heddle, ['create', 'shop'], within, program.env)
     assert.equal(created.code, 0, created.output)
@@ -42,7 +42,7 @@ export class MadeShop {
     shop.#dependOn('kysely')
     // Most of what it needs is there already.
     renameSync(join(tool, 'node_modules'), join(shop.folder, 'node_modules'))
-    await program.install(shop.folder, packedFile)
+    await program.install(shop.folder, packed)
     return shop
   }
 
@@ -118,10 +118,10 @@ export class MadeShop {
   }
 
   /** Gives it a plugin that asks by Drizzle. */
-  async addDrizzle(packedFile: string): Promise<void> {
+  async addDrizzle(packed: string): Promise<void> {
     cpSync(WITH_DRIZZLE, this.folder, { recursive: true })
     this.#dependOn('drizzle-orm')
-    await this.#program.install(this.folder, packedFile)
+    await this.#program.install(this.folder, packed)
   }
 
   /** Has that plugin raise the prices of the seeds. */
@@ -137,8 +137,8 @@ export class MadeShop {
     }
   }
 
-  upgrade(packedFile: string): Promise<void> {
-    return this.#program.install(this.folder, packedFile)
+  upgrade(packed: string): Promise<void> {
+    return this.#program.install(this.folder, packed)
   }
 
   /** As `npm install <name>` does; the next `install` fetches it. */
