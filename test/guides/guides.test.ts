@@ -13,6 +13,8 @@ const INDEX = `${FOLDER}/README.md`
 const read = (path: string): string => readFileSync(join(ROOT, path), 'utf8')
 /** While one is written: a part of its name. The first section of the first one makes the application for all. */
 const ONLY = process.env.GUIDE
+/** Its commands are about another version: `test/package` has one, and runs them. */
+const NEEDS_NEXT_VERSION = `${FOLDER}/upgrading.md`
 /** In the order in which the index names them. */
 const GUIDES = linksOf(readPage(INDEX, read(INDEX).split('\n## ')[0]!))
   .map(({ file }) => file)
@@ -32,7 +34,7 @@ describe('one application, in which somebody follows all guides', () => {
   })
   after(() => reader?.leave())
 
-  for (const guide of GUIDES) {
+  for (const guide of GUIDES.filter((each) => each !== NEEDS_NEXT_VERSION)) {
     const isWanted = ONLY === undefined || guide.includes(ONLY)
     const isFirst = guide === GUIDES[0]
     const text = isWanted ? read(guide) : read(guide).split('\n## 2')[0]!
