@@ -3,7 +3,8 @@ import { type TestContext, test } from 'node:test'
 import { Dispatcher } from '../../src/primary/dispatch/dispatcher.ts'
 import type { Lane } from '../../src/primary/dispatch/lane.ts'
 import type { Exchange } from '../../src/primary/http/exchange.ts'
-import type { RequestFrame } from '../../src/transport/frames/request-frame.ts'
+import { type RequestFrame, readRequest } from '../../src/transport/frames/request-frame.ts'
+import { Inbox } from '../../src/transport/rings/inbox.ts'
 import { laneOf } from '../support/fake-lane.ts'
 
 const frame = (): RequestFrame => ({
@@ -44,16 +45,16 @@ test('what is thrown while a request that waited is served costs that one, and t
   const faults: unknown[] = []
   const dispatcher = new Dispatcher((error) => void faults.push(error))
   const lane = hosting(t)
-  const send = lane.sendStored.bind(lane)
+  const send = lane.sendWaiting.bind(lane)
   lane.sendRequest = () => -1
   dispatcher.setLanes([lane])
   const waiting = [exchangeOf(), exchangeOf(), exchangeOf()]
   for (const { exchange } of waiting) assert.equal(dispatcher.send(frame(), exchange), true)
   assert.equal(dispatcher.waiting, 3)
   const fault = new Error('broken')
-  lane.sendStored = (request, exchange) => {
+  lane.sendWaiting = (queue, id, exchange) => {
     if (exchange === waiting[0]!.exchange) throw fault
-    return send(request, exchange)
+    return send(queue, id, exchange)
   }
   lane.onRoom()
   assert.equal(dispatcher.waiting, 0)
@@ -66,6 +67,34 @@ test('what is thrown while a request that waited is served costs that one, and t
     waiting.slice(1).map(({ seen }) => seen.at === lane),
     [true, true],
   )
+})
+
+test('a lane gets what has waited as it would have got it at once', (t) => {
+  const dispatcher = new Dispatcher((error) => {
+    throw error
+  })
+  const lane = hosting(t)
+  const send = lane.sendRequest.bind(lane)
+  lane.sendRequest = () => -1
+  lane.sendWaiting = () => -1
+  dispatcher.setLanes([lane])
+  const bodies = [null, new Uint8Array(0), Uint8Array.of(1, 2, 3), new Uint8Array(100_000).fill(9)]
+  const frames = bodies.map((body, n) => ({ ...frame(), pathLength: 6, text: `id/päth${n}`, body }))
+  for (const each of frames) assert.equal(dispatcher.send({ ...each }, exchangeOf().exchange), true)
+  assert.equal(dispatcher.waiting, frames.length)
+  // As its class has it.
+  Reflect.deleteProperty(lane, 'sendWaiting')
+  lane.onRoom()
+  assert.equal(dispatcher.waiting, 0)
+  lane.sendRequest = send
+  for (const each of frames) dispatcher.send({ ...each }, exchangeOf().exchange)
+  const seen: unknown[] = []
+  const { inbound, bulk } = lane.threadSide
+  const onFrame = (kind: number, _: number, at: number) => seen.push([kind, readRequest(inbox, at)])
+  const inbox: Inbox = new Inbox(inbound, bulk, onFrame, { beginBatch() {}, endBatch() {} })
+  inbox.drainAll()
+  assert.equal(seen.length, 2 * frames.length)
+  assert.deepEqual(seen.slice(0, frames.length), seen.slice(frames.length))
 })
 
 test('a request that no lane may have yet waits by its own time, whatever the clock says', async (t) => {

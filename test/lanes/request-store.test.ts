@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { it } from 'node:test'
-import { RequestStore, type StoredRequest } from '../../src/primary/dispatch/request-store.ts'
-import type { Exchange } from '../../src/primary/http/exchange.ts'
-import { KIND } from '../../src/transport/frames/frame-kinds.ts'
+import { RequestStore } from '../../src/primary/dispatch/request-store.ts'
 import { type RequestFrame, readRequest } from '../../src/transport/frames/request-frame.ts'
-import { Inbox } from '../../src/transport/rings/inbox.ts'
-import { laneOf } from '../support/fake-lane.ts'
+import type { RawBuffer } from '../../src/transport/memory/raw-buffer.ts'
 
 const frameOf = (value: string, body: Uint8Array | null = null): RequestFrame => ({
   routeNumber: 7,
@@ -34,51 +31,43 @@ function plain({ isBeyondAscii: _, body, ...rest }: RequestFrame) {
   return { ...rest, body: body && [...body] }
 }
 
-const read = ({ chunk, at }: StoredRequest) => plain(readRequest(chunk, at))
+const memory = new ArrayBuffer(2 << 20)
+const copy = { bytes: Buffer.from(memory) as RawBuffer, words: new Int32Array(memory) }
+
+function read(store: RequestStore, slot: number): RequestFrame {
+  store.copyTo(slot, copy.words, 8)
+  return readRequest(copy, 8)
+}
 
 it('gives each request back as it was, and says which are beyond ASCII', () => {
-  const store = new RequestStore()
+  const store = new RequestStore(FRAMES.length)
   const frames = FRAMES.map((frame) => ({ ...frame }))
-  const stored = frames.map((frame) => store.add(frame))
-  assert.deepEqual(stored.map(read), FRAMES.map(plain))
+  for (const [slot, frame] of frames.entries()) store.put(slot, frame)
+  assert.deepEqual(
+    frames.map((_, slot) => plain(read(store, slot))),
+    FRAMES.map(plain),
+  )
   assert.deepEqual(
     frames.flatMap(({ isBeyondAscii }, n) => (isBeyondAscii ? [n] : [])),
     [1],
   )
 })
 
-it('sends a lane what it would have been sent at once', (t) => {
-  const store = new RequestStore()
-  const lane = laneOf(t)
-  const exchange = { route: null } as Exchange
-  for (const frame of FRAMES) assert.notEqual(lane.sendStored(store.add({ ...frame }), exchange), -1)
-  assert.equal(lane.requestsInFlight, FRAMES.length)
-  const seen: unknown[] = []
-  const { inbound, bulk } = lane.threadSide
-  const onFrame = (kind: number, _: number, at: number) => seen.push([kind, plain(readRequest(inbox, at))])
-  const inbox: Inbox = new Inbox(inbound, bulk, onFrame, { beginBatch() {}, endBatch() {} })
-  inbox.drainAll()
-  assert.deepEqual(
-    seen,
-    FRAMES.map((frame) => [KIND.REQUEST, plain(frame)]),
-  )
-})
-
 it('uses the memory of requests that have left again, and never that of one that is there', () => {
-  const store = new RequestStore()
-  const chunks = new Set<unknown>()
-  const kept = store.add(frameOf('kept'))
-  const waiting: StoredRequest[] = []
+  const slots = 1001
+  const store = new RequestStore(slots + 1)
+  store.put(slots, frameOf('kept'))
+  const before = process.memoryUsage().arrayBuffers
   for (let n = 0; n < 20_000; n++) {
-    const request = store.add(frameOf(`${n} ${'h'.repeat(600)}`))
-    chunks.add(request.chunk)
-    waiting.push(request)
-    if (waiting.length <= 1000) continue
-    const oldest = waiting.shift()!
-    assert.match(read(oldest).text, new RegExp(`^id/patha=${n - 1000} `))
-    store.remove(oldest)
+    const slot = n % slots
+    if (n >= slots) {
+      assert.match(read(store, slot).text, new RegExp(`^id/patha=${n - slots} `))
+      store.remove(slot)
+    }
+    store.put(slot, frameOf(`${n} ${'h'.repeat(600)}`))
   }
-  assert.equal(read(kept).text, 'id/patha=kept')
-  // A thousand take three chunks; one more is being filled, and one is kept by its only request.
-  assert.ok(chunks.size <= 6, `${chunks.size} chunks`)
+  assert.equal(read(store, slots).text, 'id/patha=kept')
+  // All of them together take 12 MB.
+  const taken = process.memoryUsage().arrayBuffers - before
+  assert.ok(taken < 3_000_000, `${taken} bytes`)
 })

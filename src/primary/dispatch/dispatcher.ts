@@ -7,12 +7,13 @@ import type { Exchange } from '../http/exchange.ts'
 import { AdmissionQueue } from './admission-queue.ts'
 import type { DrainSpeed } from './drain-rate.ts'
 import type { Lane } from './lane.ts'
-import type { StoredRequest } from './request-store.ts'
 
 /** Requests are taken back from a lane that leaves its frames unread at most this often, milliseconds. */
 const RESCUE_PAUSE_MS = 5
-/** The queue is served this often, milliseconds, beside when lanes answer: for deadlines, and for lanes that do not answer. */
+/** The queue is served this often, milliseconds, beside when lanes answer: for lanes that do not answer. */
 const QUEUE_CHECK_MS = 5
+/** Its deadlines are looked at this often, milliseconds: some thousands of requests lie far apart in the memory. */
+const DEADLINE_CHECK_MS = 50
 /** A request that no lane may have for the moment waits this long at most, milliseconds: about three times what a lane takes to start. */
 export const WITHHELD_MAX_MS = 2000
 const WITHHELD_CHECK_MS = 50
@@ -33,6 +34,8 @@ export class Dispatcher {
   #lanes: Lane[] = []
   #rescuedMs = 0
   #checkTimer: NodeJS.Timeout | undefined
+  /** When the deadlines of the queue were looked at. */
+  #expiredMs = 0
   readonly #onFault: (error: unknown) => void
 
   /** @param onFault told of a fault while a queued request was served: it costs that request its answer */
@@ -82,9 +85,9 @@ export class Dispatcher {
   }
 
   /** The same for a request that has waited. */
-  #giveStored(request: StoredRequest, exchange: Exchange): boolean {
-    const lane = this.#choose(request.routeNumber, exchange)
-    return lane !== undefined && assign(lane, lane.sendStored(request, exchange), exchange)
+  #giveWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): boolean {
+    const lane = this.#choose(queue.routeNumberOf(id), exchange)
+    return lane !== undefined && assign(lane, lane.sendWaiting(queue, id, exchange), exchange)
   }
 
   /** The lane that is to have it, whether it has room or not. */
@@ -134,23 +137,24 @@ export class Dispatcher {
 
   /** Serves the queue in its order. Refuses requests whose lanes have turned out to be slow, or are gone. */
   readonly #serveQueue = (): void => {
-    if (this.#queue.size === 0) return
+    const queue = this.#queue
     let refusals = 0
-    for (const [id, { request, exchange }] of this.#queue) {
+    for (let id = queue.first; id !== -1; id = queue.after(id)) {
+      const exchange = queue.exchangeOf(id)
       let isDone: boolean
       try {
-        isDone = this.#giveStored(request, exchange)
+        isDone = this.#giveWaiting(queue, id, exchange)
       } catch (error) {
         this.#fail(exchange, error)
         isDone = true
       }
       if (isDone) {
-        this.#queue.remove(id)
+        queue.remove(id)
         continue
       }
-      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(request.routeNumber) !== 'slow') return
+      if (refusals === REFUSALS_PER_CHECK || this.#fastestSpeed(queue.routeNumberOf(id)) !== 'slow') return
       refusals++
-      this.#queue.remove(id)
+      queue.remove(id)
       exchange.fail('HTTP_OVERLOADED')
     }
   }
@@ -168,16 +172,18 @@ export class Dispatcher {
   /** Gives the requests that wait to lanes that may have them by now, and refuses those that have waited too long. */
   #serveWithheld(): void {
     const nowMs = steadyMs()
-    for (const [id, { request, exchange, sinceMs }] of this.#withheld) {
+    const queue = this.#withheld
+    for (let id = queue.first; id !== -1; id = queue.after(id)) {
+      const exchange = queue.exchangeOf(id)
       try {
-        if (!this.#giveStored(request, exchange)) {
-          if (nowMs - sinceMs < WITHHELD_MAX_MS) continue
+        if (!this.#giveWaiting(queue, id, exchange)) {
+          if (nowMs - queue.sinceMsOf(id) < WITHHELD_MAX_MS) continue
           exchange.fail('HTTP_OVERLOADED')
         }
       } catch (error) {
         this.#fail(exchange, error)
       }
-      this.#withheld.remove(id)
+      queue.remove(id)
     }
   }
 
@@ -199,7 +205,11 @@ export class Dispatcher {
 
   readonly #checkQueue = (): void => {
     try {
-      this.#queue.expire(steadyMs())
+      const nowMs = steadyMs()
+      if (nowMs - this.#expiredMs >= DEADLINE_CHECK_MS) {
+        this.#expiredMs = nowMs
+        this.#queue.expire(nowMs)
+      }
       this.#serveQueue()
     } catch (error) {
       this.#onFault(error)

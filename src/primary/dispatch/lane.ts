@@ -12,12 +12,12 @@ import { Outbox } from '../../transport/rings/outbox.ts'
 import type { StreamReport } from '../../transport/stream-messages.ts'
 import { DeliveryCount } from '../events/delivery-count.ts'
 import type { Exchange } from '../http/exchange.ts'
+import type { AdmissionQueue } from './admission-queue.ts'
 import { DrainRate, type DrainSpeed } from './drain-rate.ts'
 import { createLaneChannels, RING_BYTES, type ThreadSide } from './lane-channels.ts'
 import { LaneFrames } from './lane-frames.ts'
 import { LaneSockets } from './lane-sockets.ts'
 import { type PlacedRequest, RequestSlots } from './request-slots.ts'
-import type { StoredRequest } from './request-store.ts'
 
 /** Frames that stay unread for longer show that a handler keeps the thread busy, milliseconds. */
 const PROMPT_MS = 5
@@ -191,15 +191,16 @@ export class Lane {
     return id
   }
 
-  /** As `sendRequest`, for one that has waited. */
-  sendStored({ chunk, at: from, bytes }: StoredRequest, exchange: Exchange): number {
+  /** As `sendRequest`, for one that has waited: `id` in the queue. */
+  sendWaiting(queue: AdmissionQueue, id: number, exchange: Exchange): number {
     if (this.#requests.free === 0) return -1
+    const bytes = queue.lengthOf(id)
     const at = this.#outbox.begin(bytes, false)
     if (at < 0) return -1
-    const id = this.#requests.take()
-    copyWords(chunk.words, from, this.#outbox.words, at, bytes)
-    this.#requests.put(id, exchange, this.#outbox.end(bytes, KIND.REQUEST, id))
-    return id
+    const slotId = this.#requests.take()
+    queue.copyTo(id, this.#outbox.words, at)
+    this.#requests.put(slotId, exchange, this.#outbox.end(bytes, KIND.REQUEST, slotId))
+    return slotId
   }
 
   /** Gives a request up: its slot is free, its handler's signal is aborted, its answer is dropped. */
@@ -308,10 +309,4 @@ export class Lane {
     this.#bulk.close()
     return unfinished
   }
-}
-
-/** Offsets in bytes, aligned to words. For a few hundred bytes a loop is faster than `set`, which needs a new array for its source. */
-function copyWords(from: Int32Array, fromAt: number, to: Int32Array, toAt: number, bytes: number): void {
-  const words = (bytes + 3) >> 2
-  for (let word = 0; word < words; word++) to[(toAt >> 2) + word] = from[(fromAt >> 2) + word]!
 }

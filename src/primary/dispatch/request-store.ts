@@ -13,37 +13,55 @@ interface Chunk extends FrameBuffer {
   requests: number
 }
 
-/** A request as a lane reads it, in memory outside of the heap. */
-export interface StoredRequest {
-  readonly routeNumber: number
-  readonly chunk: Chunk
-  /** Where it is in the chunk. */
-  readonly at: number
-  readonly bytes: number
-}
-
 /**
- * Memory for requests that wait. Kept as objects, the texts of thousands of them outlive the young generation: the collector would copy
- * each of them twice, and move it to the old generation then.
+ * Requests that wait, as a lane reads them: by slot, in memory outside of the heap. Kept as objects, the texts of thousands of them outlive
+ * the young generation: the collector would copy each of them twice, and move it to the old generation then.
  */
 export class RequestStore {
+  readonly #chunks: (Chunk | null)[]
+  /** Where it is in its chunk. */
+  readonly #offsets: Int32Array
+  readonly #lengths: Int32Array
   #chunk: Chunk | null = null
   /** The last chunk that was emptied: where requests leave in their order, the next one that is needed. */
   #spare: Chunk | null = null
 
-  /** Copies a request, with its body. */
-  add(frame: RequestFrame): StoredRequest {
-    const maxBytes = requestMaxBytes(frame)
-    const chunk = maxBytes > SHARED_MAX_BYTES ? chunkOf(maxBytes) : this.#chunkFor(maxBytes)
-    const at = chunk.usedBytes
-    const bytes = writeRequest(chunk, at, frame)
-    chunk.usedBytes += align8(bytes)
-    chunk.requests++
-    return { routeNumber: frame.routeNumber, chunk, at, bytes }
+  constructor(slots: number) {
+    this.#chunks = new Array<Chunk | null>(slots).fill(null)
+    this.#offsets = new Int32Array(slots)
+    this.#lengths = new Int32Array(slots)
   }
 
-  /** Gives its memory back. Called once. */
-  remove({ chunk }: StoredRequest): void {
+  /** Copies a request, with its body, into a slot that is free. */
+  put(slot: number, frame: RequestFrame): void {
+    const maxBytes = requestMaxBytes(frame)
+    const chunk = maxBytes > SHARED_MAX_BYTES ? chunkOf(maxBytes) : this.#chunkFor(maxBytes)
+    const bytes = writeRequest(chunk, chunk.usedBytes, frame)
+    this.#chunks[slot] = chunk
+    this.#offsets[slot] = chunk.usedBytes
+    this.#lengths[slot] = bytes
+    chunk.usedBytes += align8(bytes)
+    chunk.requests++
+  }
+
+  lengthOf(slot: number): number {
+    return this.#lengths[slot]!
+  }
+
+  /** @param at offset in bytes, aligned to words */
+  copyTo(slot: number, to: Int32Array, at: number): void {
+    const from = this.#chunks[slot]!.words
+    const fromWord = this.#offsets[slot]! >> 2
+    const toWord = at >> 2
+    const words = (this.#lengths[slot]! + 3) >> 2
+    // For a few hundred bytes a loop is faster than `set`, which needs an array of its own for the source.
+    for (let word = 0; word < words; word++) to[toWord + word] = from[fromWord + word]!
+  }
+
+  /** Frees a slot that is in use. */
+  remove(slot: number): void {
+    const chunk = this.#chunks[slot]!
+    this.#chunks[slot] = null
     if (--chunk.requests > 0) return
     chunk.usedBytes = 0
     if (chunk !== this.#chunk && chunk.bytes.byteLength === CHUNK_BYTES) this.#spare = chunk
