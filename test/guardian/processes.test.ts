@@ -4,6 +4,7 @@ import { request } from 'node:http'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { type Heddle, spawnHeddle } from '../support/heddle.ts'
+import { startLoad } from '../support/load.ts'
 import { freePort } from '../support/port.ts'
 import { postgresServer } from '../support/servers/postgres.ts'
 import { toolsDirWith } from '../support/tools-dir.ts'
@@ -112,6 +113,23 @@ test('two processes on one port', async (t) => {
     assert.deepEqual(steps(), ['0 SIGHUP:', '0 Reloaded', '1 SIGHUP:', '1 Reloaded'])
   })
 
+  await t.test('one that is told to end drains and is replaced, and no request fails', async (step) => {
+    const load = startLoad({ port, path: '/pid', keepAlive: 8, everyMs: 30 })
+    step.after(() => load.stop())
+    for (const number of [0, 1]) {
+      const { [number]: told, [1 - number]: other } = await bothAt(port)
+      process.kill(told!.pid, 'SIGTERM')
+      await until(() => !isRunning(told!.pid), 'it has ended', START_MS)
+      const both = await bothAt(port)
+      assert.notEqual(both[number]!.pid, told!.pid)
+      assert.equal(both[1 - number]!.pid, other!.pid)
+    }
+    await load.stop()
+    assert.ok(load.answered > 0)
+    assert.deepEqual(load.failures, [])
+    assert.match(heddle.errors.join(''), /process 1 has ended with code 0: it is started again/)
+  })
+
   await t.test('a second service on the port is refused', async (step) => {
     const { child, errors } = await spawnHeddle(step, {
       isGuarded: true,
@@ -125,7 +143,8 @@ test('two processes on one port', async (t) => {
   await t.test('SIGTERM drains both', async () => {
     const both = await bothAt(port)
     const answers: Promise<unknown>[] = []
-    const waiting = async (): Promise<number> => heddle.logs.filter(({ msg }) => msg === 'SIGTERM: draining').length
+    const draining = (): number => heddle.logs.filter(({ msg }) => msg === 'SIGTERM: draining').length
+    const before = draining()
     for (let n = 0; n < 20; n++)
       answers.push(
         new Promise((resolve, reject) => {
@@ -144,7 +163,7 @@ test('two processes on one port', async (t) => {
     heddle.process.kill('SIGTERM')
     assert.deepEqual(new Set(await Promise.all(answers)), new Set([200]))
     assert.equal((await exited)[0], 0)
-    assert.equal(await waiting(), 2)
+    assert.equal(draining() - before, 2)
     for (const { pid } of Object.values(both)) assert.equal(isRunning(pid), false)
   })
 })
