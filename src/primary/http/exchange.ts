@@ -31,6 +31,8 @@ export const draining = { on: false }
 const STREAM_STATUS = 200
 
 const JSON_LINE = `\r\ncontent-type: ${JSON_TYPE}`
+/** Most answers have no more than these lines, and the id behind them. */
+const JSON_LINES = `nosniff${JSON_LINE}\r\nx-request-id: `
 const SSE_LINES =
   '\r\ncontent-type: text/event-stream\r\ncache-control: no-cache, no-transform\r\nx-accel-buffering: no'
 
@@ -188,11 +190,9 @@ export class Exchange implements ObservedRequest {
     if (this.#gone) return
     this.#ended(status)
     // One header call instead of six: the library writes the value verbatim, and every line in it was checked or made here.
-    let lines = `nosniff\r\nx-request-id: ${this.requestId}`
-    if (head === '') {
-      if (body !== null) lines += JSON_LINE
-    } else {
-      if (body !== null && !hasLine(head, 'content-type: ')) lines += JSON_LINE
+    const isPlainJson = body !== null && (head === '' || !hasLine(head, 'content-type: '))
+    let lines = (isPlainJson ? JSON_LINES : 'nosniff\r\nx-request-id: ') + this.requestId
+    if (head !== '') {
       lines += `\r\n${head.slice(0, -2)}`
       const policy = policyFor(head)
       if (policy !== '') lines += `\r\n${policy.slice(0, -2)}`
