@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
+import { coreWaitMs } from '../support/core-wait.ts'
 import { folderOf } from '../support/folder.ts'
 import { startHeddle } from '../support/heddle.ts'
 import { RawConnection } from '../support/raw-client.ts'
@@ -46,16 +47,18 @@ describe('the limits of the log', () => {
   )
 
   it('a million log lines cost their own lane; what is left out is told, and an error has its place', async () => {
-    const { logs, fetch } = service()
+    const { logs, fetch, process: primary } = service()
+    // Other processes may take the cores from it, and from this one.
+    const waitedMs = () => coreWaitMs(primary.pid!) + coreWaitMs(process.pid)
     let slowestMs = 0
     let isOver = false
     const looping = fetch('/loop').finally(() => {
       isOver = true
     })
     while (!isOver) {
-      const startMs = performance.now()
+      const startMs = performance.now() - waitedMs()
       await fetch('/system/health/live')
-      slowestMs = Math.max(slowestMs, performance.now() - startMs)
+      slowestMs = Math.max(slowestMs, performance.now() - waitedMs() - startMs)
     }
     assert.equal((await looping).status, 200)
     assert.ok(slowestMs < 1000, `the primary answered after ${slowestMs} ms`)
