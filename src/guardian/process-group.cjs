@@ -89,7 +89,8 @@ class ProcessGroup {
  */
 function environmentOf(number, count, joins) {
   const { NODE_APP_INSTANCE: outer = '0' } = process.env
-  const env = { ...process.env, HEDDLE_JOINS_PORT: String(joins) }
+  // `.env` may say another number by now, and would be read at each start.
+  const env = { ...process.env, PROCESSES: String(count), HEDDLE_JOINS_PORT: String(joins) }
   for (const name of MANAGER_VARIABLES) delete env[name]
   // What is no number is a fault that the runtime reports.
   if (/^\d{0,4}$/.test(outer)) env.NODE_APP_INSTANCE = String(Number(outer) * count + number)

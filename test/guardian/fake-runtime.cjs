@@ -19,7 +19,8 @@ const ways = {
   wait: () => process.stdout.write(`${process.pid}\n`),
   /** Says what it is told; its new code is bad where FAKE_BAD is its number. */
   talk: () => {
-    const say = (what) => process.stdout.write(`${process.env.NODE_APP_INSTANCE} ${what} ${process.pid}\n`)
+    const { NODE_APP_INSTANCE, PROCESSES } = process.env
+    const say = (what) => process.stdout.write(`${NODE_APP_INSTANCE} ${what} ${process.pid} of ${PROCESSES}\n`)
     say('serves')
     process.on('SIGHUP', () => {
       say('reloads')

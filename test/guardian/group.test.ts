@@ -1,17 +1,19 @@
 import assert from 'node:assert/strict'
-import type { ChildProcess } from 'node:child_process'
+import { type ChildProcess, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { until } from '../support/until.ts'
 import { guardFake } from './fake-guarded.ts'
 import { isRunning } from './guarded.ts'
 
 const ABORTED = 128 + 6
+const SWITCH = fileURLToPath(new URL('../../src/guardian/switch.cjs', import.meta.url))
 
-/** What the processes have said so far: `<number> <what> <pid>`. */
+/** What the processes have said so far: `<number> <what>`. */
 function saidBy(child: ChildProcess): (...whats: string[]) => string[] {
   let text = ''
   child.stdout!.setEncoding('utf8').on('data', (chunk: string) => (text += chunk))
@@ -25,9 +27,22 @@ function saidBy(child: ChildProcess): (...whats: string[]) => string[] {
 async function pidOf(child: ChildProcess, number: number): Promise<number> {
   let text = ''
   child.stdout!.on('data', (chunk: string) => (text += chunk))
-  const line = await until(() => new RegExp(`^${number} serves (\\d+)$`, 'm').exec(text), 'it serves')
+  const line = await until(() => new RegExp(`^${number} serves (\\d+) of [23]$`, 'm').exec(text), 'it serves')
   return Number(line[1])
 }
+
+test('PROCESSES is read from .env, too; what is no number is one, which reports the fault', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-env-'))
+  t.after(() => rm(folder, { recursive: true, force: true }))
+  await writeFile(join(folder, '.env'), 'PROCESSES=3\n')
+  const countWith = (env: Record<string, string>): number => {
+    const code = `process.stdout.write(String(require(${JSON.stringify(SWITCH)}).processCount()))`
+    return Number(execFileSync(process.execPath, ['-e', code], { cwd: folder, env, encoding: 'utf8' }))
+  }
+  assert.equal(countWith({}), 3)
+  assert.equal(countWith({ PROCESSES: '2' }), 2, 'the environment wins')
+  for (const PROCESSES of ['0', 'many', '-1', '1.5', '100']) assert.equal(countWith({ PROCESSES }), 1, PROCESSES)
+})
 
 test('who has started the guardian is told once, when all processes are ready', async (t) => {
   const { child } = await guardFake(t, 'talk', { processes: 3 })
