@@ -15,7 +15,7 @@ interface Chunk extends FrameBuffer {
 
 /**
  * Requests that wait, as a lane reads them: by slot, in memory outside of the heap. Kept as objects, the texts of thousands of them outlive
- * the young generation: the collector would copy each of them twice, and move it to the old generation then.
+ * the young generation: the collector would copy each of them, and then once more, into the old generation.
  */
 export class RequestStore {
   readonly #chunks: (Chunk | null)[]
