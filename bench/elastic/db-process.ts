@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import pg from 'pg'
 import type { ToolRuntime } from '../../src/contracts/tool.ts'
+import { loadSettings } from '../../src/core/config/load.ts'
 import PostgresDb from '../../src/extras/postgres/index.ts'
 import { proxied } from '../micro/proxied-tool.ts'
 import { median } from '../statistics.ts'
@@ -97,20 +98,21 @@ async function fill(target: pg.Pool): Promise<void> {
 
 /** The tool as a lane has it, with one lane; the process may open two more connections for the primary. */
 function runtimeFor({ host, port, user, password, database }: DbAccess, max: number): ToolRuntime {
+  const { settings } = loadSettings({
+    AUTH_SECRET_KEY: 'x'.repeat(32),
+    RDB_HOST: host,
+    RDB_PORT: String(port),
+    RDB_USER: user,
+    RDB_PASSWORD: password,
+    RDB_DATABASE: database,
+    RDB_MAX_POOL: String(max + 2),
+    RDB_MIN_POOL: String(max),
+    LANES: '1',
+    REPLICA_ID: 'bench',
+  })
   const runtime: Partial<ToolRuntime> = {
     thread: { kind: 'lane', index: 0 },
-    settings: {
-      rdbHost: host,
-      rdbPort: port,
-      rdbUser: user,
-      rdbPassword: password,
-      rdbDatabase: database,
-      rdbMaxPool: max + 2,
-      rdbMinPool: max,
-      rdbStatementTimeoutMs: 30_000,
-      lanes: 1,
-      replicaId: 'bench',
-    } as unknown as ToolRuntime['settings'],
+    settings,
     log: () => {},
     sharedMemory: (_, byteLength) => new SharedArrayBuffer(byteLength),
     instrument: (target) => target,
