@@ -8,7 +8,7 @@ import { median } from '../statistics.ts'
 const EVENTS = 200_000
 const WARMUP_EVENTS = 50_000
 const BATCH = 1000
-const LANE_ATTEMPTS = 200
+const LANE_ATTEMPTS = 100
 const SETTLE_DEADLINE_MS = 30_000
 
 /** One run of `count` events. */
@@ -38,7 +38,7 @@ export const events: BenchCase = {
           baseline: null,
           baselineName: null,
           ratio: null,
-          target: { of: 'figure', sense: 'at least', value: 150_000, unit: 'events/s' },
+          target: { of: 'figure', sense: 'at least', value: 300_000, unit: 'events/s' },
           faults: runs
             .filter((run) => run.handled !== run.published)
             .map((run) => `${run.handled} handled of ${run.published} published`),
@@ -115,19 +115,28 @@ export async function tickRun(server: BenchServer, order: TickOrder): Promise<Ti
   }
 }
 
-/** The dispatcher chooses the lane, so the request is repeated until the publishing lane gets it. */
+/**
+ * The dispatcher chooses the lane, so two requests go out at once: a lane that does not publish keeps its own for a moment, and the other one
+ * goes elsewhere. The order is carried out once.
+ */
 async function publish(server: BenchServer, order: object): Promise<{ startedAtMs: number; refused: number }> {
   for (let attempt = 0; attempt < LANE_ATTEMPTS; attempt++) {
+    const replies = await Promise.all([ask(), ask()])
+    for (const { status, text } of replies) {
+      if (status === 200) return JSON.parse(text).data
+      if (status !== 409) throw new Error(`/bench/publish answered ${status}: ${text}`)
+    }
+  }
+  throw new Error(`no request of ${LANE_ATTEMPTS * 2} reached the publishing lane`)
+
+  async function ask(): Promise<{ status: number; text: string }> {
     const response = await fetch(`http://${server.host}:${server.port}/bench/publish`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify(order),
     })
-    const text = await response.text()
-    if (response.status === 200) return JSON.parse(text).data
-    if (response.status !== 409) throw new Error(`/bench/publish answered ${response.status}: ${text}`)
+    return { status: response.status, text: await response.text() }
   }
-  throw new Error(`no request of ${LANE_ATTEMPTS} reached the publishing lane`)
 }
 
 /** Checks that every event was recorded: the topology has counted it, and the last records can be read. */

@@ -4,6 +4,7 @@ import { epochMs, TICK_EVENT, TICK_NAMESPACE, type TickCount } from '../tick-cou
 
 const REPORT_DELAY_MS = 20
 const RETRY_FULL_MS = 1
+const ELSEWHERE_MS = 5
 const RUN_TIMEOUT_MS = 120_000
 
 interface Order {
@@ -13,7 +14,7 @@ interface Order {
   batch?: number
   /** Goes with each event. */
   note?: string
-  /** Answer 409 unless this thread has got the request. */
+  /** Answer 409 unless this thread has got the request, and has not had one for this run. */
   thread?: number
   /** End the subscription of this thread first, so that every event goes to another one. */
   leave?: boolean
@@ -28,6 +29,8 @@ export default class DriveTicks extends Plugin {
   #bus
   #state
   #unsubscribe: (() => void) | undefined
+  /** The last run that this thread has published. */
+  #run: string | undefined
   #count: TickCount = { run: '', handled: 0, crossed: 0, lastAtMs: 0 }
   #report: NodeJS.Timeout | undefined
 
@@ -52,10 +55,13 @@ export default class DriveTicks extends Plugin {
   }
 
   async publish({ run = '', count = 0, batch = 1000, note, thread, leave }: Order, context: HttpContext) {
-    if (thread !== undefined && thread !== threadId) {
+    if (thread !== undefined && (thread !== threadId || run === this.#run)) {
+      // Meanwhile the next request goes to another lane.
+      await new Promise((resolve) => setTimeout(resolve, ELSEWHERE_MS))
       context.setStatus(409)
       return { success: false, error: 'Another thread publishes' }
     }
+    this.#run = run
     if (leave) this.#unsubscribe?.()
     const startedAtMs = epochMs()
     const tick: Record<string, string | number> = { run, thread: threadId }
