@@ -44,7 +44,7 @@ export const elastic: BenchCase = {
             'events/s',
             events.heddle,
             events.bare,
-            0.8,
+            1,
             events.faults,
             cost,
           ),
