@@ -179,6 +179,8 @@ export interface Delivery {
   isGivenUp: boolean
   /** Set from its first attempt on, when it is traced. */
   span: DeliverySpan | null
+  /** Its place among the open spans of this process; -1 while it is not there. */
+  spanIndex: number
   /** The instance that handles it now. */
   instance: SubscriberInstance | null
   readonly queue: DeliveryQueue
@@ -208,6 +210,7 @@ export const deliveryOf = (
   isBegun: false,
   isGivenUp: false,
   span: null,
+  spanIndex: -1,
   instance: null,
   deadlineMs: 0,
   requester,

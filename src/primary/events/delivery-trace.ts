@@ -7,8 +7,8 @@ type DeliveryNote = DeliveryEvent extends infer Each ? (Each extends DeliveryEve
 /** The spans of the hub's deliveries, each from its first attempt to its end. Does nothing while tracing is off. */
 export class DeliveryTrace {
   tracing: DeliveryTracing | null = null
-  /** Deliveries whose span has begun and not ended. */
-  readonly #open = new Set<Delivery>()
+  /** Deliveries whose span has begun and not ended, each at its `spanIndex`. No Set: see `Numbered`. */
+  readonly #open: Delivery[] = []
 
   /** A delivery is about to go to a thread: its subscriber's work belongs under its span. */
   sending(delivery: Delivery): void {
@@ -20,7 +20,7 @@ export class DeliveryTrace {
   #begin(tracing: DeliveryTracing, delivery: Delivery): void {
     delivery.span = tracing.begin(delivery.event.producer)
     if (delivery.span === null) return
-    this.#open.add(delivery)
+    delivery.spanIndex = this.#open.push(delivery) - 1
     const { deaths, attempt } = delivery
     // It began elsewhere: in a thread that died, or in a process that did not answer any more.
     if (deaths > 0) this.note(delivery, { name: 'thread_death', deaths })
@@ -47,12 +47,23 @@ export class DeliveryTrace {
     const { id: eventId, requestId } = event
     this.tracing.end(span, { event: event.event, eventId, group: consumer.group, requestId }, isGivenUp)
     delivery.span = null
-    this.#open.delete(delivery)
+    this.#close(delivery)
+  }
+
+  #close(delivery: Delivery): void {
+    const at = delivery.spanIndex
+    // It began elsewhere.
+    if (at < 0) return
+    delivery.spanIndex = -1
+    const last = this.#open.pop()!
+    if (last === delivery) return
+    this.#open[at] = last
+    last.spanIndex = at
   }
 
   /** This process ends: so do the open spans. */
   close(): void {
-    for (const delivery of this.#open) this.ended(delivery, false)
+    for (const delivery of [...this.#open]) this.ended(delivery, false)
   }
 
   /** The scope for other work on a delivery than its subscriber's. */

@@ -1,18 +1,21 @@
 import type { WorkInFlight } from '../../contracts/registry.ts'
+import { Numbered } from '../../core/collections/numbered.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import type { Consumer, Delivery, SubscriberInstance, SubscriberThread } from './consumer.ts'
 
 /** It takes this long at most until a thread that stands still is noticed, milliseconds. */
 const STILL_SEEN_MS = 100
+/** The ids begin anew behind it. */
+const LAST_ID = 0x7fffffff
 
 /** The deliveries that threads have been given and have not answered. */
 export class UnansweredDeliveries {
-  readonly #byId = new Map<number, Delivery>()
+  readonly #byId = new Numbered<Delivery>()
   #nextId = 1
 
   nextId(): number {
     const id = this.#nextId
-    this.#nextId = (id + 1) & 0x7fffffff
+    this.#nextId = (id + 1) & LAST_ID
     return id
   }
 
@@ -30,8 +33,8 @@ export class UnansweredDeliveries {
   }
 
   take(id: number): Delivery | undefined {
-    const delivery = this.#byId.get(id)
-    if (delivery !== undefined) this.#remove(id, delivery)
+    const delivery = this.#byId.take(id)
+    if (delivery !== undefined) delivery.queue.inFlight--
     return delivery
   }
 
@@ -49,23 +52,19 @@ export class UnansweredDeliveries {
   }
 
   #takeIf(isWanted: (delivery: Delivery) => boolean): Delivery[] {
-    const taken: Delivery[] = []
-    for (const [id, delivery] of this.#byId) {
-      if (!isWanted(delivery)) continue
-      this.#remove(id, delivery)
-      taken.push(delivery)
-    }
-    return taken
+    const ids = this.#byId.numbers().filter((id) => isWanted(this.#byId.get(id)!))
+    return this.#byAge(ids).map((id) => this.take(id)!)
   }
 
-  #remove(id: number, { queue }: Delivery): void {
-    this.#byId.delete(id)
-    queue.inFlight--
+  /** The oldest first. */
+  #byAge(ids: number[]): number[] {
+    const age = (id: number): number => (this.#nextId - id) & LAST_ID
+    return ids.sort((a, b) => age(b) - age(a))
   }
 
   countOf(consumer: Consumer): number {
     let count = 0
-    for (const delivery of this.#byId.values()) if (delivery.consumer === consumer) count++
+    for (const delivery of this.#byId.items()) if (delivery.consumer === consumer) count++
     return count
   }
 
@@ -73,7 +72,8 @@ export class UnansweredDeliveries {
   worksAt(thread: SubscriberThread, unread: ReadonlySet<number>): WorkInFlight[] {
     const nowMs = steadyMs()
     const works: WorkInFlight[] = []
-    for (const [id, { instance, event, deadlineMs, consumer }] of this.#byId) {
+    for (const id of this.#byAge(this.#byId.numbers())) {
+      const { instance, event, deadlineMs, consumer } = this.#byId.get(id)!
       if (instance?.thread !== thread || unread.has(id)) continue
       const forMs = nowMs - (deadlineMs + thread.heldMs - consumer.timeoutMs)
       works.push({ kind: 'event', name: event.event, plugin: instance.plugin, id: event.id, for_ms: forMs })
