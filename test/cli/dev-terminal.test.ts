@@ -137,7 +137,7 @@ test('a developer sees on the terminal what happens, and clients do not notice',
     await says('POST    /careless 200')
     assert.match(
       plain(),
-      /POST {4}\/careless 200 \d+(?:\.\d)? ms {2}shop\.Tell {2}failed, not awaited: db\.execute at \S+tell\.ts:3:\d+\n {2}http:\S+\/system\/dashboard\/requests\/req_\w+\n/,
+      /POST {4}\/careless 200 \d+(?:\.\d)? ms {2}shop\.Tell {2}failed, not awaited: db\.execute at \S+tell\.ts:3:\d+\n {2}http:\S+\/system\/dashboard\/requests\/req_[\w-]+\n/,
     )
   })
 
