@@ -13,9 +13,9 @@ const HEADERS: [name: string, value: string][] = [
   ['x-last', 'ä'],
 ]
 
-function incoming(): Incoming {
+function incoming(end = ''): Incoming {
   const before = ['req_1', '/path', 'query', '00-trace'] as const
-  const text = before.join('') + HEADERS.map(([name, value]) => `${name}\r${value}\r`).join('')
+  const text = before.join('') + HEADERS.map(([name, value]) => `${name}\r${value}\r`).join('') + end
   const [id, path, query, trace] = before.map(({ length }) => length) as [number, number, number, number]
   const lengths = { requestIdLength: id, ipLength: 0, pathLength: path, queryLength: query, traceLength: trace }
   return new Incoming({ routeNumber: 0, methodNumber: 0, ...lengths, text, body: null }, { clientAddress: () => '' }, 0)
@@ -31,4 +31,10 @@ test('a header that is read alone is what it is among all', () => {
   const both = incoming()
   assert.equal(both.headers.host, '127.0.0.1')
   assert.deepEqual(read(both), wanted)
+})
+
+test('a text of headers that ends too early is read to its end, and not again', () => {
+  for (const end of ['x-cut', 'x-cut\r', 'x-cut\rvalue']) {
+    assert.deepEqual([incoming(end).header('missing'), incoming(end).header('x-last')], [undefined, 'ä'], end)
+  }
 })

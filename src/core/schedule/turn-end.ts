@@ -9,7 +9,11 @@ export function atTurnEnd(run: () => void): void {
 }
 
 function runAll(): void {
-  // Its length is read each time: what a function adds still runs in this turn.
-  for (let n = 0; n < waiting.length; n++) waiting[n]!()
-  waiting.length = 0
+  try {
+    // Its length is read each time: what a function adds still runs in this turn.
+    for (let n = 0; n < waiting.length; n++) waiting[n]!()
+  } finally {
+    // Left as it is, the list would never be run again.
+    waiting.length = 0
+  }
 }
