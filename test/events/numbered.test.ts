@@ -41,7 +41,7 @@ test('an item under a number that is in use takes its place, in a slot or not', 
   assert.equal(numbered.get(5), 'new')
   assert.equal(numbered.size, 4)
   assert.equal(numbered.take(5), 'new')
-  assert.equal(numbered.has(5), false)
+  assert.equal(numbered.get(5), undefined)
   assert.equal(numbered.take(5), undefined)
   assert.equal(numbered.size, 3)
 })

@@ -25,10 +25,6 @@ export class Numbered<T> {
     return this.#late.size === 0 ? undefined : this.#late.get(number)
   }
 
-  has(number: number): boolean {
-    return this.get(number) !== undefined
-  }
-
   /** @param number an integer that is not negative */
   set(number: number, item: T): void {
     if (this.#late.size > 0 && this.#late.has(number)) {

