@@ -182,9 +182,10 @@ export class Listener {
     const method = req.getCaseSensitiveMethod()
     const path = req.getUrl()
     const named = this.#options.routes.find(method, path)
-    scan.read(req, named?.ignoresHeaders !== true)
     // What handles a body looks for its type.
-    if (named?.ignoresHeaders && !scan.isUnframed) scan.read(req, true)
+    const wantsText = named?.ignoresHeaders !== true || MAY_HAVE_BODY.has(method)
+    scan.read(req, wantsText)
+    if (!wantsText && !scan.isUnframed) scan.read(req, true)
     const requestId = scan.requestId === '' ? makeRequestId() : requestIdOf(scan.requestId)
     const fault = scan.framingFault()
     if (fault !== null) {
