@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { test } from 'node:test'
@@ -155,6 +155,25 @@ test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the 
   await until(() => text.includes('Reloaded in'), 'it has reloaded', 60_000)
   process.kill(Number(pid), 'SIGTERM')
   await until(() => !isRunning(Number(pid)), 'it has ended', 60_000)
+  assert.match(text, /SIGTERM: draining/)
+})
+
+test('SIGTERM to an npm whose script has no exec, so that a shell stands between, ends the service in order', async (t) => {
+  const folder = await mkdtemp(join(tmpdir(), 'heddle-npm-'))
+  // A second command keeps any shell from becoming the first one by itself.
+  const scripts = { start: `node ${join(ROOT, 'src/guardian.cjs')}; exit $?` }
+  await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts }))
+  const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
+  const npm = spawn('npm', ['start'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  let text = ''
+  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
+  t.after(async () => {
+    if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
+    await rm(folder, { recursive: true, force: true })
+  })
+  await until(() => text.includes('Serving on'), 'it serves', 60_000)
+  npm.kill('SIGTERM')
+  await until(() => !isRunning(-npm.pid!), 'nothing of the group is left', 60_000)
   assert.match(text, /SIGTERM: draining/)
 })
 

@@ -81,8 +81,9 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
     '#heddle/drizzle': 'heddle/drizzle',
   },
   scripts: {
-    start: 'heddle start',
-    dev: 'heddle dev',
+    // Without `exec` npm's signals end the shell alone.
+    start: 'exec heddle start',
+    dev: 'exec heddle dev',
     test: 'heddle test',
     check: 'heddle check',
     lint: 'heddle lint',
