@@ -72,6 +72,9 @@ test('two processes on one port', async (t) => {
     async () => {
       await ready
       assert.equal(served(heddle), 2)
+      const warnings = heddle.logs.filter(({ msg }) => msg.startsWith('PROCESSES is 2'))
+      for (const what of [/state of its own/, /`tx\.publish` fails/, /its own events alone/, /SYSTEM_PORT/])
+        assert.equal(warnings.filter(({ msg }) => what.test(msg)).length, 1, `${what} is said once`)
       const both = await bothAt(port)
       const [first, second] = [both[0]!, both[1]!]
       assert.notEqual(first.pid, second.pid)

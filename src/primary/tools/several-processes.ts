@@ -16,6 +16,10 @@ export function notShared(
   const each = `PROCESSES is ${processes}, and each process`
   if (folders.some(({ path }) => basename(path) === 'memory-state'))
     warnings.push(`${each} has a state of its own, with its own counters and sessions: TOOLS=redis-state shares it`)
+  if (eventBusDriver !== 'database' && folders.some(({ path }) => basename(path) === 'sqlite'))
+    warnings.push(
+      `PROCESSES is ${processes}, and SQLite keeps the events that transactions publish for one process: in the others \`tx.publish\` fails with EVENT_BUS_UNAVAILABLE. PostgreSQL (TOOLS=postgres) serves all`,
+    )
   if (eventBusDriver === 'in_process')
     warnings.push(
       `${each} delivers its own events alone: EVENT_BUS_DRIVER=database on PostgreSQL, or keyvalue_streams, shares them`,
