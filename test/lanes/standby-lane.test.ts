@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { connect } from 'node:net'
 import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { until } from '../support/until.ts'
 import { boxesOf, deathsIn, lanesOf, publish, shareDeadly } from './deadly.ts'
 
@@ -30,6 +31,26 @@ describe('a lane that stands still', () => {
     for (const { socket } of sockets) socket.destroy()
     assert.ok(second! - sentMs >= 3000)
     assert.ok(first! - sentMs < 2000, `answered after ${first! - sentMs} ms`)
+  })
+
+  test('a lane that is full of requests and answers one after another has no relief', { timeout: 60_000 }, async () => {
+    const heddle = heddleOf()
+    let answers = 0
+    const requests = Array.from({ length: 80 }, async () => {
+      const { status } = await heddle.json('/block?ms=40')
+      answers++
+      return status
+    })
+    // More than three seconds of work, of which the lane finds all but the first request in its ring.
+    while (answers < requests.length) {
+      assert.deepEqual(
+        (await lanesOf(heddle)).map(({ role }) => role),
+        ['regular'],
+        `after ${answers} answers`,
+      )
+      await sleep(50)
+    }
+    assert.deepEqual(new Set(await Promise.all(requests)), new Set([200]))
   })
 
   test('a lane that goes on keeps its place, and the relief leaves', {

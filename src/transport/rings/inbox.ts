@@ -1,4 +1,5 @@
 import { type MessagePort, receiveMessageOnPort } from 'node:worker_threads'
+import { clock } from '../../core/schedule/steady-time.ts'
 import type { WideFrameBuffer } from '../frames/frame-buffer.ts'
 import { BULK_FLAG, KIND_MASK } from '../frames/frame-kinds.ts'
 import type { RawBuffer } from '../memory/raw-buffer.ts'
@@ -6,6 +7,16 @@ import { RingConsumer } from '../memory/spsc-ring.ts'
 
 /** Frames that one turn of the loop reads, at most, so that timers and sockets get their turn under load. */
 const FRAMES_PER_TURN = 1024
+/**
+ * A turn ends after this time too, milliseconds: a thousand requests of a millisecond each would be one turn of a second, in which the
+ * thread has no heartbeat, and seems to hang.
+ */
+const TURN_MS = 10
+/**
+ * The clock is read after one frame, then after two, four and so on, and after this many at most. So a turn of frames that take equally
+ * long takes twice its time and one frame at most.
+ */
+const FRAMES_PER_CLOCK = 32
 
 /** The body is at offset `at`, `length` bytes long, in the inbox's `bytes`, `words` and `doubles` until the callback returns. */
 export type FrameHandler = (kind: number, id: number, at: number, length: number) => void
@@ -63,13 +74,24 @@ export class Inbox implements WideFrameBuffer {
     let frames = 1
     this.#batches.beginBatch()
     try {
-      frames = this.#ring.drain(this.#read, FRAMES_PER_TURN)
+      frames = this.#readSome()
     } finally {
       // Runs also when a handler threw: the other frames must not wait for the next doorbell.
       this.#batches.endBatch()
       if (isLook) this.#vainLooks = frames > 0 ? 0 : this.#vainLooks + 1
       if ((frames === 0 || !this.#isLookWorthwhile()) && this.#ring.sleep()) this.#isAwake = false
       else setImmediate(this.#look)
+    }
+  }
+
+  /** @returns how many frames it has read */
+  #readSome(): number {
+    const untilMs = clock.now() + TURN_MS
+    let frames = 0
+    for (let wanted = 1; ; wanted = Math.min(2 * wanted, FRAMES_PER_CLOCK)) {
+      const read = this.#ring.drain(this.#read, wanted)
+      frames += read
+      if (read < wanted || frames >= FRAMES_PER_TURN || clock.now() >= untilMs) return frames
     }
   }
 
