@@ -1,12 +1,15 @@
-import type { Queryable, SqlValue } from '../../contracts/db.ts'
+import type { Queryable } from '../../contracts/db.ts'
 import type { GroupRow, LogChanges } from '../../transport/log-changes.ts'
+import { deleteAllOf, deleteDone, storeWaiting } from './delivery-rows.ts'
 import type { LogDatabase } from './log-database.ts'
 import { andOwned, requireOwner, WAITS_FOR_GROUP } from './ownership.ts'
+import { PositionList } from './position-lists.ts'
 
-/** Positions of one DELETE: few sizes, so that each statement is prepared once. A short list is filled up with its last position. */
-const LIST_SIZES = [1, 16, 128] as const
 /** Neighbours that are deleted as a range from so many on. */
 const RANGE_MIN = 16
+
+const DELETE = new PositionList('DELETE FROM heddle_event WHERE seq IN')
+const RELEASE = new PositionList(`UPDATE heddle_event SET owner = ${WAITS_FOR_GROUP} WHERE seq IN`)
 
 /**
  * Writes what has become of events: alone the usual deletes, which share the commits of the thread, and the rest in one transaction.
@@ -18,14 +21,7 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
   if (others.every(({ length }) => length === 0)) return deleteEvents(db, forget, epoch)
   await db.transaction(async (tx) => {
     await requireOwner(tx, epoch)
-    for (const { seq, group, attempt, deaths, dueMs, error } of waiting) {
-      await tx.execute(
-        `INSERT INTO heddle_delivery (seq, grp, attempt, deaths, due_ms, error) VALUES ($1, $2, $3, $4, $5, $6)
-         ON CONFLICT (seq, grp) DO UPDATE SET attempt = $3, deaths = $4, due_ms = $5, error = $6`,
-        [seq, group, attempt, deaths, dueMs, error],
-      )
-      await tx.execute('UPDATE heddle_event SET is_split = 1 WHERE seq = $1 AND is_split = 0', [seq])
-    }
+    await storeWaiting(tx, waiting)
     for (const letter of letters) await insertLetter(tx, letter)
     if (letters.length > 0) await tx.execute(DROP_OLD_LETTERS, [])
     for (const { seq, error, letter } of replayed) {
@@ -33,12 +29,10 @@ export async function writeChanges(db: LogDatabase, changes: LogChanges, epoch: 
       await tx.execute(END_REPLAY, [outcome, error, letter, seq])
     }
     if (replayed.length > 0) await tx.execute(DROP_OLD_REPLAYS, [])
-    for (const { seq, group } of done)
-      await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1 AND grp = $2', [seq, group])
-    for (const seq of split) await tx.execute('DELETE FROM heddle_delivery WHERE seq = $1', [seq])
+    await deleteDone(tx, done)
+    await deleteAllOf(tx, split)
     await deleteEvents(tx, forget, epoch)
-    for (const seq of released)
-      await tx.execute(`UPDATE heddle_event SET owner = ${WAITS_FOR_GROUP} WHERE seq = $1${andOwned(epoch)}`, [seq])
+    await Promise.all(RELEASE.run(tx, released, andOwned(epoch)))
     for (const row of groups) await writeGroup(tx, row)
   })
 }
@@ -81,14 +75,7 @@ async function deleteEvents(to: Queryable, positions: readonly number[], epoch: 
     } else for (let n = from; n < end; n++) single.push(sorted[n]!)
     from = end
   }
-  for (let from = 0; from < single.length; ) {
-    const left = single.length - from
-    const size = LIST_SIZES.find((each) => each >= left) ?? LIST_SIZES.at(-1)!
-    const list: SqlValue[] = single.slice(from, from + size)
-    while (list.length < size) list.push(list.at(-1)!)
-    deletes.push(to.execute(DELETES[size]! + andOwned(epoch), list))
-    from += size
-  }
+  deletes.push(...DELETE.run(to, single, andOwned(epoch)))
   await Promise.all(deletes)
 }
 
@@ -104,10 +91,3 @@ const END_REPLAY =
   "UPDATE heddle_dead SET replay = $1, replay_error = $2, replay_letter = $3, is_parked = 0, payload = '' WHERE replay_seq = $4 AND replay = 'running'"
 const DROP_OLD_REPLAYS = `DELETE FROM heddle_dead WHERE ${HAS_ENDED}
   AND replayed_ms <= (SELECT replayed_ms FROM heddle_dead WHERE ${HAS_ENDED} ORDER BY replayed_ms DESC LIMIT 1 OFFSET ${REPLAYS_MAX})`
-
-const DELETES: Record<number, string> = Object.fromEntries(
-  LIST_SIZES.map((size) => [
-    size,
-    `DELETE FROM heddle_event WHERE seq IN (${Array.from({ length: size }, (_, n) => `$${n + 1}`).join(', ')})`,
-  ]),
-)
