@@ -1,3 +1,4 @@
+import { Numbered } from '../../core/collections/numbered.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import type { DeadRow, GroupRow, LogChanges, ReplayEnd, WaitingDelivery } from '../../transport/log-changes.ts'
 
@@ -35,7 +36,7 @@ export class ChangeWriter {
   /** The batch that is being written. */
   #current: Batch | null = null
   /** Positions of both. */
-  readonly #forgetting = new Set<number>()
+  readonly #forgetting = new Numbered<true>()
   #timer: NodeJS.Timeout | undefined
   #isFailing = false
   #isClosed = false
@@ -46,12 +47,12 @@ export class ChangeWriter {
 
   /** True until the deletion of the event is committed. */
   isForgetting(seq: number): boolean {
-    return this.#forgetting.has(seq)
+    return this.#forgetting.get(seq) === true
   }
 
   /** Positions of the events whose deletion is not committed. */
-  get forgetting(): Iterable<number> {
-    return this.#forgetting
+  get forgetting(): readonly number[] {
+    return this.#forgetting.numbers()
   }
 
   get isIdle(): boolean {
@@ -59,7 +60,7 @@ export class ChangeWriter {
   }
 
   forget(seq: number, isSplit: boolean): void {
-    this.#forgetting.add(seq)
+    this.#forgetting.set(seq, true)
     this.#next.forget.push(seq)
     if (isSplit) this.#next.split.push(seq)
     this.#schedule()
@@ -128,7 +129,7 @@ export class ChangeWriter {
         await new Promise((resolve) => setTimeout(resolve, RETRY_MS))
       }
     }
-    for (const seq of batch.forget) this.#forgetting.delete(seq)
+    for (const seq of batch.forget) this.#forgetting.take(seq)
     this.#current = null
     for (const resolve of written) resolve()
     if (!isEmpty(this.#next)) this.#schedule()

@@ -1,3 +1,4 @@
+import { Numbered } from '../../core/collections/numbered.ts'
 import { DUE_WITH_GROUP } from '../../transport/log-changes.ts'
 import type { LogMemory } from '../../transport/memory/log-memory.ts'
 import type { FailedDelivery, RetryPlan } from '../events/consumer.ts'
@@ -11,7 +12,7 @@ import { type BegunEvent, type StoredDelivery, StoredEvent } from './stored-even
 
 /** The stored events that the hub has at present, and what has become of them since the last commit. */
 export class StoredEvents {
-  readonly #live = new Map<number, StoredEvent>()
+  readonly #live = new Numbered<StoredEvent>()
   readonly #writer: ChangeWriter
   readonly #memory: LogMemory
   readonly #parked: ParkedKeys
@@ -51,7 +52,7 @@ export class StoredEvents {
 
   /** True when the event is here, or has just been forgotten. */
   knows(seq: number): boolean {
-    return this.#live.has(seq) || this.#writer.isForgetting(seq)
+    return this.#live.get(seq) !== undefined || this.#writer.isForgetting(seq)
   }
 
   /** True until the letter is stored. */
@@ -125,7 +126,7 @@ export class StoredEvents {
   }
 
   #remove(seq: number): void {
-    this.#live.delete(seq)
+    this.#live.take(seq)
     this.#leavers?.add(seq)
   }
 
@@ -141,13 +142,13 @@ export class StoredEvents {
   /** Positions of events that wait for a group, while others are at work on them. */
   awaiting(name: string, group: string): number[] {
     const found: number[] = []
-    for (const { seq, event, absent } of this.#live.values()) if (event === name && absent?.has(group)) found.push(seq)
+    for (const { seq, event, absent } of this.#live.items()) if (event === name && absent?.has(group)) found.push(seq)
     return found
   }
 
   /** A group is forgotten: nothing waits for it any more. */
   forgetGroup(name: string, group: string): void {
-    for (const event of this.#live.values()) if (event.event === name) event.absent?.delete(group)
+    for (const event of this.#live.items()) if (event.event === name) event.absent?.delete(group)
   }
 
   /** @returns true when the delivery has left the hub until then */
@@ -271,14 +272,17 @@ export class StoredEvents {
   giveBack(isWanted: (event: StoredEvent) => boolean, take: (isTaken: (seq: number) => boolean) => void): number[] {
     const given: number[] = []
     this.#given = given
-    take((seq) => this.#live.has(seq) && isWanted(this.#live.get(seq)!))
+    take((seq) => {
+      const event = this.#live.get(seq)
+      return event !== undefined && isWanted(event)
+    })
     this.#given = null
     return given
   }
 
   /** True while the hub has events for which this holds. */
   has(isWanted: (event: StoredEvent) => boolean): boolean {
-    for (const event of this.#live.values()) if (isWanted(event)) return true
+    for (const event of this.#live.items()) if (isWanted(event)) return true
     return false
   }
 
