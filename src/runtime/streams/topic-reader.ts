@@ -13,8 +13,11 @@ const PAYLOAD_FIELD = 3
 /** Entries of one group that are read at a time: at most, and at first. */
 const READ_BATCH_MAX = 256
 const READ_BATCH_MIN = 16
-/** Between two calls for help, milliseconds. */
+/** Entries that a thread has read and not answered, at most, those included that it reads meanwhile: the rest is for others. */
+const HELD_MAX = 2 * READ_BATCH_MAX
+/** Between two calls for help, milliseconds: at first, and at most. After each call twice as long, because whoever can help reads by then. */
 const HELP_EVERY_MS = 5
+const HELP_EVERY_MAX_MS = 80
 /** A thread with so many pending entries that finds more wants another thread to read along. */
 const HELP_FROM_PENDING = 64
 /** After a read that found little, the next one waits so long, milliseconds: a read costs the same whatever it finds. */
@@ -83,8 +86,9 @@ export class TopicReader {
   #batch = READ_BATCH_MIN
   /** Length of the largest payload of the last read. */
   #largestChars = 1
-  /** When it last asked for help. */
+  /** When it last asked for help, and how long it waits until it asks again. */
   #askedMs = 0
+  #helpEveryMs = HELP_EVERY_MS
 
   /** @param groups those of this event, as they are at any time */
   constructor(event: string, groups: readonly Group[], options: TopicReaderOptions) {
@@ -110,6 +114,7 @@ export class TopicReader {
     this.#isReading = true
     this.#isWoken = false
     this.#batch = READ_BATCH_MIN
+    this.#helpEveryMs = HELP_EVERY_MS
     const flow = new Flow()
     try {
       let round = await this.#fetch(true, 0)
@@ -138,8 +143,9 @@ export class TopicReader {
 
   #askForHelp(): void {
     const nowMs = performance.now()
-    if (nowMs - this.#askedMs < HELP_EVERY_MS) return
+    if (nowMs - this.#askedMs < this.#helpEveryMs) return
     this.#askedMs = nowMs
+    this.#helpEveryMs = Math.min(HELP_EVERY_MAX_MS, this.#helpEveryMs * 2)
     this.#options.more(this.event)
   }
 
@@ -215,7 +221,7 @@ export class TopicReader {
   #countFor(groups: number, arrived: number): number {
     const { load, room } = this.#options.pending
     const share = Math.max(1, groups)
-    const wanted = Math.max(READ_BATCH_MIN, this.#batch - load - arrived)
+    const wanted = Math.max(READ_BATCH_MIN, Math.min(this.#batch, HELD_MAX - load - arrived))
     const forRoom = Math.floor((room - arrived) / share)
     const forMemory = Math.floor(READ_MAX_CHARS / (this.#largestChars * share))
     return Math.max(1, Math.min(wanted, forRoom, forMemory))
