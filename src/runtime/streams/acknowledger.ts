@@ -19,6 +19,8 @@ export class Acknowledger {
   readonly #commands: StreamCommands
   readonly #onConfirmed: (stream: string, group: string, ids: readonly string[]) => void
   readonly #batches = new Map<string, Map<string, Batch>>()
+  /** Batches that are sent and not confirmed. */
+  #sent: Batch[] = []
   #timer: NodeJS.Timeout | undefined
   #isClosed = false
   /** Acknowledgements that are not confirmed yet. */
@@ -45,6 +47,13 @@ export class Acknowledger {
     this.#timer ??= setTimeout(this.flush, GATHER_MS)
   }
 
+  /** The entries of a group whose acknowledgement is not confirmed. */
+  idsOf(stream: string, group: string): string[] {
+    const gathered = this.#batches.get(stream)?.get(group)?.ids ?? []
+    const sent = this.#sent.filter((batch) => batch.stream === stream && batch.group === group)
+    return [...gathered, ...sent.flatMap(({ ids }) => ids)]
+  }
+
   /** Sends the acknowledgements that have gathered: another command goes out now, or somebody waits for them. */
   readonly flush = (): void => {
     if (this.#timer === undefined) return
@@ -53,20 +62,22 @@ export class Acknowledger {
     for (const groups of this.#batches.values()) {
       for (const batch of groups.values()) {
         if (batch.ids.length === 0) continue
-        const { ids } = batch
+        void this.#sendBatch({ ...batch })
         batch.ids = []
-        void this.#sendBatch(batch, ids)
       }
     }
   }
 
-  async #sendBatch({ stream, group }: Batch, ids: string[]): Promise<void> {
+  async #sendBatch(batch: Batch): Promise<void> {
+    const { stream, group, ids } = batch
+    this.#sent.push(batch)
     await retryWhile(
       () => !this.#isClosed,
       () => this.#commands.acknowledge(stream, group, ids),
       // A group that has gone has nothing pending any more.
       { pauseMs: RETRY_MS, isFinal: isNoGroup },
     )
+    this.#sent = this.#sent.filter((each) => each !== batch)
     this.open -= ids.length
     this.#onConfirmed(stream, group, ids)
   }

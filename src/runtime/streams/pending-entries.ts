@@ -1,5 +1,6 @@
 import type { DeliverySpan, DeliveryTracing } from '../../contracts/tracing.ts'
 import { Fifo } from '../../core/collections/fifo.ts'
+import { Numbered } from '../../core/collections/numbered.ts'
 import type { WireError } from '../../core/errors/wire.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { type EventFrame, WANTS_REPLY } from '../../transport/frames/event-frame.ts'
@@ -58,9 +59,9 @@ interface PendingEntry {
 export class PendingEntries implements DeliverySink {
   readonly #options: PendingEntriesOptions
   /** Entries that a subscriber handles, by delivery id. */
-  readonly #begun = new Map<number, PendingEntry>()
+  readonly #begun = new Numbered<PendingEntry>()
   /** Entries that wait for the one before them with the same key. The gate forgets entries that become free together at once; here each counts until its turn. */
-  #waitingForKey = 0
+  readonly #waitingForKey = new Set<PendingEntry>()
   readonly #gate: KeyGate
   readonly #acks: Acknowledger
   readonly #sweepTimer: NodeJS.Timeout
@@ -80,7 +81,7 @@ export class PendingEntries implements DeliverySink {
 
   /** Entries that are not answered. */
   get load(): number {
-    return this.#begun.size + this.#waitingForKey
+    return this.#begun.size + this.#waitingForKey.size
   }
 
   /** How many more entries this thread may have; 0 or less: none. */
@@ -93,10 +94,22 @@ export class PendingEntries implements DeliverySink {
     return this.load + this.#acks.open
   }
 
+  /**
+   * The entries of a group that are pending, and those that were handed over a short time ago. It looks through all of this thread's: a Set
+   * kept up for each entry would cost more, and keep old tables of it alive.
+   */
+  idsOf(group: Group): Set<string> {
+    const ids = new Set(this.#acks.idsOf(group.stream, group.consumerGroup))
+    for (const pending of [...this.#begun.items(), ...this.#waitingForKey])
+      if (pending.group === group) ids.add(pending.entry.entryId)
+    for (const handedOver of this.#handedOver) if (handedOver.group === group) ids.add(handedOver.entryId)
+    return ids
+  }
+
   // ── from the stream ───────────────────────────────────────────────────────
 
   take(group: Group, entryId: string, fields: Entry[1]): void {
-    group.pendingIds.add(entryId)
+    group.pending++
     // It was cut from the stream while it was on its way.
     if (fields === null) return this.#acknowledge(group, entryId)
     const entry = decodeEntry(group.event, entryId, fields)
@@ -109,9 +122,9 @@ export class PendingEntries implements DeliverySink {
     const pending: PendingEntry = { group, entry, subscriberIndex: -1, deadlineMs: 0, span: null }
     this.#chars += entry.frame.payload.length
     if (entry.after === null) return this.#begin(pending)
-    this.#waitingForKey++
+    this.#waitingForKey.add(pending)
     this.#gate.wait(group.stream, group.consumerGroup, entry.after, () => {
-      this.#waitingForKey--
+      this.#waitingForKey.delete(pending)
       this.#begin(pending)
     })
   }
@@ -169,9 +182,8 @@ export class PendingEntries implements DeliverySink {
 
   /** @returns undefined for an entry that was given up: it is handed over by now */
   #removeBegun(deliveryId: number): PendingEntry | undefined {
-    const pending = this.#begun.get(deliveryId)
+    const pending = this.#begun.take(deliveryId)
     if (pending === undefined) return undefined
-    this.#begun.delete(deliveryId)
     this.#chars -= pending.entry.frame.payload.length
     return pending
   }
@@ -194,13 +206,14 @@ export class PendingEntries implements DeliverySink {
     const wasBlocked = nowMs - this.#lastSweepMs > BLOCKED_MS
     this.#lastSweepMs = nowMs
     if (wasBlocked) return
-    for (const [id, pending] of this.#begun) {
+    for (const id of this.#begun.numbers()) {
+      const pending = this.#begun.get(id)!
       if (pending.deadlineMs + SWEEP_MS > nowMs) continue
       this.#removeBegun(id)
       this.#fail(pending, `The subscriber did not finish within ${pending.group.timeoutMs} ms`)
     }
     for (let first = this.#handedOver.peek(); first !== undefined && first.untilMs < nowMs; ) {
-      first.group.pendingIds.delete(first.entryId)
+      first.group.pending--
       this.#handedOver.shift()
       first = this.#handedOver.peek()
     }
@@ -221,7 +234,7 @@ export class PendingEntries implements DeliverySink {
   ): void {
     const { handOver, settled } = this.#options
     // Of such a group all are handed over, far too many to remember; the hub knows those that it has.
-    if (group.isBounded) group.pendingIds.delete(entryId)
+    if (group.isBounded) group.pending--
     else this.#handedOver.push({ group, entryId, untilMs: steadyMs() + HANDED_OVER_MS })
     const { event, consumerGroup } = group
     const untried = { fault: null, isUnrecoverable: false, expiresMs: 0, span: null }
@@ -237,8 +250,8 @@ export class PendingEntries implements DeliverySink {
 
   #acknowledged(stream: string, consumerGroup: string, ids: readonly string[]): void {
     const { groups, settled } = this.#options
-    const pendingIds = groups.find(eventOf(stream)!, consumerGroup)?.pendingIds
-    if (pendingIds !== undefined) for (const id of ids) pendingIds.delete(id)
+    const group = groups.find(eventOf(stream)!, consumerGroup)
+    if (group !== undefined) group.pending -= ids.length
     this.#gate.acknowledged(stream, consumerGroup, ids)
     settled()
   }

@@ -26,8 +26,8 @@ export interface Group {
   isHeld: boolean
   readonly members: Member[]
   turn: number
-  /** Pending entries, waiting ones included, and entries that were handed over a short time ago. */
-  readonly pendingIds: Set<string>
+  /** How many entries are pending, waiting ones included, or were handed over a short time ago. */
+  pending: number
 }
 
 /** The groups that one thread reads, by event, and which of them it may read at the moment. */
@@ -73,7 +73,7 @@ export class ThreadGroups {
         isHeld: false,
         members: [],
         turn: 0,
-        pendingIds: new Set(),
+        pending: 0,
       }
       groups.push(group)
     }
@@ -87,7 +87,7 @@ export class ThreadGroups {
     const group = this.#bySubscriber.get(subscriberIndex)
     if (group === undefined) return
     this.#bySubscriber.delete(subscriberIndex)
-    const { event, members, pendingIds } = group
+    const { event, members, pending } = group
     members.splice(
       members.findIndex((each) => each.subscriberIndex === subscriberIndex),
       1,
@@ -97,7 +97,7 @@ export class ThreadGroups {
     group.isHeld = false
     // It stays while it has pending entries: a subscriber that comes back must not get them twice.
     const groups = this.#byEvent.get(event)!
-    if (pendingIds.size === 0) groups.splice(groups.indexOf(group), 1)
+    if (pending === 0) groups.splice(groups.indexOf(group), 1)
   }
 
   /** The groups of one event, a list that changes with them; undefined for an event that nobody here has ever subscribed to. */

@@ -265,10 +265,11 @@ export class TopicReader {
   /** Takes entries that the store has given to this thread and that it never got: the answer was lost on the way. */
   async #readLost(group: Group): Promise<void> {
     const { commands, groups, pending } = this.#options
-    const { stream, consumerGroup, pendingIds } = group
+    const { stream, consumerGroup } = group
+    const known = pending.idsOf(group)
     for (let after = '0'; ; ) {
       const entries = await commands.readOwn(stream, consumerGroup, groups.consumer, after, READ_BATCH_MIN)
-      for (const [entryId, fields] of entries) if (!pendingIds.has(entryId)) pending.take(group, entryId, fields)
+      for (const [entryId, fields] of entries) if (!known.has(entryId)) pending.take(group, entryId, fields)
       if (entries.length < READ_BATCH_MIN) return
       after = entries.at(-1)![0]
     }
