@@ -131,7 +131,8 @@ export interface RequestTracing {
   /**
    * @param traceparent as the client sent it, like `tracestate`; may be empty
    * @param start describes the request; called before this returns, and only if the request is recorded
-   * @returns the span; or only its trace context, for the calls that follow, when the request is not recorded, as most are not
+   * @returns the span; or only its trace context, for the calls that follow, when the request is not recorded, as most are not: UNNAMED_TRACE
+   * where it continues none
    */
   begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext
 }

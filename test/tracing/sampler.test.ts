@@ -44,3 +44,25 @@ describe('the sampler', () => {
     }
   }
 })
+
+describe('the trace of a request that begins one', () => {
+  for (const ratio of [0, 0.01, 0.5, 0.99, 1]) {
+    test(`is sampled in ${ratio} of all cases, and its id says so to every process with this ratio`, () => {
+      const settings = { otelTracesSampler: 'parentbased_traceidratio', otelTracesSamplerArg: ratio } as const
+      const sampler = new TraceSampler(settings)
+      const theirs = new TraceIdRatioBasedSampler(ratio)
+      const isSampled = (traceId: string): boolean =>
+        theirs.shouldSample(remoteContext(''), traceId).decision === SamplingDecision.RECORD_AND_SAMPLED
+      const runs = 20_000
+      const ids = Array.from({ length: runs }, () => sampler.begin())
+      const begun = ids.filter((traceId) => traceId !== '')
+      // Five standard deviations: one run in a million is further away.
+      assert.ok(Math.abs(begun.length - runs * ratio) <= 5 * Math.sqrt(runs * ratio * (1 - ratio)), `${begun.length}`)
+      assert.ok(begun.every((traceId) => /^[0-9a-f]{32}$/.test(traceId) && isSampled(traceId)))
+      assert.equal(new Set(begun).size, begun.length)
+      if (ratio === 1) return
+      const others = Array.from({ length: 2000 }, () => sampler.unsampled())
+      assert.ok(others.every((traceId) => /^[0-9a-f]{32}$/.test(traceId) && !isSampled(traceId)))
+    })
+  }
+})

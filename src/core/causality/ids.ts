@@ -4,6 +4,8 @@ const HEX: string[] = Array.from({ length: 256 }, (_, byte) => byte.toString(16)
 const POOL_BYTES = 16_384
 const pool = Buffer.alloc(POOL_BYTES)
 let used = POOL_BYTES
+const words = new Uint32Array(POOL_BYTES / 4)
+let wordsUsed = words.length
 let digits = ''
 let digitsUsed = 0
 
@@ -50,6 +52,15 @@ export function timeOrderedId(): string {
 
 /** `evt_` and a time-ordered id. */
 export const makeEventId = (): string => `evt_${timeOrderedId()}`
+
+/** A random whole number below 2^32. */
+export function randomWord(): number {
+  if (wordsUsed === words.length) {
+    randomFillSync(words)
+    wordsUsed = 0
+  }
+  return words[wordsUsed++]!
+}
 
 /** Random bytes as hexadecimal digits, at most 64 bytes. They are cut from a long text of random digits: a quarter of the cost of converting byte by byte. */
 export function randomHex(byteCount: number): string {

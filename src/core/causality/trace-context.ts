@@ -6,6 +6,11 @@
 export type TraceContext = string
 
 export const NO_TRACE_CONTEXT: TraceContext = ''
+/**
+ * Of a request that begins a trace and is not sampled. Its ids are made by the thread of its handler when somebody asks for them, which
+ * few handlers do. It goes from the listener to that thread, and nowhere else.
+ */
+export const UNNAMED_TRACE: TraceContext = '-'
 
 const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/
 const TRACEPARENT_LENGTH = 55

@@ -118,7 +118,8 @@ export class WebSocketServer {
         handlers,
         data,
         context: context as HttpContext,
-        trace: incoming.trace,
+        // All its handlers are in one trace: its ids are made once.
+        trace: trace?.traceContext ?? NO_TRACE_CONTEXT,
       }
     } catch (thrown) {
       const { reply, isFault } = replyOfThrown(thrown, context)

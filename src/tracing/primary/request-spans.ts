@@ -2,14 +2,20 @@ import { createTraceState, TraceFlags } from '@opentelemetry/api'
 import { parseTraceParent } from '@opentelemetry/core'
 import type { RequestSpan, RequestStart, RequestTracing, StartOf } from '../../contracts/tracing.ts'
 import { randomHex } from '../../core/causality/ids.ts'
-import { NO_TRACE_CONTEXT, type TraceContext, traceIdOf, tracestateOf } from '../../core/causality/trace-context.ts'
+import {
+  NO_TRACE_CONTEXT,
+  type TraceContext,
+  traceIdOf,
+  tracestateOf,
+  UNNAMED_TRACE,
+} from '../../core/causality/trace-context.ts'
 import { writePlace } from '../encoding/otlp.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import type { TraceSampler } from '../spans/sampler.ts'
 import { requestRecord } from './request-attributes.ts'
 import { RequestFields } from './request-fields.ts'
 
-/** SERVER spans: one per request. A span is built when the request ends, so a request that is not sampled costs only two ids. */
+/** SERVER spans: one per request. A span is built when the request ends, so a request that is not sampled costs a number. */
 export class RequestSpans implements RequestTracing {
   readonly #writer: SpanWriter
   readonly #sampler: TraceSampler
@@ -24,10 +30,17 @@ export class RequestSpans implements RequestTracing {
 
   begin(traceparent: string, tracestate: string, start: StartOf): RequestSpan | TraceContext {
     const parent = traceparent === '' ? NO_TRACE_CONTEXT : parentOf(traceparent, tracestate)
-    const traceId = parent === NO_TRACE_CONTEXT ? randomHex(16) : traceIdOf(parent)
+    if (parent === NO_TRACE_CONTEXT) {
+      const traceId = this.#sampler.begin()
+      return traceId === '' ? UNNAMED_TRACE : this.#open(`00-${traceId}-${randomHex(8)}-01`, parent, start)
+    }
+    const traceId = traceIdOf(parent)
     const isSampled = this.#sampler.samples(parent, traceId)
     const traceContext = `00-${traceId}-${randomHex(8)}-0${isSampled ? 1 : 0}${tracestateOf(parent)}`
-    if (!isSampled) return traceContext
+    return isSampled ? this.#open(traceContext, parent, start) : traceContext
+  }
+
+  #open(traceContext: TraceContext, parent: TraceContext, start: StartOf): RequestSpan {
     return new ServerSpan(this.#writer, this.#fields, this.#nowMs, traceContext, parent, start(true))
   }
 }

@@ -1,5 +1,6 @@
 import type { Context } from '@opentelemetry/api'
 import { type Sampler, SamplingDecision, type SamplingResult } from '@opentelemetry/sdk-trace-node'
+import { randomHex, randomWord } from '../../core/causality/ids.ts'
 import { isSampled, NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 
@@ -36,6 +37,20 @@ export class TraceSampler implements Sampler {
     return this.#bound > WORD_MAX || wordOf(traceId) < this.#bound
   }
 
+  /** Makes the id of a trace that begins here; empty when it is not sampled, which is decided by one number: nearly all requests stop there. */
+  begin(): string {
+    if (this.#bound > WORD_MAX) return randomHex(16)
+    if (this.#bound === 0) return ''
+    const word = randomWord()
+    return word < this.#bound ? traceIdWith(word) : ''
+  }
+
+  /** Makes the id of a trace that is not sampled, neither here nor by any other process with the same ratio. */
+  unsampled(): string {
+    const others = WORD_MAX + 1 - this.#bound
+    return traceIdWith(this.#bound + Math.floor(randomWord() * (others / (WORD_MAX + 1))))
+  }
+
   /** Called by the SDK, and only where a trace begins. */
   shouldSample(_: Context, traceId: string): SamplingResult {
     return this.samples(NO_TRACE_CONTEXT, traceId) ? YES : NO
@@ -55,6 +70,14 @@ function wordOf(traceId: string): number {
   }
   return word
 }
+
+/** A random id with this word. */
+function traceIdWith(word: number): string {
+  const [first, second, third] = [randomWord(), randomWord(), randomWord()]
+  return [first, second, third, word ^ first ^ second ^ third].map(digitsOf).join('')
+}
+
+const digitsOf = (word: number): string => (word >>> 0).toString(16).padStart(8, '0')
 
 function digit(text: string, at: number): number {
   const code = text.charCodeAt(at)

@@ -1,6 +1,8 @@
 import { type Context, ROOT_CONTEXT, TraceFlags, trace } from '@opentelemetry/api'
 import type { OpenSpan, TraceScope } from '../../contracts/tracing.ts'
-import { NO_TRACE_CONTEXT, type TraceContext } from '../../core/causality/trace-context.ts'
+import { randomHex } from '../../core/causality/ids.ts'
+import { NO_TRACE_CONTEXT, type TraceContext, UNNAMED_TRACE } from '../../core/causality/trace-context.ts'
+import type { TraceSampler } from './sampler.ts'
 import { spanContextOf, traceContextOfSpan } from './span-context.ts'
 
 /** A scope in this thread: the context of OpenTelemetry's API, and whether spans below it are recorded. */
@@ -29,12 +31,20 @@ export class ContextScope implements ThreadScope {
 
 /** The scope below a span that is not sampled: nothing is recorded, and the trace context tells callees so. */
 export class PassingScope implements ThreadScope, OpenSpan {
-  readonly traceContext: TraceContext
   readonly isSampled = false
+  readonly #sampler: TraceSampler
+  #traceContext: TraceContext
   #context: Context | undefined
 
-  constructor(traceContext: TraceContext) {
-    this.traceContext = traceContext
+  /** @param traceContext UNNAMED_TRACE: it is made when it is read @param sampler makes its ids then */
+  constructor(traceContext: TraceContext, sampler: TraceSampler) {
+    this.#traceContext = traceContext
+    this.#sampler = sampler
+  }
+
+  get traceContext(): TraceContext {
+    if (this.#traceContext === UNNAMED_TRACE) this.#traceContext = `00-${this.#sampler.unsampled()}-${randomHex(8)}-00`
+    return this.#traceContext
   }
 
   get context(): Context {

@@ -34,7 +34,7 @@ export class SpanMaker {
 
   /** Begins a span below one of another thread or process; an empty trace context begins a trace. */
   openUnder(parent: TraceContext, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
-    if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return new PassingScope(parent)
+    if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return new PassingScope(parent, this.#sampler)
     return this.#open(parent, null, name, kind, attributes)
   }
 
@@ -50,7 +50,7 @@ export class SpanMaker {
       const traceId = randomHex(16)
       const isSampledHere = this.#sampler.samples(NO_TRACE_CONTEXT, traceId)
       traceContext = `00-${traceId}-${randomHex(8)}-0${isSampledHere ? 1 : 0}`
-      if (!isSampledHere) return new PassingScope(traceContext)
+      if (!isSampledHere) return new PassingScope(traceContext, this.#sampler)
     } else traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
     return new RuntimeSpan(this.#writer, this.#nowMs, { traceContext, parent, around, name, kind, attributes })
   }

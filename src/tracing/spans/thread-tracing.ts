@@ -9,7 +9,7 @@ import type {
   TraceScope,
   TracingInit,
 } from '../../contracts/tracing.ts'
-import type { TraceContext } from '../../core/causality/trace-context.ts'
+import { type TraceContext, UNNAMED_TRACE } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { clockOf } from '../../core/schedule/process-clock.ts'
 import { ATTRIBUTE_MAX_LENGTH } from '../encoding/otlp.ts'
@@ -18,7 +18,7 @@ import { CausalContextManager } from './context-manager.ts'
 import { DeliverySpans } from './delivery-spans.ts'
 import { RecordingProcessor } from './recording-processor.ts'
 import { TraceSampler } from './sampler.ts'
-import { ContextScope, remoteContext } from './scope.ts'
+import { ContextScope, PassingScope, remoteContext } from './scope.ts'
 import { SpanMaker } from './span-maker.ts'
 import { ToolSpans } from './tool-spans.ts'
 
@@ -28,12 +28,14 @@ export class ThreadTracing implements CodeTracing {
   readonly deliveries: DeliveryTracing
   readonly writer: SpanWriter
   readonly nowMs: () => number
+  readonly #sampler: TraceSampler
   readonly #spans: SpanMaker
 
   constructor(settings: Settings, init: TracingInit) {
     this.writer = new SpanWriter(init.ring, settings.otelExporterOtlpEndpoint === undefined)
     this.nowMs = clockOf(init.clock)
     const sampler = new TraceSampler(settings)
+    this.#sampler = sampler
     const provider = new NodeTracerProvider({
       // A child follows its parent. The configured sampler decides only where a trace begins.
       sampler: new ParentBasedSampler({ root: sampler }),
@@ -47,6 +49,7 @@ export class ThreadTracing implements CodeTracing {
   }
 
   scope(traceContext: TraceContext): TraceScope {
+    if (traceContext === UNNAMED_TRACE) return new PassingScope(traceContext, this.#sampler)
     return new ContextScope(remoteContext(traceContext))
   }
 
