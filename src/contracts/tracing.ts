@@ -77,7 +77,10 @@ export interface ScopeSource {
 
 /** Spans around the code of plugins, in any thread. */
 export interface CodeTracing extends ScopeSource {
-  /** @param traceContext of the parent span; empty: the span begins a trace, if the sampler agrees */
+  /**
+   * @param traceContext of the parent span; empty: the span begins a trace, if the sampler agrees
+   * @param attributes of a request: one object for all requests of its route
+   */
   open(traceContext: TraceContext, name: string, attributes: SpanAttributes, work: Work): OpenSpan
 }
 

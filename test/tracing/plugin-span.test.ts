@@ -12,7 +12,7 @@ const PARENT = `00-${TRACE_ID}-b7ad6b7169203331-01vendor=some/thing`
 
 describe("a runtime's span in the hands of a plugin", () => {
   /** Does the same to a span of the SDK and to one of ours. @returns what comes out of both */
-  function both(use: (span: Span) => void): [theirs: ReceivedSpan, ours: ReceivedSpan] {
+  function both(use: (span: Span) => void, areShared: boolean): [theirs: ReceivedSpan, ours: ReceivedSpan] {
     const { writer, decoded } = pipe()
     const nowMs = () => Date.now()
     const provider = new NodeTracerProvider({
@@ -34,6 +34,7 @@ describe("a runtime's span in the hands of a plugin", () => {
         name: 'handler',
         kind: SpanKind.INTERNAL,
         attributes,
+        areShared,
       }),
     )
     assert.deepEqual(attributes, { 'heddle.plugin': 'shop' }, 'what all share is left alone')
@@ -79,6 +80,7 @@ describe("a runtime's span in the hands of a plugin", () => {
     'an error without words': (span) => {
       span.setStatus({ code: SpanStatusCode.ERROR, message: 7 as never }).setStatus({ code: SpanStatusCode.UNSET })
     },
+    nothing: () => {},
     'a new name': (span) => {
       span.updateName('renamed')
     },
@@ -88,14 +90,17 @@ describe("a runtime's span in the hands of a plugin", () => {
       assert.equal(span.isRecording(), false)
     },
   }
-  for (const [what, use] of Object.entries(USES)) {
-    test(`${what}: like one of the SDK`, () => {
+  const FORMS = { 'attributes of its own': false, 'attributes that it shares': true }
+  for (const [[what, use], [form, areShared]] of Object.entries(USES).flatMap((each) =>
+    Object.entries(FORMS).map((of) => [each, of] as const),
+  )) {
+    test(`with ${form}, ${what}: like one of the SDK`, () => {
       const [theirs, ours] = both((span) => {
         assert.equal(span.isRecording(), true)
         use(span)
         span.end()
         span.end()
-      })
+      }, areShared)
       const comparable = ({ name, status, attributes, links, events, ...span }: ReceivedSpan) => ({
         name,
         status,
@@ -117,7 +122,7 @@ describe("a runtime's span in the hands of a plugin", () => {
     const [, ours] = both((span) => {
       span.recordException(new TypeError('on purpose'))
       span.end([2_000_000_001, 500_000_000])
-    })
+    }, true)
     assert.equal(ours.endMs, 2_000_000_001_500)
     const { 'exception.stacktrace': stack, ...exception } = ours.events[0]!.attributes
     assert.deepEqual(exception, { 'exception.type': 'TypeError', 'exception.message': 'on purpose' })

@@ -10,6 +10,7 @@ import {
 import type { ProtoWriter } from './proto-writer.ts'
 import {
   type RecordAttributes,
+  type SpanPlace,
   type SpanRecord,
   type SpanRecordEvent,
   type SpanRecordLink,
@@ -76,16 +77,7 @@ export function writeSpan(to: ProtoWriter, span: SpanRecord): void {
 }
 
 /** Writes ids and times: the fields that no two spans have in common. */
-export function writePlace(
-  to: ProtoWriter,
-  {
-    traceContext,
-    parent,
-    isParentRemote,
-    startMs,
-    endMs,
-  }: Pick<SpanRecord, 'traceContext' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>,
-): void {
+export function writePlace(to: ProtoWriter, { traceContext, parent, isParentRemote, startMs, endMs }: SpanPlace): void {
   to.hex(SPAN.traceId, traceContext, TRACE_ID_AT, TRACE_ID_DIGITS)
   to.hex(SPAN.spanId, traceContext, SPAN_ID_AT, SPAN_ID_DIGITS)
   to.text(SPAN.tracestate, tracestateOf(traceContext))

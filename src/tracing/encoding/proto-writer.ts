@@ -171,6 +171,11 @@ export class ProtoWriter {
   part(field: number, memory: Buffer, from: number, to: number): void {
     this.#tag(field, WIRE_BYTES)
     this.#varint(to - from)
+    this.piece(memory, from, to)
+  }
+
+  /** Fields that are already encoded, in a part of other memory. */
+  piece(memory: Buffer, from: number, to: number): void {
     this.#room(to - from)
     memory.copy(this.bytes, this.length, from, to)
     this.length += to - from

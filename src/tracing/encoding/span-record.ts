@@ -28,6 +28,9 @@ export interface SpanRecord {
   readonly droppedLinks: number
 }
 
+/** Ids and times: what no two spans have in common. */
+export type SpanPlace = Pick<SpanRecord, 'traceContext' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>
+
 export interface SpanRecordScope {
   readonly name: string
   readonly version: string

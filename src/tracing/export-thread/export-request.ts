@@ -1,6 +1,7 @@
 import type { Attributes } from '@opentelemetry/api'
 import { REQUEST, RESOURCE, RESOURCE_SPANS, SCOPE_SPANS, writeAttributes, writeScope } from '../encoding/otlp.ts'
 import { ProtoWriter } from '../encoding/proto-writer.ts'
+import { encodeShort } from '../encoding/short-span.ts'
 import { RUNTIME_SCOPE, type SpanRecordScope } from '../encoding/span-record.ts'
 import type { QueuedSpan } from './span-queue.ts'
 import type { SpanSource } from './span-source.ts'
@@ -39,12 +40,19 @@ export function exportRequest(batch: Batch): Uint8Array {
     ).values()) {
       const scopeSpans = to.begin(RESOURCE_SPANS.scopeSpans)
       to.blob(SCOPE_SPANS.scope, ofScope[0]!.scope ?? RUNTIME_SCOPE_BYTES)
-      for (const { memory, from, to: end } of ofScope) to.part(SCOPE_SPANS.spans, memory, from, end)
+      for (const span of ofScope) writeQueued(to, span)
       to.end(scopeSpans)
     }
     to.end(resourceSpans)
   }
   return to.bytes.subarray(0, to.length)
+}
+
+function writeQueued(to: ProtoWriter, { memory, from, to: end, isShort }: QueuedSpan<SpanSource>): void {
+  if (!isShort) return to.part(SCOPE_SPANS.spans, memory, from, end)
+  const mark = to.begin(SCOPE_SPANS.spans)
+  encodeShort(to, memory, from)
+  to.end(mark)
 }
 
 function groupBy<Item, Key>(items: readonly Item[], keyOf: (item: Item) => Key): Map<Key, Item[]> {

@@ -4,6 +4,8 @@ export interface QueuedSpan<Source> {
   readonly memory: Buffer
   readonly from: number
   readonly to: number
+  /** It is a short span, and still to be encoded. */
+  readonly isShort: boolean
   /** The encoded scope; null: the runtime's own. */
   readonly scope: Uint8Array | null
   readonly source: Source

@@ -1,7 +1,7 @@
 import type { Attributes } from '@opentelemetry/api'
 import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { RingConsumer } from '../../transport/memory/spsc-ring.ts'
-import { SPAN_RING_BYTES, WITHOUT_SCOPE } from '../encoding/span-writer.ts'
+import { SHORT, SPAN_RING_BYTES } from '../encoding/span-writer.ts'
 import { encodeResource } from './export-request.ts'
 import type { QueuedSpan } from './span-queue.ts'
 
@@ -37,9 +37,10 @@ export class SpanSource {
       this.#note(lost)
       const { memory, from } = this.#memory.copy(ring.bytes, at, length)
       const to = from + length
-      if (kind === WITHOUT_SCOPE) return take({ memory, from, to, scope: null, source: this })
+      const isShort = kind === SHORT
+      if (kind < 0) return take({ memory, from, to, isShort, scope: null, source: this })
       const spanFrom = from + kind
-      take({ memory, from: spanFrom, to, scope: memory.subarray(from, spanFrom), source: this })
+      take({ memory, from: spanFrom, to, isShort, scope: memory.subarray(from, spanFrom), source: this })
     }, max)
   }
 

@@ -2,12 +2,10 @@ import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
 import { ATTR } from '../encoding/attributes.ts'
 import { cut } from '../encoding/otlp.ts'
-import { type RecordAttributes, RUNTIME_SCOPE, type SpanRecord } from '../encoding/span-record.ts'
+import { type RecordAttributes, RUNTIME_SCOPE, type SpanPlace, type SpanRecord } from '../encoding/span-record.ts'
 
 /** Only these methods are named in spans, because a client may invent any number of others. RFC 9110, and PATCH of RFC 5789. */
 const METHODS = new Set(['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', 'TRACE', 'PATCH'])
-
-type SpanPlace = Pick<SpanRecord, 'traceContext' | 'parent' | 'isParentRemote' | 'startMs' | 'endMs'>
 
 /** The span of a request as a record, for the console. */
 export function requestRecord(place: SpanPlace, start: RequestStart, status: number, servedBy: number): SpanRecord {

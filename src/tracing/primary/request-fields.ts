@@ -1,8 +1,9 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api'
 import type { RequestStart } from '../../contracts/tracing.ts'
-import { ATTR } from '../encoding/attributes.ts'
-import { cut, KIND_OFFSET, SPAN, writeAttribute, writeAttributes, writeStatus } from '../encoding/otlp.ts'
+import { cut, KIND_OFFSET, SPAN, writeAttributes, writeStatus } from '../encoding/otlp.ts'
 import { ProtoWriter } from '../encoding/proto-writer.ts'
+import type { SpanPlace } from '../encoding/span-record.ts'
+import type { SpanWriter } from '../encoding/span-writer.ts'
 import { clientAttributes, hasFailed, queryKeys, requestSpanName, routeAttributes } from './request-attributes.ts'
 
 /** More than there can be lanes, replaced ones included: a status and a lane make one number with it. */
@@ -16,27 +17,21 @@ export class RequestFields {
   readonly #clients = new Remembered()
 
   /** @param status 0: the client disconnected before it was answered */
-  write(to: ProtoWriter, start: RequestStart, status: number, servedBy: number): void {
+  write(to: SpanWriter, place: SpanPlace, start: RequestStart, status: number, servedBy: number): void {
     const { method, path, query, host, userAgent, requestId, route } = start
     const outcome = status * LANES_MAX + servedBy
-    to.raw(
+    const ofRoute =
       this.#routes.find(route, method, outcome) ??
-        this.#routes.keep(route, method, outcome, (fields) => writeRoute(fields, start, status, servedBy)),
-    )
-    to.raw(
+      this.#routes.keep(route, method, outcome, (fields) => writeRoute(fields, start, status, servedBy))
+    const ofClient =
       this.#clients.find(host, userAgent, 0) ??
-        this.#clients.keep(host, userAgent, 0, (fields) =>
-          writeAttributes(fields, SPAN.attributes, clientAttributes(start)),
-        ),
-    )
-    attribute(to, ATTR.URL_PATH, cut(path))
-    attribute(to, ATTR.REQUEST_ID, requestId)
-    if (query !== '') attribute(to, ATTR.URL_QUERY, queryKeys(query))
+      this.#clients.keep(host, userAgent, 0, (fields) =>
+        writeAttributes(fields, SPAN.attributes, clientAttributes(start)),
+      )
+    const keys = query === '' ? '' : queryKeys(query)
+    to.writeShort(place, ofRoute, ofClient, { path: cut(path), requestId, query: keys })
   }
 }
-
-const attribute = (to: ProtoWriter, key: string, value: unknown): void =>
-  writeAttribute(to, SPAN.attributes, key, value)
 
 /** Encoded fields by the two texts and the number that they depend on. */
 class Remembered {

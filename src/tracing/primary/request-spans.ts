@@ -9,7 +9,6 @@ import {
   tracestateOf,
   UNNAMED_TRACE,
 } from '../../core/causality/trace-context.ts'
-import { writePlace } from '../encoding/otlp.ts'
 import type { SpanWriter } from '../encoding/span-writer.ts'
 import type { TraceSampler } from '../spans/sampler.ts'
 import { requestRecord } from './request-attributes.ts'
@@ -83,12 +82,7 @@ class ServerSpan implements RequestSpan {
     if (this.#writer.isForConsole) {
       return this.#writer.write(requestRecord(this, this.#start, status, this.servedBy))
     }
-    const to = this.#writer.begin()
-    if (to === null) return
-    // Like `writeSpan`, but with remembered bytes for what many requests have in common: this is the most frequent span.
-    writePlace(to, this)
-    this.#fields.write(to, this.#start, status, this.servedBy)
-    this.#writer.commit()
+    this.#fields.write(this.#writer, this, this.#start, status, this.servedBy)
   }
 }
 

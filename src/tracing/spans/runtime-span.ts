@@ -44,6 +44,8 @@ export interface SpanStart {
   kind: number
   /** Not modified: many spans may share one object. */
   attributes: SpanAttributes
+  /** Many spans do share it: it is encoded once for all of them. */
+  areShared: boolean
 }
 
 /**
@@ -70,11 +72,13 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
   readonly #writer: SpanWriter
   readonly #nowMs: () => number
   readonly #around: ThreadScope | null
+  /** The attributes that it has begun with, if others have the same object. */
+  readonly #shared: SpanAttributes | null
   #isOwn = false
   #context: Context | undefined
 
   constructor(writer: SpanWriter, nowMs: () => number, start: SpanStart) {
-    const { traceContext, parent, around, name, kind, attributes } = start
+    const { traceContext, parent, around, name, kind, attributes, areShared } = start
     this.#writer = writer
     this.#nowMs = nowMs
     this.traceContext = traceContext
@@ -83,6 +87,7 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
     this.name = name
     this.kind = kind
     this.attributes = attributes
+    this.#shared = areShared ? attributes : null
     this.startMs = nowMs()
   }
 
@@ -166,8 +171,16 @@ export class RuntimeSpan implements Span, OpenSpan, ThreadScope, SpanRecord {
 
   end(time?: TimeInput): void {
     if (this.endMs !== 0) return
-    this.endMs = Math.max(this.startMs, msOfTime(time) ?? this.#nowMs())
-    this.#writer.write(this)
+    this.endMs = Math.max(this.startMs, time === undefined ? this.#nowMs() : (msOfTime(time) ?? this.#nowMs()))
+    const shared = this.#shared
+    if (shared !== null && this.#isPlain && !this.#writer.isForConsole) this.#writer.writeShared(this, shared)
+    else this.#writer.write(this)
+  }
+
+  /** Nothing was added to it. */
+  get #isPlain(): boolean {
+    const isAsBegun = !this.#isOwn && this.statusCode === SpanStatusCode.UNSET
+    return isAsBegun && this.events === NONE && this.links === NONE
   }
 
   fail(thrown: unknown): void {

@@ -15,7 +15,10 @@ import { PassingScope, type ThreadScope } from './scope.ts'
 /** A span of the runtime, or the scope that takes its place when it is not sampled. */
 export type MadeSpan = OpenSpan & ThreadScope
 
-/** Begins the runtime's spans around code. A child follows its parent; where a trace begins the sampler decides. */
+/**
+ * Begins the runtime's spans around code. A child follows its parent; where a trace begins the sampler decides. Where `areShared`, the object
+ * of attributes is that of many spans.
+ */
 export class SpanMaker {
   readonly #writer: SpanWriter
   readonly #sampler: TraceSampler
@@ -28,14 +31,26 @@ export class SpanMaker {
   }
 
   /** Begins a span below a scope of this thread; null begins a trace. */
-  open(around: ThreadScope | null, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
-    return this.#open(around?.traceContext ?? NO_TRACE_CONTEXT, around, name, kind, attributes)
+  open(
+    around: ThreadScope | null,
+    name: string,
+    kind: number,
+    attributes: SpanAttributes,
+    areShared: boolean,
+  ): MadeSpan {
+    return this.#open(around?.traceContext ?? NO_TRACE_CONTEXT, around, name, kind, attributes, areShared)
   }
 
   /** Begins a span below one of another thread or process; an empty trace context begins a trace. */
-  openUnder(parent: TraceContext, name: string, kind: number, attributes: SpanAttributes): MadeSpan {
+  openUnder(
+    parent: TraceContext,
+    name: string,
+    kind: number,
+    attributes: SpanAttributes,
+    areShared: boolean,
+  ): MadeSpan {
     if (parent !== NO_TRACE_CONTEXT && !isSampled(parent)) return new PassingScope(parent, this.#sampler)
-    return this.#open(parent, null, name, kind, attributes)
+    return this.#open(parent, null, name, kind, attributes, areShared)
   }
 
   #open(
@@ -44,6 +59,7 @@ export class SpanMaker {
     name: string,
     kind: number,
     attributes: SpanAttributes,
+    areShared: boolean,
   ): MadeSpan {
     let traceContext: TraceContext
     if (parent === NO_TRACE_CONTEXT) {
@@ -52,6 +68,14 @@ export class SpanMaker {
       traceContext = `00-${traceId}-${randomHex(8)}-0${isSampledHere ? 1 : 0}`
       if (!isSampledHere) return new PassingScope(traceContext, this.#sampler)
     } else traceContext = `00-${traceIdOf(parent)}-${randomHex(8)}-01${tracestateOf(parent)}`
-    return new RuntimeSpan(this.#writer, this.#nowMs, { traceContext, parent, around, name, kind, attributes })
+    return new RuntimeSpan(this.#writer, this.#nowMs, {
+      traceContext,
+      parent,
+      around,
+      name,
+      kind,
+      attributes,
+      areShared,
+    })
   }
 }

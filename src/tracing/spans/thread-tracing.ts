@@ -8,6 +8,7 @@ import type {
   ToolTracing,
   TraceScope,
   TracingInit,
+  Work,
 } from '../../contracts/tracing.ts'
 import { type TraceContext, UNNAMED_TRACE } from '../../core/causality/trace-context.ts'
 import type { Settings } from '../../core/config/schema.ts'
@@ -53,7 +54,7 @@ export class ThreadTracing implements CodeTracing {
     return new ContextScope(remoteContext(traceContext))
   }
 
-  open(traceContext: TraceContext, name: string, attributes: SpanAttributes): OpenSpan {
-    return this.#spans.openUnder(traceContext, name, SpanKind.INTERNAL, attributes)
+  open(traceContext: TraceContext, name: string, attributes: SpanAttributes, { kind }: Work): OpenSpan {
+    return this.#spans.openUnder(traceContext, name, SpanKind.INTERNAL, attributes, kind === 'request')
   }
 }

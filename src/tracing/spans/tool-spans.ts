@@ -39,7 +39,8 @@ export class ToolSpans implements ToolTracing {
     const { name, attributes } = this.#callOf(tool, method)
     const kind = KINDS[details?.kind ?? 'internal']
     const more = details?.attributes
-    const scope = this.#spans.open(parent, name, kind, more === undefined ? attributes : { ...attributes, ...more })
+    const areShared = more === undefined
+    const scope = this.#spans.open(parent, name, kind, areShared ? attributes : { ...attributes, ...more }, areShared)
     if (scope.isSampled) return runIn(cause, scope as RuntimeSpan, details, call)
     return causality.run({ ...cause, trace: scope }, call)
   }
