@@ -47,6 +47,18 @@ function parentOf(pid: number): number | null {
 /** CPU time of the main thread alone, microseconds. Linux only. @throws when there is no such process */
 export const mainThreadCpuUs = (pid: number): number => cpuUsIn(`/proc/${pid}/task/${pid}/stat`)
 
+/**
+ * How long the main thread of a process has been ready to run without having a core, microseconds; null where the kernel does not tell.
+ * Source: Documentation/scheduler/sched-stats.rst, `/proc/<pid>/schedstat`, second field, nanoseconds.
+ */
+export function mainThreadWaitUs(pid: number): number | null {
+  try {
+    return Number(readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'latin1').split(' ')[1]) / 1000
+  } catch {
+    return null
+  }
+}
+
 /** CPU time of a process and all that it has started, microseconds. */
 export const treeCpuUs = (pid: number): number => processTree(pid).reduce((sum, each) => sum + processCpuUs(each), 0)
 

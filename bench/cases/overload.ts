@@ -5,7 +5,7 @@ import { busyNote, faultsOf } from '../comparison.ts'
 import { getRequest } from '../load/http-request.ts'
 import type { LoadPlan, LoadResult } from '../load/plan.ts'
 import type { RateResult, StreamResult } from '../load/rate-plan.ts'
-import { startHeddle, startServer } from '../server.ts'
+import { type BenchServer, startHeddle, startServer } from '../server.ts'
 import { median } from '../statistics.ts'
 
 /** The default number of lanes on a machine with two cores. */
@@ -48,6 +48,8 @@ export interface Round {
 export interface Sides {
   heddle: Round[]
   fastify: Round[]
+  /** A bare server that refuses all, offered the same: what a time to a 503 consists of beside the runtime. Empty where nothing is refused. */
+  refusing: RateResult[]
 }
 
 export const overload: BenchCase = {
@@ -75,8 +77,8 @@ export const overload: BenchCase = {
   },
 }
 
-async function measure(context: CaseContext, { label, path }: Route): Promise<Sides> {
-  const sides: Sides = { heddle: [], fastify: [] }
+async function measure(context: CaseContext, { label, path, bottleneck }: Route): Promise<Sides> {
+  const sides: Sides = { heddle: [], fastify: [], refusing: [] }
   const starts = {
     ...(context.baselinesOnly
       ? {}
@@ -89,26 +91,42 @@ async function measure(context: CaseContext, { label, path }: Route): Promise<Si
         stopTimeoutMs: STOP_TIMEOUT_MS,
       }),
   }
+  const offer = (server: BenchServer, perSec: number) =>
+    context.load.offer({
+      host: server.host,
+      port: server.port,
+      observedPid: server.pid,
+      streams: [{ name: label, requests: [getRequest(path)], perSec, connections: CONNECTIONS }],
+      warmupMs: FILL_MS,
+      measureMs: WINDOW_MS,
+      drainMs: DRAIN_MS,
+    })
   for (let round = 1; round <= Math.min(context.rounds, ROUNDS_MAX); round++) {
+    let perSec = 0
     for (const side of ['heddle', 'fastify'] as const) {
       context.step(`${label}, round ${round}, ${side}`)
       const server = await starts[side]?.()
       if (!server) continue
       try {
         await askJson(server, path)
-        const { host, port } = server
-        const target = { host, port, observedPid: server.pid }
-        const requests = [getRequest(path)]
-        const peak = await peakOf(context, { ...target, requests, connections: PEAK_CONNECTIONS })
-        const result = await context.load.offer({
-          ...target,
-          streams: [{ name: label, requests, perSec: peak.okPerSec * OVERLOAD, connections: CONNECTIONS }],
-          warmupMs: FILL_MS,
-          measureMs: WINDOW_MS,
-          drainMs: DRAIN_MS,
-        })
+        const { host, port, pid } = server
+        const target = { host, port, observedPid: pid, requests: [getRequest(path)] }
+        const peak = await peakOf(context, { ...target, connections: PEAK_CONNECTIONS })
+        if (perSec === 0) perSec = peak.okPerSec * OVERLOAD
+        const result = await offer(server, peak.okPerSec * OVERLOAD)
         context.say(`${label}, round ${round} ${side.padEnd(7)} ${describe(peak, result)}`)
         sides[side].push({ peak, overload: result })
+      } finally {
+        await server.stop()
+      }
+    }
+    if (bottleneck === 'lane') {
+      context.step(`${label}, round ${round}, refusing`)
+      const server = await startServer({ name: 'refusing', script: 'bench/baselines/refuse-uws.ts' })
+      try {
+        const result = await offer(server, perSec)
+        context.say(`${label}, round ${round} refusing ${describeRefusals(result)}`)
+        sides.refusing.push(result)
       } finally {
         await server.stop()
       }
@@ -128,7 +146,7 @@ async function peakOf(context: CaseContext, load: Omit<LoadPlan, 'warmupMs' | 'm
 }
 
 /** The rows: good answers in percent of the peak, the time to a refusal where there must be some, else Fastify's share, and the growth of memory. */
-export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify }: Sides): Row[] {
+export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify, refusing }: Sides): Row[] {
   const ours = heddle.map(streamOf)
   const faults = [
     ...faultsOf({ heddle: heddle.map(({ peak }) => peak) }, 'heddle'),
@@ -141,10 +159,15 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
     label: `overload: time to a 503 p99, ${label}`,
     unit: 'ms',
     heddle: median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p99)),
+    baseline: median(refusing.map(({ streams }) => streams[0]!.refusedSinceSentMs.p99)),
+    baselineName: 'uWebSockets.js that refuses all',
     target: { of: 'figure', sense: 'under', value: 5, unit: 'ms' },
-    note:
-      `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms; ` +
-      `from when it was due, with the generator's own delay, p99 ${median(ours.map(({ refusedMs }) => refusedMs.p99))} ms; Fastify refuses nothing`,
+    note: [
+      `p50 ${median(ours.map(({ refusedSinceSentMs }) => refusedSinceSentMs.p50))} ms`,
+      `from when it was due, with the generator's own delay, p99 ${median(ours.map(({ refusedMs }) => refusedMs.p99))} ms`,
+      `ready without a core: ${waits(heddle.map(({ overload }) => overload))}; beside the bare server ${waits(refusing)}`,
+      'Fastify refuses nothing',
+    ].join('; '),
   }
   const besideFastify: Row = {
     label: `overload: that share beside Fastify's, ${label}`,
@@ -183,6 +206,15 @@ export function rowsOf({ label, bottleneck, shareMin }: Route, { heddle, fastify
       note: `at most ${whole(heddle.map(memoryMaxMb))} MB resident, Fastify ${whole(fastify.map(memoryMaxMb))} MB`,
     },
   ]
+}
+
+/** For how much of the window the server's thread and the generator waited for a core: a refusal that comes then is late, whoever answers it. */
+function waits(results: RateResult[]): string {
+  const share = (of: (result: RateResult) => number | null) => {
+    const shares = median(results.flatMap((result) => of(result) ?? []))
+    return shares === null ? '–' : `${(shares * 100).toFixed(1)} %`
+  }
+  return `the thread that answers ${share(({ serverWaitShare }) => serverWaitShare)} of the time, the generator ${share(({ loadWaitShare }) => loadWaitShare)}`
 }
 
 /** Describes what happened to the requests, and how long the good answers took. */
@@ -233,7 +265,15 @@ function whole(values: number[]): string {
   return median(values)?.toFixed(0) ?? '–'
 }
 
-function describe(peak: LoadResult, { streams, residentBytes, loadCores, otherCores }: RateResult): string {
+function describeRefusals({ streams, loadCores, loadWaitShare, serverWaitShare }: RateResult): string {
+  const { statuses, refusedSinceSentMs, sendDelayMs } = streams[0]!
+  return (
+    `${JSON.stringify(statuses)}: 503 p50 ${refusedSinceSentMs.p50} p99 ${refusedSinceSentMs.p99} ms; sent late p99 ${sendDelayMs.p99} ms; ` +
+    `waited for a core: server ${serverWaitShare?.toFixed(3)}, load ${loadWaitShare?.toFixed(3)}; load ${loadCores.toFixed(2)} cores`
+  )
+}
+
+function describe(peak: LoadResult, { streams, residentBytes, loadCores, otherCores, ...waited }: RateResult): string {
   const stream = streams[0]!
   const {
     ok,
@@ -253,6 +293,7 @@ function describe(peak: LoadResult, { streams, residentBytes, loadCores, otherCo
     `peak ${Math.round(peak.okPerSec)}/s, then of ${offered} offered ${ok} good, ${JSON.stringify(statuses)}, ${lost} lost, ${unanswered} unanswered, ` +
     `${unsent} unsent: ${Math.round(okPerSec)}/s good, p50 ${okMs.p50} p99 ${okMs.p99} ms; 503 p50 ${refusedSinceSentMs.p50} p99 ${refusedSinceSentMs.p99} ms ` +
     `(since due p99 ${refusedMs.p99}); sent late p99 ${sendDelayMs.p99} ms; ${mb(residentBytes[0])} to ${mb(Math.max(...residentBytes))} MB; ` +
-    `load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}`
+    `load ${loadCores.toFixed(2)} cores, others ${otherCores?.toFixed(2)}; ` +
+    `waited for a core: server ${waited.serverWaitShare?.toFixed(3)}, load ${waited.loadWaitShare?.toFixed(3)}`
   )
 }

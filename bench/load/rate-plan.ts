@@ -71,4 +71,8 @@ export interface RateResult {
   loadCores: number
   /** Cores that neither the observed process nor the generator used, but something else on the machine; null when no process was named. */
   otherCores: number | null
+  /** Share of the window, 0 to 1, for which the generator was ready and had no core: its figures are late by that. Null where the kernel does not tell. */
+  loadWaitShare: number | null
+  /** The same of the main thread of the observed process; null also when none was named. */
+  serverWaitShare: number | null
 }

@@ -42,13 +42,23 @@ export async function runRates(plan: RatePlan): Promise<RateResult> {
     const before = readClocks(plan.observedPid)
     if (plan.callers) callers.push(...startCallers(plan, plan.callers, counts))
     const resident = await watchMemory(plan.observedPid, untilMs)
-    const { elapsedMs, ownUs, otherCores } = usageBetween(before, readClocks(plan.observedPid))
+    const usage = usageBetween(before, readClocks(plan.observedPid))
     const drainedByMs = untilMs + plan.drainMs
     for (const loop of loops) loop.finish()
     while (performance.now() < drainedByMs && !loops.every((loop) => loop.isQuiet)) await sleep(DRAIN_LOOK_MS)
     for (const loop of loops) loop.close()
     const streams = tallies.map((tally) => tally.result())
-    return { streams, callers: counts, residentBytes: resident, loadCores: ownUs / 1000 / elapsedMs, otherCores }
+    const { elapsedMs, ownUs, otherCores, ownWaitUs, serverMainWaitUs } = usage
+    const shareOf = (us: number | null) => (us === null ? null : us / 1000 / elapsedMs)
+    return {
+      streams,
+      callers: counts,
+      residentBytes: resident,
+      loadCores: ownUs / 1000 / elapsedMs,
+      otherCores,
+      loadWaitShare: shareOf(ownWaitUs),
+      serverWaitShare: shareOf(serverMainWaitUs),
+    }
   } finally {
     clearInterval(ticker)
     for (const caller of callers) caller.close()

@@ -1,4 +1,4 @@
-import { machineCpuUs, mainThreadCpuUs, treeCpuUs } from '../cpu.ts'
+import { machineCpuUs, mainThreadCpuUs, mainThreadWaitUs, treeCpuUs } from '../cpu.ts'
 
 /** A reading of the CPU clocks. */
 export interface Clocks {
@@ -7,6 +7,8 @@ export interface Clocks {
   ownCpuUs: number
   serverCpuUs: number | null
   serverMainUs: number | null
+  ownWaitUs: number | null
+  serverMainWaitUs: number | null
 }
 
 /** CPU time that was used between two readings. */
@@ -20,6 +22,10 @@ export interface Usage {
   serverMainUs: number | null
   /** Cores that neither of the two used, but something else on the machine. */
   otherCores: number | null
+  /** How long the main thread of this process was ready and had no core; null where the kernel does not tell. */
+  ownWaitUs: number | null
+  /** The same of the observed process; null when none was named. */
+  serverMainWaitUs: number | null
 }
 
 export function readClocks(observedPid: number | undefined): Clocks {
@@ -29,6 +35,8 @@ export function readClocks(observedPid: number | undefined): Clocks {
     serverCpuUs: observedPid === undefined ? null : treeCpuUs(observedPid),
     serverMainUs: observedPid === undefined ? null : mainThreadCpuUs(observedPid),
     ownCpuUs: own.user + own.system,
+    ownWaitUs: mainThreadWaitUs(process.pid),
+    serverMainWaitUs: observedPid === undefined ? null : mainThreadWaitUs(observedPid),
     atMs: performance.now(),
   }
 }
@@ -41,5 +49,7 @@ export function usageBetween(start: Clocks, end: Clocks): Usage {
   const serverMainUs = between(start.serverMainUs, end.serverMainUs)
   const otherCores =
     serverUs === null ? null : Math.max(0, (end.machineUs - start.machineUs - ownUs - serverUs) / 1000 / elapsedMs)
-  return { elapsedMs, ownUs, serverUs, serverMainUs, otherCores }
+  const ownWaitUs = between(start.ownWaitUs, end.ownWaitUs)
+  const serverMainWaitUs = between(start.serverMainWaitUs, end.serverMainWaitUs)
+  return { elapsedMs, ownUs, serverUs, serverMainUs, otherCores, ownWaitUs, serverMainWaitUs }
 }

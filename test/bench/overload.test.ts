@@ -17,14 +17,21 @@ function roundOf(changes: Partial<StreamResult>, rest: Partial<RateResult> = {})
 
 test('what is served is held against the peak of the same server', () => {
   const round = roundOf({ ...REFUSED, okPerSec: 95, refusedSinceSentMs: { ...NO_LATENCIES, p99: 3 } })
-  const rows = rowsOf(IN_LANE, { heddle: [round], fastify: [roundOf({ okPerSec: 60, ok: 30, unsent: 70 })] })
+  const refusing = [
+    rateResultOf({ streams: [streamOf({ refusedSinceSentMs: { ...NO_LATENCIES, p99: 1 } })], serverWaitShare: 0.03 }),
+  ]
+  const rows = rowsOf(IN_LANE, { heddle: [round], fastify: [roundOf({ okPerSec: 60, ok: 30, unsent: 70 })], refusing })
   assert.deepEqual(
     rows.map((row) => [row.heddle, row.baseline, row.faults, isMet(row)]),
     [
       [95, 60, [], true],
-      [3, null, [], true],
+      [3, 1, [], true],
       [1, 1, [], true],
     ],
+  )
+  assert.match(
+    rows[1]!.note!,
+    /without a core: the thread that answers 2\.0 % of the time, the generator 1\.0 %; beside the bare server the thread that answers 3\.0 %/,
   )
   assert.match(rows[0]!.note!, /heddle: 48 % served, 52 % refused, 0 % not reached.*Fastify: 30 % served.*70 % not/)
 })
@@ -32,7 +39,7 @@ test('what is served is held against the peak of the same server', () => {
 test('where the reading thread gives out, the share must reach its own minimum and that of Fastify', () => {
   const served = (okPerSec: number) => roundOf({ okPerSec, ok: okPerSec, unsent: 100 - okPerSec })
   const verdicts = (heddle: number, fastify: number) =>
-    rowsOf(AT_READER, { heddle: [served(heddle)], fastify: [served(fastify)] })
+    rowsOf(AT_READER, { heddle: [served(heddle)], fastify: [served(fastify)], refusing: [] })
       .slice(0, 2)
       .map((row) => isMet(row))
   assert.deepEqual(verdicts(80, 78), [true, true])
@@ -42,7 +49,7 @@ test('where the reading thread gives out, the share must reach its own minimum a
 
 test('memory that grows from one half of the window to the other does not keep the promise', () => {
   const growing = roundOf(REFUSED, { residentBytes: [1e8, 1e8, 1.2e8, 1.25e8] })
-  const memory = rowsOf(IN_LANE, { heddle: [growing], fastify: [] })[2]!
+  const memory = rowsOf(IN_LANE, { heddle: [growing], fastify: [], refusing: [] })[2]!
   assert.equal(memory.heddle, 1.25)
   assert.equal(isMet(memory), false)
   assert.match(memory.note!, /at most 125 MB/)
@@ -50,7 +57,7 @@ test('memory that grows from one half of the window to the other does not keep t
 
 test('a lost or unanswered request, another status and a refusal that does not say when void every row', () => {
   const faultsBy = (changes: Partial<StreamResult>, route = IN_LANE) => {
-    const rows = rowsOf(route, { heddle: [roundOf(changes)], fastify: [] })
+    const rows = rowsOf(route, { heddle: [roundOf(changes)], fastify: [], refusing: [] })
     assert.equal(new Set(rows.map(({ faults }) => faults.join())).size, 1)
     return rows[0]!.faults.join()
   }

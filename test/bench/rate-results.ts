@@ -31,6 +31,8 @@ export function rateResultOf(changes: Partial<RateResult>): RateResult {
     residentBytes: [1e8, 1e8],
     loadCores: 0.1,
     otherCores: 0,
+    loadWaitShare: 0.01,
+    serverWaitShare: 0.02,
     ...changes,
   }
 }
