@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs'
+import { renameSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { BOOTING_ENDING, FlightFile } from '../../transport/memory/flight-file.ts'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightRecorder } from '../../transport/memory/flight-recorder.ts'
@@ -17,7 +17,8 @@ export const FLIGHT_ENDING = '.flight'
 interface Entry {
   readonly path: string
   readonly source: Buffer
-  readonly copy: Buffer
+  /** As it was when it was last written. */
+  readonly seen: Buffer
   readonly file: FlightFile
   isStill: boolean
 }
@@ -59,9 +60,8 @@ export class FlightMirror {
   constructor(folder: string) {
     this.#folder = folder
     const memory = createFlightRecorder()
-    const entry = this.#add(null, PRIMARY_FILE, memory)
     // Its loop cannot say that it stands still: so it writes what it begins, as the lanes do.
-    this.primary = new FlightRecorder(memory, new FlightFile(entry.path, entry.source))
+    this.primary = new FlightRecorder(memory, this.#add(null, PRIMARY_FILE, memory).file)
   }
 
   /** @returns the file that the lane writes, too */
@@ -71,9 +71,9 @@ export class FlightMirror {
 
   #add(lane: Lane | null, name: string, memory: SharedArrayBuffer): Entry {
     const path = join(this.#folder, name)
-    const copy = Buffer.alloc(FLIGHT_FILE_BYTES)
+    const seen = Buffer.alloc(FLIGHT_FILE_BYTES)
     const source = Buffer.from(memory)
-    const entry: Entry = { path, source, copy, file: new FlightFile(path, copy), isStill: false }
+    const entry: Entry = { path, source, seen, file: new FlightFile(path, source), isStill: false }
     this.#entries.set(lane, entry)
     return entry
   }
@@ -113,7 +113,10 @@ export class FlightMirror {
       this.#isNaming = false
       try {
         const names = this.#names(lanes(), routing, files)
-        writeFileSync(join(this.#folder, NAMES_FILE), JSON.stringify(names), { mode: 0o600 })
+        const path = join(this.#folder, NAMES_FILE)
+        // The process may die in the middle: cut off, the file would name nothing.
+        writeFileSync(`${path}.part`, JSON.stringify(names), { mode: 0o600 })
+        renameSync(`${path}.part`, path)
       } catch {
         // The folder is gone with the guardian, and this process is about to end.
       }
@@ -142,8 +145,9 @@ export class FlightMirror {
 }
 
 /** Costs a comparison where nothing has changed. A lane that stands still changes nothing, so its mark stays. */
-function renew({ source, copy, file, isStill }: Entry, stillMs: number, isForced = false): void {
-  if (!isForced && (isStill || source.compare(copy, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0)) return
-  source.copy(copy, 0, 0, FLIGHT_FILE_BYTES)
+function renew({ source, seen, file, isStill }: Entry, stillMs: number, isForced = false): void {
+  if (!isForced && (isStill || source.compare(seen, 0, FLIGHT_FILE_BYTES, 0, FLIGHT_FILE_BYTES) === 0)) return
+  // What changes from now on is seen at the next look.
+  source.copy(seen, 0, 0, FLIGHT_FILE_BYTES)
   file.write(stillMs)
 }

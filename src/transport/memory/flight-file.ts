@@ -1,10 +1,11 @@
-import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { closeSync, constants, openSync, readFileSync, rmSync, writeFileSync, writeSync, writevSync } from 'node:fs'
 import { createFlightRecorder, FLIGHT_FILE_BYTES, FlightReader } from './flight-recorder.ts'
 
 /** A lane writes its record at most this often, milliseconds. One write takes 1.3 µs: it is 16 KiB into a file in memory. */
 const WRITE_MS = 1
 /** Where the file, and not the recorder, says for how long the loop has stood still, milliseconds (int32): in the free part of the first line. */
 const STILL_BYTE = 16
+const STILL_BYTES = 4
 
 /** Ending of the file beside it that names the plugin's file which is being booted. */
 export const BOOTING_ENDING = '.booting'
@@ -12,18 +13,26 @@ export const BOOTING_ENDING = '.booting'
 /**
  * A copy of a flight recorder in a file, for the case that the whole process is gone at once, and its shared memory with it. The lane itself writes it
  * when it begins something, and the primary ten times a second and as soon as the lane stands still: whoever writes last writes all of it.
+ * Both write the memory of the recorder itself: the system writes one after the other, so the later write has all that stood in the earlier.
  */
 export class FlightFile {
   readonly #path: string
   readonly #bytes: Buffer
+  /** The same around the mark of a standstill. */
+  readonly #parts: [Buffer, Buffer, Buffer]
   /** -1 when it cannot be written any more. */
   #fd: number
   #writtenMs = 0
 
-  /** @param memory of the recorder, or a copy of it */
+  /** @param memory of the recorder */
   constructor(path: string, memory: Buffer) {
     this.#path = path
     this.#bytes = memory.subarray(0, FLIGHT_FILE_BYTES)
+    this.#parts = [
+      this.#bytes.subarray(0, STILL_BYTE),
+      Buffer.alloc(STILL_BYTES),
+      this.#bytes.subarray(STILL_BYTE + STILL_BYTES),
+    ]
     this.#fd = openFile(path)
   }
 
@@ -38,9 +47,12 @@ export class FlightFile {
   write(stillMs = 0): void {
     if (this.#fd === -1) return
     try {
-      if (stillMs > 0) this.#bytes.writeInt32LE(stillMs, STILL_BYTE)
-      writeSync(this.#fd, this.#bytes, 0, FLIGHT_FILE_BYTES, 0)
-      if (stillMs > 0) this.#bytes.writeInt32LE(0, STILL_BYTE)
+      if (stillMs === 0) writeSync(this.#fd, this.#bytes, 0, FLIGHT_FILE_BYTES, 0)
+      else {
+        // Not in the memory itself, which the lane writes, too.
+        this.#parts[1].writeInt32LE(stillMs)
+        writevSync(this.#fd, this.#parts, 0)
+      }
     } catch {
       // The folder or the memory is gone. What is in flight is then not known after an abort: nothing else depends on it.
       this.close()
