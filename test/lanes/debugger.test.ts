@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
-import { writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { folderOf } from '../support/folder.ts'
 import { type LogLine, spawnHeddle } from '../support/heddle.ts'
 import { InspectorClient, type Pause } from '../support/inspector-client.ts'
@@ -122,4 +123,23 @@ describe('with a debugger at a service that reloads', () => {
     await until(() => child.exitCode !== null, 'the end', PATIENCE_MS)
     assert.equal(child.exitCode, 0)
   })
+})
+
+test('a breakpoint in a module whose map lies in a file of its own stops at its line', async (t) => {
+  const file = fileURLToPath(new URL('../../src/lane/ring-replies.ts', import.meta.url))
+  const answer = 'this.#flight.endRequest(id, reply.status >= 500)'
+  const line = readFileSync(file, 'utf8').slice(0, readFileSync(file, 'utf8').indexOf(answer)).split('\n').length
+  const folder = await folderOf(t, { 'shop/plugins/tell.ts': plugin(1) })
+  const { logs, errors } = await spawnHeddle(t, { domains: [folder], lanes: 1, args: ['--inspect=127.0.0.1:0'] })
+  const serving = await until(() => logs.find(({ msg }) => msg.startsWith('Serving on ')), 'the start', PATIENCE_MS)
+  const url = /Debugger listening on (ws:\S+)/.exec(errors.join(''))![1]!
+  const editor = await InspectorClient.connect(url, [{ file, line }])
+  t.after(() => editor.close())
+  await until(() => editor.bound >= 1, 'the breakpoint', PATIENCE_MS)
+
+  const answered = fetch(`${serving.msg.replace('Serving on ', '')}/version`)
+  const { place, functionName, thread } = await until(() => editor.pauses[0], 'a pause', PATIENCE_MS)
+  assert.deepEqual([place, functionName], [{ file, line }, 'answer'])
+  await thread.resume()
+  assert.deepEqual(await (await answered).json(), { version: 1 })
 })

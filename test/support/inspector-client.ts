@@ -1,5 +1,6 @@
 import { type EventEmitter, once } from 'node:events'
-import { SourceMap, type SourceMapPayload } from 'node:module'
+import { readFileSync } from 'node:fs'
+import { SourceMap } from 'node:module'
 import { isAbsolute } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { WebSocket } from 'ws'
@@ -114,7 +115,7 @@ export class Thread {
 
   /** Sets the breakpoints of a file that the thread has loaded: at the first place of their line where it can stop. */
   async #onScript({ scriptId, url, sourceMapURL, endLine }: Message): Promise<void> {
-    const map = inlineMap(sourceMapURL)
+    const map = mapOf(sourceMapURL)
     this.#scripts.set(scriptId, { url, map })
     for (const { file, line } of this.#client.breakpoints) {
       if (placeOf(url, map, { lineNumber: 0, columnNumber: 0 }).file !== file) continue
@@ -130,11 +131,11 @@ export class Thread {
   }
 }
 
-function inlineMap(url: string | undefined): SourceMap | null {
-  const [, body] = /^data:application\/json[^,]*?;base64,(.*)$/s.exec(url ?? '') ?? []
-  return body === undefined
-    ? null
-    : new SourceMap(JSON.parse(Buffer.from(body, 'base64').toString()) as SourceMapPayload)
+/** Of a text that names its map, or has it in itself. */
+function mapOf(url = ''): SourceMap | null {
+  if (url.startsWith('file:')) return new SourceMap(JSON.parse(readFileSync(fileURLToPath(url), 'utf8')))
+  const [, body] = /^data:application\/json[^,]*?;base64,(.*)$/s.exec(url) ?? []
+  return body === undefined ? null : new SourceMap(JSON.parse(Buffer.from(body, 'base64').toString()))
 }
 
 function placeOf(url: string, map: SourceMap | null, { lineNumber, columnNumber }: Message): Place {
@@ -144,5 +145,6 @@ function placeOf(url: string, map: SourceMap | null, { lineNumber, columnNumber 
   // What the loader has put in is in no source.
   if (!('originalLine' in origin)) return { file: path, line: 0 }
   const { originalSource, originalLine } = origin
-  return { file: isAbsolute(originalSource) ? originalSource : path, line: originalLine + 1 }
+  const file = originalSource.startsWith('file:') ? fileURLToPath(originalSource) : originalSource
+  return { file: isAbsolute(file) ? file : path, line: originalLine + 1 }
 }

@@ -1,4 +1,5 @@
 const { readFileSync, statSync } = require('node:fs')
+const { mapAside } = require('./map-files.cjs')
 const { keptModuleFile } = require('./places.cjs')
 const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, wrap, writeWhole } = require('./script.cjs')
 
@@ -36,7 +37,7 @@ exports.keptModule = (path) => {
  */
 exports.keepModule = (path, body) => {
   const stamp = stampOf(path)
-  const text = wrap(body)
+  const text = wrap(mapAside(path, body))
   let script
   try {
     script = compile(path, text)

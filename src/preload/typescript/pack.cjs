@@ -161,7 +161,7 @@ class Pack {
       [...parts, Buffer.from(JSON.stringify({ modules, names: this.#names, installation: this.#installation })), tail],
       true,
     )
-    for (const folder of ['modules', 'written']) trim(join(keptFolder, folder))
+    for (const folder of ['maps', 'modules', 'written']) trim(join(keptFolder, folder))
   }
 }
 

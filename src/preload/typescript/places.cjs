@@ -64,6 +64,6 @@ function findFolder() {
 }
 
 function made(folder) {
-  for (const name of ['modules', 'written']) mkdirSync(join(folder, name), { recursive: true })
+  for (const name of ['maps', 'modules', 'written']) mkdirSync(join(folder, name), { recursive: true })
   return folder
 }

@@ -6,8 +6,8 @@ const { threadId } = require('node:worker_threads')
 
 const [HEAD, END] = Module.wrapper
 
-/** What V8 makes of a text depends on it; the flags of the process belong to it. */
-exports.ENGINE = `${process.version} ${process.arch} ${cachedDataVersionTag()}`
+/** What V8 makes of a text depends on it; the flags of the process belong to it. At the end, what the loader makes of a text. */
+exports.ENGINE = `${process.version} ${process.arch} ${cachedDataVersionTag()} maps aside`
 /** By then a service has started, and the functions that a start needs are compiled. */
 exports.STARTED_MS = 2000
 /** A file that was changed less than this ago may change again without a sign. */
@@ -34,6 +34,7 @@ exports.compile = (path, text, cachedData) =>
 /**
  * Whole or not at all: another process may read it meanwhile. Without room for it, it is not kept.
  * @param isSynced also when power fails
+ * @returns {boolean} true when it is there
  */
 exports.writeWhole = (file, parts, isSynced = false) => {
   const fresh = `${file}.${process.pid}.${threadId}`
@@ -47,7 +48,9 @@ exports.writeWhole = (file, parts, isSynced = false) => {
       closeSync(fd)
     }
     renameSync(fresh, file)
+    return true
   } catch {
     rmSync(fresh, { force: true })
+    return false
   }
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import type { Debugger, NodeWorker, Session } from 'node:inspector'
 import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
@@ -78,7 +79,7 @@ class Probe {
   /** The target's own session within ours; null before it is attached. */
   #target: string | null = null
   #sent = 0
-  /** Raw `Debugger.scriptParsed` messages by script. Each holds a source map; only a few are ever read. */
+  /** Raw `Debugger.scriptParsed` messages by script. Some hold a source map; only a few are ever read. */
   readonly #announcements = new Map<string, string>()
   readonly #scripts = new Map<string, Script>()
   #onStop: (callFrames: Debugger.CallFrame[] | null) => void = () => {}
@@ -197,24 +198,31 @@ class Probe {
       const text = this.#announcements.get(scriptId)
       const { url, sourceMapURL }: Debugger.ScriptParsedEventDataType =
         text === undefined ? { url: '' } : JSON.parse(text).params
-      script = { url, map: inlineSourceMap(sourceMapURL) }
+      script = { url, map: sourceMap(sourceMapURL) }
       this.#scripts.set(scriptId, script)
     }
     return script
   }
 }
 
-/** The source map that a loader has put into the script itself, as tsx does. A map in a file of its own is not read: its script is a file too. */
-function inlineSourceMap(url: string | undefined): SourceMap | null {
-  const [, encoding, body] = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url ?? '') ?? []
-  if (body === undefined) return null
+/**
+ * The source map of a text that a loader has made: in the text itself, as tsx puts it, or in a file of its own, as the runtime does. A map that
+ * lies beside its script is not read: the script is a file too.
+ */
+function sourceMap(url = ''): SourceMap | null {
   try {
-    const json = encoding === undefined ? decodeURIComponent(body) : Buffer.from(body, 'base64').toString()
-    return new SourceMap(JSON.parse(json) as SourceMapPayload)
+    const json = url.startsWith('file:') ? readFileSync(fileURLToPath(url), 'utf8') : inlineJson(url)
+    return json === null ? null : new SourceMap(JSON.parse(json) as SourceMapPayload)
   } catch {
-    // The map is damaged: the place in the script is better than none.
+    // The map is damaged, or somebody has removed it: the place in the script is better than none.
     return null
   }
+}
+
+function inlineJson(url: string): string | null {
+  const [, encoding, body] = /^data:application\/json[^,]*?(;base64)?,(.*)$/s.exec(url) ?? []
+  if (body === undefined) return null
+  return encoding === undefined ? decodeURIComponent(body) : Buffer.from(body, 'base64').toString()
 }
 
 /** @param source as the map names it: a path, a URL, or relative to the script */
