@@ -1,7 +1,9 @@
 const { readFileSync, statSync } = require('node:fs')
 const { mapAside } = require('./map-files.cjs')
+const { oneByte } = require('./one-byte.cjs')
 const { keptModuleFile } = require('./places.cjs')
 const { compile, ENGINE, isOneByte, isSettled, STARTED_MS, wrap, writeWhole } = require('./script.cjs')
+const { languagesOnDemand } = require('./zod-languages.cjs')
 
 /** Of the text: see `isOneByte`. */
 const ONE_BYTE = 1
@@ -37,7 +39,7 @@ exports.keptModule = (path) => {
  */
 exports.keepModule = (path, body) => {
   const stamp = stampOf(path)
-  const text = wrap(mapAside(path, body))
+  const text = wrap(oneByte(path, mapAside(path, languagesOnDemand(path, body))))
   let script
   try {
     script = compile(path, text)

@@ -6,8 +6,8 @@ const { threadId } = require('node:worker_threads')
 
 const [HEAD, END] = Module.wrapper
 
-/** What V8 makes of a text depends on it; the flags of the process belong to it. At the end, what the loader makes of a text. */
-exports.ENGINE = `${process.version} ${process.arch} ${cachedDataVersionTag()} maps aside`
+/** What V8 makes of a text depends on it; the flags of the process belong to it. At the end, what the loader makes of a text: count it up when that changes. */
+exports.ENGINE = `${process.version} ${process.arch} ${cachedDataVersionTag()} form 2`
 /** By then a service has started, and the functions that a start needs are compiled. */
 exports.STARTED_MS = 2000
 /** A file that was changed less than this ago may change again without a sign. */
