@@ -31,7 +31,7 @@ const PACKAGE_IMPORT =
   /Promise\.resolve\(\)\.then\(\(\) => (?:\/\* @__PURE__ \*\/ )?__toESM\(require\(("(?![.#/]|heddle[/"])[^"\n]+")\)\)\)/g
 
 /** What a kept text depends on, beside its own. */
-const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports'])
+const AS_TEXT = JSON.stringify([OPTIONS, BANNER, 'plain exports without helpers'])
 
 let esbuild
 
