@@ -1,4 +1,3 @@
-import { isIP, isIPv6 } from 'node:net'
 import { delimiter, resolve } from 'node:path'
 import type { VariableRow } from './variables/row.ts'
 
@@ -77,7 +76,7 @@ const HOST = /^(?:\*|(?:\*\.)?[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?|\[[0-9a-f:.]+\
 function parseHosts(text: string): Parsed {
   const hosts = split(text, ',').map((item) => {
     const lower = item.toLowerCase()
-    return isIPv6(lower) ? `[${lower}]` : lower
+    return ipVersion(lower) === 6 ? `[${lower}]` : lower
   })
   return hosts.every((host) => HOST.test(host))
     ? { value: hosts }
@@ -95,13 +94,18 @@ function parseNetworks(text: string): Parsed {
   const networks = split(text, ',')
   const isNetwork = (network: string): boolean => {
     const [address, prefix, ...more] = network.split('/') as [string, ...string[]]
-    const bits = isIP(address) === 6 ? 128 : 32
+    const bits = ipVersion(address) === 6 ? 128 : 32
     const fits = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)
-    return isIP(address) !== 0 && !address.includes('%') && fits && more.length === 0
+    return ipVersion(address) !== 0 && !address.includes('%') && fits && more.length === 0
   }
   return networks.every(isNetwork)
     ? { value: networks }
     : { wanted: 'addresses or networks like 10.0.0.0/8 and fd00::/8, separated by commas' }
+}
+
+/** 0 for what is no address. Node's network is loaded on demand: lanes parse no settings, and need nothing else of it. */
+function ipVersion(text: string): number {
+  return process.getBuiltinModule('node:net').isIP(text)
 }
 
 function split(text: string, separator: string): string[] {

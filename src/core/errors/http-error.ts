@@ -1,4 +1,3 @@
-import { STATUS_CODES } from 'node:http'
 import { headerName, headerText } from '../http/header-text.ts'
 import { HeddleError } from './catalogue.ts'
 
@@ -33,7 +32,7 @@ export class HttpError extends Error {
    * @throws HTTP_STATUS_INVALID outside of 400 to 599; HTTP_HEADER_INVALID
    */
   constructor(status: number, message?: string, { code, details, headers = {}, cause }: HttpErrorOptions = {}) {
-    super(message ?? STATUS_CODES[status] ?? 'Error', cause === undefined ? undefined : { cause })
+    super(message ?? standardPhrase(status), cause === undefined ? undefined : { cause })
     if (!Number.isInteger(status) || status < 400 || status > 599) {
       throw new HeddleError(
         'HTTP_STATUS_INVALID',
@@ -50,4 +49,9 @@ export class HttpError extends Error {
       }),
     )
   }
+}
+
+/** Loaded on demand: no lane needs anything else of Node's HTTP. */
+function standardPhrase(status: number): string {
+  return process.getBuiltinModule('node:http').STATUS_CODES[status] ?? 'Error'
 }

@@ -1,4 +1,4 @@
-import { type ChildProcess, fork } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
 import { type Answer, failed, type Order } from './process-messages.ts'
 
@@ -23,6 +23,8 @@ export class StatementProcess {
   /** @param onEnd called once, however it ends */
   constructor(path: string, synchronous: string, onEnd: () => void) {
     const execArgv = process.execArgv.filter((option) => !OWN_OPTION.test(option))
+    // Loaded on demand: few applications have a heavy statement.
+    const { fork } = process.getBuiltinModule('node:child_process')
     this.#child = fork(ENTRY, [path, synchronous], {
       execArgv: [...execArgv, `--max-old-space-size=${HEAP_MB}`],
       stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
