@@ -6,6 +6,7 @@ import { chosenTools } from './chosen-tools.ts'
 import { readConnectionUrls, urlFor } from './connection-urls.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
+import { serveVariables } from './plugin-variables.ts'
 import { setApart } from './process-group.ts'
 import { type Settings, settingKey, VARIABLES, variablesOfOtherTools } from './schema.ts'
 import { FILE_SUFFIX, readSecretFiles } from './secret-files.ts'
@@ -102,23 +103,12 @@ export function freezeSettings(settings: Settings): Settings {
   return Object.freeze(settings)
 }
 
-/** The variables that plugins may ask for: in a lane, those that the primary has handed it, which are more than its `process.env`. */
-let variables: Environment = process.env
-
-/** A plugin's own variable; undefined when it is unset, and for the runtime's secrets. */
-export function readVariable(name: string): string | undefined {
-  return SECRET_NAMES.has(name.toUpperCase()) ? undefined : variables[name]
-}
+serveVariables((name) => (SECRET_NAMES.has(name.toUpperCase()) ? undefined : process.env[name]))
 
 /** Every variable of this process but the runtime's secrets. */
 export function publicVariables(): Record<string, string> {
   const entries = Object.entries(process.env).filter(([name]) => !SECRET_NAMES.has(name.toUpperCase()))
   return Object.fromEntries(entries) as Record<string, string>
-}
-
-/** From now on `readVariable` reads these. Called once, in a lane, by which `process.env` has only what its libraries need. */
-export function adoptVariables(given: Readonly<Record<string, string>>): void {
-  variables = given
 }
 
 /** A copy of this process's environment, for a child process, and for loading settings without `.env`. */

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
-import { publicVariables, readVariable } from '../../core/config/load.ts'
+import { publicVariables } from '../../core/config/load.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { CommandError } from '../command-error.ts'

@@ -1,5 +1,5 @@
 import type { HttpContext } from '../../contracts/http-request.ts'
-import { readVariable } from '../../core/config/load.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 
 const SAFE_METHODS = new Set(['GET', 'HEAD', 'OPTIONS'])

@@ -1,4 +1,4 @@
-import { readVariable } from '../../core/config/load.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { faultsOf, listed } from '../../core/schemas/standard-schema.ts'
 import type { Reply } from './reply.ts'

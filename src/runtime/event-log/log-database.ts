@@ -1,6 +1,6 @@
 import type { Queryable } from '../../contracts/db.ts'
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
-import { readVariable } from '../../core/config/load.ts'
+import { readVariable } from '../../core/config/plugin-variables.ts'
 import type { Settings } from '../../core/config/schema.ts'
 
 /** The tool `db` as the log uses it: without the meter, since no plugin calls it. */
