@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
 import { copyEnvironment } from '../../core/config/load.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { LogEntry } from './app.ts'
 import type { ChildCalls, FromChild } from './child-messages.ts'
 
@@ -66,11 +67,9 @@ export class RuntimeProcess {
 
   /** @throws when the process has ended before it served, or does not serve within `timeoutMs` */
   async serving(timeoutMs: number): Promise<Serving> {
-    let timer: NodeJS.Timeout | undefined
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`The runtime did not start within ${timeoutMs} ms.`)), timeoutMs)
-    })
-    return Promise.race([this.#serving, late]).finally(() => clearTimeout(timer))
+    const serving = await withTimeout(this.#serving, timeoutMs, null)
+    if (serving === null) throw new Error(`The runtime did not start within ${timeoutMs} ms.`)
+    return serving
   }
 
   get hasEnded(): boolean {

@@ -1,5 +1,6 @@
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { ProcessHistory } from '../../history/primary/process-history.ts'
 import type { ProcessTracing } from '../../tracing/primary/process-tracing.ts'
 import { SocketDrain } from '../http/socket-drain.ts'
@@ -50,7 +51,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   // Streams of the lanes end with the lanes; all other requests are waited for.
   await until(() => requestsInFlight() === 0, Math.min(deadlineMs, steadyMs() + shutdownTimeoutMs * 0.6))
   await sockets.end(Math.min(deadlineMs, steadyMs() + SOCKET_GRACE_MS))
-  await Promise.race([jobs.stop(), until(() => false, deadlineMs)])
+  await withTimeout(jobs.stop(), deadlineMs - steadyMs(), undefined)
   await events.streams?.stopReading(deadlineMs - 500)
   events.durable.end()
   hub.returnDelayed()

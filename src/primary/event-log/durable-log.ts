@@ -1,6 +1,7 @@
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import { frameOf } from '../../runtime/event-log/event-rows.ts'
 import { prepareTables } from '../../runtime/event-log/tables.ts'
 import { type EventFrame, OF_NO_PROCESS } from '../../transport/frames/event-frame.ts'
@@ -169,12 +170,7 @@ export class DurableLog {
 
   /** Where this process ends at once, the next one knows for whom its events wait. A database that takes no changes does not hold up the start. */
   async #groupsStored(): Promise<void> {
-    let timer: NodeJS.Timeout | undefined
-    const isLate = new Promise<void>((resolve) => {
-      timer = setTimeout(resolve, GROUPS_STORED_MS)
-    })
-    await Promise.race([this.#writer.written(), isLate])
-    clearTimeout(timer)
+    await withTimeout(this.#writer.written(), GROUPS_STORED_MS, undefined)
   }
 
   /** All subscribers are known: delivers what an earlier process has left. */

@@ -1,6 +1,7 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
 import { NO_PROCESS, PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
@@ -273,7 +274,7 @@ export class Membership {
     this.#status = 'left'
     const told = this.#options.log.database.execute(LEAVE, [this.#epoch])
     // A server that is away must not hold up the end: the lease lapses.
-    await Promise.race([told.catch(() => {}), new Promise((resolve) => setTimeout(resolve, LEAVE_MS).unref())])
+    await withTimeout(told, LEAVE_MS, undefined).catch(() => {})
   }
 }
 

@@ -4,6 +4,7 @@ import type { DeliveryTracing } from '../../contracts/tracing.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { DeliverySink } from '../../runtime/events/event-server.ts'
 import { replicaOfConsumer, streamOf } from '../../runtime/streams/keys.ts'
 import { ThreadStreams } from '../../runtime/streams/thread-streams.ts'
@@ -294,8 +295,7 @@ export class StreamCoordinator {
     this.#isStopping = true
     this.#startup.stop()
     this.#options.hub.returnDelayed()
-    const late = new Promise<void>((resolve) => setTimeout(resolve, Math.max(0, deadlineMs - steadyMs())).unref())
-    await Promise.race([this.#endReading(), late])
+    await withTimeout(this.#endReading(), deadlineMs - steadyMs(), undefined)
     await until(() => this.threads.areStopped, deadlineMs)
   }
 

@@ -4,6 +4,7 @@ import { SourceMap, type SourceMapPayload } from 'node:module'
 import { isAbsolute, relative } from 'node:path'
 import { setImmediate, setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
+import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import { isInspected, threadIdOf } from './debugger-hold.ts'
 
 /** Where a function stood: line and column count from 1, in the source as it was written. */
@@ -92,16 +93,8 @@ class Probe {
   }
 
   /** The stack; null when it takes longer. */
-  async within(timeoutMs: number): Promise<StackFrame[] | null> {
-    let timer: NodeJS.Timeout | undefined
-    const timeout = new Promise<null>((resolve) => {
-      timer = globalThis.setTimeout(() => resolve(null), timeoutMs)
-    })
-    try {
-      return await Promise.race([this.stack, timeout])
-    } finally {
-      clearTimeout(timer)
-    }
+  within(timeoutMs: number): Promise<StackFrame[] | null> {
+    return withTimeout(this.stack, timeoutMs, null)
   }
 
   async #take(): Promise<StackFrame[] | null> {
