@@ -14,7 +14,7 @@ import { DueEvents } from './due-events.ts'
 import type { DurableLogOptions } from './durable-log-options.ts'
 import { GroupKeeper } from './group-keeper.ts'
 import { HeldEvents } from './held-events.ts'
-import { ANYBODY, KnownGroups } from './known-groups.ts'
+import { KnownGroups } from './known-groups.ts'
 import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
@@ -229,7 +229,7 @@ export class DurableLog {
     const { seq } = event
     const hasWaited = this.#due.take(seq) && seq > this.#backlog.leftUpTo
     const isRecorded = this.#held.take(seq) || hasWaited || stored?.isRecorded === true
-    const absent = this.#relay === null ? this.#absentOf(event.event, stored) : []
+    const absent = this.#relay === null ? this.#groups.waitedFor(event.event, stored) : []
     const entry = this.#events.begin({ seq, event: event.event, left, isRecorded, absent })
     entry.isTaken = stored?.isTaken === true
     entry.slot = stored?.slot ?? (event.key === null ? NO_SLOT : UNKNOWN_SLOT)
@@ -246,16 +246,6 @@ export class DurableLog {
       this.#events.waitForAbsent(entry, left)
       this.#countWaiting()
     } else if (!entry.hasDeliveries) this.#events.forget(entry)
-  }
-
-  /** The groups that an event waits for and that are not here. */
-  #absentOf(event: string, stored: StoredRow | null): readonly string[] {
-    const groups = this.#groups
-    if (stored?.left != null) return stored.left.flatMap(({ grp }) => (groups.isHere(event, grp) ? [] : [grp]))
-    const absent = groups.absentOf(event)
-    // What an ended process has left: perhaps the plugin of whoever wants it did not boot.
-    const isUnknown = stored !== null && absent.length === 0 && !groups.isHere(event, ANYBODY)
-    return isUnknown ? [ANYBODY] : absent
   }
 
   // ── events that wait in the log ───────────────────────────────────────────

@@ -1,6 +1,7 @@
 import type { GroupRow } from '../../transport/log-changes.ts'
 import type { GroupWatcher } from '../events/consumer.ts'
 import type { Hub } from '../events/hub.ts'
+import type { StoredRow } from './log-reader.ts'
 
 /** How long events are kept for a group that no process has, milliseconds: seven days. */
 export const GROUP_KEPT_MS = 604_800_000
@@ -74,6 +75,15 @@ export class KnownGroups implements GroupWatcher, AbsentGroups {
   absentOf(event: string): readonly string[] {
     this.#absent ??= this.#findAbsent()
     return this.#absent.size === 0 ? NONE : (this.#absent.get(event) ?? NONE)
+  }
+
+  /** The groups that one event waits for and that are not here. @param stored as it was read from the log; null: it was just stored */
+  waitedFor(event: string, stored: StoredRow | null): readonly string[] {
+    if (stored?.left != null) return stored.left.flatMap(({ grp }) => (this.isHere(event, grp) ? [] : [grp]))
+    const absent = this.absentOf(event)
+    // What an ended process has left: perhaps the plugin of whoever wants it did not boot.
+    const isUnknown = stored !== null && absent.length === 0 && !this.isHere(event, ANYBODY)
+    return isUnknown ? [ANYBODY] : absent
   }
 
   /** True when the group takes events here. */
