@@ -37,17 +37,31 @@ export function encodePayload(event: string, payload: unknown): EncodedPayload {
   return { json, keys: keysOf(payload as Record<string, unknown>, json) }
 }
 
+/** The names of the last payload, and as they were joined: one text for many events is put together and hashed once. */
+let lastNames: readonly string[] = []
+let lastKeys = ''
+
 function keysOf(payload: Record<string, unknown>, json: string): string {
   if (typeof payload.toJSON === 'function') return Object.keys(JSON.parse(json)).join('\0')
-  let keys = ''
-  for (const key of Object.keys(payload)) {
-    const value = payload[key]
-    // JSON leaves these out.
-    if (value === undefined || typeof value === 'function' || typeof value === 'symbol') continue
-    keys += keys === '' ? key : `\0${key}`
+  const names = Object.keys(payload)
+  let isLast = names.length === lastNames.length
+  for (let n = 0; n < names.length; n++) {
+    const name = names[n]!
+    if (isLeftOut(payload[name])) return joined(names.filter((each) => !isLeftOut(payload[each])))
+    if (isLast && name !== lastNames[n]) isLast = false
   }
-  return keys
+  if (!isLast) {
+    lastNames = names
+    lastKeys = joined(names)
+  }
+  return lastKeys
 }
+
+/** JSON leaves these out. */
+const isLeftOut = (value: unknown): boolean =>
+  value === undefined || typeof value === 'function' || typeof value === 'symbol'
+
+const joined = (names: readonly string[]): string => names.join('\0')
 
 export const splitKeys = (keys: string): string[] => (keys === '' ? [] : keys.split('\0'))
 
