@@ -46,8 +46,30 @@ function jsonOf(text: string): string {
   return json
 }
 
-/** Written by hand: most of its text is the same each time. */
+type InEnvelope = Pick<EventFrame, 'parentId' | 'requestId' | 'trace' | 'emitter' | 'timestampMs' | 'payloadKeys'>
+
+/** What the last envelope was made of: events that one handler publishes within a millisecond have the same. */
+let last: InEnvelope | null = null
+let lastEnvelope = ''
+
 export function envelopeOf({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: EventFrame): string {
+  if (
+    last === null ||
+    last.timestampMs !== timestampMs ||
+    last.requestId !== requestId ||
+    last.parentId !== parentId ||
+    last.trace !== trace ||
+    last.emitter !== emitter ||
+    last.payloadKeys !== payloadKeys
+  ) {
+    last = { parentId, requestId, trace, emitter, timestampMs, payloadKeys }
+    lastEnvelope = writtenEnvelope(last)
+  }
+  return lastEnvelope
+}
+
+/** Written by hand: most of its text is the same each time. */
+function writtenEnvelope({ parentId, requestId, trace, emitter, timestampMs, payloadKeys }: InEnvelope): string {
   const parent = parentId === null ? 'null' : `"${parentId}"`
   // A request's id may come from outside.
   const request = requestId === null ? 'null' : JSON.stringify(requestId)
