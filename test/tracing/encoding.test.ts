@@ -5,6 +5,9 @@ import { resourceFromAttributes } from '@opentelemetry/resources'
 import { deserializeSpan } from '../../src/tracing/encoding/serialized-span.ts'
 import { type RecordAttributes, RUNTIME_SCOPE } from '../../src/tracing/encoding/span-record.ts'
 import { readableSpan } from '../../src/tracing/export-thread/console-exporter.ts'
+import { release, SpanMemory } from '../../src/tracing/export-thread/span-memory.ts'
+import { SpanQueue } from '../../src/tracing/export-thread/span-queue.ts'
+import type { SpanSource } from '../../src/tracing/export-thread/span-source.ts'
 import type { ReceivedSpan } from '../support/otlp/span.ts'
 import { recordOf, TRACE_CONTEXT, TRACE_ID } from './ended-span.ts'
 import { pipe, RESOURCE } from './span-pipe.ts'
@@ -193,9 +196,9 @@ describe('a span as bytes', () => {
         statusMessage: 'no',
       }),
     )
-    const { memory, from, to } = fetch()[0]!
+    const { piece, from, to } = fetch()[0]!
     const resource = resourceFromAttributes(RESOURCE)
-    const span = readableSpan(deserializeSpan(memory.subarray(from, to)), resource)
+    const span = readableSpan(deserializeSpan(piece.memory.subarray(from, to)), resource)
     assert.deepEqual(span.spanContext(), { traceId: TRACE_ID, spanId: '00f067aa0ba902b7', traceFlags: 1 })
     assert.deepEqual([span.parentSpanContext?.spanId, span.parentSpanContext?.isRemote], ['b7ad6b7169203331', true])
     assert.deepEqual([span.name, span.kind, span.status], ['a span', SpanKind.INTERNAL, { code: 2, message: 'no' }])
@@ -220,6 +223,38 @@ describe('a span as bytes', () => {
 })
 
 describe('where spans wait', () => {
+  test('the memory of spans that are gone is used again, and that of others is not', () => {
+    const memory = new SpanMemory()
+    const take = (length: number) => memory.take(length).piece
+    const [first, second, third] = [take(200_000), take(50_000), take(200_000)]
+    assert.equal(first, second)
+    assert.notEqual(first, third)
+    release({ piece: first })
+    const fourth = take(200_000)
+    assert.ok(fourth !== first && fourth !== third, 'one of the first is still there')
+    release({ piece: second })
+    assert.equal(take(200_000), first)
+    const large = take(1_000_000)
+    assert.equal(large.memory.length, 1_000_000)
+    release({ piece: large })
+    assert.equal(take(900_000), large)
+  })
+
+  test('spans come out as they went in, while others are dropped and their memory is used again', () => {
+    const { writer, fetch, decoded } = pipe()
+    const queue = new SpanQueue<SpanSource>(1000)
+    for (let round = 0; round < 20; round++) {
+      for (let n = 0; n < 700; n++) writer.write(recordOf({ name: `span ${round} ${n}`, attributes: { n } }))
+      for (const span of fetch()) queue.push(span)
+      const batch = queue.shift(300, 1 << 20)
+      const names = decoded(batch).spans.map(({ name }) => name)
+      const from = round * 700 + 700 - Math.min(1000, round * 400 + 700)
+      const wanted = Array.from({ length: 300 }, (_, n) => `span ${Math.floor((from + n) / 700)} ${(from + n) % 700}`)
+      assert.deepEqual(names, wanted)
+      for (const span of batch) release(span)
+    }
+  })
+
   test('a ring that fills up gives up its oldest when it is asked to, and says how many', () => {
     const { writer, source, fetch, decoded } = pipe()
     let written = 0

@@ -105,8 +105,8 @@ describe('the span of a request', () => {
         span.end(status)
       }
       const [received] = sent.decoded().spans
-      const [{ memory, from, to }] = printed.fetch() as [QueuedSpan<SpanSource>]
-      const { parent, ...span } = deserializeSpan(memory.subarray(from, to))
+      const [{ piece, from, to }] = printed.fetch() as [QueuedSpan<SpanSource>]
+      const { parent, ...span } = deserializeSpan(piece.memory.subarray(from, to))
       assert.deepEqual([span.name, SpanKind[span.kind]], [received!.name, received!.kind])
       assert.deepEqual(span.attributes, received!.attributes)
       assert.deepEqual([SpanStatusCode[span.statusCode], parent], [received!.status.code, PARENT.slice(0, 55)])

@@ -12,8 +12,8 @@ export function consoleExporter(): SpanExporter {
   const inner = new ConsoleSpanExporter()
   return {
     export: (batch, onResult) => {
-      const spans = batch.map(({ memory, from, to, source }) =>
-        readableSpan(deserializeSpan(memory.subarray(from, to)), source.resource),
+      const spans = batch.map(({ piece, from, to, source }) =>
+        readableSpan(deserializeSpan(piece.memory.subarray(from, to)), source.resource),
       )
       inner.export(spans, onResult)
     },

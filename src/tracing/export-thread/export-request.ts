@@ -48,10 +48,10 @@ export function exportRequest(batch: Batch): Uint8Array {
   return to.bytes.subarray(0, to.length)
 }
 
-function writeQueued(to: ProtoWriter, { memory, from, to: end, isShort }: QueuedSpan<SpanSource>): void {
-  if (!isShort) return to.part(SCOPE_SPANS.spans, memory, from, end)
+function writeQueued(to: ProtoWriter, { piece, from, to: end, isShort }: QueuedSpan<SpanSource>): void {
+  if (!isShort) return to.part(SCOPE_SPANS.spans, piece.memory, from, end)
   const mark = to.begin(SCOPE_SPANS.spans)
-  encodeShort(to, memory, from)
+  encodeShort(to, piece.memory, from)
   to.end(mark)
 }
 

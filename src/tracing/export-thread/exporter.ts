@@ -3,6 +3,7 @@ import type { Settings } from '../../core/config/schema.ts'
 import type { FromExporter, ThreadRing } from '../export-messages.ts'
 import { Receiver } from './receiver.ts'
 import { resourceAttributes } from './resource.ts'
+import { release } from './span-memory.ts'
 import { type QueuedSpan, SpanQueue } from './span-queue.ts'
 import { SpanSource } from './span-source.ts'
 
@@ -148,6 +149,7 @@ export class Exporter {
     const begunMs = performance.now()
     this.#patientUntilMs = begunMs + PATIENCE_MS
     const lost = await this.#receiver.send(batch)
+    for (const span of batch) release(span)
     // The time in which it waits for the answer counts as rest.
     this.#restUntilMs = begunMs + Math.min(REST_MAX_MS, (activeMs() - workedMs) * (1 + REST_PER_WORK))
     this.#failed += lost

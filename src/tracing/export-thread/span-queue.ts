@@ -1,7 +1,9 @@
+import { type Piece, release } from './span-memory.ts'
+
 /** An ended span that waits for its export, and the thread that made it. */
 export interface QueuedSpan<Source> {
-  /** The encoded span is `memory` from `from` up to `to`. */
-  readonly memory: Buffer
+  /** The encoded span is its memory from `from` up to `to`. */
+  readonly piece: Piece
   readonly from: number
   readonly to: number
   /** It is a short span, and still to be encoded. */
@@ -42,22 +44,20 @@ export class SpanQueue<Source> {
   /** Drops all spans. */
   clear(): void {
     while (this.#size > 0) {
-      this.#take()
-      this.dropped++
+      this.#drop()
     }
   }
 
   push(span: QueuedSpan<Source>): void {
     while (this.#size > 0 && (this.#size === this.#max || this.#bytes + span.to - span.from > QUEUE_MAX_BYTES)) {
-      this.#take()
-      this.dropped++
+      this.#drop()
     }
     if (this.#size === this.#slots.length) this.#grow()
     this.#slots[(this.#from + this.#size++) % this.#slots.length] = span
     this.#bytes += span.to - span.from
   }
 
-  /** Takes the oldest spans, at most `max` and about `maxBytes` together. */
+  /** Takes the oldest spans, which are to be released when they are sent: at most `max` and about `maxBytes` together. */
   shift(max: number, maxBytes: number): QueuedSpan<Source>[] {
     const batch: QueuedSpan<Source>[] = []
     for (let bytes = 0; batch.length < max && this.#size > 0; ) {
@@ -75,6 +75,11 @@ export class SpanQueue<Source> {
     this.#slots = new Array(Math.min(this.#max, this.#slots.length * 2)).fill(undefined)
     this.#from = 0
     for (const span of spans) this.push(span)
+  }
+
+  #drop(): void {
+    release(this.#take())
+    this.dropped++
   }
 
   #take(): QueuedSpan<Source> {

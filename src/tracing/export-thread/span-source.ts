@@ -3,6 +3,7 @@ import { type Resource, resourceFromAttributes } from '@opentelemetry/resources'
 import { RingConsumer } from '../../transport/memory/spsc-ring.ts'
 import { SHORT, SPAN_RING_BYTES } from '../encoding/span-writer.ts'
 import { encodeResource } from './export-request.ts'
+import { SpanMemory } from './span-memory.ts'
 import type { QueuedSpan } from './span-queue.ts'
 
 /** A ring that holds more than this drops its oldest spans, because its thread would soon drop its newest ones; and so much is left then. Bytes. */
@@ -10,8 +11,6 @@ const HIGH_WATER_BYTES = SPAN_RING_BYTES / 2
 const LOW_WATER_BYTES = SPAN_RING_BYTES / 4
 /** Frames that are dropped at a time. */
 const SKIPPED_FRAMES = 64
-/** Size of the pieces of memory into which spans are copied, bytes. */
-const PIECE_BYTES = 256 << 10
 
 /** The exporting thread's end of one thread's ring. */
 export class SpanSource {
@@ -19,7 +18,7 @@ export class SpanSource {
   /** The same, encoded. */
   readonly resourceFields: Uint8Array
   readonly #ring: RingConsumer
-  readonly #memory = new Pieces()
+  readonly #memory = new SpanMemory()
   /** The count of lost spans that its thread reported last; -1 before the first report. */
   #lost = -1
   #newlyLost = 0
@@ -35,12 +34,13 @@ export class SpanSource {
     const ring = this.#ring
     return ring.drain((kind, lost, at, length) => {
       this.#note(lost)
-      const { memory, from } = this.#memory.copy(ring.bytes, at, length)
+      const { piece, from } = this.#memory.take(length)
+      ring.bytes.copy(piece.memory, from, at, at + length)
       const to = from + length
       const isShort = kind === SHORT
-      if (kind < 0) return take({ memory, from, to, isShort, scope: null, source: this })
+      if (kind < 0) return take({ piece, from, to, isShort, scope: null, source: this })
       const spanFrom = from + kind
-      take({ memory, from: spanFrom, to, isShort, scope: memory.subarray(from, spanFrom), source: this })
+      take({ piece, from: spanFrom, to, isShort, scope: piece.memory.subarray(from, spanFrom), source: this })
     }, max)
   }
 
@@ -65,22 +65,5 @@ export class SpanSource {
     const lost = this.#newlyLost
     this.#newlyLost = 0
     return lost
-  }
-}
-
-/** Memory into which many spans are copied: a buffer for each span would keep the garbage collector busy. */
-class Pieces {
-  #memory: Buffer = Buffer.alloc(0)
-  #used = 0
-
-  copy(bytes: Buffer, at: number, length: number): { memory: Buffer; from: number } {
-    if (this.#used + length > this.#memory.length) {
-      this.#memory = Buffer.allocUnsafeSlow(Math.max(PIECE_BYTES, length))
-      this.#used = 0
-    }
-    const from = this.#used
-    this.#used += length
-    bytes.copy(this.#memory, from, at, at + length)
-    return { memory: this.#memory, from }
   }
 }
