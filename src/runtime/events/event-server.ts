@@ -128,12 +128,12 @@ export class EventServer {
     // It has unsubscribed while the event was on its way.
     if (subscription === undefined) return sink.delivered(deliveryId)
     const wantsReply = (frame.attempt & WANTS_REPLY) !== 0
-    const span =
-      this.tracing === null ? null : openSpan(this.tracing, this.#identityOf(frame.subscriber), subscription, frame)
+    // Its texts are the same objects each time: one that is cut anew has no hash yet when it is looked up.
+    const origin = this.#origins[frame.subscriber]!
+    const span = this.tracing === null ? null : openSpan(this.tracing, origin.handler, subscription, frame)
     let outcome: unknown
     let isLater: boolean
     try {
-      const origin = this.#origins[frame.subscriber]!
       const cause = { eventId: frame.id, requestId: frame.requestId, trace: span, origin }
       const call = subscription.options.transaction === true ? this.#callInTransaction : callSubscriber
       outcome = causality.run(cause, call, subscription, frame)
