@@ -1,7 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import { receiveMessageOnPort } from 'node:worker_threads'
 import type { HistoryInit } from '../contracts/requests.ts'
-import type { JobRun } from '../contracts/scheduler.ts'
 import type { CodeTracing, TracingInit } from '../contracts/tracing.ts'
 import { adoptVariables } from '../core/config/plugin-variables.ts'
 import { messageOf, stackOf } from '../core/errors/description.ts'
@@ -21,7 +20,6 @@ import { logDatabaseOf, staysInProcess } from '../runtime/event-log/log-database
 import { LogPublisher } from '../runtime/event-log/log-publisher.ts'
 import { writeChanges } from '../runtime/event-log/write-changes.ts'
 import { attemptRecord, EventServer } from '../runtime/events/event-server.ts'
-import { runJob } from '../runtime/jobs/run-job.ts'
 import { activeTools } from '../runtime/kernel/active-tools.ts'
 import { poolUses } from '../runtime/kernel/pool-requests.ts'
 import { existingMemory, ThreadKernel } from '../runtime/kernel/thread.ts'
@@ -40,6 +38,7 @@ import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../trans
 import { Outbox } from '../transport/rings/outbox.ts'
 import { LaneBus } from './event-bus.ts'
 import { watchGuardian } from './guardian-watch.ts'
+import { JobRunner } from './job-runner.ts'
 import { LaneFlight } from './lane-flight.ts'
 import { PrimaryCalls } from './primary-calls.ts'
 import { PrimaryFrames } from './primary-frames.ts'
@@ -82,6 +81,7 @@ export class LaneServer {
   readonly #flightFile: FlightFile | null
   readonly #heartbeat: HeartbeatWriter
   readonly #flight: LaneFlight
+  readonly #jobs: JobRunner
   readonly #subscriptions: SubscriptionManifest[] = []
 
   constructor(init: LaneInit) {
@@ -102,6 +102,12 @@ export class LaneServer {
     this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
+    this.#jobs = new JobRunner({
+      host: this.#host,
+      flight: this.#flight,
+      recorder: () => this.#code,
+      post: (message) => this.#post(message),
+    })
     const logFault = (path: string, plugin: string, requestId: string, thrown: unknown): void => {
       const { message, fields } = faultRecord({ path, plugin, requestId }, thrown, this.#kernel.plugins.facts)
       this.#host.writeLog('ERROR', message, plugin, fields)
@@ -351,7 +357,7 @@ export class LaneServer {
         this.#bus.subscribersOf = message.subscribers
         return
       case 'job':
-        void this.#runJob(message.run, message.job, message.of)
+        void this.#jobs.run(message.run, message.job, message.of)
         return
       case 'stream':
         return this.#streams?.obey(message.command)
@@ -373,20 +379,6 @@ export class LaneServer {
       error = messageOf(thrown)
     }
     this.#post({ type: 'log-written', batch, error })
-  }
-
-  async #runJob(run: number, job: number, of: JobRun): Promise<void> {
-    let error: string | null = null
-    const step = this.#flight.beginJob(job)
-    try {
-      const { definition } = this.#host.jobList[job]!
-      const origin = { plugin: definition.owner.name, handler: definition.name }
-      await runJob(definition, of, this.#code, origin)
-    } catch (thrown) {
-      error = messageOf(thrown)
-    }
-    this.#flight.endStep(step, error !== null)
-    this.#post({ type: 'job-done', run, error })
   }
 
   /** The primary drains a lane when nothing is in flight there except streams. It has closed the lane's sockets by then: their last frames are on the way. */

@@ -1,0 +1,41 @@
+import type { JobRun } from '../contracts/scheduler.ts'
+import type { CodeTracing } from '../contracts/tracing.ts'
+import { messageOf } from '../core/errors/description.ts'
+import { runJob } from '../runtime/jobs/run-job.ts'
+import type { ToPrimary } from '../transport/messages.ts'
+import type { LaneFlight } from './lane-flight.ts'
+import type { LaneToolHost } from './tool-host.ts'
+
+export interface JobRunnerOptions {
+  /** Knows the jobs. */
+  host: LaneToolHost
+  flight: LaneFlight
+  /** Records jobs; null without history and tracing. Asked at each run. */
+  recorder: () => CodeTracing | null
+  post: (message: ToPrimary) => void
+}
+
+/** Runs the jobs that the primary's clock starts in this lane, and reports their ends. */
+export class JobRunner {
+  readonly #options: JobRunnerOptions
+
+  constructor(options: JobRunnerOptions) {
+    this.#options = options
+  }
+
+  /** @param run the primary's number for this run */
+  async run(run: number, job: number, of: JobRun): Promise<void> {
+    const { host, flight, recorder, post } = this.#options
+    let error: string | null = null
+    const step = flight.beginJob(job)
+    try {
+      const { definition } = host.jobList[job]!
+      const origin = { plugin: definition.owner.name, handler: definition.name }
+      await runJob(definition, of, recorder(), origin)
+    } catch (thrown) {
+      error = messageOf(thrown)
+    }
+    flight.endStep(step, error !== null)
+    post({ type: 'job-done', run, error })
+  }
+}
