@@ -11,6 +11,8 @@ const held: Uint8Array[] = []
  * still, since the address is the same, and reads the request's flags from behind its end. Something else may have been put there meanwhile:
  * one in some thousand clients was cut off right after the handshake. Cleared flags ask for nothing.
  * (uWebSockets.js 20.51 and 20.69: `HttpResponse::cork` compares `this` with the corked socket.)
+ * It does not always get that memory: with an allocator that fills what is freed (`MALLOC_PERTURB_=16`) 1 to 4 of 10,000 handshakes are
+ * still cut off, and beside other programs one of some ten thousand without it: 101, then the end, without a close frame.
  */
 export function occupyFreedMemory(): void {
   // `Buffer.alloc` would not do: what is allocated cleared comes from elsewhere.
