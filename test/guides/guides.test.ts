@@ -43,7 +43,8 @@ describe('one application, in which somebody follows all guides', () => {
 
   test('has scripts of the names of the commands', () => {
     const { scripts } = JSON.parse(readFileSync(join(reader.cwd, 'package.json'), 'utf8'))
-    for (const [name, command] of Object.entries(scripts)) assert.equal(command, `heddle ${name}`)
+    for (const [name, command] of Object.entries(scripts))
+      assert.equal(command, ['start', 'dev'].includes(name) ? `exec heddle ${name}` : `heddle ${name}`)
   })
 
   test('compiles, also with what later blocks have replaced', async () => {
