@@ -86,7 +86,7 @@ for (const [name, storeOf] of STORES) {
     await t.test('a lane alone, in a handler: delivered again by the same process', async () => {
       await at.letGo('exit')
       const { id } = await at.publish(third, 'exit', { exit: true })
-      await until(async () => (await passed(store, 'exit')).length > 0, 'the event handled')
+      await until(async () => (await passed(store, 'exit')).length > 0, 'the event handled', 60_000)
       assert.deepEqual(await passed(store, 'exit'), [{ event_id: id, name: 'exit' }])
       assert.ok(third.logs.some(({ msg }) => /^Lane 0 died: process\.exit\(1\)/.test(msg)))
       await isEmpty(store)
