@@ -9,7 +9,7 @@ import { until } from '../support/until.ts'
 
 const WARNING = 40
 /** Of an export that is not answered. A busy machine needs some time for the first one, which must not be given up. */
-const EXPORT_TIMEOUT_MS = 1000
+const EXPORT_TIMEOUT_MS = 3000
 /** What a request takes in the middle, at most: had it waited for such an export it would take longer. */
 const AT_ONCE_MS = EXPORT_TIMEOUT_MS / 2
 /** Of so few requests the middle one says nothing on a busy machine. */
