@@ -4,7 +4,7 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { test } from 'node:test'
+import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import { spawnHeddle } from '../support/heddle.ts'
 import { freePort } from '../support/port.ts'
@@ -137,25 +137,29 @@ test('a process that ends with 0 by itself is not started again', async (t) => {
   assert.equal((await exited)[0], 0)
 })
 
-test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the service', async (t) => {
-  const folder = await mkdtemp(join(tmpdir(), 'heddle-npm-'))
+/** `npm start` in a folder, which serves by now, in a process group of its own that the service stays in. */
+async function startNpm(t: TestContext, cwd: string, folder: string) {
   const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
-  const npm = spawn('npm', ['start'], { cwd: ROOT, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  const npm = spawn('npm', ['start'], { cwd, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
   let text = ''
   for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
-  // Its group, which the service stays in.
   t.after(async () => {
     if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
     await rm(folder, { recursive: true, force: true })
   })
   await until(() => text.includes('Serving on'), 'it serves', 60_000)
+  return { npm, output: () => text }
+}
+
+test('SIGHUP to npm itself, which dies of it and passes nothing on, reloads the service', async (t) => {
+  const { npm, output } = await startNpm(t, ROOT, await mkdtemp(join(tmpdir(), 'heddle-npm-')))
   npm.kill('SIGHUP')
   assert.deepEqual((await once(npm, 'exit'))[1], 'SIGHUP')
-  const [, pid] = await until(() => /goes on as process (\d+)/.exec(text), 'the guardian tells its process')
-  await until(() => text.includes('Reloaded in'), 'it has reloaded', 60_000)
+  const [, pid] = await until(() => /goes on as process (\d+)/.exec(output()), 'the guardian tells its process')
+  await until(() => output().includes('Reloaded in'), 'it has reloaded', 60_000)
   process.kill(Number(pid), 'SIGTERM')
   await until(() => !isRunning(Number(pid)), 'it has ended', 60_000)
-  assert.match(text, /SIGTERM: draining/)
+  assert.match(output(), /SIGTERM: draining/)
 })
 
 test('SIGTERM to an npm whose script has no exec, so that a shell stands between, ends the service in order', async (t) => {
@@ -163,18 +167,10 @@ test('SIGTERM to an npm whose script has no exec, so that a shell stands between
   // A second command keeps any shell from becoming the first one by itself.
   const scripts = { start: `node ${join(ROOT, 'src/guardian.cjs')}; exit $?` }
   await writeFile(join(folder, 'package.json'), JSON.stringify({ scripts }))
-  const env = { ...process.env, ...NPM_START, SQLITE_PATH: join(folder, 'a.db'), HTTP_PORT: String(await freePort()) }
-  const npm = spawn('npm', ['start'], { cwd: folder, env, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
-  let text = ''
-  for (const stream of [npm.stdout, npm.stderr]) stream.on('data', (chunk) => (text += chunk))
-  t.after(async () => {
-    if (isRunning(-npm.pid!)) process.kill(-npm.pid!, 'SIGKILL')
-    await rm(folder, { recursive: true, force: true })
-  })
-  await until(() => text.includes('Serving on'), 'it serves', 60_000)
+  const { npm, output } = await startNpm(t, folder, folder)
   npm.kill('SIGTERM')
   await until(() => !isRunning(-npm.pid!), 'nothing of the group is left', 60_000)
-  assert.match(text, /SIGTERM: draining/)
+  assert.match(output(), /SIGTERM: draining/)
 })
 
 test('a stop that outlives its deadline is ended with SIGKILL', async (t) => {
