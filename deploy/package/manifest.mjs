@@ -6,19 +6,17 @@ import { fileURLToPath } from 'node:url'
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const FILE = join(ROOT, 'package.json')
 const KEPT = join(ROOT, 'node_modules/.cache/heddle/package.json')
-/** The driver of Node 20. npm would compile it on newer ones, too: an application that is made on Node 20 asks for it itself. */
-const NODE_20_DRIVER = 'better-sqlite3'
+/** As `src/preload/node-version.cjs` checks. Not in the repository, whose scripts run on the Node that it brings along: npm would warn of its own. */
+const ENGINES = { node: '^22.15.0 || >=24.0.0' }
+/** The Node of the repository, a package for each platform. */
+const OWN_NODE = /^node-(?:bin-)?(?:linux|darwin)-/
 
 /** The manifest of the package, of that of the repository. */
 export function packedManifest(manifest) {
-  const { optionalDependencies, ...packed } = manifest
-  const { [NODE_20_DRIVER]: version, ...others } = optionalDependencies
-  return {
-    ...packed,
-    optionalDependencies: others,
-    peerDependencies: { ...manifest.peerDependencies, [NODE_20_DRIVER]: version },
-    peerDependenciesMeta: { ...manifest.peerDependenciesMeta, [NODE_20_DRIVER]: { optional: true } },
-  }
+  const optionalDependencies = Object.fromEntries(
+    Object.entries(manifest.optionalDependencies).filter(([name]) => !OWN_NODE.test(name)),
+  )
+  return { ...manifest, engines: ENGINES, optionalDependencies }
 }
 
 function write() {

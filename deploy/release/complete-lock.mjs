@@ -1,4 +1,4 @@
-// Completes package-lock.json: asks the registry for the hash of each package that has none, and says again what npm forgets of a package.
+// Completes package-lock.json: asks the registry for the hash of each package that has none, and takes out what npm must not know.
 // npm leaves out the hash of a package of another platform when it has never fetched it. Exit code 1: some still have none; they are named.
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -6,7 +6,11 @@ import { promisify } from 'node:util'
 
 const FILE = new URL('../../package-lock.json', import.meta.url)
 const AT_A_TIME = 8
-const COMPILED_ON = '20.x'
+/**
+ * Everything runs on the Node that is installed with them, whatever Node runs npm. With the engines that these name, an older npm would leave
+ * the listener's binary out without a word, and warn of the database driver. The package's own lock file is an application's: nothing of this is in it.
+ */
+const RUNS_ON_OUR_NODE = /^node_modules\/(?:@uwsjs\/[\w-]+-22|better-sqlite3)$/
 
 const run = promisify(execFile)
 const lock = JSON.parse(readFileSync(FILE, 'utf8'))
@@ -29,18 +33,16 @@ async function complete([path, entry]) {
   lock.packages[path] = { version, ...(resolved && { resolved }), integrity, ...rest }
 }
 
-const prebuilt = lock.packages['node_modules/better-sqlite3-prebuilt']
-const compiled = lock.packages['node_modules/better-sqlite3']
-const isForgotten = prebuilt.gypfile !== false || compiled.engines.node !== COMPILED_ON
-// The package has its binaries. Without this, `npm ci` would try to compile it, and leave it out where there is no compiler.
-prebuilt.gypfile = false
-// Newer ones have the other package. Without this, `npm ci` would compile this one there, too, where there is a compiler.
-compiled.engines.node = COMPILED_ON
+for (const [path, entry] of Object.entries(lock.packages)) {
+  if (RUNS_ON_OUR_NODE.test(path)) delete entry.engines
+}
+// The package has its binaries. Without this, `npm ci` would try to compile it.
+lock.packages['node_modules/better-sqlite3'].gypfile = false
 
 for (let first = 0; first < incomplete.length; first += AT_A_TIME) {
   await Promise.all(incomplete.slice(first, first + AT_A_TIME).map(complete))
 }
-if (isForgotten || incomplete.length > missing.length) writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`)
+writeFileSync(FILE, `${JSON.stringify(lock, null, 2)}\n`)
 if (missing.length > 0) {
   console.error(`The registry has no hash of these packages:\n  ${missing.sort().join('\n  ')}`)
   process.exitCode = 1

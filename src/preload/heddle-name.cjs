@@ -1,4 +1,4 @@
-const { Module, register, registerHooks } = require('node:module')
+const { Module, registerHooks } = require('node:module')
 const { pathToFileURL } = require('node:url')
 const { isMainThread } = require('node:worker_threads')
 const { isTsx } = require('./chosen-loader.cjs')
@@ -37,14 +37,9 @@ function nameRuntime() {
   // Without tsx everything is loaded with `require`; so it is by the compiled runtime, and by lanes.
   if (isTsx && isMainThread && !isCompiled) {
     const names = Object.fromEntries([...FILES].map(([name, file]) => [name, pathToFileURL(file).href]))
-    // A hook of `register` fails on Node 22 as soon as a module is loaded by `require`. Node 20 has no other one.
-    if (registerHooks === undefined) {
-      register('./heddle-name-hook.mjs', { parentURL: pathToFileURL(__filename).href, data: names })
-    } else {
-      registerHooks({
-        resolve: (name, context, next) =>
-          Object.hasOwn(names, name) ? { url: names[name], shortCircuit: true } : next(name, context),
-      })
-    }
+    registerHooks({
+      resolve: (name, context, next) =>
+        Object.hasOwn(names, name) ? { url: names[name], shortCircuit: true } : next(name, context),
+    })
   }
 }

@@ -1,12 +1,16 @@
 // The first thing that any start does: what comes after may not even be readable for a Node that is too old.
 
-/** As `engines` in package.json says. */
-const WANTED = '20.19 or later of the line 20, or 22.12 or later'
+/** As `engines` of the packed manifest says: `deploy/package/manifest.mjs`. */
+const WANTED = '22.15 or later, 24 or 26'
 const EXIT_CONFIG = 78
+/** `heddle create` runs on an older one, too: what it writes brings the right one along. */
+const CREATES = /[\\/]devtools[\\/]cli[\\/]create\.[jt]s$/
 
 const [major, minor] = process.versions.node.split('.').map(Number)
-const isFit = major > 22 || (major === 22 && minor >= 12) || (major === 20 && minor >= 19)
-if (!isFit) {
-  console.error(`heddle needs Node ${WANTED}: this is Node ${process.versions.node}`)
+const isFit = major > 23 || (major === 22 && minor >= 15)
+if (!isFit && !CREATES.test(process.argv[1])) {
+  console.error(
+    `heddle needs Node ${WANTED}: this is Node ${process.versions.node}. Start it by npm (npm start, npm run dev), which takes the Node of node_modules/.bin; in an application that has none: npm install node-${process.platform}-${process.arch}@22`,
+  )
   process.exit(EXIT_CONFIG)
 }

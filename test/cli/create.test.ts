@@ -5,20 +5,36 @@ import { packedManifest } from '../../deploy/package/manifest.mjs'
 import { scaffoldApplication } from '../../src/devtools/scaffolding/application.ts'
 
 const OWN = JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8'))
+const OWN_NODE = Object.entries<string>(OWN.optionalDependencies).filter(([name]) => name.startsWith('node-'))
 
-test('an application that the repository makes on Node 20 asks for the SQLite driver of Node 20, and on newer ones for none', () => {
-  const { files } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app')
-  const made = JSON.parse(files.find(({ path }) => path.endsWith('package.json'))!.text)
-  const isOld = process.versions.node.startsWith('20.')
-  const wanted = isOld ? { 'better-sqlite3': OWN.optionalDependencies['better-sqlite3'] } : undefined
-  assert.deepEqual(made.optionalDependencies, wanted)
+function made(node: string) {
+  const { files, next } = scaffoldApplication('/nowhere/my-app', 'my-app', 'my-app', node)
+  return { manifest: JSON.parse(files.find(({ path }) => path.endsWith('package.json'))!.text), next }
+}
+
+test('an application that is made on an old Node brings the Node of the repository along, and says so', () => {
+  const { manifest, next } = made('20.20.2')
+  assert.equal(OWN_NODE.length, 4)
+  assert.deepEqual(manifest.optionalDependencies, Object.fromEntries(OWN_NODE))
+  assert.match(next[0]!, /Node 20\.20\.2 is too old/)
 })
 
-test('the manifest of the package keeps the optional peers of the repository beside that driver', () => {
+test('on a newer one it asks for none', () => {
+  for (const node of ['22.23.2', '24.1.0']) {
+    const { manifest, next } = made(node)
+    assert.equal(manifest.optionalDependencies, undefined)
+    assert.match(next[0]!, /^cd my-app/)
+  }
+})
+
+test('the packed manifest has engines and no Node of its own, the repository has a Node and no engines', () => {
   const packed = packedManifest(OWN)
-  const peerDependencies = packed.peerDependencies as Record<string, string>
-  const meta = packed.peerDependenciesMeta as Record<string, { optional: boolean }>
-  const names = [...Object.keys(OWN.peerDependencies), 'better-sqlite3'].sort()
-  assert.deepEqual(Object.keys(peerDependencies).sort(), names)
-  for (const name of names) assert.equal(meta[name]!.optional, true)
+  const optional = Object.keys(packed.optionalDependencies as object)
+  assert.deepEqual(packed.engines, made('22.23.2').manifest.engines)
+  assert.equal(OWN.engines, undefined)
+  assert.deepEqual(
+    optional.filter((name) => name.startsWith('node-')),
+    [],
+  )
+  assert.equal(optional.length, Object.keys(OWN.optionalDependencies).length - OWN_NODE.length)
 })

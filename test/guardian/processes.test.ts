@@ -210,16 +210,9 @@ test('without the guardian, which alone starts several, PROCESSES is refused', a
   assert.match(errors.join(''), /PROCESSES: expected 1 without the guardian/)
 })
 
-test('node:http shares the port where its Node can, and says where it cannot', async (t) => {
-  const [major = 0, minor = 0] = process.versions.node.split('.').map(Number)
+test('node:http shares the port, too', async (t) => {
   const env = { ...IN_PROCESS, HTTP_LISTENER: 'node', HTTP_PORT: String(await freePort()) }
-  if (major > 22 || (major === 22 && minor >= 12)) {
-    const heddle = await startGuarded(t, env)
-    await bothAt(heddle.port)
-    assert.equal(await heddle.stop(), 0)
-    return
-  }
-  const { child, errors } = await spawnHeddle(t, { isGuarded: true, lanes: 1, env })
-  assert.equal((await once(child, 'exit'))[0], 1)
-  assert.match(errors.join(''), /node:http cannot share a port on Node [\d.]+: PROCESSES needs Node 22\.12/)
+  const heddle = await startGuarded(t, env)
+  await bothAt(heddle.port)
+  assert.equal(await heddle.stop(), 0)
 })

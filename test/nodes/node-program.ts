@@ -5,8 +5,6 @@ import { run } from '../package/packed.ts'
 
 const CACHE = fileURLToPath(new URL('../../node_modules/.cache/nodes', import.meta.url))
 const NPM = ['--no-audit', '--no-fund', '--prefer-offline']
-/** The SQLite driver that is compiled: from Node 22 on, npm may not even fetch it. */
-const COMPILED = 'node_modules/better-sqlite3'
 
 /** A Node that comes from npm. */
 export class NodeProgram {
@@ -40,11 +38,6 @@ export class NodeProgram {
     return process.versions.node.startsWith(`${this.line}.`)
   }
 
-  /** npm compiles the SQLite driver for it. */
-  get compiles(): boolean {
-    return this.line === '20'
-  }
-
   /** As a user does: `npm install heddle-0.1.0.tgz`. */
   readonly install = async (folder: string, packedFile: string): Promise<void> => {
     if (!existsSync(join(folder, 'package.json'))) writeFileSync(join(folder, 'package.json'), '{ "private": true }\n')
@@ -56,14 +49,8 @@ export class NodeProgram {
   }
 
   async #npm(folder: string, ...args: string[]): Promise<void> {
-    // Headers of another Node than the one at hand lie in its package.
-    const nodedir = this.compiles
-      ? join(this.bin, '../node_modules', `node-${process.platform}-${process.arch}`)
-      : undefined
-    const env = { ...outerEnv(), ...this.env, ...(nodedir !== undefined && { npm_config_nodedir: nodedir }) }
-    const { code, output } = await run('npm', [...args, ...NPM], folder, env)
+    const { code, output } = await run('npm', [...args, ...NPM], folder, { ...outerEnv(), ...this.env })
     if (code !== 0) throw new Error(output)
-    if (!this.compiles && existsSync(join(folder, COMPILED))) throw new Error('npm has fetched what it has to compile')
   }
 }
 

@@ -12,30 +12,29 @@ import { Servers } from './servers.ts'
 /**
  * `npm run test:nodes`: on each Node that is not the one at hand, a core of the tests, the contract of the listener on node:http, and the
  * shop from the packed file, installed by npm, on both listeners, on SQLite and on PostgreSQL with Redis, and through an upgrade; then the table of all that.
- * `-- 24` takes that one alone, `-- --all` Node 20, too, on which npm compiles the SQLite driver. The Nodes come from npm.
- * `--short`: npm installs once, for the oldest, on which alone the core runs; the shop runs on SQLite alone.
+ * `-- 24` takes that one alone. The Nodes come from npm.
+ * `--short`: npm installs once, for the oldest; the core runs on one that is not at hand, the shop on SQLite alone.
  */
 const NODES = ['22', '24', '26']
-const OLDEST = '20'
 /** The start, and the listener that every Node has. The shop goes through lanes, database and events. */
 const SHORT_CORE = ['cli/node-version', 'http/node-listener']
 const CORE = [...SHORT_CORE, 'users/', 'adapters/', 'cli/migrate', 'cli/db-types']
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { short: { type: 'boolean', default: false }, all: { type: 'boolean', default: false } },
+  options: { short: { type: 'boolean', default: false } },
 })
-const chosen = values.all ? [OLDEST, ...NODES] : NODES
-const lines = positionals.length > 0 ? positionals : chosen
+const lines = positionals.length > 0 ? positionals : NODES
 const results = new Results()
 const endings: (() => Promise<void> | void)[] = []
 
 async function runShort(work: string, packing: Promise<Packed>): Promise<void> {
   const [oldest, ...others] = await Promise.all(lines.map(NodeProgram.provide))
-  const node = oldest!.line
-  const tryCore = results.try({ node, what: 'core' }, async () => {
-    const checkout = await Checkout.install(join(work, 'copy'), oldest!)
-    await checkout.test(oldest!, SHORT_CORE)
+  // `npm test` has all of it on the Node at hand.
+  const other = [oldest!, ...others].find(({ isAtHand }) => !isAtHand) ?? oldest!
+  const tryCore = results.try({ node: other.line, what: 'core' }, async () => {
+    const checkout = await Checkout.install(join(work, 'copy'), other)
+    await checkout.test(other, SHORT_CORE)
   })
   const { first } = await packing
   const shop = await MadeShop.make(join(work, 'shop'), first, oldest!)
@@ -55,21 +54,18 @@ async function runLong(work: string, packing: Promise<Packed>): Promise<void> {
   const { first, packNext } = await packing
   const next = await packNext()
   const servers = await Servers.start(endings)
-  const checkouts = new Map<boolean, Checkout>()
+  // The same packages do for all of them, which is worth a test by itself.
+  let checkout: Checkout | null = null
   for (const node of lines) {
     const program = await NodeProgram.provide(node)
     // `npm test` has all of them on the Node at hand.
     if (!program.isAtHand) {
-      // From Node 22 on the same packages do, which is worth a test by itself.
-      const { compiles } = program
       await results.try({ node, what: 'core' }, async () => {
-        const folder = join(work, compiles ? 'copy-20' : 'copy')
-        const checkout = checkouts.get(compiles) ?? (await Checkout.install(folder, program))
-        checkouts.set(compiles, checkout)
+        checkout ??= await Checkout.install(join(work, 'copy'), program)
         await checkout.test(program, CORE)
       })
       await results.try({ node, what: 'contract', listener: 'node' }, async () =>
-        checkouts.get(compiles)?.test(program, [], ['--listener', 'node']),
+        checkout?.test(program, [], ['--listener', 'node']),
       )
     }
     let shop: MadeShop | null = null

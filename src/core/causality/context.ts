@@ -33,5 +33,5 @@ export interface CausalContext {
 /** Of an event of the runtime itself, and of whatever has no cause. */
 export const NO_CAUSE: CausalContext = { eventId: null, requestId: null, trace: null, origin: null }
 
-/** One instance per thread, one `run` per task. On Node 20 and 22 each instance uses promise hooks, which cost time, so there are no others. */
+/** One instance per thread, one `run` per task. On Node 22 each instance uses promise hooks where the context is no frame, which cost time, so there are no others. */
 export const causality = new AsyncLocalStorage<CausalContext>()

@@ -216,3 +216,7 @@ function replaceSecret(settings: Settings, faults: string[], warnings: string[])
     )
   return randomBytes(32).toString('base64url')
 }
+
+/** The version of the Node that started npm, which in the repository is not the one that npm runs its scripts on; without npm of this one. */
+export const outerNode = (): string =>
+  /\bnode\/v(\S+)/.exec(process.env.npm_config_user_agent ?? '')?.[1] ?? process.versions.node

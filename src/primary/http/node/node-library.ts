@@ -122,9 +122,7 @@ class NodeApp implements HttpApp {
     return new Promise((resolve) => {
       const failed = (): void => resolve(0)
       this.#server.once('error', failed)
-      // Node 20 does not know the option, and shares no port.
-      const shared = isShared ? { reusePort: true } : {}
-      this.#server.listen({ host, port, exclusive: true, ...shared }, () => {
+      this.#server.listen({ host, port, exclusive: true, reusePort: isShared }, () => {
         this.#server.off('error', failed)
         resolve((this.#server.address() as AddressInfo).port)
       })
