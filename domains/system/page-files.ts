@@ -70,7 +70,9 @@ export class PageFiles {
 
 function codingFor(accepted = ''): Coding | null {
   for (const coding of Object.keys(CODINGS) as Coding[]) {
-    const quality = new RegExp(`(?:^|,)\\s*${coding}\\s*(?:;\\s*q=([\\d.]+)\\s*)?(?:,|$)`, 'i').exec(accepted)
+    const quality = new RegExp(`(?:^|,)[ \\t]*${coding}[ \\t]*(?:;[ \\t]*q=([\\d.]+)[ \\t]*)?(?:,|$)`, 'i').exec(
+      accepted,
+    )
     if (quality !== null && Number(quality[1] ?? 1) > 0) return coding
   }
   return null

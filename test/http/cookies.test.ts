@@ -9,6 +9,9 @@ import { until } from '../support/until.ts'
 
 const ORIGIN = 'http://localhost'
 
+/** `trim` takes each of them for a blank. */
+const UNICODE_BLANKS = ['\u00a0', '\u1680', '\u2000', '\u2028', '\u3000', '\ufeff', '\v', '\f']
+
 const headersOf = ({ headers }: RawResponse, name: string): string[] => headers.get(name) ?? []
 
 describe('the header Cookie', () => {
@@ -18,6 +21,19 @@ describe('the header Cookie', () => {
     const expected = { a: '1', b: 'two words', c: 'é', d: '%zz', e: 'x=y', f: '', ['__proto__']: 'p' }
     assert.deepEqual(Object.entries(cookies), Object.entries(expected))
     assert.deepEqual(Object.entries(parseCookies(undefined)), [])
+  })
+
+  it('has no cookie whose name is no token: a blank of Unicode does not make it another’s', () => {
+    for (const blank of UNICODE_BLANKS) {
+      const header = `a=1; ${blank}__Host-session=evil; __Host-session${blank}=evil;${blank}b=2; c=${blank}3\t; \td\t=4`
+      assert.deepEqual({ ...parseCookies(header) }, { a: '1', c: `${blank}3`, d: '4' }, JSON.stringify(blank))
+    }
+    assert.deepEqual({ ...parseCookies('user[1]=a; é=b; e(f)=c; __Secure-g=d') }, { '__Secure-g': 'd' })
+  })
+
+  it('has none of a name that only a host itself can set when it comes twice', () => {
+    assert.deepEqual({ ...parseCookies('__Host-session=evil; a=1; __Host-session=mine; a=2') }, { a: '1' })
+    assert.deepEqual({ ...parseCookies('__host-b=1; __host-b=2; __host-b=3; __Host-c=4') }, { '__Host-c': '4' })
   })
 })
 
@@ -75,6 +91,14 @@ for (const listener of LISTENERS) {
         const { body } = await send('GET', '/cookies', { cookie: 'a=1; b=%20' })
         assert.deepEqual(body, { a: '1', b: ' ' })
         assert.deepEqual((await send('GET', '/cookies')).body, {})
+      })
+
+      it(`are not read from names that another host of the domain can set: ${thread}`, async () => {
+        const name = (blank: string): string => Buffer.from(`${blank}__Host-session`).toString('latin1')
+        const cookie = `a=1; ${UNICODE_BLANKS.slice(0, 6)
+          .map((blank) => `${name(blank)}=evil`)
+          .join('; ')}`
+        assert.deepEqual((await send('GET', '/cookies', { cookie })).body, { a: '1' })
       })
 
       it(`are signed, and null when they were changed: ${thread}`, async () => {

@@ -4,6 +4,20 @@ const TOKEN = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what must not reach a header
 const UNSAFE_VALUE = /[\x00-\x08\x0a-\x1f\x7f]|[^\x00-\xff]/
 
+/**
+ * Without the blanks and tabs around it. `trim` takes away what is no blank in a header, too: U+2000 or U+00A0, as a browser sends it in
+ * the name of a cookie, would make it another's. Source: RFC 9110, section 5.6.3.
+ */
+export function withoutBlanks(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && isBlank(text.charCodeAt(from))) from++
+  while (to > from && isBlank(text.charCodeAt(to - 1))) to--
+  return text.slice(from, to)
+}
+
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x09
+
 export function isToken(name: string): boolean {
   return TOKEN.test(name)
 }

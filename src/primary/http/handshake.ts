@@ -17,8 +17,8 @@ const VERSION = '13'
  */
 export function handshakeFault(req: ClientRequest, context: HandshakeContext | null): ErrorCode | null {
   const isUpgrade =
-    /(?:^|[,\s])websocket(?:$|[,\s])/i.test(req.getHeader('upgrade')) &&
-    /(?:^|[,\s])upgrade(?:$|[,\s])/i.test(req.getHeader('connection'))
+    /(?:^|[, \t])websocket(?:$|[, \t])/i.test(req.getHeader('upgrade')) &&
+    /(?:^|[, \t])upgrade(?:$|[, \t])/i.test(req.getHeader('connection'))
   if (!isUpgrade || req.getHeader('sec-websocket-version') !== VERSION) return 'HTTP_UPGRADE_REQUIRED'
   if (context === null || !/^[A-Za-z0-9+/]{22}==$/.test(req.getHeader('sec-websocket-key'))) return 'HTTP_BAD_REQUEST'
   return null

@@ -6,7 +6,7 @@ import type { RouteZone } from './route-table.ts'
 import { SAFE_METHODS } from './safe-methods.ts'
 
 /** The cookie in which browsers send the token. `domains/system/plugins/log-in.ts` sets it. */
-const COOKIE = /(?:^|;\s*)heddle_system=([^;\s]*)/
+const COOKIE = /(?:^|;[ \t]*)heddle_system=([^;\s]*)/
 const BEARER = /^Bearer +([^\s]+)$/i
 
 /** Who may use the routes under `/system`, and where they are served. */

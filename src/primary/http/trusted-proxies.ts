@@ -1,4 +1,5 @@
 import { BlockList, isIP } from 'node:net'
+import { withoutBlanks } from '../../core/http/header-text.ts'
 
 /** `::ffff:192.0.2.1`, as it is written, as a program may write it, and in full. */
 const MAPPED = /^(?:::|(?:0{1,4}:){5})ffff:(?:(\d{1,3}(?:\.\d{1,3}){3})|([0-9a-f]{1,4}):([0-9a-f]{1,4}))$/i
@@ -30,7 +31,7 @@ export class TrustedProxies {
     let client = plainAddress(peer)
     const hops = forwardedFor === '' ? [] : forwardedFor.split(',')
     while (hops.length > 0 && this.#isTrusted(client)) {
-      const next = plainAddress(hops.pop()!.trim())
+      const next = plainAddress(withoutBlanks(hops.pop()!))
       // What no proxy writes is not believed: the last one that is known answers for it.
       if (isIP(next) === 0) break
       client = next

@@ -1,3 +1,5 @@
+import { withoutBlanks } from '../../core/http/header-text.ts'
+
 /** Bytes of a file, both ends included. */
 export interface ByteRange {
   readonly from: number
@@ -9,7 +11,7 @@ export interface ByteRange {
  * `unsatisfiable` when nothing of the file is in it. Source: RFC 9110, section 14.
  */
 export function byteRange(header: string | undefined, fileBytes: number): ByteRange | 'unsatisfiable' | null {
-  const match = header === undefined ? null : /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(header.trim())
+  const match = header === undefined ? null : /^bytes=(\d{0,15})-(\d{0,15})$/i.exec(withoutBlanks(header))
   if (match === null) return null
   const [, first = '', last = ''] = match
   if (first === '') {

@@ -2,6 +2,7 @@ import { realpath } from 'node:fs/promises'
 import { basename, extname, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { FileOptions } from '../../contracts/http-request.ts'
+import { withoutBlanks } from '../../core/http/header-text.ts'
 import { byteRange } from './byte-range.ts'
 import type { RequestContext } from './context.ts'
 import { FileBody } from './file-body.ts'
@@ -81,7 +82,9 @@ export function isUnchanged(headers: Readonly<Record<string, string>>, tag: stri
   const tags = headers['if-none-match']
   if (tags !== undefined) {
     const plain = tag.replace(/^W\//, '')
-    return tags.split(',').some((each) => each.trim() === '*' || each.trim().replace(/^W\//, '') === plain)
+    return tags
+      .split(',')
+      .some((each) => withoutBlanks(each) === '*' || withoutBlanks(each).replace(/^W\//, '') === plain)
   }
   return modified !== null && modified.getTime() <= Date.parse(headers['if-modified-since'] ?? '')
 }

@@ -2,6 +2,7 @@ import type { Data } from '../../contracts/http-request.ts'
 import type { StandardIssue, StandardSchemaV1 } from '../../contracts/standard-schema.ts'
 import { isPlainObject } from '../../core/collections/plain-object.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { withoutBlanks } from '../../core/http/header-text.ts'
 import { faultsOf } from '../../core/schemas/standard-schema.ts'
 import type { RequestContext } from './context.ts'
 import { parseForm } from './form.ts'
@@ -86,7 +87,7 @@ async function readBody(
   if (bytes === null) return undefined
   const contentType = incoming.header('content-type') ?? ''
   const semicolon = contentType.indexOf(';')
-  const type = (semicolon < 0 ? contentType : contentType.slice(0, semicolon)).trim().toLowerCase()
+  const type = withoutBlanks(semicolon < 0 ? contentType : contentType.slice(0, semicolon)).toLowerCase()
   const isJson = type === 'application/json' || type.endsWith('+json')
   if (bytes.byteLength === 0) {
     if (isJson)
@@ -143,7 +144,7 @@ function isJsonObject(text: string): boolean {
 }
 
 function requireUtf8(parameters: string): void {
-  const charset = /;\s*charset\s*=\s*"?([^";\s]+)/i.exec(parameters)?.[1]
+  const charset = /;[ \t]*charset[ \t]*=[ \t]*"?([^";\s]+)/i.exec(parameters)?.[1]
   if (charset !== undefined && !/^(utf-?8|us-ascii)$/i.test(charset)) {
     throw new HeddleError('HTTP_MEDIA_TYPE', `Unsupported charset ${charset}; send UTF-8`)
   }

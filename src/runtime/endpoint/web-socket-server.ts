@@ -4,6 +4,7 @@ import type { CodeTracing } from '../../contracts/tracing.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { causality, type Origin } from '../../core/causality/context.ts'
 import { NO_TRACE_CONTEXT } from '../../core/causality/trace-context.ts'
+import { withoutBlanks } from '../../core/http/header-text.ts'
 import type { RequestContext } from './context.ts'
 import { openGuarded } from './guarded.ts'
 import { HeldTokens } from './held-tokens.ts'
@@ -86,7 +87,7 @@ export class WebSocketServer {
     context: RequestContext,
   ): Promise<void> {
     const { owner, origin, options, template, hooks } = entry
-    const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map((name) => name.trim())
+    const offered = (incoming.header('sec-websocket-protocol') ?? '').split(',').map(withoutBlanks)
     const bearerAt = offered.indexOf(BEARER_PROTOCOL)
     let socketOptions: PluginSocketOptions
     try {

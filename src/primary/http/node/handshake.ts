@@ -3,6 +3,7 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
+import { withoutBlanks } from '../../../core/http/header-text.ts'
 import { steadyMs } from '../../../core/schedule/steady-time.ts'
 import type { ClientSocket } from '../client-socket.ts'
 import type { SocketHandlers } from '../library.ts'
@@ -103,7 +104,7 @@ export class Handshakes {
 /** True for a request that wants to become a WebSocket, however well it says so. */
 export function wantsSocket({ method, headers }: IncomingMessage): boolean {
   const isBare = headers['content-length'] === undefined && headers['transfer-encoding'] === undefined
-  return method === 'GET' && isBare && /(?:^|[,\s])websocket(?:$|[,\s])/i.test(headers.upgrade ?? '')
+  return method === 'GET' && isBare && /(?:^|[, \t])websocket(?:$|[, \t])/i.test(headers.upgrade ?? '')
 }
 
 /** uWebSockets.js, too, takes a request for a handshake by this alone. */
@@ -125,6 +126,6 @@ export function plainHead({ method, url, rawHeaders }: IncomingMessage): Buffer 
 }
 
 function withoutUpgrade(value: string): string {
-  const tokens = value.split(',').map((token) => token.trim())
+  const tokens = value.split(',').map(withoutBlanks)
   return tokens.filter((token) => !/^(?:upgrade|http2-settings)$/i.test(token)).join(', ')
 }
