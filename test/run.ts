@@ -86,7 +86,7 @@ async function main(): Promise<void> {
   }
   process.env[PROVIDED_VARIABLE] = 'true'
   await setListener()
-  // What is to be fetched has been, and Node 20 reads these certificates at the start of each process: 0.045 s of processor time.
+  // What is to be fetched has been, and Node reads these certificates at the start of each process: 0.045 s of processor time.
   delete process.env.NODE_EXTRA_CA_CERTS
   // Set where a test starts this: node:test would run no file.
   delete process.env.NODE_TEST_CONTEXT

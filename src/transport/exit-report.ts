@@ -23,7 +23,7 @@ export interface ExitReport {
  */
 export function installExitReport(flight: FlightRecorder): void {
   const say = ({ kind, message, stack }: Omit<ExitReport, 'origin'>): void => {
-    // Node tells of an uncaught error while the resource is still entered that it came from (tested on 20).
+    // Node tells of an uncaught error while the resource is still entered that it came from.
     const origin = causality.getStore()?.origin ?? null
     const cut = { kind, message: message.slice(0, MESSAGE_MAX), stack: stack.slice(0, STACK_MAX), origin }
     flight.writeExitReport(JSON.stringify(cut))

@@ -41,7 +41,7 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
     '.gitignore': 'node_modules/\ndata/\n.env\n*.env\n*.log\n',
     'README.md': pageOf(name),
     'AGENTS.md': AGENTS,
-    ...editorFiles(),
+    ...editorFiles(isOld),
     ...imageFiles(name, NODES),
   }
   const files = Object.entries(texts).map(([path, text]): NewFile => ({ path: join(folder, path), text }))
@@ -49,7 +49,10 @@ export function scaffoldApplication(folder: string, name: string, shownFolder: s
     files,
     next: [
       ...(isOld
-        ? [`# Node ${node} is too old: package.json brings Node 22 along, on which npm runs every script`]
+        ? [
+            `# Node ${node} is too old: package.json brings Node 22 along, on which npm runs every script.`,
+            '# npm takes the packages for the Node that it runs on itself: so node:http serves, and npm warns of heddle',
+          ]
         : []),
       `cd ${shownFolder} && npm install`,
       'npm start      # serves on http://127.0.0.1:8000; npm run dev loads what you save',
@@ -81,7 +84,8 @@ const packageOf = (
   version: '0.1.0',
   private: true,
   type: 'module',
-  engines: ENGINES,
+  // npm itself runs on the old one, and would warn of the application.
+  ...(!isOld && { engines: ENGINES }),
   imports: {
     '#heddle': 'heddle',
     '#heddle/testing': 'heddle/testing',

@@ -15,7 +15,7 @@ export function poolRequests(): object[] {
 }
 
 /**
- * The handlers that made them, those with the most calls first. Costs nothing until it is asked: AsyncLocalStorage of Node 20 and 22 leaves what
+ * The handlers that made them, those with the most calls first. Costs nothing until it is asked: AsyncLocalStorage of Node 22 leaves what
  * was running with every request that it made. Calls of which that is not known are left out.
  */
 export function poolUses(): PoolUse[] {

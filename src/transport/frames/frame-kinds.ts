@@ -1,6 +1,6 @@
 /**
  * The kinds of frames in the two rings of a lane. Everything that is rare goes through the port as a structured message (messages.ts).
- * One object instead of twenty constants: a lane on Node 20 reads imports through getters, which are slow in a module with many exports.
+ * One object instead of twenty constants: a lane that tsx loads reads imports through getters, which are slow in a module with many exports.
  */
 export const KIND = {
   // primary → lane

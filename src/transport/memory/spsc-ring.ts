@@ -19,8 +19,8 @@
  */
 import type { RawBuffer } from './raw-buffer.ts'
 
-// 32-bit words of the control block. They stand in this file, not in one of their own: a lane on Node 20 reads imported constants
-// through a getter, at every use.
+// 32-bit words of the control block. They stand in this file, not in one of their own: a lane that tsx loads reads imported
+// constants through a getter, at every use.
 export const RING_HEAD_WORD = 0
 export const RING_TAIL_WORD = 16
 export const RING_RUNG_WORD = 32
