@@ -159,6 +159,12 @@ export interface EndpointOptions {
    * answer, with `idempotency-replayed: true`, and the handler does not run. For POST, PUT, PATCH and DELETE. Default: the header means nothing.
    */
   idempotency?: 'optional' | 'required'
+  /**
+   * Whose a stored answer is: the text that this returns, after the guards. Default: the user of the token, else the session or the token of the
+   * request. A route with `idempotency` and guards needs one of them.
+   */
+  // biome-ignore lint/suspicious/noExplicitAny: guards add to the context
+  idempotencyScope?: (context: any) => string
   /** How long answers are stored, milliseconds. Default 86,400,000 (a day), at most 366 days. */
   idempotencyTtlMs?: number
   summary?: string

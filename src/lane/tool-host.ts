@@ -82,6 +82,9 @@ export class LaneToolHost implements ToolHost {
     this.#kernel = kernel
     this.#hooks = hooks
     this.#bus = bus
+    kernel.plugins.onBooted = (plugin) => {
+      for (const { endpoint } of this.routes) if (endpoint?.owner.name === plugin) hooks.requireCaller(endpoint)
+    }
   }
 
   get bus(): BusTransport {

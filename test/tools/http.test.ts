@@ -171,6 +171,8 @@ const badOptions: unknown[] = [
 for (const options of [
   { idempotency: true },
   { idempotencyTtlMs: 5 },
+  { idempotencyScope: () => 'all' },
+  { idempotency: 'required', idempotencyScope: 'all' },
   { idempotency: 'required', idempotencyTtlMs: 0 },
   { idempotency: 'required', idempotencyTtlMs: 367 * 86_400_000 },
 ]) {

@@ -42,6 +42,8 @@ export default class CreateUser extends Plugin {
       response: created,
       throws: { 409: 'The e-mail is taken', 429: 'Too many sign-ups from this address' },
       idempotency: 'optional',
+      // Who signs up is nobody yet, whatever the hooks of an application know.
+      idempotencyScope: () => 'sign-up',
       tags: ['users'],
       summary: 'Sign up',
     })

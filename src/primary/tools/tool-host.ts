@@ -71,6 +71,11 @@ export class PrimaryToolHost implements ToolHost {
 
   constructor(options: PrimaryToolHostOptions) {
     this.#options = options
+    const { kernel, local } = options
+    kernel.plugins.onBooted = (plugin) => {
+      for (const { route } of this.#routes)
+        if ('method' in route && route.owner.name === plugin) local.server.hooks.requireCaller(route)
+    }
   }
 
   get bus(): PrimaryBus {

@@ -38,21 +38,9 @@ export function readKey({ headers }: KeyedInput, wanted: 'optional' | 'required'
   throw new HeddleError('HTTP_IDEMPOTENCY_KEY', 'Idempotency-Key must be 1 to 255 visible ASCII characters')
 }
 
-/**
- * @param route its template
- * @param claims of the token; undefined on a route that requires none
- */
-export function identify(input: KeyedInput, key: string, route: string, claims: object | undefined): RequestIdentity {
-  return { scope: `${input.method} ${route}${whoOf(input, claims)}`, key: digest(key), print: printOf(input, key) }
-}
-
-/** Nobody gets somebody else's answer: without a `sub` the token itself tells who asks. */
-function whoOf({ headers }: KeyedInput, claims: object | undefined): string {
-  if (claims === undefined) return ''
-  const { sub } = claims as { sub?: unknown }
-  const text = sub === undefined || sub === null ? undefined : JSON.stringify(sub)
-  if (text !== undefined) return ` ${text.length <= 200 ? text : digest(text)}`
-  return ` token ${digest(headers.authorization ?? '')}`
+/** @param scope the route, and who asks */
+export function identify(input: KeyedInput, key: string, scope: string): RequestIdentity {
+  return { scope, key: digest(key), print: printOf(input, key) }
 }
 
 function printOf({ path, query, headers, body }: KeyedInput, key: string): string {

@@ -162,5 +162,6 @@ export class Answering {
 
 const NAMES = { guard: 'its guard', before: 'its before hook', after: 'its after hook', onError: 'its onError hook' }
 
-/** ` in its before hook (domains/shop/domain.ts:12)` */
-export const placeOfHook = ({ kind, place }: Hook): string => ` in ${NAMES[kind]} (${place})`
+/** `its before hook (domains/shop/domain.ts:12)` */
+export const nameOfHook = ({ kind, place }: Hook): string => `${NAMES[kind]} (${place})`
+export const placeOfHook = (hook: Hook): string => ` in ${nameOfHook(hook)}`

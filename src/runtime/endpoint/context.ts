@@ -36,12 +36,21 @@ interface AnswerSoFar {
   readonly binary: Uint8Array | null
 }
 
+/** A request whose answer is to be stored. */
+interface KeyedRequest {
+  readonly claim: Claim
+  /** What a result of the handler means. */
+  readonly replyTo: (result: unknown) => Promise<Reply>
+  /** The cookies by which its sender may be known; null where that is known otherwise. */
+  readonly cookies: readonly string[] | null
+}
+
 /** The handler's view of one request, and its settings for the answer. */
 export class RequestContext implements HttpContext {
   readonly route: string
   body: unknown
-  /** Set while the answer of a request with an `Idempotency-Key` is not stored: its claim, and what a result of the handler means. */
-  keyed: { claim: Claim; replyTo: (result: unknown) => Promise<Reply> } | null = null
+  /** Set while the answer of a request with an `Idempotency-Key` is not stored. */
+  keyed: KeyedRequest | null = null
   /** The hook that is running; null for none. Undefined, like the next, on a route without hooks, which is not to pay for them. */
   declare hook: Hook | null | undefined
   /** Since when a hook that has not ended has taken too long, by `performance.now()`. */
@@ -95,6 +104,15 @@ export class RequestContext implements HttpContext {
   /** Whose session it is. */
   set session(session: object) {
     this.#incoming.claims ??= session
+  }
+  /** Whose answer it is must have been known before the stored one was looked up. @throws HTTP_HOOK_INVALID */
+  requireSessionKnown(cookie: string): void {
+    const cookies = this.keyed?.cookies ?? null
+    if (cookies === null || cookies.includes(cookie)) return
+    throw new HeddleError(
+      'HTTP_HOOK_INVALID',
+      `The handler of a request with an Idempotency-Key reads sessions of the cookie ${cookie}, which were not known before: write \`new Sessions(…)\` in the constructor of the plugin`,
+    )
   }
   get operator(): Operator | null {
     return this.#incoming.operator

@@ -1,9 +1,10 @@
-import type { Guard, Hook, HookKind } from '../../contracts/http-hooks.ts'
-import type { ThrownAnswers } from '../../contracts/http-request.ts'
+import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
+import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { shown } from '../../core/errors/shown-path.ts'
 import type { SetupFile } from '../kernel/setups.ts'
+import { nameOfHook } from './answering.ts'
 
 /** The hooks of one route, each list in the order in which it runs. */
 export interface HookChain {
@@ -16,7 +17,7 @@ export interface HookChain {
 /** What a route has of its own. */
 interface GuardedRoute {
   readonly owner: Owner
-  readonly options: { readonly guards?: readonly Guard[]; readonly throws?: ThrownAnswers }
+  readonly options: EndpointOptions
   readonly place?: string
 }
 
@@ -59,6 +60,22 @@ export class Hooks {
     const all = [...(this.chainOf(route)?.before.map(({ throws }) => throws) ?? []), route.options.throws]
     const known = all.filter((throws) => throws !== undefined)
     return known.length === 0 ? undefined : Object.assign({}, ...known)
+  }
+
+  /**
+   * What guards know of the caller the runtime does not know: a stored answer would go to whoever sends its key.
+   * @throws HTTP_HOOK_INVALID for such a route. Call it when the plugin has booted
+   */
+  requireCaller({ method, path, ...route }: GuardedRoute & { readonly method: string; readonly path: string }): void {
+    const { idempotency, idempotencyScope, authValidator } = route.options
+    if (idempotency === undefined || (idempotencyScope ?? authValidator) !== undefined) return
+    const [first] = this.chainOf(route)?.before ?? []
+    if (first === undefined) return
+    throw new HeddleError(
+      'HTTP_HOOK_INVALID',
+      `${method} ${path} has idempotency, and ${nameOfHook(first)} may know its caller, which the runtime does not: somebody else's stored answer would be sent. ` +
+        'Say whose it is: `idempotencyScope: (context) => …`, or a text for all where guards know nobody',
+    )
   }
 
   #wider({ name }: Owner): Hook[] {

@@ -1,5 +1,6 @@
 import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { ownScope, scopeOfClaims, scopeOfNobody } from '../effects/caller-scope.ts'
 import { Claim } from '../effects/claim.ts'
 import type { Idempotency } from '../effects/idempotency.ts'
 import { identify, readKey } from '../effects/idempotency-key.ts'
@@ -10,6 +11,7 @@ import type { Incoming } from './incoming.ts'
 import { type Reply, replyOf, replyOfThrown } from './reply.ts'
 import { checkResponse, isResponseChecked } from './response-check.ts'
 import type { Route } from './run.ts'
+import { sessionCookies } from './session-cookies.ts'
 
 /** How long an answer is kept unless the route says otherwise, milliseconds: a day. */
 export const IDEMPOTENCY_TTL_MS = 86_400_000
@@ -57,12 +59,13 @@ export async function answerOnce(
   const { owner, options, template } = route
   const key = readKey(incoming, options.idempotency!)
   if (key === null) return route.handler.call(owner.instance, data, context)
-  const claims = options.authValidator === undefined ? undefined : (data._auth as object)
+  const cookies = [...sessionCookies]
+  const scope = `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`
   const limits = {
     timeoutMs: options.timeoutMs ?? effects.timeoutMs,
     ttlMs: options.idempotencyTtlMs ?? IDEMPOTENCY_TTL_MS,
   }
-  const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, template.text, claims), limits)
+  const begun = await effects.idempotency.begin(owner.name, identify(incoming, key, scope), limits)
   if (!(begun instanceof Claim)) return new ReadyReply(begun)
   const replyTo = async (result: unknown): Promise<Reply> => {
     if (answering !== null) return answering.reply(result)
@@ -77,7 +80,7 @@ export async function answerOnce(
     if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     return reply
   }
-  context.keyed = { claim: begun, replyTo }
+  context.keyed = { claim: begun, replyTo, cookies: options.idempotencyScope === undefined ? cookies : null }
   let reply: Reply
   try {
     const result = await route.handler.call(owner.instance, data, context)
@@ -100,6 +103,22 @@ export async function answerOnce(
     effects.log(OTHERWISE, owner.name, { route: `${incoming.method} ${template.text}`, request_id: incoming.requestId })
   }
   return new ReadyReply(begun.answer ?? reply, answering?.faults)
+}
+
+/** Who gets the stored answer: nobody gets that of somebody else. @param cookies that may hold a session */
+function callerOf(
+  { authValidator, idempotencyScope }: Route['options'],
+  context: RequestContext,
+  data: Data,
+  cookies: readonly string[],
+): string {
+  if (idempotencyScope !== undefined) {
+    const scope: unknown = idempotencyScope(context)
+    if (typeof scope === 'string') return ownScope(scope)
+    throw new HeddleError('HTTP_HOOK_INVALID', `idempotencyScope must return a text, not ${String(scope)}`)
+  }
+  if (authValidator !== undefined) return scopeOfClaims(data._auth as object, context, cookies)
+  return scopeOfNobody(context, cookies)
 }
 
 const OTHERWISE =

@@ -42,6 +42,8 @@ export class Plugins {
   readonly files: Record<string, string> = {}
   /** What helps to mend the mistakes of their code. */
   readonly facts: MendFacts
+  /** Told of each plugin that has booted. Throws what is wrong with what it has registered. */
+  onBooted: (plugin: string) => void = () => {}
   readonly #toolbox: Toolbox
   readonly #onFault: PluginFault
   /** Null in production, where nobody would read of it. */
@@ -175,6 +177,7 @@ export class Plugins {
     owner.instance = instance
     at.stage = 'onBoot'
     await this.#inStage(name, 'onBoot', () => instance.onBoot?.())
+    this.onBooted(name)
     this.#loaded.push({ owner, instance })
     return instance
   }

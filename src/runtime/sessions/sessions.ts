@@ -5,6 +5,7 @@ import type { State } from '../../contracts/state.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { RequestContext } from '../endpoint/context.ts'
 import { requireOwnPage } from '../endpoint/own-page.ts'
+import { sessionCookies } from '../endpoint/session-cookies.ts'
 
 const ID_BYTES = 32
 const ID = /^[\w-]{43}$/
@@ -40,6 +41,7 @@ export class Sessions<Session extends object> {
     this.#namespace = namespace
     // The prefix keeps other hosts of the domain from setting it.
     this.#cookie = options.cookie ?? (secure ? '__Host-session' : 'session')
+    sessionCookies.add(this.#cookie)
   }
 
   /** Begins a session with an id of its own, as after a login, and ends the one that the browser has had. */
@@ -113,8 +115,9 @@ export class Sessions<Session extends object> {
     context.setHeader('cache-control', 'no-store')
   }
 
-  #keyOf({ cookies }: HttpContext): string | null {
-    const id = cookies[this.#cookie]
+  #keyOf(context: HttpContext): string | null {
+    if (context instanceof RequestContext) context.requireSessionKnown(this.#cookie)
+    const id = context.cookies[this.#cookie]
     return id !== undefined && ID.test(id) ? keyOfId(id) : null
   }
 }

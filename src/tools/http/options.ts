@@ -12,7 +12,7 @@ const SCHEMAS = ['body', 'query', 'params', 'response'] as const
 /** All options, so that the compiler says when one is missing here. */
 const OPTIONS = Object.keys({
   ...{ guards: 1, tags: 1, authValidator: 1, body: 1, query: 1, params: 1, response: 1, rawBody: 1, throws: 1 },
-  ...{ etag: 1, timeoutMs: 1, idempotency: 1, idempotencyTtlMs: 1, summary: 1, maxBytes: 1 },
+  ...{ etag: 1, timeoutMs: 1, idempotency: 1, idempotencyScope: 1, idempotencyTtlMs: 1, summary: 1, maxBytes: 1 },
 } satisfies Record<keyof EndpointOptions, 1>)
 
 /**
@@ -87,15 +87,19 @@ export function throwsFault(throws: unknown): string | undefined {
 
 function idempotencyFault(
   method: string | null,
-  { idempotency, idempotencyTtlMs }: Record<string, unknown>,
+  { idempotency, idempotencyTtlMs, idempotencyScope }: Record<string, unknown>,
 ): string | undefined {
   if (idempotency === undefined) {
-    return idempotencyTtlMs === undefined ? undefined : 'idempotencyTtlMs needs the option idempotency'
+    const [lonely] =
+      Object.entries({ idempotencyTtlMs, idempotencyScope }).find(([, given]) => given !== undefined) ?? []
+    return lonely && `${lonely} needs the option idempotency`
   }
   if (idempotency !== 'optional' && idempotency !== 'required') return "idempotency must be 'optional' or 'required'"
   if (method === null || !UNSAFE_METHODS.includes(method)) {
     return `idempotency is for ${UNSAFE_METHODS.join(', ')}: requests of other kinds change nothing`
   }
+  if (idempotencyScope !== undefined && typeof idempotencyScope !== 'function')
+    return 'idempotencyScope must be a function: (context) => text'
   if (idempotencyTtlMs === undefined) return undefined
   const inRange =
     Number.isInteger(idempotencyTtlMs) && Number(idempotencyTtlMs) >= 1 && Number(idempotencyTtlMs) <= MAX_TTL_MS
