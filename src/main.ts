@@ -13,6 +13,7 @@ import {
 import { processNumber } from './core/config/process-group.ts'
 import { HeddleError } from './core/errors/catalogue.ts'
 import { messageOf } from './core/errors/description.ts'
+import { isMisconfigured } from './core/errors/misconfigured.ts'
 import { ServiceProcess } from './primary/assembly/service-process.ts'
 import { banner } from './primary/logging/banner.ts'
 import { createLog } from './primary/logging/log-writer.ts'
@@ -22,8 +23,6 @@ const NO_POOL_SIZE =
 
 const NO_GUARDIAN =
   'PROCESSES: expected 1 without the guardian, which alone starts several: start it with `npm start` and GUARDIAN=true'
-
-const TAKEN: readonly string[] = ['REPLICA_ID_TAKEN', 'DATABASE_TAKEN']
 
 /** Null until there is something to end in order. */
 let service: ServiceProcess | null = null
@@ -95,8 +94,7 @@ function load(isGuarded: boolean): CommandLine & LoadedSettings {
 
 main().catch((error: unknown) => {
   console.error(`heddle cannot start: ${messageOf(error)}`)
-  // A replica id or a database file that is in use is a mistake in the configuration: another start does not mend it.
-  if (error instanceof HeddleError && TAKEN.includes(error.code)) return exit(EXIT_CONFIG)
+  if (isMisconfigured(error)) return exit(EXIT_CONFIG)
   // An error of the runtime explains itself by its message. Where any other error comes from, only the stack says.
   const isExplained = error instanceof HeddleError && error.code !== 'INTERNAL'
   if (!isExplained && error instanceof Error && error.stack !== undefined) console.error(error.stack)

@@ -1,8 +1,9 @@
 const { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } = require('node:fs')
 const { join } = require('node:path')
 
-/** The folder of one report. Those that begin otherwise are not touched. */
 const PREFIX = 'crash-'
+/** The folder of one report. No other one is touched. */
+const REPORT = /^crash-\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{3}Z-\d+(?:-\d+)?$/
 
 /**
  * Writes a crash report: `<folder>/crash-<time>-<pid of the guardian>/report.json` and, beside it, the flight record as it was. It appears whole or not at all.
@@ -30,6 +31,6 @@ exports.writeCrashReport = function writeCrashReport(folder, kept, { flight, std
   writeFileSync(join(unfinished, 'report.json'), `${JSON.stringify(report, null, 2)}\n`, { mode: 0o600 })
   const which = known.number === undefined ? '' : `-${known.number}`
   renameSync(unfinished, join(folder, `${PREFIX}${report.at.replaceAll(':', '-')}-${process.pid}${which}`))
-  const reports = readdirSync(folder).filter((name) => name.startsWith(PREFIX))
+  const reports = readdirSync(folder).filter((name) => REPORT.test(name))
   for (const old of reports.sort().slice(0, -kept)) rmSync(join(folder, old), { recursive: true, force: true })
 }

@@ -1,10 +1,11 @@
-const { accessSync, constants, copyFileSync, mkdtempSync, readdirSync, rmSync } = require('node:fs')
+const { accessSync, constants, copyFileSync, mkdtempSync, readdirSync, readlinkSync, rmSync } = require('node:fs')
 const { tmpdir } = require('node:os')
 const { join } = require('node:path')
 
 /** Where files are memory, on Linux. */
 const MEMORY_DIR = '/dev/shm'
-const PREFIX = 'heddle-flight-'
+/** Containers may share the folder, and number their processes each by itself: a guardian knows only those of its own. */
+const PREFIX = `heddle-flight-${processNamespace()}-`
 
 /** The folder in memory in which the runtime keeps its flight record: what is in flight, for the case that the process is gone at once. Nobody else may read it. */
 class FlightFolder {
@@ -46,6 +47,15 @@ function removeOrphans(parent) {
     } catch {
       // Another user's.
     }
+  }
+}
+
+/** A number on Linux; elsewhere there is one. */
+function processNamespace() {
+  try {
+    return readlinkSync('/proc/self/ns/pid').replace(/\D/g, '')
+  } catch {
+    return ''
   }
 }
 

@@ -4,6 +4,7 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type TestContext, test } from 'node:test'
 import { fileURLToPath } from 'node:url'
+import { Database } from '../../src/stores/sqlite/driver.ts'
 import { folderOf } from '../support/folder.ts'
 
 const HEDDLE = fileURLToPath(new URL('../../src/heddle.cjs', import.meta.url))
@@ -54,6 +55,17 @@ test('the command says, applies, takes back, seeds and begins anew', async (t) =
   const unknown = await run('migrate sideways')
   assert.equal(unknown.code, 2)
   assert.match(unknown.output, /There is no command sideways/)
+})
+
+test('a database in which nothing was ever applied is somebody else’s, and is not reset', async (t) => {
+  const { run, root } = await project(t)
+  const theirs = new Database(join(root, 'test.db'))
+  theirs.exec("CREATE TABLE invoices (id TEXT); INSERT INTO invoices VALUES ('one')")
+  const refused = await run('migrate reset')
+  assert.equal(refused.code, 1)
+  assert.match(refused.output, /the table invoices is somebody else's/)
+  assert.equal(theirs.prepare('SELECT id FROM invoices').pluck().get(), 'one')
+  theirs.close()
 })
 
 test('the types of the tables are written, and compared with the migrations', async (t) => {

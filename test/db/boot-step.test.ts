@@ -1,7 +1,10 @@
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
+import { openHistory } from '../../src/history/store-thread/history-file.ts'
 import { folderOf } from '../support/folder.ts'
 import { spawnHeddle, startHeddle } from '../support/heddle.ts'
 import { fixture } from '../support/started-service.ts'
@@ -28,4 +31,25 @@ test('with DB_AUTO_MIGRATE=false replicas leave the database alone, and the boot
   assert.deepEqual(await tables(), [])
   assert.equal(await bootStep('true'), 0)
   assert.deepEqual(await tables(), ['a', 'b'])
+})
+
+test('a path that is no database, or that of a history, ends the start and is left as it is', async (t) => {
+  const folder = await folderOf(t, { 'notes.txt': 'buy milk\n', 'folder/x': '' })
+  openHistory(join(folder, 'history.db')).close()
+  execFileSync('mkfifo', [join(folder, 'pipe')])
+  const whys = {
+    'notes.txt': /notes\.txt is not a database of SQLite/,
+    folder: /folder is not a file/,
+    pipe: /pipe is not a file/,
+    'history.db': /history\.db is the file of a history/,
+  }
+  const history = readFileSync(join(folder, 'history.db'))
+  for (const [name, why] of Object.entries(whys)) {
+    const env = { SQLITE_PATH: join(folder, name) }
+    const { child, errors } = await spawnHeddle(t, { domains: DOMAINS, lanes: 1, env })
+    assert.equal((await once(child, 'exit'))[0], 78, name)
+    assert.match(errors.join(''), why)
+  }
+  assert.equal(readFileSync(join(folder, 'notes.txt'), 'utf8'), 'buy milk\n')
+  assert.deepEqual(readFileSync(join(folder, 'history.db')), history)
 })

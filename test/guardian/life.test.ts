@@ -102,7 +102,7 @@ async function bareNodeKib(): Promise<number> {
 
 async function flightFolders(guardian: number): Promise<string[]> {
   const names = await readdir('/dev/shm').catch(() => [])
-  return names.filter((name) => name.startsWith(`heddle-flight-${guardian}-`))
+  return names.filter((name) => new RegExp(`^heddle-flight-\\d*-${guardian}-`).test(name))
 }
 
 test('a runtime whose guardian is killed drains and ends', async (t) => {

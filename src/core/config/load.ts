@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import { messageOf } from '../errors/description.ts'
 import { chosenTools } from './chosen-tools.ts'
 import { readConnectionUrls, urlFor } from './connection-urls.ts'
+import { keepFilesApart } from './files-apart.ts'
 import { isLoopback } from './loopback.ts'
 import { parseVariable } from './parse.ts'
 import { serveVariables } from './plugin-variables.ts'
@@ -83,6 +84,7 @@ export function loadSettings(
   settings.tools ??= chosenTools(faults)
   if (Array.isArray(settings.domainsDir)) settings.domainsDir = withShippedDomains(settings.domainsDir)
   checkTogether(settings as Settings, faults)
+  keepFilesApart(settings as Settings, faults)
   setApart(settings as Settings, !isUnset(given('REPLICA_ID')), faults)
   checkTokens(settings as Settings, faults)
   checkTls(settings as Settings, faults)

@@ -14,6 +14,7 @@ export const CATALOGUE = {
   PLUGIN_SET_ASIDE: [503, 'This part of the service is stopped for a while'],
   REPLICA_ID_TAKEN: [500, 'Another process has this REPLICA_ID'],
   DATABASE_TAKEN: [500, 'Another process has the event log of this database file'],
+  DATABASE_INVALID: [500, 'SQLITE_PATH is not a database of this service'],
   MIGRATION_INVALID: [500, 'The migrations cannot be applied'],
   // HTTP
   HTTP_LISTEN: [500, 'The server cannot listen on this address'],

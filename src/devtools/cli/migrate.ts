@@ -9,6 +9,7 @@ import { runSeeds } from '../../stores/migrations/seeds.ts'
 import { migrationStatus } from '../../stores/migrations/status.ts'
 import { CommandError } from '../command-error.ts'
 import { type CommandDatabase, openDatabase } from '../database/open-database.ts'
+import { readTables } from '../database/table-types.ts'
 
 const USAGE = `Usage: npm run migrate -- [command]
   up            applies the migrations that are pending (the default)
@@ -40,6 +41,12 @@ const COMMANDS: Readonly<Record<string, Run>> = {
   },
   async reset(database, { domainsDir, nodeEnv }) {
     if (nodeEnv === 'production') throw new CommandError('reset removes every table: not with NODE_ENV=production')
+    const applied = await database.migrating((driver) => driver.applied())
+    const [table] = applied.length > 0 ? [] : await readTables(database)
+    if (table !== undefined)
+      throw new CommandError(
+        `reset removes every table, and no migration was ever applied here: the table ${table.name} is somebody else's. Take a database of this service's own`,
+      )
     await database.migrating((driver) => driver.clear())
     await database.migrating((driver) => migrate(driver, domainsDir, log))
     await database.migrating((driver) => runSeeds(driver, domainsDir, log))

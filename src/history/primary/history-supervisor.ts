@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
 import type { Worker } from 'node:worker_threads'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { startThread } from '../../core/modules/typescript-thread.ts'
 import { Reminder } from '../../core/schedule/reminder.ts'
@@ -63,8 +64,7 @@ export class HistorySupervisor {
   #onExit(): void {
     this.#thread = null
     this.#onFlushed()
-    for (const { reject } of this.#questions.values())
-      reject(new Error(`The history has no thread: ${this.#lastError}`))
+    for (const { reject } of this.#questions.values()) reject(this.#off)
     this.#questions.clear()
     if (this.#isStopped) return
     if (++this.#stillborn >= STILLBORN_MAX) return this.#warn(`Requests are not kept: ${this.#lastError}`)
@@ -83,7 +83,7 @@ export class HistorySupervisor {
   }
 
   ask(query: HistoryQuery): Promise<unknown> {
-    if (this.#thread === null) return Promise.reject(new Error(`The history has no thread: ${this.#lastError}`))
+    if (this.#thread === null) return Promise.reject(this.#off)
     const number = this.#nextQuestion++
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -102,6 +102,10 @@ export class HistorySupervisor {
       })
       this.#post({ type: 'query', number, query })
     })
+  }
+
+  get #off(): HeddleError {
+    return new HeddleError('HISTORY_OFF', `No history of requests is kept: ${this.#lastError}`)
   }
 
   #post(message: ToStore): void {

@@ -1,21 +1,16 @@
-import { closeSync, mkdirSync, openSync, rmSync } from 'node:fs'
-import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import type { DeathPart, DeliveryPart, RequestPart, WorkPart } from '../../contracts/requests.ts'
 import { timeOrderedId } from '../../core/causality/ids.ts'
 import { isSecretName, SECRET } from '../../core/schemas/secret-fields.ts'
-import { Database } from '../../stores/sqlite/driver.ts'
 import type { BegunEntry, HistoryEntry, RequestEntry } from '../entries.ts'
 import type { StoreInit } from '../messages.ts'
-import { TABLES, TABLES_VERSION } from './tables.ts'
+import { openHistory } from './history-file.ts'
 
 /** Milliseconds between two signs of life in the file, and between two looks at its size. */
 export const SEEN_EVERY_MS = 1000
 const TRIM_EVERY_MS = 30_000
 /** Where the file is too large, this part of the requests goes. */
 const TRIMMED_PART = 0.1
-/** Another process may be writing. */
-const BUSY_MS = 2000
 
 /** The file of the history. Several processes may share one. */
 export class HistoryStore {
@@ -30,7 +25,7 @@ export class HistoryStore {
 
   constructor(init: StoreInit) {
     this.#init = init
-    this.database = open(init.path)
+    this.database = openHistory(init.path)
     this.#statements = prepare(this.database)
     // Who has this name now: the process that had it before has ended.
     this.database.prepare('UPDATE run SET seen_ms = 0 WHERE replica = ?').run(init.replica)
@@ -228,36 +223,6 @@ interface Statements {
   failed: BetterSqlite3.Statement
   user: BetterSqlite3.Statement
   stub: BetterSqlite3.Statement
-}
-
-/** @throws where there is no SQLite, or the file cannot be written */
-function open(path: string): BetterSqlite3.Database {
-  mkdirSync(dirname(path), { recursive: true })
-  let database = connect(path)
-  const version = database.pragma('user_version', { simple: true })
-  if (version !== 0 && version !== TABLES_VERSION) {
-    database.close()
-    for (const end of ['', '-wal', '-shm']) rmSync(path + end, { force: true })
-    database = connect(path)
-  }
-  database.pragma('auto_vacuum = INCREMENTAL')
-  database.pragma('journal_mode = WAL')
-  // What is lost in a power cut is the history of a second.
-  database.pragma('synchronous = OFF')
-  database
-    .transaction(() => {
-      if (database.pragma('user_version', { simple: true }) === TABLES_VERSION) return
-      database.exec(TABLES)
-      database.pragma(`user_version = ${TABLES_VERSION}`)
-    })
-    .immediate()
-  return database
-}
-
-/** What the file holds is for its user alone. SQLite gives the files beside it the same rights. */
-function connect(path: string): BetterSqlite3.Database {
-  closeSync(openSync(path, 'a', 0o600))
-  return new Database(path, { timeout: BUSY_MS })
 }
 
 function prepare(database: BetterSqlite3.Database): Statements {

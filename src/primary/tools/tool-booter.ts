@@ -1,5 +1,6 @@
 import type { LogLevel } from '../../contracts/logger.ts'
 import { headOf, messageOf } from '../../core/errors/description.ts'
+import { isMisconfigured } from '../../core/errors/misconfigured.ts'
 import { RECOVERED } from '../../runtime/kernel/proxy.ts'
 import type { Toolbox } from '../../runtime/kernel/toolbox.ts'
 import type { Health } from '../health/health.ts'
@@ -29,8 +30,12 @@ export class ToolBooter {
     this.#options = options
   }
 
+  /** @throws what no other start would mend */
   async bootAll(): Promise<void> {
-    await this.#options.toolbox.boot((tool, error) => this.#failed(tool, error, PAUSE_MS))
+    await this.#options.toolbox.boot((tool, error) => {
+      if (isMisconfigured(error)) throw error
+      this.#failed(tool, error, PAUSE_MS)
+    })
   }
 
   get reasons(): string[] {

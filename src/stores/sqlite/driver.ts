@@ -1,3 +1,4 @@
+import { closeSync, openSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
@@ -19,3 +20,9 @@ function load(): typeof BetterSqlite3 {
 }
 
 export const Database: typeof BetterSqlite3 = load()
+
+/** Opens a file for its user alone, where it is not there yet. SQLite gives the files beside it the same rights. */
+export function openPrivate(path: string, options: BetterSqlite3.Options): BetterSqlite3.Database {
+  closeSync(openSync(path, 'a', 0o600))
+  return new Database(path, options)
+}

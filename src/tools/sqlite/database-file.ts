@@ -1,7 +1,10 @@
 import { randomFillSync } from 'node:crypto'
 import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { messageOf } from '../../core/errors/description.ts'
+import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../../stores/sqlite/database-header.ts'
 import { Database } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
@@ -18,6 +21,18 @@ export class DatabaseFile {
   constructor(path: string, identity: SharedArrayBuffer) {
     this.path = path
     this.#opened = new BigInt64Array(identity)
+  }
+
+  /** Before SQLite opens it, which would change it. @throws DATABASE_INVALID for what is no database, or one that heddle may remove */
+  requireDatabase(): void {
+    let header: ReturnType<typeof databaseHeaderOf>
+    try {
+      header = databaseHeaderOf(this.path)
+    } catch (thrown) {
+      throw new HeddleError('DATABASE_INVALID', `SQLITE_PATH: ${messageOf(thrown)}`)
+    }
+    if (header?.applicationId === HISTORY_APPLICATION_ID)
+      throw new HeddleError('DATABASE_INVALID', `SQLITE_PATH: ${this.path} is the file of a history (HISTORY_PATH)`)
   }
 
   /** In the primary, which has just opened it. */
@@ -60,10 +75,11 @@ export class DatabaseFile {
    * because that tells whether there is more. @throws when there is no room
    */
   keepReserve(): void {
+    if (!this.#isReserveOurs) return
     const part = `${this.#reserve}.part`
     try {
       // Not zeros, for which some file systems keep no room.
-      writeFileSync(part, randomFillSync(Buffer.allocUnsafe(RESERVE_BYTES)))
+      writeFileSync(part, randomFillSync(Buffer.allocUnsafe(RESERVE_BYTES)), { mode: 0o600 })
       renameSync(part, this.#reserve)
     } catch (thrown) {
       rmSync(part, { force: true })
@@ -72,7 +88,13 @@ export class DatabaseFile {
   }
 
   giveReserve(): void {
-    rmSync(this.#reserve, { force: true })
+    if (this.#isReserveOurs) rmSync(this.#reserve, { force: true })
+  }
+
+  /** Somebody else's file of this name is neither written nor removed: then no room is kept. */
+  get #isReserveOurs(): boolean {
+    const found = statSync(this.#reserve, { throwIfNoEntry: false })
+    return found === undefined || (found.isFile() && found.size === RESERVE_BYTES)
   }
 
   get #reserve(): string {

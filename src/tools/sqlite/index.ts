@@ -100,11 +100,12 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   /**
    * In the primary: opens the file, and migrates or reports what is pending. In a lane: nothing, because the file is opened at first use.
-   * @throws DbError `unavailable`, MIGRATION_INVALID
+   * @throws DbError `unavailable`, DATABASE_INVALID, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
     if (this.#runtime.thread.kind !== 'primary') return
     const file = this.#file()
+    file.requireDatabase()
     if (this.#shared === null && file.isElsewhereOpen()) {
       const message = `Another process has ${file.path} open: SQLite serves one service, and two of them slow each other down`
       this.#runtime.log('WARNING', message)
@@ -119,6 +120,7 @@ export default class SqliteDb implements Tool, SqlDatabase {
 
   /** Migrates on a connection of its own. */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
+    this.#file().requireDatabase()
     const synchronous = this.#logSync === null ? 'NORMAL' : 'FULL'
     const driver = new SqliteMigrations(await this.#retry(() => this.#connect(synchronous)))
     return work(driver).finally(() => driver.close())

@@ -1,0 +1,58 @@
+import { existsSync, mkdirSync, realpathSync, rmSync } from 'node:fs'
+import { dirname } from 'node:path'
+import type BetterSqlite3 from 'better-sqlite3'
+import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../../stores/sqlite/database-header.ts'
+import { openPrivate } from '../../stores/sqlite/driver.ts'
+import { TABLES, TABLES_VERSION } from './tables.ts'
+
+/** Another process may be writing. */
+const BUSY_MS = 2000
+
+/**
+ * Opens the file of the history, and makes it where there is none, or one of another version.
+ * @throws where there is no SQLite, the file cannot be written, or it is not a history's: it is then left as it is
+ */
+export function openHistory(path: string): BetterSqlite3.Database {
+  mkdirSync(dirname(path), { recursive: true })
+  // What lies beside a database has the name of the file, not of a link to it.
+  const file = existsSync(path) ? realpathSync(path) : path
+  const header = databaseHeaderOf(file)
+  if (header !== null && header.applicationId !== HISTORY_APPLICATION_ID) throw foreign(file)
+  let database = openPrivate(file, { timeout: BUSY_MS })
+  const version = database.pragma('user_version', { simple: true })
+  if (version !== 0 && version !== TABLES_VERSION) {
+    database.close()
+    for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
+    database = openPrivate(file, { timeout: BUSY_MS })
+  }
+  try {
+    database.pragma('auto_vacuum = INCREMENTAL')
+    // What is lost in a power cut is the history of a second.
+    database.pragma('synchronous = OFF')
+    makeTables(database, file)
+    // After the tables: the id is in the file itself from the first page on, and never in a log beside it alone.
+    database.pragma('journal_mode = WAL')
+  } catch (thrown) {
+    database.close()
+    throw thrown
+  }
+  return database
+}
+
+function makeTables(database: BetterSqlite3.Database, file: string): void {
+  database
+    .transaction(() => {
+      if (database.pragma('user_version', { simple: true }) === TABLES_VERSION) return
+      // Somebody may have written into the file since it was looked at.
+      if (database.prepare('SELECT 1 FROM sqlite_master').get() !== undefined) throw foreign(file)
+      database.exec(TABLES)
+      database.pragma(`application_id = ${HISTORY_APPLICATION_ID}`)
+      database.pragma(`user_version = ${TABLES_VERSION}`)
+    })
+    .immediate()
+}
+
+const foreign = (file: string): Error =>
+  new Error(
+    `${file} is not a history: it is left as it is. Set HISTORY_PATH to another file, or remove this one if a version before made it`,
+  )
