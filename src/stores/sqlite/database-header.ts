@@ -8,7 +8,7 @@ const MAGIC = 'SQLite format 3\0'
 const APPLICATION_ID_BYTE = 68
 
 /**
- * What a file says of itself, read without SQLite, which would write into a database and beside it. Source: https://sqlite.org/fileformat.html#the_database_header
+ * What a file says of itself, read without SQLite, which would write into a database and beside it. Not for one that this process has open. Source: https://sqlite.org/fileformat.html#the_database_header
  * @returns null where there is no file, or an empty one, from which SQLite makes a database
  * @throws Error where it is no file or no database
  */

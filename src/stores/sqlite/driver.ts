@@ -21,8 +21,15 @@ function load(): typeof BetterSqlite3 {
 
 export const Database: typeof BetterSqlite3 = load()
 
-/** Opens a file for its user alone, where it is not there yet. SQLite gives the files beside it the same rights. */
+/**
+ * Opens a file, and makes it for its user alone where it is not there yet. SQLite gives the files beside it the same rights. One that is there must
+ * not be opened in any other way: with each descriptor that is closed, a process loses SQLite's locks on the file.
+ */
 export function openPrivate(path: string, options: BetterSqlite3.Options): BetterSqlite3.Database {
-  closeSync(openSync(path, 'a', 0o600))
+  try {
+    closeSync(openSync(path, 'wx', 0o600))
+  } catch {
+    // It is there, or cannot be made, which SQLite says.
+  }
   return new Database(path, options)
 }

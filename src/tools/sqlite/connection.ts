@@ -3,7 +3,7 @@ import { dirname } from 'node:path'
 import type BetterSqlite3 from 'better-sqlite3'
 import { DbError } from '../../core/errors/db-error.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
-import { Database } from '../../stores/sqlite/driver.ts'
+import { openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy, toDbError } from './failure.ts'
 import { Statement } from './statement.ts'
 
@@ -31,7 +31,7 @@ export class Connection {
    */
   constructor(path: string, synchronous: 'NORMAL' | 'FULL' = 'NORMAL') {
     mkdirSync(dirname(path), { recursive: true })
-    this.#database = new Database(path, { timeout: 0 })
+    this.#database = openPrivate(path, { timeout: 0 })
     try {
       const mode = this.#database.pragma('journal_mode = WAL', { simple: true })
       if (mode !== 'wal') throw new DbError('unavailable', `${path} has journal mode ${mode}, not WAL`)

@@ -25,6 +25,8 @@ export class DatabaseFile {
 
   /** Before SQLite opens it, which would change it. @throws DATABASE_INVALID for what is no database, or one that heddle may remove */
   requireDatabase(): void {
+    // Once it is open it must not be: with the descriptor that is closed, the process would lose SQLite's locks.
+    if (this.#opened[1] !== 0n) return
     let header: ReturnType<typeof databaseHeaderOf>
     try {
       header = databaseHeaderOf(this.path)

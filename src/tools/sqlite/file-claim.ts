@@ -1,6 +1,6 @@
 import { realpathSync } from 'node:fs'
 import type BetterSqlite3 from 'better-sqlite3'
-import { Database } from '../../stores/sqlite/driver.ts'
+import { openPrivate } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
 
 /**
@@ -20,7 +20,7 @@ export class FileClaim {
    * @throws when the file beside it cannot be made
    */
   static take(path: string): FileClaim | null {
-    const lock = new Database(`${realpathSync(path)}-claim`, { timeout: 0 })
+    const lock = openPrivate(`${realpathSync(path)}-claim`, { timeout: 0 })
     try {
       lock.exec('BEGIN EXCLUSIVE')
       return new FileClaim(lock)
