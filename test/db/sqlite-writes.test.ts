@@ -254,16 +254,18 @@ test('stop commits what was issued, refuses what comes later, and can be called 
   )
 })
 
-test('a path that is no file, or cannot be opened, refuses to boot with unavailable', async (t) => {
-  for (const path of ['', ':memory:', 'file:x?mode=memory', await temporaryFolder(t)]) {
+test('a path that is no path of a file refuses to boot with unavailable', async (t) => {
+  for (const path of ['', ':memory:', 'file:x?mode=memory']) {
     await rejectsWith('unavailable', createDb(t, { sqlitePath: path }))
   }
 })
 
-test('a file that is no database refuses to boot with unavailable', async (t) => {
-  const sqlitePath = join(await temporaryFolder(t), 'text.db')
-  await writeFile(sqlitePath, 'no database at all, '.repeat(500))
-  await rejectsWith('unavailable', createDb(t, { sqlitePath }))
+test('what is no file, or no database, refuses to boot for good', async (t) => {
+  const folder = await temporaryFolder(t)
+  const text = join(folder, 'text.db')
+  await writeFile(text, 'no database at all, '.repeat(500))
+  for (const sqlitePath of [folder, text])
+    await assert.rejects(createDb(t, { sqlitePath }), { code: 'DATABASE_INVALID', message: /^SQLITE_PATH: / })
 })
 
 test('result codes of SQLite that cannot be provoked here have their kinds', () => {

@@ -3,7 +3,7 @@ import { existsSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs
 import type BetterSqlite3 from 'better-sqlite3'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
-import { messageOf } from '../../core/errors/description.ts'
+import { codeOf, messageOf } from '../../core/errors/description.ts'
 import { databaseHeaderOf, HISTORY_APPLICATION_ID } from '../../stores/sqlite/database-header.ts'
 import { Database } from '../../stores/sqlite/driver.ts'
 import { isBusy } from './failure.ts'
@@ -31,6 +31,8 @@ export class DatabaseFile {
     try {
       header = databaseHeaderOf(this.path)
     } catch (thrown) {
+      // What the system says may pass: it is left to SQLite, which is tried again.
+      if (codeOf(thrown) !== undefined) return
       throw new HeddleError('DATABASE_INVALID', `SQLITE_PATH: ${messageOf(thrown)}`)
     }
     if (header?.applicationId === HISTORY_APPLICATION_ID)
