@@ -17,6 +17,8 @@ export interface TransactionCompanion {
    * @param others of the same thread, which share the commit: with their statements, in their order
    */
   lastStatements(others?: readonly TransactionCompanion[]): readonly LastStatement[]
+  /** What the caller gets when one of them has failed. Default: the error. */
+  refusal?(error: DbError): Error
   /** The commit has succeeded (with SQLITE_SYNCHRONOUS=full, on the disk, too). Called right before the promise of `transaction` resolves. */
   committed(): void
   /** Nothing of this run is stored. Another run may follow, or the promise of `transaction` rejects right afterwards. */

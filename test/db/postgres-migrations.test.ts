@@ -147,7 +147,10 @@ function runTests(server: PostgresServer): void {
 
   test('who waits for another process that migrates for too long says so, and leaves nothing', async (t) => {
     const { client, run } = await withMigrations(t, { '001_one': 'CREATE TABLE a1 (id TEXT);' }, 200)
-    await client.query('BEGIN; SELECT pg_advisory_xact_lock(114784685288549)')
+    await client.query(
+      'CREATE TABLE _migrations (id TEXT PRIMARY KEY, checksum TEXT NOT NULL, applied_at TEXT NOT NULL)',
+    )
+    await client.query('BEGIN; LOCK TABLE _migrations IN SHARE ROW EXCLUSIVE MODE')
     const error = await rejectsWith('timeout', run(), /Waited 200 ms for another process that migrates this database/)
     assert.match(error.message, /a\/001_one/)
     await client.query('ROLLBACK')

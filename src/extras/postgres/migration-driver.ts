@@ -11,8 +11,10 @@ import { transactionControlIn } from './sql-shape.ts'
 
 /** Milliseconds for which a process waits for another one that migrates, and a statement of a migration for a lock. */
 const MIGRATION_WAIT_MS = 300_000
-/** The same number in all processes: `heddle` in ASCII. PostgreSQL has such locks per database. */
-const LOCK_KEY = 0x686564646c65
+/** A wait for another process is told when it takes longer, milliseconds. */
+const TOLD_AFTER_MS = 200
+/** Two processes have begun to make the table at the same time: one of them makes it. */
+const MADE_MEANWHILE: readonly string[] = ['23505', '42P07']
 
 /** A connection that is used for nothing else. */
 export interface MigrationConnection {
@@ -23,7 +25,7 @@ export interface MigrationConnection {
   readonly isClean: boolean
 }
 
-/** Migrations on a separate connection. An advisory lock makes a second process wait. */
+/** Migrations on a separate connection. A lock of the table of migrations makes a second process wait: unlike an advisory one, no stranger can take it. */
 export class PostgresMigrations implements MigrationDriver {
   readonly #connection: MigrationConnection
   readonly #onWait: () => void
@@ -51,11 +53,8 @@ export class PostgresMigrations implements MigrationDriver {
     const connection = this.#connection
     // Removes what the migration before this one has left: settings, temporary tables.
     await connection.script('DISCARD ALL')
-    await connection.script(
-      `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${this.#waitMs}`,
-    )
     try {
-      await this.#lock()
+      await this.#begin()
       const result = await work(this.#session())
       await connection.script('COMMIT')
       return result
@@ -74,17 +73,38 @@ export class PostgresMigrations implements MigrationDriver {
     })
   }
 
-  async #lock(): Promise<void> {
-    const { rows } = await this.#connection.run('SELECT pg_try_advisory_xact_lock($1) AS is_free', [LOCK_KEY])
-    if (rows[0]?.is_free === true) return
-    this.#onWait()
+  /** Begins the transaction of a migration as soon as no other process is in one. */
+  async #begin(): Promise<void> {
+    const connection = this.#connection
+    const telling = setTimeout(this.#onWait, TOLD_AFTER_MS)
     try {
-      await this.#connection.run('SELECT pg_advisory_xact_lock($1)', [LOCK_KEY])
+      for (let isMade = false; !isMade; ) {
+        await connection.script(
+          `BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = ${this.#waitMs}`,
+        )
+        isMade = await this.#makeTable()
+      }
+      await connection.script('LOCK TABLE _migrations IN SHARE ROW EXCLUSIVE MODE')
     } catch (thrown) {
       if (sqlStateOf((thrown as Error).cause) !== '55P03') throw thrown
       throw new DbError('timeout', `Waited ${this.#waitMs} ms for another process that migrates this database`, {
         cause: thrown,
       })
+    } finally {
+      clearTimeout(telling)
+    }
+  }
+
+  /** @returns false when another process has made it meanwhile, and the transaction is over */
+  async #makeTable(): Promise<boolean> {
+    const connection = this.#connection
+    try {
+      await migrationTable(connection).createTable()
+      return true
+    } catch (thrown) {
+      if (!MADE_MEANWHILE.includes(sqlStateOf((thrown as Error).cause))) throw thrown
+      await connection.script('ROLLBACK')
+      return false
     }
   }
 

@@ -105,7 +105,7 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     // Statements that `work` has sent without waiting for them belong to the transaction too.
     while (pendingCount > 0) await tail
     if (failure) throw failure
-    for (const { sql, params } of companion?.lastStatements() ?? []) await run(sql, params)
+    if (companion !== undefined) await runLast(companion, run)
     status = 'over'
     await commit(connection, (error) => {
       isUnknown = true
@@ -123,6 +123,15 @@ export async function runTransaction<T>(work: (tx: Queryable) => Promise<T>, opt
     throw thrown
   } finally {
     clearTimeout(idleTimer)
+  }
+}
+
+async function runLast(companion: TransactionCompanion, run: TransactionConnection['run']): Promise<void> {
+  try {
+    for (const { sql, params } of companion.lastStatements()) await run(sql, params)
+  } catch (thrown) {
+    const error = isInstance(thrown, DbError) ? thrown : toDbError(thrown)
+    throw companion.refusal?.(error) ?? error
   }
 }
 

@@ -237,7 +237,7 @@ export class Runtime {
       isStarted: this.#isStarted,
       toolReasons: [...this.#tools.toolBooter.reasons, ...this.toolbox.unreadyReasons],
       busFault: streams?.fault ?? logFault,
-      wasBusOpen: streams?.wasOpen ?? durable.isOpen,
+      wasBusOpen: streams?.wasOpen ?? durable.isUsable,
       isCrowded: hub.isCrowded,
       poolFault: this.#pool.fault,
       connectionFault: this.#http.connectionLimit.fault,

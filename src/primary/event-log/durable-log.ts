@@ -19,6 +19,7 @@ import { noteEnd, noteStart, positions, type StoredRow } from './log-reader.ts'
 import { Reconciler } from './reconciler.ts'
 import { Relay } from './relay.ts'
 import { SharedLog } from './shared-log.ts'
+import { StoreTrial } from './store-trial.ts'
 import { NO_SLOT, UNKNOWN_SLOT } from './stored-event.ts'
 import { StoredEvents } from './stored-events.ts'
 import { Trials } from './trials.ts'
@@ -53,6 +54,7 @@ export class DurableLog {
   #reconciler: Reconciler | null = null
   #hasAdopted = false
   readonly #relay: Relay | null
+  readonly #storeTrial: StoreTrial
   #isReading = false
   #timer: NodeJS.Timeout | undefined
   #isEnding = false
@@ -62,6 +64,7 @@ export class DurableLog {
     this.#options = options
     const { hub, log, write, report } = options
     this.#writer = new ChangeWriter({ write, log: report })
+    this.#storeTrial = new StoreTrial(log, report)
     this.#groups = new KnownGroups({
       hub,
       write: (row) => this.#writer.group(row),
@@ -112,7 +115,12 @@ export class DurableLog {
 
   /** Why nothing can be stored; null when it can. */
   get fault(): string | null {
-    return this.#fault ?? this.#shared?.members.fault ?? null
+    return this.#fault ?? this.#storeTrial.fault ?? this.#shared?.members.fault ?? null
+  }
+
+  /** It has been open, and still takes what this process stores, unless the database is away. */
+  get isUsable(): boolean {
+    return this.isOpen && !this.#storeTrial.isRefused
   }
 
   /**
@@ -181,7 +189,10 @@ export class DurableLog {
     const failed = (error: unknown): void =>
       this.#options.report('WARNING', `The event log cannot be read, it is tried again: ${messageOf(error)}`)
     if (this.isOpen) await this.#takePart().catch(failed)
-    this.#timer = setInterval(() => void this.#read(), REFILL_MS).unref()
+    this.#timer = setInterval(() => {
+      this.#storeTrial.look(steadyMs())
+      void this.#read()
+    }, REFILL_MS).unref()
     void this.#read()
   }
 

@@ -4,7 +4,7 @@ import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { withTimeout } from '../../core/schedule/with-timeout.ts'
 import type { EventLog } from '../../runtime/event-log/event-log.ts'
 import type { EventRow } from '../../runtime/event-log/event-rows.ts'
-import { NO_PROCESS, PROCESS_LOCK } from '../../runtime/event-log/ownership.ts'
+import { AWAIT_INSERTS, NO_PROCESS } from '../../runtime/event-log/ownership.ts'
 import { BLOCK_POSITIONS } from '../../transport/memory/log-memory.ts'
 import { isKnownDead, ownIdentity, type ProcessIdentity } from '../streams/process-identity.ts'
 import { dropCopies } from './broadcast-copies.ts'
@@ -233,8 +233,7 @@ export class Membership {
       [this.#epoch, epoch],
     )
     if (rowCount === 0) return false
-    // Those that are under way hold it shared until their commit.
-    await database.query(`SELECT pg_advisory_xact_lock(${PROCESS_LOCK}, $1::int)`, [epoch])
+    await database.execute(AWAIT_INSERTS, [epoch])
     return true
   }
 

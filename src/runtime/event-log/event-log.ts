@@ -1,6 +1,7 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { LastStatement } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import { DbError } from '../../core/errors/db-error.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { until } from '../../core/schedule/until.ts'
@@ -164,7 +165,7 @@ function statementOf(texts: InsertTexts, size: number, frames: readonly EventFra
 
 /** Why the log did not take an event, for its publisher. */
 export function storeError(error: unknown): HeddleError {
-  if (error instanceof HeddleError) return error
+  if (error instanceof HeddleError && !(error instanceof DbError)) return error
   if (isTakenOver(error)) return new HeddleError('EVENT_BUS_UNAVAILABLE', TAKEN_OVER, { cause: error })
   return new HeddleError('EVENT_BUS_UNAVAILABLE', `The event was not stored: ${messageOf(error)}`, { cause: error })
 }

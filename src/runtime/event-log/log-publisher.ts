@@ -75,6 +75,7 @@ export class LogPublisher {
       await runAll(this.#log.database, insertion)
     } catch (error) {
       if (insertion !== null) this.#log.ended(insertion)
+      this.#log.memory.refused()
       for (const { reject } of events) reject(storeError(error))
       return
     } finally {

@@ -6,8 +6,8 @@ import { messageOf } from '../../core/errors/description.ts'
  * Who may write what on a server that several processes share. Each has a number, its epoch; 0 where there is but one process, on a file.
  *
  * A process that stood still may wake after another one has taken over its events. So every statement that stores something asks whether the
- * process is still the owner, and holds its lock shared until the commit: the one that takes over gets the lock exclusively, and knows then that
- * nothing is under way.
+ * process is still the owner, and keeps its row from being locked by others until the commit: the one that takes over locks the row, and knows then
+ * that nothing is under way. No advisory lock, which a role without any right could take.
  */
 
 /** The owner of an event that belongs to no process: it is there for the one that delivers its key, or, without a key, for any. */
@@ -15,12 +15,17 @@ export const NO_PROCESS = 0
 /** The owner of an event that waits for a group which the process that had it lacks: whoever has the group takes it. */
 export const WAITS_FOR_GROUP = -1
 
-/** First part of the key of these advisory locks, the letters `hedd`; the second is the epoch. */
-export const PROCESS_LOCK = 0x68656464
-
 /** An expression that has the epoch as its value, or null when the process is not the owner any more. */
 export const ownerExpression = (epoch: number): string =>
-  `(SELECT epoch FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL AND pg_try_advisory_xact_lock_shared(${PROCESS_LOCK}, ${epoch}))`
+  `(SELECT epoch FROM heddle_process WHERE epoch = ${epoch} AND adopter IS NULL FOR KEY SHARE)`
+
+/**
+ * Waits for everything that a process ($1) is storing, whose `adopter` is set. The row is locked for good before it is written, so a transaction that
+ * still sees it as it was cannot lock it any more, either.
+ */
+export const AWAIT_INSERTS = `
+  WITH locked AS (SELECT epoch FROM heddle_process WHERE epoch = $1 FOR UPDATE)
+  UPDATE heddle_process AS ended SET is_clean = ended.is_clean FROM locked WHERE ended.epoch = locked.epoch`
 
 /** True for the error of an INSERT that found that the process is not the owner any more. */
 export const isTakenOver = (error: unknown): boolean =>

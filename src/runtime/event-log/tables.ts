@@ -10,8 +10,8 @@ import { NO_PROCESS } from './ownership.ts'
 /** Version of the tables. A release that changes them raises it, and says how the older ones are migrated. */
 export const TABLES_VERSION = 2
 
-/** Key of the advisory lock under which PostgreSQL makes the tables: the letters `hlog`. */
-const MAKE_LOCK = 0x686c6f67
+/** Processes that start together make the tables at the same time: one of them is refused, and finds them made. */
+const MAKE_ATTEMPTS = 5
 
 /** What is different in the databases' own SQL. */
 const TYPES = {
@@ -87,22 +87,12 @@ function statements({ dialect }: LogDatabase): string[] {
 /**
  * Makes the tables where they are missing, and checks their version.
  * @param mayMake DB_AUTO_MIGRATE
- * @throws DbError; an error that says so when they are missing and must not be made, or are of another version
+ * @throws DATABASE_FOREIGN, DbError; an error that says so when they are missing and must not be made, or are of another version
  */
 export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<void> {
-  if (mayMake) {
-    await db.transaction(async (tx) => {
-      // Processes that start together would each make a table that the other is making.
-      if (db.dialect === 'postgres') await tx.query(`SELECT pg_advisory_xact_lock(${MAKE_LOCK})`)
-      if (await isOfVersion1(tx, db.dialect)) for (const sql of SHARED_SINCE_1) await tx.execute(sql)
-      for (const sql of [...statements(db), ...JOB_TABLES]) await tx.execute(sql)
-      await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
-        TABLES_VERSION,
-      ])
-      // What version 1 lacks is there now.
-      await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value = 1", [TABLES_VERSION])
-    })
-  } else await requireTables(db)
+  await db.requireOwn?.()
+  if (mayMake) await makeTables(db)
+  else await requireTables(db)
   const row = await db.queryOne<{ value: number }>("SELECT value FROM heddle_log WHERE name = 'version'")
   const version = Number(row?.value)
   if (version === TABLES_VERSION) return
@@ -110,6 +100,27 @@ export async function prepareTables(db: LogDatabase, mayMake: boolean): Promise<
     `The event log in the database has version ${version}, and this release reads version ${TABLES_VERSION}: start the release that wrote it`,
   )
 }
+
+async function makeTables(db: LogDatabase): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await db.transaction(async (tx) => {
+        if (await isOfVersion1(tx, db.dialect)) for (const sql of SHARED_SINCE_1) await tx.execute(sql)
+        for (const sql of [...statements(db), ...JOB_TABLES]) await tx.execute(sql)
+        await tx.execute("INSERT INTO heddle_log (name, value) VALUES ('version', $1) ON CONFLICT (name) DO NOTHING", [
+          TABLES_VERSION,
+        ])
+        // What version 1 lacks is there now.
+        await tx.execute("UPDATE heddle_log SET value = $1 WHERE name = 'version' AND value = 1", [TABLES_VERSION])
+      })
+    } catch (error) {
+      if (attempt === MAKE_ATTEMPTS || !isMadeElsewhere(error)) throw error
+    }
+  }
+}
+
+const isMadeElsewhere = (error: unknown): boolean =>
+  isInstance(error, DbError) && (error.kind === 'unique_violation' || error.message.includes('already exists'))
 
 /** Columns that a server's tables of version 1 may lack. */
 const SHARED_SINCE_1 = [

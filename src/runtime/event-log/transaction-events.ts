@@ -3,11 +3,12 @@ import type { PublicationCheck } from '../../contracts/event-bus.ts'
 import type { Payload } from '../../contracts/payload.ts'
 import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
+import type { DbError } from '../../core/errors/db-error.ts'
 import { settled } from '../../core/schedule/settled.ts'
 import type { EventFrame } from '../../transport/frames/event-frame.ts'
 import { encodePayload } from '../events/payload.ts'
 import { publicationOf } from '../events/publication.ts'
-import type { EventLog, Insertion } from './event-log.ts'
+import { type EventLog, type Insertion, storeError } from './event-log.ts'
 
 /** What the events of a transaction need of their thread. */
 export interface TransactionEventsOptions {
@@ -85,6 +86,14 @@ export class TransactionEvents implements TransactionCompanion {
     if (frames.length === 0 || log === null) return []
     this.#insertion = log.insertion(frames)
     return this.#insertion.statements
+  }
+
+  /** What the database says of itself stays as it is: the transaction may be repeated. */
+  refusal(error: DbError): Error {
+    const { log } = this.#options
+    if (log === null || error.kind === 'serialization') return error
+    log.memory.refused()
+    return error.isPassing ? error : storeError(error)
   }
 
   committed(): void {

@@ -1,5 +1,7 @@
 import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import { HeddleError } from '../../core/errors/catalogue.ts'
 import { DbError } from '../../core/errors/db-error.ts'
+import { isInstance } from '../../core/errors/description.ts'
 import type { Outcome } from '../../stores/sql/outcome.ts'
 import type { Connection } from './connection.ts'
 import { isBusy, isConstraint, toDbError } from './failure.ts'
@@ -230,7 +232,7 @@ export class SharedCommit {
     } catch (thrown) {
       rollback(this.#connection)
       if ((isLast || isConstraint(thrown)) && this.#parts.length > 1) this.#eachAlone()
-      else for (const part of this.#parts) refuse(part, toDbError(thrown))
+      else for (const part of this.#parts) refuse(part, refusalOf(thrown))
       return
     }
     this.#answer()
@@ -244,7 +246,12 @@ export class SharedCommit {
     }
     const [first, ...others] = companions
     if (first === undefined) return
-    for (const { sql, params } of first.lastStatements(others)) this.#connection.run(sql, params)
+    try {
+      for (const { sql, params } of first.lastStatements(others)) this.#connection.run(sql, params)
+    } catch (thrown) {
+      const error = toDbError(thrown)
+      throw first.refusal?.(error) ?? error
+    }
   }
 
   #answer(): void {
@@ -280,7 +287,7 @@ export async function finish({ item, run }: Late, wrote: () => boolean, settle: 
       return true
     } catch (thrown) {
       await rollback(session)
-      refuse(part, toDbError(thrown))
+      refuse(part, refusalOf(thrown))
       return true
     }
   }
@@ -309,12 +316,15 @@ function answer({ item, outcome, run }: Part): void {
   }
 }
 
+/** The last statements of events have an error of their own. */
+const refusalOf = (thrown: unknown): HeddleError => (isInstance(thrown, HeddleError) ? thrown : toDbError(thrown))
+
 /** The commit has failed. */
-function refuse(part: Part, error: DbError): void {
+function refuse(part: Part, error: HeddleError): void {
   const { item, outcome, run } = part
   if (outcome instanceof DbError || (run !== null && 'thrown' in run.ending!)) return answer(part)
   run?.companion?.rolledBack()
-  if (item.kind === 'write') item.reject(error)
+  if (item.kind === 'write') item.reject(toDbError(error))
   else item.fail(error)
 }
 

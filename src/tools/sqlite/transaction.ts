@@ -1,6 +1,6 @@
 import type { Queryable, SqlValue } from '../../contracts/db.ts'
 import type { Sql } from '../../contracts/sql.ts'
-import type { LastStatement, TransactionCompanion } from '../../contracts/transaction-companion.ts'
+import type { TransactionCompanion } from '../../contracts/transaction-companion.ts'
 import type { RunningTransaction } from '../../core/causality/context.ts'
 import { DbError } from '../../core/errors/db-error.ts'
 import { settled } from '../../core/schedule/settled.ts'
@@ -33,7 +33,6 @@ export interface RunOptions {
   readonly accompany?: (() => TransactionCompanion) | undefined
 }
 
-const NO_STATEMENTS: readonly LastStatement[] = []
 const NOTHING_LEFT = Promise.resolve()
 
 type Ending = { readonly result: unknown } | { readonly thrown: unknown }
@@ -94,9 +93,16 @@ export class TransactionRun {
     this.#end(fault === null ? { result } : { thrown: fault })
   }
 
-  /** Runs the last statements of its companion, in a transaction that shares its commit with no other. @throws DbError */
+  /** Runs the last statements of its companion, in a transaction that shares its commit with no other. @throws HeddleError */
   async runLast(): Promise<void> {
-    for (const { sql, params } of this.companion?.lastStatements() ?? NO_STATEMENTS) await this.session.run(sql, params)
+    const { companion } = this
+    if (companion === null) return
+    try {
+      for (const { sql, params } of companion.lastStatements()) await this.session.run(sql, params)
+    } catch (thrown) {
+      const error = toDbError(thrown)
+      throw companion.refusal?.(error) ?? error
+    }
   }
 
   #end(ending: Ending): void {

@@ -16,6 +16,7 @@
  *                         alone, and keeps them. The primary alone sets it.
  *   bytes 108–115 INSERTS 2 Int32: inserts that were begun while IS_SHARED was 0 and 1, and whose events have not been handed on. Each thread counts
  *                         up before it reads IS_SHARED for good, so when the primary has changed it and finds 0 here, all are over.
+ *   bytes 116–119 REFUSALS Int32: how often a thread could not store events. The primary tries then whether it can.
  */
 const NEXT = 0
 const STORED = 2
@@ -28,6 +29,7 @@ const BASES_KEPT = 8
 const ORDER = 12
 const IS_SHARED = 26
 const INSERTS = 27
+const REFUSALS = 29
 
 export const LOG_MEMORY_BYTES = 120
 /** Positions of one block. */
@@ -147,6 +149,15 @@ export class LogMemory {
   /** Those that were under way have died with their threads. */
   forgetInserts(isShared: boolean): void {
     Atomics.store(this.#words, INSERTS + (isShared ? 1 : 0), 0)
+  }
+
+  /** A thread could not store events. */
+  refused(): void {
+    Atomics.add(this.#words, REFUSALS, 1)
+  }
+
+  get refusals(): number {
+    return Atomics.load(this.#words, REFUSALS)
   }
 
   get stored(): number {
