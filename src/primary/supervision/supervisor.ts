@@ -393,6 +393,8 @@ export class Supervisor {
   async abandon(deadlineMs: number): Promise<number> {
     this.#isStopping = true
     for (const { abort } of this.#slots.threads) abort.abort()
+    // A thread that has not begun its lane yet hears of no abort.
+    void this.#starter.destroy()
     await until(() => this.#starter.threadsRunning === 0, deadlineMs)
     return this.#starter.threadsRunning
   }
