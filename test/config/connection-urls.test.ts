@@ -107,6 +107,30 @@ test('a URL that is wrong is a fault, whose message has no part of it', () => {
   )
 })
 
+test('options of a session say the schema, and nothing else', () => {
+  const schemaOf = (options: string, env: Record<string, string> = {}) =>
+    load({ DATABASE_URL: `postgres://db/d?options=${encodeURIComponent(options)}`, ...env }).settings.rdbSchema
+  assert.equal(load({ DATABASE_URL: 'postgres://db/d' }).settings.rdbSchema, 'public')
+  for (const options of [
+    '-c search_path=shop',
+    '-csearch_path="shop",pg_temp',
+    '--search_path=shop',
+    '-c x=1 -c search_path=shop',
+  ])
+    assert.equal(schemaOf(options), 'shop', options)
+  assert.equal(schemaOf('-c search_path=shop', { RDB_SCHEMA: 'other' }), 'other')
+  const { warnings } = load({ DATABASE_URL: 'postgres://db/d?options=-c%20statement_timeout%3D5' })
+  assert.ok(
+    warnings.some((each) => each.includes('nothing but -c search_path=… has an effect')),
+    warnings.join('\n'),
+  )
+  assert.match(
+    faultsOf({ DATABASE_URL: 'postgres://db/d?options=-c%20search_path%3Da,b' }),
+    /^DATABASE_URL: options: expected a search_path of one schema, which is RDB_SCHEMA/,
+  )
+  assert.match(faultsOf({ RDB_SCHEMA: 'a"; DROP' }), /^RDB_SCHEMA: expected the name of a schema/)
+})
+
 test('parameters that nothing reads are named', () => {
   const { warnings } = load({ DATABASE_URL: 'postgres://db/d?schema=secret-value&pgbouncer=true' })
   assert.ok(warnings.includes('DATABASE_URL: these parameters have no effect: schema, pgbouncer'), warnings.join('\n'))

@@ -45,6 +45,7 @@ test('an empty environment yields the documented defaults', () => {
     rdbPort: 5432,
     rdbUser: 'postgres',
     rdbDatabase: 'service',
+    rdbSchema: 'public',
     rdbTls: 'off',
     rdbCaFile: undefined,
     rdbAllowCleartextPassword: false,

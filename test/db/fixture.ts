@@ -80,6 +80,7 @@ export function postgresSettings({ host, port, user, password }: ServerAccess, d
     rdbUser: user,
     rdbPassword: password,
     rdbDatabase: database,
+    rdbSchema: 'public',
     rdbMaxPool: 10,
     rdbMinPool: 2,
     rdbStatementTimeoutMs: 30_000,

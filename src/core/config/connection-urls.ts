@@ -66,7 +66,7 @@ function databaseVariables(url: URL, tell: (warning: string) => void): Filled {
       'expected a URL that begins with postgres:// or postgresql://, got another; the file of SQLite is SQLITE_PATH',
     )
   }
-  const { sslmode, ssl, sslrootcert, host, port, user, password, dbname, ...others } = parameters(url)
+  const { sslmode, ssl, sslrootcert, host, port, user, password, dbname, options, ...others } = parameters(url)
   warnOfOthers(others, tell)
   const tls = databaseTls(sslmode, ssl, sslrootcert)
   return {
@@ -75,9 +75,24 @@ function databaseVariables(url: URL, tell: (warning: string) => void): Filled {
     RDB_USER: user ?? decoded(url.username),
     RDB_PASSWORD: password ?? decoded(url.password),
     RDB_DATABASE: dbname ?? pathOf(url, 'the name of a database'),
+    RDB_SCHEMA: schemaIn(options, tell),
     RDB_TLS: tls,
     RDB_CA_FILE: tls === 'verify' && sslrootcert !== 'system' ? (sslrootcert ?? '') : '',
   }
+}
+
+/** `-c search_path=…` names the schema; no other setting of a session has an effect. */
+function schemaIn(options: string | undefined, tell: (warning: string) => void): string {
+  if (options === undefined) return ''
+  const set = [...options.matchAll(/(?:^|\s)(?:-c\s*|--)([\w.]+)=((?:\\.|[^\s\\])*)/g)]
+  const paths = set.flatMap(([, name, value]) => (name === 'search_path' ? [value!.replaceAll('\\', '')] : []))
+  if (paths.length < set.length || set.length === 0)
+    tell('of the parameter options nothing but -c search_path=… has an effect')
+  const schemas = (paths.at(-1) ?? '').split(',').map((each) => each.trim().replace(/^"(.*)"$/, '$1'))
+  const [schema = '', ...others] = schemas.filter((each) => each !== 'pg_temp')
+  if (others.length > 0)
+    throw new UrlFault('options: expected a search_path of one schema, which is RDB_SCHEMA, got several')
+  return schema
 }
 
 function databaseTls(mode: string | undefined, ssl: string | undefined, authorities: string | undefined): string {

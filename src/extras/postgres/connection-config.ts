@@ -22,7 +22,7 @@ const SESSION = {
 
 export function connectionConfig(settings: ToolRuntime['settings'], thread: ThreadRef): ClientConfig {
   const { rdbHost, rdbPort, rdbUser, rdbPassword, rdbDatabase, rdbStatementTimeoutMs, replicaId } = settings
-  const { rdbTls, rdbCaFile } = settings
+  const { rdbTls, rdbCaFile, rdbSchema } = settings
   const place = thread.kind === 'primary' ? 'primary' : `lane ${thread.index}`
   return {
     host: rdbHost,
@@ -39,7 +39,8 @@ export function connectionConfig(settings: ToolRuntime['settings'], thread: Thre
     idle_in_transaction_session_timeout: TRANSACTION_IDLE_MS + IDLE_GRACE_MS,
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
-    options: Object.entries(SESSION)
+    // Temporary tables last: they must not stand for others.
+    options: Object.entries({ ...SESSION, search_path: `"${rdbSchema}",pg_temp` })
       .map(([name, value]) => `-c ${name}=${value}`)
       .join(' '),
   }

@@ -21,6 +21,7 @@ import { Execution } from './execution.ts'
 import { hasEndedIdle, isStalePlan, toDbError } from './failure.ts'
 import { Listener } from './listener.ts'
 import { PostgresMigrations } from './migration-driver.ts'
+import { requireOwnTables } from './own-tables.ts'
 import { Pool } from './pool.ts'
 import { isShort, pooled, poolShare } from './pool-share.ts'
 import { Statement, Statements } from './statement.ts'
@@ -76,7 +77,7 @@ export default class PostgresDb implements Tool, SqlDatabase {
   /**
    * In the primary: migrates or reports what is pending. In a lane: begins to open connections, without waiting for them.
    * It may be called again after it has rejected.
-   * @throws DbError `unavailable` or `timeout` when the server cannot be reached, MIGRATION_INVALID
+   * @throws DbError `unavailable` or `timeout` when the server cannot be reached, DATABASE_FOREIGN, MIGRATION_INVALID
    */
   async boot(): Promise<void> {
     const { thread, settings } = this.#runtime
@@ -91,8 +92,15 @@ export default class PostgresDb implements Tool, SqlDatabase {
     await this.migrating((driver) => migrateOrReport(driver, settings, log))
   }
 
-  /** Migrates on a connection of its own. */
+  /** @throws DATABASE_FOREIGN, DbError */
+  requireOwn(): Promise<void> {
+    const { rdbUser, rdbSchema, dbAutoMigrate } = this.#runtime.settings
+    return requireOwnTables(this, { user: rdbUser, schema: rdbSchema, mayMake: dbAutoMigrate })
+  }
+
+  /** Migrates on a connection of its own. @throws as `requireOwn` */
   async migrating<T>(work: (driver: MigrationDriver) => Promise<T>): Promise<T> {
+    await this.requireOwn()
     const connection = await this.#pool.acquire()
     try {
       const driver = new PostgresMigrations(

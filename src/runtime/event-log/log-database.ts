@@ -7,6 +7,8 @@ import type { Settings } from '../../core/config/schema.ts'
 export interface LogDatabase extends Queryable {
   /** What an implementation says of itself. */
   readonly dialect: 'sqlite' | 'postgres'
+  /** On a server: that the tables which are there are this user's. @throws DATABASE_FOREIGN, DbError */
+  requireOwn?(): Promise<void>
   /** On a file, which one process has at a time: false when another one has it. */
   claim?(): boolean
   /**

@@ -16,13 +16,21 @@ export const DATABASE_VARIABLES = {
     secret: true,
     unit: 'postgres://user:password@host:port/database',
     effect:
-      'Fills those of `RDB_HOST`, `_PORT`, `_USER`, `_PASSWORD`, `_DATABASE`, `_TLS` and `_CA_FILE` that are unset.',
+      'Fills those of `RDB_HOST`, `_PORT`, `_USER`, `_PASSWORD`, `_DATABASE`, `_SCHEMA`, `_TLS` and `_CA_FILE` that are unset.',
   },
   RDB_HOST: { type: 'text', ...NO_BLANKS, default: 'localhost', effect: 'Host of the database server.' },
   RDB_PORT: { type: 'integer', ...PORT_RANGE, default: 5432, effect: 'Port of the database server.' },
   RDB_USER: { type: 'text', default: 'postgres', effect: 'User on the database server.' },
   RDB_PASSWORD: { type: 'text', default: undefined, secret: true, effect: 'Password of `RDB_USER`; unset: none.' },
   RDB_DATABASE: { type: 'text', default: 'service', effect: 'Name of the database on the server.' },
+  RDB_SCHEMA: {
+    type: 'text',
+    pattern: /^(?!pg_)[A-Za-z_][\w-]{0,62}$/,
+    wanted: 'the name of a schema: letters, digits, _ and -, not pg_…',
+    default: 'public',
+    effect:
+      'Schema of all tables: the `search_path` of each connection, whatever is set for the user. Made where it is missing, with `DB_AUTO_MIGRATE`.',
+  },
   RDB_TLS: {
     type: 'choice',
     choices: TLS_MODES,
