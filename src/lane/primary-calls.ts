@@ -16,6 +16,11 @@ export class PrimaryCalls {
     this.#outbox = outbox
   }
 
+  /** Calls that wait for their answer. */
+  get open(): number {
+    return this.#open.size
+  }
+
   call(tool: string, method: string, args: readonly unknown[]): Promise<unknown> {
     return new Promise((resolve, reject) => {
       if (this.#open.size >= CALLS_MAX_OPEN)

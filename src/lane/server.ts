@@ -36,6 +36,7 @@ import { HeartbeatWriter, memoryLimits } from '../transport/memory/heartbeat.ts'
 import { LogMemory } from '../transport/memory/log-memory.ts'
 import type { LaneInit, SubscriptionManifest, ToLane, ToPrimary } from '../transport/messages.ts'
 import { Outbox } from '../transport/rings/outbox.ts'
+import { BootAftermath } from './boot-aftermath.ts'
 import { LaneBus } from './event-bus.ts'
 import { watchGuardian } from './guardian-watch.ts'
 import { JobRunner } from './job-runner.ts'
@@ -224,6 +225,7 @@ export class LaneServer {
       await toolbox.boot((tool, error) =>
         this.#host.writeLog('ERROR', `Tool ${tool} did not boot: ${messageOf(error)}`, tool),
       )
+      const aftermath = new BootAftermath(() => this.#calls.open)
       await plugins.boot(settings.domainsDir, 'worker', {
         barred: this.#init.barred,
         onUnguarded: (setup) => this.#requests.hooks.bar(setup),
@@ -233,6 +235,8 @@ export class LaneServer {
         },
       })
       this.#flightFile?.booting(null)
+      this.#post({ type: 'booting', file: null })
+      await aftermath.over(this.#init.aftermathMs)
     } catch (error) {
       this.#post({
         type: 'boot-failed',

@@ -21,7 +21,7 @@ import type { StreamCommand, StreamReport } from './stream-messages.ts'
  * Version of what the two ends of a lane exchange: these messages, the frames, the layouts in shared memory. Raised with each change:
  * a lane loads the runtime's code from disk, and the primary may be older than that code.
  */
-export const LANE_PROTOCOL = 16
+export const LANE_PROTOCOL = 17
 
 /** What a lane is started with: the task of its thread in the pool. */
 export interface LaneInit {
@@ -46,6 +46,8 @@ export interface LaneInit {
   flightFile: string | null
   /** Plugins that are not booted, by file, each with the reason: they brought a lane down while it booted. */
   barred: Record<string, string>
+  /** Before it reports, it lives through what its plugins have begun in their boot, for this long at most. */
+  aftermathMs: number
   shared: SharedMemories
   /** Null while tracing is off. */
   tracing: TracingInit | null
@@ -187,8 +189,8 @@ export type ToLane =
   | { type: 'drain' }
 
 export type ToPrimary =
-  /** The lane begins to load and boot this plugin. */
-  | { type: 'booting'; file: string }
+  /** The lane begins to load and boot this plugin; null: it has booted all of them. */
+  | { type: 'booting'; file: string | null }
   | { type: 'manifest'; manifest: Manifest; bootMs: number }
   | { type: 'boot-failed'; message: string; stack: string | undefined }
   | { type: 'subscribe'; subscriberIndex: number; subscription: SubscriptionManifest }

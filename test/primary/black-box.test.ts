@@ -44,7 +44,7 @@ function boxOf(
       stoodStillMs: 0,
       cpuMs: null,
       cpuMsWhileStill: null,
-      bootingFile: null,
+      bootCulprit: null,
       ...death,
     },
     {
@@ -81,14 +81,14 @@ test('without a plugin on the stack, work that was there alone is guilty', (t) =
 
 test('a plugin that was being booted is guilty, by its file when there is no line', (t) => {
   const booting = '/srv/domains/shop/plugins/new.ts'
-  assert.deepEqual(boxOf(t, { reason: 'boot', bootingFile: booting }, []).guilty, {
+  assert.deepEqual(boxOf(t, { reason: 'boot', bootCulprit: booting }, []).guilty, {
     plugin: null,
     handler: null,
     line: relative(process.cwd(), booting),
     evidence: 'alone',
   })
   assert.equal(
-    boxOf(t, { reason: 'boot', bootingFile: booting, stack: [frame(PRICE)] }, []).guilty!.line,
+    boxOf(t, { reason: 'boot', bootCulprit: booting, stack: [frame(PRICE)] }, []).guilty!.line,
     lineIn(PRICE),
   )
 })

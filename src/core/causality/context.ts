@@ -7,6 +7,8 @@ export interface Origin {
   readonly plugin: string
   /** `GET /users/:id`, a subscriber, a job, `onBoot`. */
   readonly handler: string
+  /** The plugin's file, where it is the plugin's boot: its name may not be known yet. Left out elsewhere. */
+  readonly bootFile?: string
 }
 
 export interface RunningTransaction {

@@ -86,7 +86,7 @@ export function blackBoxOf(lane: Lane, death: LaneDeath, known: LaneKnowledge): 
  */
 function guiltyOf(
   lane: Lane,
-  { reason, stack, origin, bootingFile }: LaneDeath,
+  { reason, stack, origin, bootCulprit }: LaneDeath,
   works: readonly WorkInFlight[],
   steps: readonly RawStep[],
   known: LaneKnowledge,
@@ -97,12 +97,12 @@ function guiltyOf(
   const plugin = stack.map(({ file }) => files.get(file)).find((name) => name !== undefined)
   if (plugin !== undefined) {
     const own = works.filter((work) => work.plugin === plugin)
-    return { plugin, handler: own.length === 1 ? own[0]!.name : null, line, evidence: 'stack' }
+    const handler = origin?.bootFile !== undefined ? origin.handler : own.length === 1 ? own[0]!.name : null
+    return { plugin, handler, line, evidence: 'stack' }
   }
-  if (origin !== null) return { ...origin, line, evidence: 'origin' }
-  if (bootingFile !== null) {
-    return { plugin: null, handler: null, line: line ?? relative(process.cwd(), bootingFile), evidence: 'alone' }
-  }
+  const place = line ?? (bootCulprit === null ? null : relative(process.cwd(), bootCulprit))
+  if (origin !== null) return { plugin: origin.plugin, handler: origin.handler, line: place, evidence: 'origin' }
+  if (bootCulprit !== null) return { plugin: null, handler: null, line: place, evidence: 'alone' }
   if (works.length === 1) {
     const isAlone = reason !== 'memory' && !hasAftermath(steps)
     return { plugin: works[0]!.plugin, handler: works[0]!.name, line, evidence: isAlone ? 'alone' : 'last' }

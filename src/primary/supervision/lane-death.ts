@@ -1,4 +1,4 @@
-import type { DeathReason } from '../../contracts/registry.ts'
+import type { BlackBox, DeathReason } from '../../contracts/registry.ts'
 import type { Origin } from '../../core/causality/context.ts'
 import { messageOf } from '../../core/errors/description.ts'
 import { parseExitReport } from '../../transport/exit-report.ts'
@@ -18,25 +18,26 @@ export interface LaneDeath extends UnfinishedWork {
   stoodStillMs: number
   cpuMs: number | null
   cpuMsWhileStill: number | null
-  /** File of the plugin that was being booted; null when none was. */
-  bootingFile: string | null
+  /** File of the plugin whose boot, or what that has left behind, has ended the lane; null when something else has. */
+  bootCulprit: string | null
 }
 
 /** @param error what the thread ended with: null when it ended by itself */
 export function laneDeath(thread: LaneThread, error: unknown, unfinished: UnfinishedWork, memoryMb: number): LaneDeath {
   const { lane, watchdog } = thread
   const report = parseExitReport(lane.flight.exitReport())
+  const stack = watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? []
   const death: LaneDeath = {
     ...unfinished,
     reason: lane.manifest === null ? 'boot' : 'crashed',
     message:
       watchdog.bootFault ?? report?.message ?? (error === null ? 'its thread ended by itself' : messageOf(error)),
-    stack: watchdog.stack ?? (report === null ? watchdog.lastStack : framesOfStack(report.stack)) ?? [],
+    stack,
     origin: report?.origin ?? null,
     stoodStillMs: Math.round(watchdog.stillMs),
     cpuMs: watchdog.cpuMs ?? lane.heartbeat.cpuMs,
     cpuMsWhileStill: watchdog.cpuMsWhileStill,
-    bootingFile: thread.bootingFile,
+    bootCulprit: report?.origin?.bootFile ?? (lane.manifest === null ? bootingAt(thread, stack) : null),
   }
   if (watchdog.terminationReason === 'stalled') {
     return { ...death, reason: 'stalled', message: `its loop stood still for ${death.stoodStillMs} ms` }
@@ -51,6 +52,17 @@ export function laneDeath(thread: LaneThread, error: unknown, unfinished: Unfini
     return { ...death, message: watchdog.bootFault ?? `a plugin did not boot within ${BOOT_TIMEOUT_MS / 1000} s` }
   }
   return report?.kind === 'exit' && death.reason === 'crashed' ? { ...death, reason: 'exited' } : death
+}
+
+/** In one line, with the plugin and its line as far as they are known. */
+export function describeDeath({ message }: LaneDeath, guilty: BlackBox['guilty'] | undefined): string {
+  const whose = guilty?.plugin == null ? '' : `${guilty.plugin}: `
+  return `${whose}${message}${guilty?.line == null ? '' : ` (${guilty.line})`}`
+}
+
+/** The plugin that the stack names, else the one that was being booted. */
+function bootingAt({ bootedFiles, bootingFile }: LaneThread, stack: readonly StackFrame[]): string | null {
+  return stack.find(({ file }) => bootedFiles.includes(file))?.file ?? bootingFile
 }
 
 function memoryMessage({ heartbeat }: Lane, isStill: boolean, memoryMb: number): string {

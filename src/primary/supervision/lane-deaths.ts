@@ -57,7 +57,9 @@ export class LaneDeaths {
     this.#report(box)
     this.#parts.record(box)
     registrar.laneGone(lane, death.unreadDeliveries, box)
-    judge.punish(lane, box)
+    // Who ends lanes by its boot is left out of those that start: it needs no other punishment.
+    if (death.bootCulprit === null) judge.punish(lane, box)
+    else judge.died(lane)
     return box
   }
 

@@ -4,13 +4,19 @@ import type { TracingInit } from '../../contracts/tracing.ts'
 import { publicVariables } from '../../core/config/load.ts'
 import type { Settings } from '../../core/config/schema.ts'
 import { messageOf } from '../../core/errors/description.ts'
+import { steadyMs } from '../../core/schedule/steady-time.ts'
 import { LANE_PROTOCOL, type LaneInit, type SharedMemories, type ToPrimary } from '../../transport/messages.ts'
 import { Lane, type LaneListener, type LaneRole } from '../dispatch/lane.ts'
+import { BarredPlugins } from './barred-plugins.ts'
 import type { FlightMirror } from './flight-mirror.ts'
-import type { LaneDeath } from './lane-death.ts'
 import { LanePool } from './lane-pool.ts'
 import { LaneThread } from './lane-thread.ts'
 import { type Standstill, Watchdog } from './watchdog.ts'
+
+/** A lane that takes over in a reload looks on at what its boot has begun for this long at most, milliseconds. */
+const AFTERMATH_MS = 2000
+/** The same where somebody waits: for the start of the service, or for a change in development. */
+const AFTERMATH_AWAITED_MS = 500
 
 /** Where the spans of the lanes go. */
 export interface LaneTracing {
@@ -57,13 +63,14 @@ export interface StarterOptions {
 export class LaneStarter {
   readonly #options: StarterOptions
   readonly #pool: LanePool
+  readonly barred: BarredPlugins
   #generation = 0
-  /** Plugins that are not booted any more, by file, each with the reason. */
-  #barred: Record<string, string>
+  /** A lane of this generation has lived through what its plugins have begun in their boot. */
+  #isProved = false
 
   constructor(options: StarterOptions) {
     this.#options = options
-    this.#barred = options.barred
+    this.barred = new BarredPlugins(options.barred)
     this.#pool = new LanePool(options.settings, options.isPrewarmed, (error) =>
       options.log(`Lane pool: ${messageOf(error)}`),
     )
@@ -79,7 +86,8 @@ export class LaneStarter {
       listener: { ...listener, onMessage: (_, message) => this.#onMessage(thread, message) },
     })
     const abort = new AbortController()
-    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort)
+    const barred = this.barred.reasons
+    const thread = new LaneThread(lane, this.#watchdogOf(lane, abort), abort, barred)
     const { port, bulk, ...memory } = lane.threadSide
     const spans = tracing()?.laneInit(index) ?? null
     const records = history()?.laneInit(index) ?? null
@@ -95,7 +103,8 @@ export class LaneStarter {
       shared,
       tracing: spans,
       history: records,
-      barred: this.#barred,
+      barred,
+      aftermathMs: this.#aftermathMs,
     }
     const ended = (error: unknown): void => {
       if (spans !== null) tracing()?.laneGone(spans)
@@ -139,10 +148,11 @@ export class LaneStarter {
     switch (message.type) {
       case 'booting':
         thread.bootingFile = message.file
-        thread.bootedFiles.push(message.file)
+        if (message.file !== null) thread.bootedFiles.push(message.file)
         return thread.watchdog.pluginBoots()
       case 'manifest':
-        thread.bootingFile = null
+        thread.bootedMs = steadyMs()
+        if (lane.generation === this.#generation) this.#isProved = true
         lane.manifest = message.manifest
         if (thread.onBootEnd === null) onBooted(lane)
         else thread.onBootEnd(null)
@@ -158,24 +168,17 @@ export class LaneStarter {
     }
   }
 
-  /**
-   * A plugin brought a lane down while it booted: the plugin that the stack names, else the one that was booting. The lane comes up
-   * without it.
-   */
-  bar({ bootingFile, bootedFiles }: LaneThread, { stack, message }: LaneDeath, line: string | null | undefined): void {
-    const named = stack.find(({ file }) => bootedFiles.includes(file))?.file
-    const reason = `It brought down a lane while it booted: ${message}${line ? ` (${line})` : ''}`
-    this.#barred = { ...this.#barred, [named ?? bootingFile!]: reason }
+  /** How long a lane looks on at what its boot has begun, at most. Where one has, the others need not. */
+  get #aftermathMs(): number {
+    if (this.#isProved) return 0
+    return this.#generation === 0 || this.#options.isPrewarmed ? AFTERMATH_AWAITED_MS : AFTERMATH_MS
   }
 
   /** Threads that start from now on have new code: every plugin gets another chance. @returns what takes that chance back */
   beginGeneration(): () => void {
     this.#generation++
-    const barred = this.#barred
-    this.#barred = {}
-    return () => {
-      this.#barred = barred
-    }
+    this.#isProved = false
+    return this.barred.reset()
   }
 
   /** Threads that have begun and not ended. */

@@ -8,10 +8,14 @@ export class LaneThread {
   readonly watchdog: Watchdog
   /** Ends the thread. */
   readonly abort: AbortController
+  /** Plugins that it was started without, by file. */
+  readonly barred: Readonly<Record<string, string>>
   /** File of the plugin that is being booted; null when none is. */
   bootingFile: string | null = null
   /** Files of all plugins that it has begun to boot. */
   readonly bootedFiles: string[] = []
+  /** When it had booted; null before. By `steadyMs`. */
+  bootedMs: number | null = null
   /** Told how the boot has ended: null, or why it failed. Null while nothing waits for that. */
   onBootEnd: ((fault: string | null) => void) | null = null
   /** It has said why it ends, and takes a moment to end. */
@@ -21,10 +25,11 @@ export class LaneThread {
   /** Resolves when the thread has ended. */
   ended: Promise<void> = Promise.resolve()
 
-  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController) {
+  constructor(lane: Lane, watchdog: Watchdog, abort: AbortController, barred: Readonly<Record<string, string>> = {}) {
     this.lane = lane
     this.watchdog = watchdog
     this.abort = abort
+    this.barred = barred
   }
 }
 

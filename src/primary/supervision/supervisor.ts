@@ -7,7 +7,7 @@ import { until } from '../../core/schedule/until.ts'
 import type { Manifest, SharedMemories } from '../../transport/messages.ts'
 import type { Lane, LaneListener, LaneRole, UnfinishedWork } from '../dispatch/lane.ts'
 import type { FlightMirror } from './flight-mirror.ts'
-import { type LaneDeath, laneDeath } from './lane-death.ts'
+import { describeDeath, type LaneDeath, laneDeath } from './lane-death.ts'
 import { LaneReplacement } from './lane-replacement.ts'
 import { LaneSlots } from './lane-slots.ts'
 import { type LaneHistory, LaneStarter, type LaneTracing } from './lane-starter.ts'
@@ -277,14 +277,14 @@ export class Supervisor {
 
   #onDeath(thread: LaneThread, slot: LaneSlot, death: LaneDeath): void {
     const { lane } = thread
-    thread.deathMessage = death.message
     const box = this.#reportingFaults(lane, () => this.#options.onDeath(lane, death))
+    thread.deathMessage = describeDeath(death, box?.guilty)
     if (box !== undefined) slot.deaths = [box, ...slot.deaths].slice(0, DEATHS_KEPT)
-    thread.onBootEnd?.(death.message)
+    const isBetter = this.#starter.barred.laneDied(thread, death, box?.guilty?.line)
+    thread.onBootEnd?.(thread.deathMessage)
     if (slot.thread === thread && slot.standby !== null) this.#standby.promote(slot)
     if (slot.thread === thread && !slot.isStandbyStarting) {
-      slot.isRetried = thread.bootingFile !== null
-      if (thread.bootingFile !== null) this.#starter.bar(thread, death, box?.guilty?.line)
+      slot.isRetried = isBetter
       this.#restartLater(slot)
     } else this.#intensity.recordDeath(steadyMs())
     this.#changed()
@@ -304,7 +304,7 @@ export class Supervisor {
     const onDemand = this.#onDemand(slot.role)
     if (onDemand?.isWanted === false) return
     const intensity = onDemand?.intensity ?? this.#intensity
-    const dueMs = intensity.recordDeath(steadyMs())
+    const dueMs = slot.isRetried ? 0 : intensity.recordDeath(steadyMs())
     const pauseMs = onDemand === null && this.#slots.isLast(slot) ? Math.min(dueMs, LAST_LANE_MAX_PAUSE_MS) : dueMs
     if (pauseMs > 0) {
       this.#log(

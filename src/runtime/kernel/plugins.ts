@@ -5,6 +5,7 @@ import { causality } from '../../core/causality/context.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { asError } from '../../core/errors/description.ts'
 import { shown } from '../../core/errors/shown-path.ts'
+import { turn } from '../../core/schedule/turn.ts'
 import type { MendFacts } from '../mends/mend.ts'
 import { type BootFault, type BootStage, bootFault } from './boot-fault.ts'
 import { findPlugins, type PluginFile } from './discover.ts'
@@ -84,10 +85,12 @@ export class Plugins {
     for (const setup of findSetups(domainsDirs, thread === 'worker' ? all : own)) {
       onNext(setup.path)
       await this.#bootSetup(setup, barred[setup.path], onUnguarded)
+      await turn()
     }
     for (const file of own) {
       onNext(file.path)
       await this.#bootOne(file, barred[file.path])
+      await turn()
     }
   }
 
@@ -102,10 +105,10 @@ export class Plugins {
     const at: { stage: BootStage } = { stage: 'load' }
     try {
       if (barredFor !== undefined) throw new HeddleError('PLUGIN_BARRED', barredFor)
-      const run = await loadSetup(setup)
+      const run = await this.#inStage(name, 'load', () => loadSetup(setup), path)
       at.stage = 'onBoot'
       const tools = this.#toolbox.injection({ name, instance: undefined, hooksOf }, touched)
-      await this.#inStage(name, 'onBoot', () => run(tools))
+      await this.#inStage(name, 'onBoot', () => run(tools), path)
       if (this.health[name]?.status !== 'DEAD')
         this.health[name] = { status: 'OK', domain: domain ?? name, tools: [...touched] }
     } catch (thrown) {
@@ -131,7 +134,7 @@ export class Plugins {
           'PLUGIN_UNGUARDED',
           `${shown(unguarded.path)} did not boot, whose hooks are for its routes`,
         )
-      const Class = await loadClass(file)
+      const Class = await this.#inStage(name, 'load', () => loadClass(file), file.path)
       name = `${file.domain}.${Class.name || pascalCase(basename(file.path).replace(/\.\w+$/, ''))}`
       if (this.health[name] !== undefined) {
         const taken = new HeddleError('PLUGIN_DUPLICATE', `${shown(file.path)}: there is another plugin named ${name}`)
@@ -173,10 +176,11 @@ export class Plugins {
   ): Promise<PluginInstance> {
     const owner: Owner = { name, instance: undefined }
     at.stage = 'constructor'
-    const instance = new Class(this.#toolbox.injection(owner, touched))
+    const file = this.files[name]
+    const instance = this.#inStage(name, 'constructor', () => new Class(this.#toolbox.injection(owner, touched)), file)
     owner.instance = instance
     at.stage = 'onBoot'
-    await this.#inStage(name, 'onBoot', () => instance.onBoot?.())
+    await this.#inStage(name, 'onBoot', () => instance.onBoot?.(), file)
     this.onBooted(name)
     this.#loaded.push({ owner, instance })
     return instance
@@ -207,10 +211,14 @@ export class Plugins {
     }
   }
 
-  /** Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers. */
-  #inStage<T>(plugin: string, handler: string, run: () => T): T {
+  /**
+   * Runs a part of a plugin's life as the origin of all that it leaves behind: intervals, sockets, watchers.
+   * @param bootFile the plugin's file, while it boots
+   */
+  #inStage<T>(plugin: string, handler: string, run: () => T, bootFile?: string): T {
     if (!this.#keepsOrigins) return run()
-    return causality.run({ eventId: null, requestId: null, trace: null, origin: { plugin, handler } }, run)
+    const origin = bootFile === undefined ? { plugin, handler } : { plugin, handler, bootFile }
+    return causality.run({ eventId: null, requestId: null, trace: null, origin }, run)
   }
 }
 

@@ -1,0 +1,64 @@
+import { steadyMs } from '../../core/schedule/steady-time.ts'
+import { DeathWindow } from './death-window.ts'
+import type { LaneDeath } from './lane-death.ts'
+import type { LaneThread } from './lane-thread.ts'
+
+/** What a boot has left behind bars its plugin at once when it ends a lane so soon after that, milliseconds. */
+export const BOOT_AFTERMATH_MS = 10_000
+/** Later than that it takes this many deaths within the window. */
+const LATE_DEATHS = 2
+const WINDOW_MS = 60_000
+
+/** Plugins whose boot, or what that has left behind, ends lanes: lanes start without them until there is new code. */
+export class BarredPlugins {
+  #reasons: Readonly<Record<string, string>>
+  #lateDeaths = new Map<string, DeathWindow>()
+
+  /** @param reasons by file: of those that are barred from the first lane on */
+  constructor(reasons: Readonly<Record<string, string>>) {
+    this.#reasons = reasons
+  }
+
+  /** Why each is left out, by file. */
+  get reasons(): Readonly<Record<string, string>> {
+    return this.#reasons
+  }
+
+  /**
+   * A lane has died.
+   * @param line where, as far as that is known
+   * @returns true when the next lane starts without a plugin that this one had: it does not die of the same
+   */
+  laneDied(thread: LaneThread, death: LaneDeath, line: string | null | undefined): boolean {
+    const file = death.bootCulprit
+    if (file === null) return false
+    if (this.#reasons[file] === undefined && this.#isEnough(thread, file)) {
+      const when = thread.bootedMs === null ? 'while it booted' : 'by what it left behind when it booted'
+      this.bar(file, `It brought down a lane ${when}: ${death.message}${line ? ` (${line})` : ''}`)
+    }
+    return this.#reasons[file] !== undefined && thread.barred[file] === undefined
+  }
+
+  bar(file: string, reason: string): void {
+    this.#reasons = { ...this.#reasons, [file]: reason }
+  }
+
+  #isEnough({ bootedMs }: LaneThread, file: string): boolean {
+    const nowMs = steadyMs()
+    if (bootedMs === null || nowMs - bootedMs < BOOT_AFTERMATH_MS) return true
+    const deaths = this.#lateDeaths.get(file) ?? new DeathWindow(WINDOW_MS)
+    this.#lateDeaths.set(file, deaths)
+    deaths.add(nowMs)
+    return deaths.size >= LATE_DEATHS
+  }
+
+  /** There is new code: each gets another chance. @returns what takes that chance back */
+  reset(): () => void {
+    const reasons = this.#reasons
+    this.#reasons = {}
+    this.#lateDeaths = new Map()
+    return () => {
+      this.#reasons = reasons
+    }
+  }
+}
