@@ -5,11 +5,10 @@ import { type FlightRecorder, STEP_JOB, STEP_REQUEST } from '../transport/memory
 export class LaneFlight {
   readonly #recorder: FlightRecorder
   /** Number of the step of the last request, by request slot. */
-  readonly #requestSteps: Int32Array
+  readonly #requestSteps: number[] = []
 
-  constructor(recorder: FlightRecorder, maxRequests: number) {
+  constructor(recorder: FlightRecorder) {
     this.#recorder = recorder
-    this.#requestSteps = new Int32Array(maxRequests)
   }
 
   beginRequest(id: number, { text, requestIdLength, routeNumber }: RequestFrame): void {

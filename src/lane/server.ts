@@ -100,7 +100,7 @@ export class LaneServer {
     const recorder = new FlightRecorder(init.flight, this.#flightFile)
     this.#recorder = recorder
     installExitReport(recorder)
-    this.#flight = new LaneFlight(recorder, settings.laneMaxInflight)
+    this.#flight = new LaneFlight(recorder)
     this.#calls = new PrimaryCalls(this.#outbox)
     this.#host = new LaneToolHost(this.#outbox, this.#calls, (message) => this.#post(message), settings)
     this.#jobs = new JobRunner({

@@ -31,6 +31,7 @@ async function listening(t: TestContext, options: Partial<ListenerOptions>) {
     onFallback: () => {},
     onFramingFault: () => {},
     onHeaderLoss: () => {},
+    onRefusal: () => {},
     onHostRefused: () => {},
     onFault: (error) => void faults.push(error),
     ...options,

@@ -8,7 +8,7 @@ import { startTalk, talk, witness } from './support.ts'
 const ORIGIN = 'https://app.example'
 
 let heddle: Heddle
-const start = startTalk({ lanes: 2, env: { HTTP_CORS_ORIGINS: ORIGIN } })
+const start = startTalk({ lanes: 2, env: { HTTP_CORS_ORIGINS: ORIGIN, HTTP_MAX_STREAMS_PER_ADDRESS: '2000' } })
 before(async () => {
   heddle = await start()
 })

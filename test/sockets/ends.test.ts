@@ -5,7 +5,7 @@ import { until } from '../support/until.ts'
 import { openWebSocket, type RawWebSocket } from '../support/web-socket.ts'
 import { startTalk, talk } from './support.ts'
 
-const startOne = () => startTalk({ lanes: 2, env: { LANE_STALL_MS: '500' } })
+const startOne = () => startTalk({ lanes: 2, env: { LANE_STALL_MS: '500', HTTP_MAX_STREAMS_PER_ADDRESS: '1000' } })
 /** The second one is for tests after the deaths: a plugin that has ended two lanes is kept in one of its own for a minute. */
 const [start, startAnother] = [startOne(), startOne()]
 let heddle: Heddle

@@ -179,6 +179,7 @@ export class PluginThread {
       onFallback: () => {},
       onFramingFault: (fault) => this.#log('WARNING', `A connection was closed: ${fault}`, 'http'),
       onHeaderLoss: () => {},
+      onRefusal: () => {},
       onHostRefused: () => this.#log('WARNING', 'A request has a host that is not allowed', 'http'),
       onFault: (error) => this.#log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),
     })

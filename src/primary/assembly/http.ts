@@ -11,6 +11,7 @@ import { FramingFaults } from '../http/framing-faults.ts'
 import { Listener } from '../http/listener.ts'
 import { LocalWorker } from '../http/local-worker.ts'
 import { pipelining } from '../http/pipelining.ts'
+import { Refusals } from '../http/refusals.ts'
 import { RequestSinks } from '../http/request-sinks.ts'
 import { Routing } from '../http/routing.ts'
 import type { Log } from '../logging/process-log.ts'
@@ -50,6 +51,7 @@ export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions)
     log('ERROR', `A request that waited was not handed over: ${messageOf(error)}`, 'http', { stack: stackOf(error) }),
   )
   const framingFaults = new FramingFaults(log)
+  const refusals = new Refusals(log)
   const connectionLimit = new ConnectionLimit(log)
   pipelining.onFirst = ({ requestId, label }) =>
     log('WARNING', `A client sent a request before it had the answer to its last one: ${CLOSED}`, 'http', {
@@ -67,6 +69,7 @@ export function assembleHttp({ settings, log, hub, facts, flight }: HttpOptions)
     onFramingFault: (reason, ip) => framingFaults.note(reason, ip),
     onHeaderLoss: ({ requestId, label }) =>
       log('WARNING', `A request has a header beyond ASCII: ${LOST}`, 'http', { request_id: requestId, route: label }),
+    onRefusal: (what, address) => refusals.note(what, address),
     onHostRefused: (host) =>
       log('WARNING', `Requests are refused with 421: their host is not among HTTP_ALLOWED_HOSTS`, 'http', { host }),
     onFault: (error) => log('ERROR', `A request was not taken in: ${messageOf(error)}`, 'http'),

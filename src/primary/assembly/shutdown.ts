@@ -45,7 +45,7 @@ export async function shutDown(parts: ShutdownParts): Promise<void> {
   sockets.begin()
   localWorker.server.closeStreams()
   const requestsInFlight = (): number =>
-    supervisor.lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight - lane.streamsOpen + lane.filesOpen, 0) +
+    supervisor.lanes.all.reduce((sum, lane) => sum + lane.requestsInFlight + lane.filesOpen, 0) +
     dispatcher.waiting +
     localWorker.inFlight
   // Streams of the lanes end with the lanes; all other requests are waited for.

@@ -57,8 +57,8 @@ export class Dispatcher {
   }
 
   /** Gives a request to a lane, or lets it wait for room in one. False when it is to be refused. */
-  send(frame: RequestFrame, exchange: Exchange, isHandshake = false): boolean {
-    if (isHandshake && this.#giveHandshake(frame, exchange)) return true
+  send(frame: RequestFrame, exchange: Exchange, isLasting = false): boolean {
+    if (isLasting && this.#giveLasting(frame, exchange)) return true
     return (
       (this.#queue.size === 0 && this.#give(frame, exchange)) ||
       this.#enqueue(frame, exchange) ||
@@ -66,14 +66,14 @@ export class Dispatcher {
     )
   }
 
-  /** To the lane with the fewest sockets: a socket stays where it was opened. */
-  #giveHandshake(frame: RequestFrame, exchange: Exchange): boolean {
+  /** To the lane with the fewest sockets and streams: they stay where they were opened. */
+  #giveLasting(frame: RequestFrame, exchange: Exchange): boolean {
     const nowMs = exactMs()
     let best: Lane | undefined
     for (const lane of this.#lanes) {
       if (!lane.responsive || lane.hasEnded || lane.servesRoute[frame.routeNumber] === 0) continue
       if (lane.freeRequests === 0 || !lane.isPrompt(nowMs)) continue
-      if (best === undefined || socketLoad(lane) < socketLoad(best)) best = lane
+      if (best === undefined || lastingLoad(lane) < lastingLoad(best)) best = lane
     }
     return best !== undefined && assign(best, best.sendRequest(frame, exchange), exchange)
   }
@@ -265,7 +265,7 @@ function bufferOf(body: Buffer): FrameBuffer {
   return { bytes, words: new Int32Array(aligned) }
 }
 
-const socketLoad = (lane: Lane): number => lane.sockets.size + lane.requestsInFlight
+const lastingLoad = (lane: Lane): number => lane.sockets.size + lane.streamsOpen + lane.requestsInFlight
 
 function leastLoaded(lanes: Lane[], routeNumber: number): Lane | undefined {
   let best: Lane | undefined

@@ -161,12 +161,12 @@ export class Lane {
 
   // ── requests ──────────────────────────────────────────────────────────────
 
-  /** Requests without an answer, streams included. */
+  /** Requests whose answer has not begun. */
   get requestsInFlight(): number {
-    return this.#requests.count
+    return this.#requests.count - this.#requests.streams
   }
 
-  /** Streams and files whose body has begun. */
+  /** Streams and files: answers that have begun. */
   get streamsOpen(): number {
     return this.#requests.streams
   }
@@ -239,9 +239,8 @@ export class Lane {
    * request. Asked after `isPrompt`.
    */
   canServeAlone(nowMs: number): boolean {
-    const { count, slow } = this.#requests
-    const hasSlowWork = slow > 0 || this.#deliveries.count > 0
-    return !hasSlowWork && count < ALONE_MAX_REQUESTS && nowMs - this.#seenMs < ALONE_MAX_UNREAD_MS
+    const hasSlowWork = this.#requests.slow > 0 || this.#deliveries.count > 0
+    return !hasSlowWork && this.requestsInFlight < ALONE_MAX_REQUESTS && nowMs - this.#seenMs < ALONE_MAX_UNREAD_MS
   }
 
   /** How long it has left its frames unread. */

@@ -4,6 +4,9 @@ import type { Exchange } from '../http/exchange.ts'
 const STREAM = 1
 const FILE = 2
 
+/** A request's id has 16 bits for its slot. */
+const SLOTS_MAX = 65_536
+
 /** A request that a lane has been given and has not answered. */
 export interface PlacedRequest {
   readonly exchange: Exchange
@@ -14,7 +17,7 @@ export interface PlacedRequest {
 }
 
 /**
- * The requests in flight in one lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
+ * The requests in flight in one lane. One whose answer has begun holds no place: it waits for its client, not for the lane. A request's id is `slot | generation << 16`: the answer to a request that was given up does not
  * reach the next request in its slot.
  */
 export class RequestSlots {
@@ -26,30 +29,29 @@ export class RequestSlots {
   files = 0
   /** Requests whose answers are not known to be quick. */
   slow = 0
-  readonly #exchanges: (Exchange | null)[]
-  readonly #generations: Uint16Array
-  readonly #positions: Float64Array
-  readonly #sentMs: Float64Array
-  readonly #isStream: Uint8Array
-  readonly #isSlow: Uint8Array
+  readonly #max: number
+  #exchanges: (Exchange | null)[] = []
+  #generations = new Uint16Array(0)
+  #positions = new Float64Array(0)
+  #sentMs = new Float64Array(0)
+  #isStream = new Uint8Array(0)
+  #isSlow = new Uint8Array(0)
   readonly #freeSlots: number[] = []
 
+  /** @param max that may wait for their answers */
   constructor(max: number) {
-    this.#exchanges = new Array<Exchange | null>(max).fill(null)
-    this.#generations = new Uint16Array(max)
-    this.#positions = new Float64Array(max)
-    this.#sentMs = new Float64Array(max)
-    this.#isStream = new Uint8Array(max)
-    this.#isSlow = new Uint8Array(max)
-    for (let slot = max - 1; slot >= 0; slot--) this.#freeSlots.push(slot)
+    this.#max = max
+    this.#grow(max)
   }
 
+  /** Requests that it can take. */
   get free(): number {
-    return this.#freeSlots.length
+    return Math.min(this.#max - this.count + this.streams, SLOTS_MAX - this.count)
   }
 
   /** Takes a slot. There must be a free one. @returns the id of the new request */
   take(): number {
+    if (this.#freeSlots.length === 0) this.#grow(Math.min(2 * this.#exchanges.length, SLOTS_MAX))
     const slot = this.#freeSlots.pop()!
     return slot | (this.#generations[slot]! << 16)
   }
@@ -78,9 +80,14 @@ export class RequestSlots {
     return exchange
   }
 
+  /** Its answer has begun. */
   markStream(id: number): void {
-    this.#isStream[id & 0xffff] = STREAM
+    const slot = id & 0xffff
+    this.#isStream[slot] = STREAM
     this.streams++
+    if (this.#isSlow[slot] === 0) return
+    this.#isSlow[slot] = 0
+    this.slow--
   }
 
   markFile(id: number): void {
@@ -137,6 +144,18 @@ export class RequestSlots {
     return left.sort((a, b) => a.sentMs - b.sentMs)
   }
 
+  /** @param slots all that there are to be */
+  #grow(slots: number): void {
+    const before = this.#exchanges.length
+    this.#generations = grown(new Uint16Array(slots), this.#generations)
+    this.#positions = grown(new Float64Array(slots), this.#positions)
+    this.#sentMs = grown(new Float64Array(slots), this.#sentMs)
+    this.#isStream = grown(new Uint8Array(slots), this.#isStream)
+    this.#isSlow = grown(new Uint8Array(slots), this.#isSlow)
+    this.#exchanges = [...this.#exchanges, ...new Array<null>(slots - before).fill(null)]
+    for (let slot = slots - 1; slot >= before; slot--) this.#freeSlots.push(slot)
+  }
+
   #release(slot: number): void {
     this.#exchanges[slot] = null
     this.#generations[slot]!++
@@ -151,4 +170,9 @@ export class RequestSlots {
     this.#isStream[slot] = 0
     this.streams--
   }
+}
+
+function grown<Numbers extends { set(from: Numbers): void }>(to: Numbers, from: Numbers): Numbers {
+  to.set(from)
+  return to
 }

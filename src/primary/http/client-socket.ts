@@ -27,6 +27,8 @@ export interface ClientSocketOptions {
   readonly requestId: string
   /** Length of one message at most. */
   readonly limitBytes: number
+  /** Told once when the connection is gone. */
+  readonly onGone: () => void
 }
 
 /** Handles the messages of a socket: a lane, or the plugins of the primary. */
@@ -157,7 +159,7 @@ export class ClientSocket {
 
   closed(code: number, reason: string): void {
     this.#ws = null
-    openSockets.delete(this)
+    if (openSockets.delete(this)) this.#options.onGone()
     totalUnreadBytes -= this.#unreadBytes
     this.#unreadBytes = 0
     const cause = this.#cause ?? (code === 1006 ? ([LIBRARY_CODES[reason] ?? 1006, ''] as const) : [code, reason])

@@ -6,6 +6,7 @@ import { errorReply, JSON_TYPE, type Reply } from '../../runtime/endpoint/reply.
 import { ChunkedBody } from './chunked-body.ts'
 import { ClientSocket, type SocketWorker } from './client-socket.ts'
 import type { Handshake } from './handshake.ts'
+import { LASTING_MIN_BYTES, lastingAnswers } from './lasting-answers.ts'
 import type { ClientResponse } from './library.ts'
 import { PacedBody } from './paced-body.ts'
 import { policyFor } from './page-policy.ts'
@@ -76,6 +77,8 @@ export class Exchange implements ObservedRequest {
   /** The stream was opened in this turn of the loop. */
   #isOpening = false
   #onAbort: (() => void) | null = null
+  /** Its place among the answers that last; null while it has none. */
+  #lastingAs: string | null = null
 
   constructor(
     res: ClientResponse,
@@ -121,6 +124,10 @@ export class Exchange implements ObservedRequest {
   clientAddress(): string {
     if (this.#done) return ''
     if (this.route !== null) this.route.wantsAddress = true
+    return this.#address()
+  }
+
+  #address(): string {
     const peer = addressOf(this.#res)
     return this.forwarding === null ? peer : this.forwarding.proxies.clientOf(peer, this.forwarding.list)
   }
@@ -154,7 +161,18 @@ export class Exchange implements ObservedRequest {
     this.#recorder?.isOpen(this, nowMs)
   }
 
+  /** Takes a place among the answers that last. False when there is none: the exchange is answered then. */
+  mayLast(): boolean {
+    this.#lastingAs = lastingAnswers.enter(this.#address())
+    if (this.#lastingAs !== null) return true
+    this.#cancel()
+    this.fail('HTTP_OVERLOADED', 'Too many streams are open')
+    return false
+  }
+
   #ended(status: number): void {
+    if (this.#lastingAs !== null) lastingAnswers.leave(this.#lastingAs)
+    this.#lastingAs = null
     const { span } = this
     if (span !== null) {
       this.span = null
@@ -298,6 +316,7 @@ export class Exchange implements ObservedRequest {
         endBare(res, isLast || draining.on)
       })
     }
+    if ((lengthBytes < 0 || lengthBytes > LASTING_MIN_BYTES) && !this.mayLast()) return
     if (isLast || (lengthBytes < 0 && draining.on)) lines += '\r\nconnection: close'
     this.#client =
       lengthBytes < 0
@@ -324,10 +343,16 @@ export class Exchange implements ObservedRequest {
     if (this.#done || handshake === null) return null
     this.#done = true
     this.#holder = null
+    // From now on the socket has its place.
+    const lastingAs = this.#lastingAs
+    this.#lastingAs = null
     this.#ended(101)
     const { key, context, limitBytes } = handshake
     const { label, plugin, requestId } = this
-    const socket = new ClientSocket({ label, plugin, requestId, limitBytes }, worker, number)
+    const onGone = (): void => {
+      if (lastingAs !== null) lastingAnswers.leave(lastingAs)
+    }
+    const socket = new ClientSocket({ label, plugin, requestId, limitBytes, onGone }, worker, number)
     const lines = `nosniff\r\nx-request-id: ${requestId}`
     const res = this.#res
     res.cork(() => {

@@ -8,7 +8,7 @@ import type { RouteTable } from './route-table.ts'
 /** Takes requests for the lanes. */
 export interface LaneGate {
   /** Takes a request, and a copy of its body. False when it is to be refused. */
-  send(frame: RequestFrame, exchange: Exchange, isHandshake: boolean): boolean
+  send(frame: RequestFrame, exchange: Exchange, isLasting: boolean): boolean
 }
 
 export interface ListenerOptions {
@@ -25,6 +25,8 @@ export interface ListenerOptions {
   onFramingFault: (fault: string, ip: string) => void
   /** Told of the first request whose headers may have lost bytes. */
   onHeaderLoss: (exchange: Exchange) => void
+  /** Told of what strangers can cause at will. @param what one of a few sentences */
+  onRefusal: (what: string, address: string) => void
   /** Told of the first request that was refused because of its `Host`. */
   onHostRefused: (host: string) => void
   /** Told of a fault of the listener itself while it received a request. */

@@ -14,6 +14,7 @@ import { refuseFraming } from './framing-refusal.ts'
 import { handshakeFault, upgradeRequired } from './handshake.ts'
 import { HeadScan } from './head-scan.ts'
 import { HeaderLoss } from './header-loss.ts'
+import { lastingAnswers } from './lasting-answers.ts'
 import type { ClientRequest, ClientResponse, HandshakeContext, HttpLibrary } from './library.ts'
 import { chooseLibrary } from './library-choice.ts'
 import { ListenSocket, type ListenSocketOptions } from './listen-socket.ts'
@@ -34,9 +35,6 @@ export const HEADERS_MAX_BYTES = 16_384
 const SWEEP_MS = 100
 /** Clients that have no body for one of these say so: `content-length: 0` (RFC 9110, section 8.6). */
 const MAY_HAVE_BODY = new Set(['POST', 'PUT', 'PATCH'])
-
-/** WebSockets that are open at a time; a handshake beyond is answered with 503. */
-export const SOCKETS_MAX_OPEN = 16_384
 
 /** The HTTP front. */
 export class Listener {
@@ -67,6 +65,9 @@ export class Listener {
     this.#loss = new HeaderLoss(options.onHeaderLoss)
     this.#cors = new Cors(options.settings.httpCorsOrigins, options.settings.httpCorsCredentials)
     this.#system = new SystemAccess(options.settings)
+    lastingAnswers.max = options.settings.httpMaxStreams
+    lastingAnswers.maxPerAddress = options.settings.httpMaxStreamsPerAddress
+    lastingAnswers.onRefused = options.onRefusal
     this.#proxies = new TrustedProxies(options.settings.httpTrustedProxies)
   }
 
@@ -242,7 +243,6 @@ export class Listener {
     const fault = isUnframed ? handshakeFault(req, context) : 'HTTP_BAD_REQUEST'
     if (fault === 'HTTP_UPGRADE_REQUIRED') exchange.reply(upgradeRequired())
     else if (fault !== null) exchange.fail(fault, undefined, !isUnframed)
-    else if (openSockets.size >= SOCKETS_MAX_OPEN) exchange.fail('HTTP_OVERLOADED')
     else {
       const key = req.getHeader('sec-websocket-key')
       exchange.handshake = { key, context: context!, limitBytes: this.#options.settings.httpBodyLimit }
@@ -344,11 +344,14 @@ export class Listener {
   }
 
   #dispatch(route: RouteEntry, frame: RequestFrame, exchange: Exchange): void {
+    const isLasting = route.isSocket || route.isStream
+    // Operators are not kept out by visitors.
+    if (isLasting && route.zone === 'application' && !exchange.mayLast()) return
     if (route.servedBy === 'lanes') {
       if (route.closedUntilMs !== 0) return exchange.failClosed(route.closedUntilMs)
       // Work that has begun needs the room that is left: new work is refused first.
       if (this.#options.isCrowded()) return exchange.fail('HTTP_OVERLOADED')
-      if (!this.#options.lanes.send(frame, exchange, route.isSocket)) exchange.fail('HTTP_OVERLOADED')
+      if (!this.#options.lanes.send(frame, exchange, isLasting)) exchange.fail('HTTP_OVERLOADED')
       if (frame.isBeyondAscii && !this.#library.isStrict) this.#loss.look(frame, exchange)
       return
     }

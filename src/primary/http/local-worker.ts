@@ -10,7 +10,7 @@ import type { Exchange, RequestHolder } from './exchange.ts'
 import type { BodySink } from './streamed-body.ts'
 import { SOCKETS_MAX_UNHANDLED_BYTES, UnhandledMessages } from './unhandled-messages.ts'
 
-/** Requests in flight at plugins of the primary at most. */
+/** Requests at plugins of the primary whose answer has not begun, at most. */
 export const LOCAL_MAX_IN_FLIGHT = 4096
 /** It is called ten times a second, so a longer pause is one of the thread, milliseconds. */
 const STOOD_STILL_MS = 1000
@@ -20,6 +20,8 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   readonly index = -1
   readonly server: RequestServer
   readonly #exchanges = new Map<number, Exchange>()
+  /** Of them, those whose answer has begun. */
+  readonly #lasting = new Set<number>()
   readonly #sockets = new Map<number, ClientSocket>()
   readonly #unhandled = new UnhandledMessages(SOCKETS_MAX_UNHANDLED_BYTES)
   readonly #flight: FlightRecorder | null
@@ -50,7 +52,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
 
   /** False when there is no room. */
   send(frame: RequestFrame, exchange: Exchange): boolean {
-    if (this.#exchanges.size >= LOCAL_MAX_IN_FLIGHT) return false
+    if (this.#exchanges.size - this.#lasting.size >= LOCAL_MAX_IN_FLIGHT) return false
     const id = this.#nextId++
     this.#exchanges.set(id, exchange)
     exchange.assignTo(this, id)
@@ -63,6 +65,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   }
 
   cancelRequest(id: number): void {
+    this.#lasting.delete(id)
     if (this.#exchanges.delete(id)) this.server.cancel(id)
     this.#endStep(id)
   }
@@ -84,7 +87,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   }
 
   openStream(id: number, head: string): void {
-    this.#exchanges.get(id)?.openStream(200, head)
+    this.#last(id)?.openStream(200, head)
   }
 
   streamData(id: number, chunk: string): boolean {
@@ -93,7 +96,7 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
   }
 
   openFile(id: number, status: number, head: string, lengthBytes: number): void {
-    this.#exchanges.get(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileFlushed(id, bytes))
+    this.#last(id)?.openFile(status, head, lengthBytes, (bytes) => this.server.fileFlushed(id, bytes))
   }
 
   filePiece(id: number, piece: Uint8Array): boolean {
@@ -169,9 +172,16 @@ export class LocalWorker implements ReplySink, SocketSink, RequestHolder, Socket
     if (this.#sockets.delete(number)) this.server.sockets.closed(number, code, reason)
   }
 
+  #last(id: number): Exchange | undefined {
+    const exchange = this.#exchanges.get(id)
+    if (exchange !== undefined) this.#lasting.add(id)
+    return exchange
+  }
+
   #take(id: number): Exchange | undefined {
     const exchange = this.#exchanges.get(id)
     this.#exchanges.delete(id)
+    this.#lasting.delete(id)
     this.#endStep(id)
     return exchange
   }

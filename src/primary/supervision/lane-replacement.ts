@@ -107,7 +107,7 @@ export class LaneReplacement {
     const hasWork = (): boolean => {
       const nowMs = steadyMs()
       return (
-        lane.requestsInFlight > lane.streamsOpen ||
+        lane.requestsInFlight > 0 ||
         lane.deliveriesInFlight > 0 ||
         (lane.filesOpen > 0 && nowMs < handlerDeadlineMs) ||
         (lane.sockets.size > 0 && nowMs < socketDeadlineMs) ||

@@ -85,6 +85,24 @@ export const HTTP_VARIABLES = {
     unit: 'bytes',
     effect: 'Largest request body; a larger one is answered with 413.',
   },
+  HTTP_MAX_STREAMS: {
+    type: 'integer',
+    min: 1,
+    max: 60_000,
+    default: 10_000,
+    unit: 'streams',
+    effect:
+      'Most event streams, WebSockets and long answers that are open at a time, which hold no place in `LANE_MAX_INFLIGHT`; a further one is answered with 503.',
+  },
+  HTTP_MAX_STREAMS_PER_ADDRESS: {
+    type: 'integer',
+    min: 1,
+    max: 60_000,
+    default: 100,
+    unit: 'streams',
+    effect:
+      'Most of them for one client: an IPv4 address, or the /64 network of an IPv6 address; behind `HTTP_TRUSTED_PROXIES` that of the client.',
+  },
   HTTP_HANDLER_TIMEOUT_MS: {
     type: 'integer',
     min: 1,

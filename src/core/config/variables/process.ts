@@ -37,7 +37,8 @@ export const PROCESS_VARIABLES = {
     max: 65_535,
     default: 1024,
     unit: 'requests',
-    effect: 'Most requests in one lane at a time; if every lane is full, the answer is 503.',
+    effect:
+      'Most requests in one lane that wait for the head of their answer; if every lane is full, the answer is 503.',
   },
   LANE_STALL_MS: {
     type: 'integer',

@@ -1,0 +1,40 @@
+import type { Log } from '../logging/process-log.ts'
+
+/** One line of a kind in this time, milliseconds, with how many there were. */
+const TOLD_EVERY_MS = 60_000
+
+interface Kind {
+  /** Since the last line. */
+  count: number
+  address: string
+  timer: NodeJS.Timeout | null
+}
+
+/** Tells of what strangers can cause as often as they like: the first at once, and then one line a minute. */
+export class Refusals {
+  readonly #log: Log
+  readonly #kinds = new Map<string, Kind>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
+
+  /** @param what one of a few sentences. @param address of the client */
+  note(what: string, address: string): void {
+    const kind = this.#kinds.get(what) ?? { count: 0, address, timer: null }
+    this.#kinds.set(what, kind)
+    kind.count++
+    kind.address = address
+    if (kind.timer === null) this.#tell(what, kind)
+  }
+
+  #tell(what: string, kind: Kind): void {
+    if (kind.count === 0) {
+      kind.timer = null
+      return
+    }
+    this.#log('WARNING', what, 'http', { ip: kind.address, count: kind.count })
+    kind.count = 0
+    kind.timer = setTimeout(() => this.#tell(what, kind), TOLD_EVERY_MS).unref()
+  }
+}
