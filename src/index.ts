@@ -13,7 +13,17 @@ export type {
 } from './contracts/event-bus.ts'
 export type { EventContracts, EventName, Events, PayloadsOf } from './contracts/event-contracts.ts'
 export type { Handler, Http, SseStream } from './contracts/http.ts'
-export type { AfterHook, Answer, ErrorHook, Guard, HookAnswer, HookSetup, ToolsIn } from './contracts/http-hooks.ts'
+export type {
+  AfterHook,
+  Answer,
+  ErrorHook,
+  Guard,
+  HookAnswer,
+  HookSetup,
+  IdentifyOptions,
+  IdentityScheme,
+  ToolsIn,
+} from './contracts/http-hooks.ts'
 export type {
   Data,
   EndpointOptions,
@@ -21,6 +31,7 @@ export type {
   ThrownAnswer,
   ThrownAnswers,
   UploadedFile,
+  User,
 } from './contracts/http-request.ts'
 export type { LogDetails, Logger, LogLevel } from './contracts/logger.ts'
 export type { Payload } from './contracts/payload.ts'

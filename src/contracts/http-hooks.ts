@@ -44,8 +44,19 @@ export type ErrorHook<Added = unknown> = (
   context: HttpContext & Partial<Added>,
 ) => Awaitable<HookAnswer>
 
+/**
+ * How a client says who it is, for the API documents: `bearer` is `Authorization: Bearer <token>`, `cookie` the `__Host-session` of `new Sessions`,
+ * anything else a security scheme as OpenAPI has it.
+ */
+export type IdentityScheme = 'bearer' | 'cookie' | { readonly type: string; readonly [field: string]: unknown }
+
+/** Of `http.identify`. */
+export interface IdentifyOptions {
+  schemes?: readonly IdentityScheme[]
+}
+
 /** Which of a request's moments a hook is for. */
-export type HookKind = 'guard' | 'before' | 'after' | 'onError'
+export type HookKind = 'identify' | 'guard' | 'before' | 'after' | 'onError'
 
 /** A hook as a thread registers it. */
 export interface Hook {
@@ -55,6 +66,8 @@ export interface Hook {
   // biome-ignore lint/suspicious/noExplicitAny: each kind takes its own
   readonly run: (input: any, context: any) => unknown
   readonly throws: ThrownAnswers | undefined
+  /** Of `identify`. */
+  readonly schemes?: readonly IdentityScheme[]
   /** Where it was registered: `domains/shop/domain.ts:12`. */
   readonly place: string
 }

@@ -12,6 +12,12 @@ export type Data = Record<string, any>
  */
 export type Operator = 'token' | 'read-token' | 'anyone'
 
+/** Who calls: the user whom `http.identify` names. */
+export interface User {
+  /** Never the same for two of them. */
+  readonly id: string
+}
+
 /**
  * One request, as its handler sees it. Valid until the handler has settled.
  * @typeParam Body of a route with `body: 'stream'` a `BodyStream`, with `body: 'multipart'` `BodyParts`
@@ -31,6 +37,11 @@ export interface HttpContext<Body = unknown> {
   readonly requestId: string
   /** Set for a route under `/system` that the primary serves. Null for a stranger, who reaches only its health and its login; else null. */
   readonly operator: Operator | null
+  /**
+   * Who calls, as `http.identify` of the plugin, its domain or the application says; on a route with `authValidator` and without that, the `sub` of
+   * its claims is the `id`. Null for a stranger, and where nothing tells.
+   */
+  readonly user: User | null
   /**
    * The parsed value of a JSON body that is not an object; the bytes of a body of any other type.
    * Undefined for a JSON object, a form and multipart, whose fields are in `data`, and on a route with `rawBody`.
@@ -160,8 +171,8 @@ export interface EndpointOptions {
    */
   idempotency?: 'optional' | 'required'
   /**
-   * Whose a stored answer is: the text that this returns, after the guards. Default: the user of the token, else the session or the token of the
-   * request. A route with `idempotency` and guards needs one of them.
+   * Whose a stored answer is: the text that this returns, after the guards. Default: of `context.user`, else of who has the same
+   * session and token. A route with `idempotency` and guards needs `http.identify`, `authValidator` or this.
    */
   // biome-ignore lint/suspicious/noExplicitAny: guards add to the context
   idempotencyScope?: (context: any) => string

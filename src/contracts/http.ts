@@ -1,5 +1,6 @@
-import type { AddedBy, AfterHook, ErrorHook, Guard } from './http-hooks.ts'
-import type { Data, EndpointOptions, HttpContext, ThrownAnswers } from './http-request.ts'
+import type { Awaitable } from './awaitable.ts'
+import type { AddedBy, AfterHook, ErrorHook, Guard, IdentifyOptions } from './http-hooks.ts'
+import type { Data, EndpointOptions, HttpContext, ThrownAnswers, User } from './http-request.ts'
 import type { Owner } from './owner.ts'
 import type { RequestBody } from './request-body.ts'
 import type { RouteAnswer } from './route-answer.ts'
@@ -66,6 +67,18 @@ export interface Http<Added = unknown> {
    */
   mountStatic(prefix: string, directory: string | URL): void
   /**
+   * Says who calls: `context.user` of all routes of the plugin; in `domain.ts` of the domain, in `app.ts` of all domains but `system`. The nearest
+   * one counts, and each says it once. It runs before the guards, once a request at most, and only where something may read `context.user`: a guard,
+   * a hook, the handler, or a key that is to be somebody's (`idempotency`).
+   * @param resolve returns the user, or null for a stranger; what it throws is the answer
+   * @returns `http`, which knows the type of `context.user`
+   * @throws HTTP_HOOK_INVALID after the boot, for a second one, or for something else than a function
+   */
+  identify<Caller extends User>(
+    resolve: (context: HttpContext) => Awaitable<Caller | null>,
+    options?: IdentifyOptions,
+  ): Http<Omit<Added, 'user'> & { readonly user: Caller | null }>
+  /**
    * Registers a hook that runs before the handlers of all routes of the plugin, its streams, WebSockets and folders too; in `domain.ts` of all
    * routes of the domain, in `app.ts` of all domains but `system`. The order is application, domain, plugin, `guards` of the route.
    * @param options `throws`: what it throws, for the API documents
@@ -88,6 +101,8 @@ export interface Endpoint {
   options: EndpointOptions
   /** Where it was registered; only with guards. */
   place?: string
+  /** The runtime's own handler of a folder. */
+  isFolder?: true
 }
 
 /** A stream as a thread registers it. */

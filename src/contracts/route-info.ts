@@ -1,4 +1,5 @@
 import type { Method } from './http.ts'
+import type { IdentityScheme } from './http-hooks.ts'
 import type { BodyKind } from './request-body.ts'
 
 /** A JSON Schema of draft 2020-12. */
@@ -37,6 +38,8 @@ export interface RouteInfo {
   summary: string | null
   /** The route requires a token. */
   has_auth: boolean
+  /** How a client says who it is, where `http.identify` is asked and tells: any one of these. Null: it does not. */
+  security: { schemes: IdentityScheme[]; is_required: boolean } | null
   /** Whether requests may or must have an `Idempotency-Key`; null: it means nothing. */
   idempotency: 'optional' | 'required' | null
   /** The handler gets the body as it came, of any content type. */

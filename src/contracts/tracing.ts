@@ -50,6 +50,8 @@ export interface ReceivedRequest {
   readonly body: Uint8Array | null
   /** Of its token, or its session, once it was read. */
   readonly claims?: object | undefined
+  /** Of whom `http.identify` has named. */
+  readonly userId?: string | undefined
 }
 
 /** Of a route, what tells which of its fields are secret. */

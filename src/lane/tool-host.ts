@@ -18,7 +18,6 @@ import type { ToolHost } from '../contracts/tool.ts'
 import type { SocketRoute } from '../contracts/web-socket.ts'
 import type { Settings } from '../core/config/schema.ts'
 import { HeddleError } from '../core/errors/catalogue.ts'
-import { contractText } from '../core/schemas/route-contract.ts'
 import { ignoresHeaders } from '../runtime/endpoint/header-use.ts'
 import { placed, registeredHook, requirePlugin } from '../runtime/endpoint/hook-registration.ts'
 import type { Hooks } from '../runtime/endpoint/hooks.ts'
@@ -121,9 +120,7 @@ export class LaneToolHost implements ToolHost {
   /** The routes as the primary gets them: with what their hooks do, which are all known by now. */
   manifests(): RouteManifest[] {
     return this.routes.map(({ manifest, endpoint, stream, socket }) => {
-      const throws = this.#hooks.throwsOf((endpoint ?? stream ?? socket)!)
-      const { options } = (endpoint ?? stream ?? socket)!
-      const contract = throws === undefined ? manifest.contract : contractText({ ...options, throws })
+      const contract = this.#hooks.contractOf((endpoint ?? stream ?? socket)!) ?? manifest.contract
       return { ...manifest, contract, ignoresHeaders: endpoint !== null && this.#ignoresHeaders(endpoint) }
     })
   }

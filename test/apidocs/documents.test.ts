@@ -172,6 +172,7 @@ test('the documents of the shipped domains and of odd ones', async (t) => {
       tags: [],
       summary: null,
       has_auth: false,
+      security: null,
       idempotency: 'required',
       has_raw_body: false,
       streamed_body: null,

@@ -13,6 +13,7 @@ export function routeInfo(method: RouteInfo['method'], path: string, more: Parti
     summary: null,
     has_auth: false,
     idempotency: null,
+    security: null,
     has_raw_body: false,
     streamed_body: null,
     schemas: {},

@@ -1,11 +1,20 @@
+import type { IdentityScheme } from '../../contracts/http-hooks.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { BodyKind } from '../../contracts/request-body.ts'
 import type { RouteSchemas, ThrownInfo } from '../../contracts/route-info.ts'
 import { jsonSchemaOf } from './schema-conversion.ts'
 
+/** How a client says who it is. */
+export interface RouteSecurity {
+  readonly schemes: readonly IdentityScheme[]
+  /** Strangers are refused. */
+  readonly isRequired: boolean
+}
+
 /** The schemas of a route, and which headers it wants. */
 export interface RouteContract {
   hasAuth: boolean
+  security?: RouteSecurity | undefined
   idempotency?: 'optional' | 'required' | undefined
   hasRawBody?: boolean | undefined
   streamedBody?: BodyKind
@@ -17,15 +26,17 @@ export interface RouteContract {
  * The contract of a route as JSON text, for threads that do not have its schemas; undefined when it is empty.
  * Text is small and crosses threads unchanged; it is parsed only where documents are written.
  */
-export function contractText(options: EndpointOptions): string | undefined {
+export function contractText(options: EndpointOptions, security?: RouteSecurity): string | undefined {
   const { authValidator, idempotency, rawBody, body, query, params, response, throws } = options
-  if (!(authValidator || idempotency || rawBody || body || query || params || response || throws)) return undefined
+  if (!(authValidator || idempotency || rawBody || body || query || params || response || throws || security))
+    return undefined
   const schemas: RouteSchemas = {}
   if (typeof body === 'object' || typeof body === 'function') schemas.body = jsonSchemaOf(body, 'http')
   if (query) schemas.query = jsonSchemaOf(query, 'http')
   if (params) schemas.params = jsonSchemaOf(params, 'http')
   if (response) schemas.response = jsonSchemaOf(response, 'http')
   const contract: RouteContract = { hasAuth: authValidator !== undefined, idempotency, hasRawBody: rawBody, schemas }
+  if (security) contract.security = security
   if (typeof body === 'string') contract.streamedBody = body
   if (throws) contract.throws = thrownInfo(throws)
   return JSON.stringify(contract)

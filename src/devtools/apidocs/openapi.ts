@@ -5,6 +5,7 @@ import { type Parameter, parametersOf } from './parameters.ts'
 import { PathNames } from './path-name.ts'
 import { type RequestBody, requestBodyOf } from './request-body.ts'
 import { FAILURE_SCHEMAS, type Response, responsesOf, sharedResponses } from './responses.ts'
+import { type SecurityScheme, SecuritySchemes } from './security-schemes.ts'
 
 export interface ApiInfo {
   title: string
@@ -36,7 +37,7 @@ export interface OpenApiDocument {
   components: {
     schemas: Record<string, JsonSchema>
     responses: Record<string, Response>
-    securitySchemes: Record<string, Record<string, string>>
+    securitySchemes: Record<string, SecurityScheme>
   }
 }
 
@@ -44,18 +45,12 @@ const DESCRIPTION =
   'Every failure of the runtime is `{ success: false, error }`. A path answers a method that it does not have with 405 and `allow`. ' +
   'Every answer carries `x-request-id`; a client may choose it.'
 
-const BEARER = {
-  type: 'http',
-  scheme: 'bearer',
-  bearerFormat: 'JWT',
-  description: 'Sent as `Authorization: Bearer <token>`.',
-}
-
 /** Describes the HTTP interface of the routes. HEAD is not listed, since every GET route answers it. */
 export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): OpenApiDocument {
   const components = new Components()
   const names = new PathNames()
   const ids = new OperationIds()
+  const schemes = new SecuritySchemes()
   const paths: OpenApiDocument['paths'] = {}
   const tags = new Set<string>()
   for (const route of sorted(routes)) {
@@ -63,6 +58,8 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Op
     const { text, parameters } = names.of(route.path)
     const id = ids.of(route)
     const operation = operationOf(route, id, parametersOf(route, id, parameters, components), components)
+    const security = schemes.of(route)
+    if (security !== undefined) operation.security = security
     for (const tag of operation.tags) tags.add(tag)
     paths[text] ??= {}
     paths[text][route.method.toLowerCase()] = operation
@@ -76,7 +73,7 @@ export function openApiDocument(routes: readonly RouteInfo[], info: ApiInfo): Op
     components: {
       schemas: { ...FAILURE_SCHEMAS, ...components.schemas },
       responses: sharedResponses(),
-      securitySchemes: { bearer: BEARER },
+      securitySchemes: schemes.all,
     },
   }
 }
@@ -91,7 +88,6 @@ function operationOf(route: RouteInfo, id: string, parameters: Parameter[], comp
     ...(parameters.length > 0 ? { parameters } : {}),
     ...(requestBody === undefined ? {} : { requestBody }),
     responses: responsesOf(route, id, requestBody !== undefined, components),
-    ...(route.has_auth ? { security: [{ bearer: [] }] } : {}),
     'x-plugin': route.plugin,
     'x-route': route.path,
   }

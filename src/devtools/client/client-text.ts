@@ -108,6 +108,7 @@ function aboutOf({
   summary,
   plugin,
   has_auth,
+  security,
   is_stream,
   is_socket,
   idempotency,
@@ -115,7 +116,9 @@ function aboutOf({
 }: RouteInfo): string {
   const kind = is_socket ? 'WebSocket' : is_stream ? 'Server-sent events' : method
   const wants = [
-    ...(has_auth ? ['a token'] : []),
+    ...(has_auth || security?.is_required
+      ? [has_auth || security?.schemes.includes('bearer') ? 'a token' : 'a login']
+      : []),
     ...(idempotency === 'required' ? ['an `Idempotency-Key`, which it makes'] : []),
   ]
   return [

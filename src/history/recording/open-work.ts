@@ -8,7 +8,7 @@ import { isOwnPage } from '../own-pages.ts'
 import { type Call, callPartOf, NOTHING, OPEN } from './call-part.ts'
 import type { Keep } from './keep.ts'
 import type { Payloads } from './payloads.ts'
-import { userOf } from './user.ts'
+import { USER_MAX, userOf } from './user.ts'
 
 /** Calls of one work that are kept, and characters of a text. */
 const CALLS_MAX = 500
@@ -158,8 +158,8 @@ export class OpenWork extends WorkScope implements OpenSpan {
   }
 
   get #user(): { user?: string } {
-    const claims = this.#work.request?.claims
-    const user = claims === undefined ? undefined : userOf(claims)
+    const { claims, userId } = this.#work.request ?? {}
+    const user = userId?.slice(0, USER_MAX) ?? (claims === undefined ? undefined : userOf(claims))
     return user === undefined ? {} : { user }
   }
 

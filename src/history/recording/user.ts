@@ -1,7 +1,7 @@
 /** Where claims and sessions have their user, the surest first. */
 const NAMES = ['sub', 'user_id', 'userId', 'user', 'id']
 /** Characters of a user. */
-const USER_MAX = 200
+export const USER_MAX = 200
 
 /** The user whom claims or a session are of; undefined where they name none. Claims are what a plugin has made: reading them may throw. */
 export function userOf(claims: object): string | undefined {

@@ -5,7 +5,7 @@ import type { RouteEntry } from './route-table.ts'
 /** A route of the table as plugins see it. */
 export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
   const { plugin, method, path, isStream, isSocket, servedBy, timeoutMs, tags, summary, contract } = entry
-  const { hasAuth, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
+  const { hasAuth, security, idempotency, hasRawBody, streamedBody, schemas, throws = {} } = readContract(contract)
   return {
     plugin,
     method,
@@ -17,6 +17,7 @@ export function routeInfo(entry: Readonly<RouteEntry>): RouteInfo {
     tags: [...tags],
     summary: summary ?? null,
     has_auth: hasAuth,
+    security: security === undefined ? null : { schemes: [...security.schemes], is_required: security.isRequired },
     idempotency: idempotency ?? null,
     has_raw_body: hasRawBody ?? false,
     streamed_body: streamedBody ?? null,

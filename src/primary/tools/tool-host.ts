@@ -18,7 +18,6 @@ import type { JobDefinition, JobInfo } from '../../contracts/scheduler.ts'
 import type { ToolHost } from '../../contracts/tool.ts'
 import type { SocketRoute } from '../../contracts/web-socket.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { contractText } from '../../core/schemas/route-contract.ts'
 import { placed, registeredHook, requirePlugin } from '../../runtime/endpoint/hook-registration.ts'
 import { mountEndpoints } from '../../runtime/endpoint/mount.ts'
 import { routeManifest } from '../../runtime/endpoint/route-manifest.ts'
@@ -95,8 +94,8 @@ export class PrimaryToolHost implements ToolHost {
     const { local, routing } = this.#options
     local.server.settleHooks()
     for (const { number, route } of this.#routes) {
-      const throws = local.server.hooks.throwsOf(route)
-      if (throws !== undefined) routing.describe(number, contractText({ ...route.options, throws }))
+      const contract = local.server.hooks.contractOf(route)
+      if (contract !== undefined) routing.describe(number, contract)
     }
   }
 

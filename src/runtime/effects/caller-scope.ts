@@ -12,6 +12,9 @@ export interface Credentials {
 /** Whose a stored answer is, by the text that the route gives. */
 export const ownScope = (scope: string): string => ` scope ${short(JSON.stringify(scope))}`
 
+/** Whose a stored answer is, by the user whom `http.identify` has named. */
+export const scopeOfUser = (id: string): string => ` user ${short(JSON.stringify(id))}`
+
 /**
  * Whose a stored answer is, by the claims of a token: its issuer and its subject, or the token itself where they have none. One token may be
  * that of many users, whom their sessions tell apart.

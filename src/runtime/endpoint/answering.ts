@@ -1,5 +1,5 @@
 import type { Answer, Hook } from '../../contracts/http-hooks.ts'
-import type { Data } from '../../contracts/http-request.ts'
+import type { Data, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import type { RequestContext } from './context.ts'
 import type { HookChain } from './hooks.ts'
@@ -56,6 +56,7 @@ export class Answering {
     const data: Data = {}
     if (template.hasParameters) template.read(this.#incoming.path, data)
     if (claims !== undefined) data._auth = claims
+    if (this.#hooks.identify !== null) await this.#identify(this.#hooks.identify)
     for (const hook of this.#hooks.before) {
       const result = await this.#run(hook, data)
       // Nobody waits any more: a handler that has not begun does not begin.
@@ -70,6 +71,22 @@ export class Answering {
       if (result !== undefined || this.#context.hasBody) return { isAnswered: true, result }
     }
     return GO_ON
+  }
+
+  async #identify(hook: Hook): Promise<void> {
+    const context = this.#context
+    const user = await this.#run(hook, context)
+    if (context.isAborted) throw new HeddleError('HTTP_HANDLER_TIMEOUT')
+    const id = (user as { id?: unknown } | null | undefined)?.id
+    if (user !== null && (typeof id !== 'string' || id === '')) {
+      this.#thrower = hook
+      throw new HeddleError(
+        'HTTP_HOOK_INVALID',
+        `It returned ${user === undefined ? 'undefined' : `a user whose id is ${String(id)}`}: return null, or a user with a text as its id`,
+      )
+    }
+    context.identified = user as User | null
+    if (typeof id === 'string') this.#incoming.userId = id
   }
 
   /** The answer that a result means, after the `after` hooks. @throws HTTP_RESPONSE_INVALID */
@@ -160,7 +177,13 @@ export class Answering {
   }
 }
 
-const NAMES = { guard: 'its guard', before: 'its before hook', after: 'its after hook', onError: 'its onError hook' }
+const NAMES = {
+  identify: 'its identify',
+  guard: 'its guard',
+  before: 'its before hook',
+  after: 'its after hook',
+  onError: 'its onError hook',
+}
 
 /** `its before hook (domains/shop/domain.ts:12)` */
 export const nameOfHook = ({ kind, place }: Hook): string => `${NAMES[kind]} (${place})`

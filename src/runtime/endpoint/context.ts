@@ -1,6 +1,6 @@
 import type { Tx } from '../../contracts/db.ts'
 import type { Hook } from '../../contracts/http-hooks.ts'
-import type { CookieOptions, FileOptions, HttpContext, Operator } from '../../contracts/http-request.ts'
+import type { CookieOptions, FileOptions, HttpContext, Operator, User } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { headerName, headerText, isToken } from '../../core/http/header-text.ts'
 import type { Claim } from '../effects/claim.ts'
@@ -36,6 +36,12 @@ interface AnswerSoFar {
   readonly binary: Uint8Array | null
 }
 
+function userOfToken(claims: object | undefined): User | null {
+  const { sub } = (claims ?? {}) as { sub?: unknown }
+  const isId = (typeof sub === 'string' && sub !== '') || typeof sub === 'number'
+  return isId ? { id: String(sub) } : null
+}
+
 /** A request whose answer is to be stored. */
 interface KeyedRequest {
   readonly claim: Claim
@@ -55,6 +61,12 @@ export class RequestContext implements HttpContext {
   declare hook: Hook | null | undefined
   /** Since when a hook that has not ended has taken too long, by `performance.now()`. */
   declare hookDeadlineMs: number | undefined
+  /** Whom `http.identify` has named, null for a stranger. Undefined where nobody asked, and of a route without it, which is not to pay for it. */
+  declare identified: User | null | undefined
+  /** The claims of its token, on a route with `authValidator`. */
+  declare token: object | undefined
+  /** Whom a hook has set. */
+  declare ownUser: User | null | undefined
   readonly #plugin: string
   readonly #effects: RequestEffects | null
   readonly #incoming: Incoming
@@ -101,9 +113,23 @@ export class RequestContext implements HttpContext {
   get rawBody(): Buffer {
     return (this.#incoming.body as Buffer | null) ?? NO_BYTES
   }
+  get user(): User | null {
+    this.ownUser ??= this.identified ?? userOfToken(this.token)
+    return this.ownUser
+  }
+  /** Hooks may have a user of their own. Nothing but their routes gets to know it. */
+  set user(user: User | null) {
+    this.ownUser = user
+  }
   /** Whose session it is. */
   set session(session: object) {
     this.#incoming.claims ??= session
+  }
+  /** What ends a stream or a WebSocket with its token: its claims, or a user who has their `exp`. */
+  get tokenHeld(): object | undefined {
+    if (this.token !== undefined) return this.token
+    const { identified } = this
+    return identified != null && 'exp' in identified ? identified : undefined
   }
   /** Whose answer it is must have been known before the stored one was looked up. @throws HTTP_HOOK_INVALID */
   requireSessionKnown(cookie: string): void {

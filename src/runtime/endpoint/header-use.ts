@@ -7,7 +7,7 @@ const TAKES_ONE = new RegExp(
   String.raw`^(?:async\b\s*)?(?:function\b\s*)?\*?\s*(?:#?[\w$]+\s*)?\(\s*(?:${ONE_PARAMETER}\s*,?\s*)?\)|^(?:async\s+)?[\w$]+\s*=>`,
 )
 /** What reaches all arguments, or hides what it calls with them. */
-const REACHES_ALL = /\b(?:arguments|eval)\b|\[native code\]/
+export const REACHES_ALL = /\b(?:arguments|eval)\b|\[native code\]/
 
 /**
  * True when nothing that a route runs can read the headers of its requests, as long as they have no body: then they need not be copied for

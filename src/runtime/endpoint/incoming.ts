@@ -18,6 +18,8 @@ export class Incoming {
   readonly body: Uint8Array | null
   /** Of its token, or its session, once it was read. Undefined on most routes, which are not to pay for it. */
   declare claims: object | undefined
+  /** Of whom `http.identify` has named. Undefined on most routes, too. */
+  declare userId: string | undefined
   readonly #frame: RequestFrame
   readonly #sink: AddressSource
   readonly #id: number

@@ -1,6 +1,6 @@
 import type { Data } from '../../contracts/http-request.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
-import { ownScope, scopeOfClaims, scopeOfNobody } from '../effects/caller-scope.ts'
+import { ownScope, scopeOfClaims, scopeOfNobody, scopeOfUser } from '../effects/caller-scope.ts'
 import { Claim } from '../effects/claim.ts'
 import type { Idempotency } from '../effects/idempotency.ts'
 import { identify, readKey } from '../effects/idempotency-key.ts'
@@ -60,6 +60,7 @@ export async function answerOnce(
   const key = readKey(incoming, options.idempotency!)
   if (key === null) return route.handler.call(owner.instance, data, context)
   const cookies = [...sessionCookies]
+  const isKnown = options.idempotencyScope !== undefined || context.identified != null
   const scope = `${incoming.method} ${template.text}${callerOf(options, context, data, cookies)}`
   const limits = {
     timeoutMs: options.timeoutMs ?? effects.timeoutMs,
@@ -80,7 +81,7 @@ export async function answerOnce(
     if (isResponseChecked(route)) await checkResponse(route, incoming.method, reply)
     return reply
   }
-  context.keyed = { claim: begun, replyTo, cookies: options.idempotencyScope === undefined ? cookies : null }
+  context.keyed = { claim: begun, replyTo, cookies: isKnown ? null : cookies }
   let reply: Reply
   try {
     const result = await route.handler.call(owner.instance, data, context)
@@ -117,8 +118,9 @@ function callerOf(
     if (typeof scope === 'string') return ownScope(scope)
     throw new HeddleError('HTTP_HOOK_INVALID', `idempotencyScope must return a text, not ${String(scope)}`)
   }
-  if (authValidator !== undefined) return scopeOfClaims(data._auth as object, context, cookies)
-  return scopeOfNobody(context, cookies)
+  const user = context.identified == null ? '' : scopeOfUser(context.identified.id)
+  if (authValidator !== undefined) return user + scopeOfClaims(data._auth as object, context, cookies)
+  return user === '' ? scopeOfNobody(context, cookies) : user
 }
 
 const OTHERWISE =

@@ -14,6 +14,7 @@ export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpo
     path: `${prefix}/*`,
     handler: (data, context) => files.send(data, context as RequestContext),
     options,
+    isFolder: true,
   }
   if (prefix === '') return [rest]
   const itself: Endpoint = {
@@ -23,6 +24,7 @@ export function mountEndpoints({ owner, prefix, directory }: StaticMount): Endpo
     // Relative addresses of its pages need the slash.
     handler: (_data, context) => context.redirect(`${prefix}/`, 308),
     options,
+    isFolder: true,
   }
   return [rest, itself]
 }

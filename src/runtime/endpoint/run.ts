@@ -118,13 +118,17 @@ function handle(route: Route, incoming: Incoming, context: RequestContext): unkn
 }
 
 function handleHooked(route: Route, incoming: Incoming, context: RequestContext): Promise<ReadyReply> {
-  return handleGuarded(route, route.hooks!, incoming, context, () => readClaims(route, incoming))
+  return handleGuarded(route, route.hooks!, incoming, context, () => readClaims(route, incoming, context))
 }
 
 /** The claims of the request's token; undefined on a route that wants none. */
-export function readClaims({ options }: Pick<Route, 'options'>, incoming: Incoming): Promise<object> | undefined {
+export function readClaims(
+  { options }: Pick<Route, 'options'>,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<object> | undefined {
   const { authValidator } = options
-  return authValidator && authenticate(authValidator, incoming)
+  return authValidator && authenticate(authValidator, bearerToken(incoming), incoming, context)
 }
 
 async function handleAuthenticated(
@@ -133,7 +137,7 @@ async function handleAuthenticated(
   incoming: Incoming,
   context: RequestContext,
 ): Promise<unknown> {
-  const claims = await authenticate(authValidator, incoming)
+  const claims = await authenticate(authValidator, bearerToken(incoming), incoming, context)
   const data = await readInput(incoming, route.template, route.options, context)
   data._auth = claims
   return route.handler.call(route.owner.instance, data, context)
@@ -145,17 +149,22 @@ async function handleOnce(
   context: RequestContext,
   effects: RequestEffects,
 ): Promise<unknown> {
-  const { authValidator } = route.options
-  const claims = authValidator && (await authenticate(authValidator, incoming))
+  const claims = await readClaims(route, incoming, context)
   const data = await readInput(incoming, route.template, route.options, context)
   if (claims !== undefined) data._auth = claims
   return answerOnce(route, incoming, data, context, effects)
 }
 
 /** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
-export async function authenticate(authValidator: AuthValidator, incoming: Incoming): Promise<object> {
-  const claims = await checkToken(authValidator, bearerToken(incoming))
+export async function authenticate(
+  authValidator: AuthValidator,
+  token: string | undefined,
+  incoming: Incoming,
+  context: RequestContext,
+): Promise<object> {
+  const claims = await checkToken(authValidator, token)
   incoming.claims = claims
+  context.token = claims
   return claims
 }
 
@@ -165,8 +174,7 @@ export function bearerToken(incoming: Incoming): string | undefined {
   return authorization === undefined ? undefined : /^Bearer +([^\s]+)$/i.exec(authorization)?.[1]
 }
 
-/** @throws HTTP_AUTH_MISSING, HTTP_AUTH_INVALID */
-export async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
+async function checkToken(authValidator: AuthValidator, token: string | undefined): Promise<object> {
   if (token === undefined) throw new HeddleError('HTTP_AUTH_MISSING')
   const claims: unknown = await authValidator(token)
   // A validator that returns `false` must not let anybody in: only an object means yes.

@@ -126,7 +126,7 @@ export class SseServer {
       // Its handler would wait for an abort that has already happened.
       if (context.method === 'HEAD') stream.open()
       if (context.method === 'HEAD' || stream.signal.aborted) return span?.end()
-      if (route.options.authValidator !== undefined) this.#tokens.hold(data._auth, stream.signal, () => stream.close())
+      this.#tokens.hold(context.tokenHeld, stream.signal, () => stream.close())
       if (stream.signal.aborted) return span?.end()
       stream.openSoon()
       await causality.run(cause, () => route.streamHandler.call(route.owner.instance, data, stream, context))
@@ -170,8 +170,8 @@ async function streamInput(
   context: RequestContext,
 ): Promise<Data | ReadyReply> {
   const { hooks } = route
-  if (hooks !== null) return openGuarded(route, hooks, incoming, context, () => readClaims(route, incoming))
-  const claims = await readClaims(route, incoming)
+  if (hooks !== null) return openGuarded(route, hooks, incoming, context, () => readClaims(route, incoming, context))
+  const claims = await readClaims(route, incoming, context)
   const data = await readInput(incoming, route.template, route.options, context)
   if (claims !== undefined) data._auth = claims
   return data

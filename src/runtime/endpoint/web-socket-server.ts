@@ -15,7 +15,7 @@ import { ReadyReply } from './keyed.ts'
 import type { PathTemplate } from './path-template.ts'
 import { PluginSocket, type PluginSocketOptions } from './plugin-socket.ts'
 import { type Reply, replyOfThrown } from './reply.ts'
-import { bearerToken, checkToken } from './run.ts'
+import { authenticate, bearerToken } from './run.ts'
 
 /** The subprotocol by which a browser, which cannot set headers, sends its token: it is what is accepted then. */
 export const BEARER_PROTOCOL = 'bearer'
@@ -96,7 +96,8 @@ export class WebSocketServer {
       const data = await causality.run(cause, async () => {
         const { authValidator } = options
         const token = bearerToken(incoming) ?? (bearerAt < 0 ? undefined : offered[bearerAt + 1])
-        const readClaims = (): Promise<object> | undefined => authValidator && checkToken(authValidator, token)
+        const readClaims = (): Promise<object> | undefined =>
+          authValidator && authenticate(authValidator, token, incoming, context)
         if (hooks !== null) return openGuarded(entry, hooks, incoming, context, readClaims)
         const claims = await readClaims()
         const input = await readInput(incoming, template, options, context)
@@ -131,8 +132,7 @@ export class WebSocketServer {
     this.#open.set(socketOptions.number, socket)
     this.sink.acceptSocket(requestId, socketOptions.number, bearerAt < 0 ? '' : BEARER_PROTOCOL)
     socket.opened()
-    if (options.authValidator !== undefined)
-      this.tokens.hold(socket.data._auth, socket.signal, (why) => socket.close(TOKEN_ENDED, `the token ${why}`))
+    this.tokens.hold(context.tokenHeld, socket.signal, (why) => socket.close(TOKEN_ENDED, `the token ${why}`))
   }
 
   // ── from the client ───────────────────────────────────────────────────────

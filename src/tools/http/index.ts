@@ -1,12 +1,12 @@
 import type { Handler, Http, Method, StreamHandler } from '../../contracts/http.ts'
-import type { Hook, HookKind } from '../../contracts/http-hooks.ts'
+import type { Hook, HookKind, IdentityScheme } from '../../contracts/http-hooks.ts'
 import type { EndpointOptions, ThrownAnswers } from '../../contracts/http-request.ts'
 import type { Owner } from '../../contracts/owner.ts'
 import type { Tool, ToolRuntime } from '../../contracts/tool.ts'
 import { HeddleError } from '../../core/errors/catalogue.ts'
 import { callerPlace } from '../../core/errors/source-place.ts'
 import { prefixFault, realFolder } from './folder.ts'
-import { optionFault, throwsFault, unknownOption } from './options.ts'
+import { optionFault, schemesFault, throwsFault, unknownOption } from './options.ts'
 import { pathFault } from './path.ts'
 
 const METHODS: readonly Method[] = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS']
@@ -21,15 +21,21 @@ export default class HttpTool implements Tool {
 
   api(owner: Owner): Http {
     const { host } = this.#runtime
-    // biome-ignore lint/suspicious/noExplicitAny: what hooks add is known to the types alone
-    const hook = (kind: HookKind, run: unknown, throws?: ThrownAnswers): Http<any> => {
+    const hook = (
+      kind: HookKind,
+      run: unknown,
+      throws?: ThrownAnswers,
+      schemes?: readonly IdentityScheme[],
+      // biome-ignore lint/suspicious/noExplicitAny: what hooks add is known to the types alone
+    ): Http<any> => {
       if (typeof run !== 'function') throw new HeddleError('HTTP_HOOK_INVALID', `${kind} takes a function`)
-      const fault = throwsFault(throws)
+      const fault = throwsFault(throws) ?? schemesFault(schemes)
       if (fault !== undefined) throw new HeddleError('HTTP_HOOK_INVALID', `${kind}: ${fault}`)
-      host.addHook({ kind, owner, run: run as Hook['run'], throws })
+      host.addHook({ kind, owner, run: run as Hook['run'], throws, ...(schemes && { schemes }) })
       return this.#runtime.instrument(api)
     }
     const api: Http = {
+      identify: (resolve, { schemes } = {}) => hook('identify', resolve, undefined, schemes),
       before: (run, { throws } = {}) => hook('before', run, throws ?? run?.throws),
       after: (run) => hook('after', run),
       onError: (run) => hook('onError', run),

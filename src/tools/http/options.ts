@@ -85,6 +85,16 @@ export function throwsFault(throws: unknown): string | undefined {
   return undefined
 }
 
+/** Why what `identify` says of clients is not valid; undefined when it is. */
+export function schemesFault(schemes: unknown): string | undefined {
+  if (schemes === undefined) return undefined
+  const isScheme = (each: unknown): boolean =>
+    each === 'bearer' || each === 'cookie' || typeof (each as { type?: unknown } | null)?.type === 'string'
+  return Array.isArray(schemes) && schemes.every(isScheme)
+    ? undefined
+    : "schemes must be a list of 'bearer', 'cookie' and security schemes of OpenAPI, such as { type: 'apiKey', in: 'header', name: 'x-key' }"
+}
+
 function idempotencyFault(
   method: string | null,
   { idempotency, idempotencyTtlMs, idempotencyScope }: Record<string, unknown>,

@@ -35,7 +35,7 @@ export function operationCard(operation, page) {
       badge(operation),
       pathText(operation.path),
       summary && el('span.summary-text', {}, summary),
-      operation.needsToken && el('span.lock', { title: 'Asks for a token' }, 'token'),
+      operation.lock && el('span.lock', { title: `Asks for a ${operation.lock}` }, operation.lock),
     ),
     body,
   )

@@ -7,9 +7,17 @@ export function operationsOf(document) {
       path,
       method: method.toUpperCase(),
       kind: kindOf(operation.responses),
-      needsToken: (operation.security ?? []).length > 0,
+      needsToken: (operation.security ?? []).some((way) => way.bearer !== undefined),
+      lock: lockOf(operation.security ?? []),
     })),
   )
+}
+
+/** How an operation wants to know who calls: undefined where it does not, or serves strangers, too. */
+function lockOf(security) {
+  const ways = security.flatMap((way) => Object.keys(way))
+  if (ways.length === 0 || security.some((way) => Object.keys(way).length === 0)) return undefined
+  return ways.map((way) => (way === 'bearer' ? 'token' : way)).join(' or ')
 }
 
 function kindOf(responses) {
